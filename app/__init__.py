@@ -1,0 +1,1 @@
+"""Bochner: a REST microservice that turns vectors into kernel features and hash codes."""

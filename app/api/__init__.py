@@ -1,0 +1,1 @@
+"""HTTP: routes, negotiation, admission, problem documents."""

@@ -1,0 +1,56 @@
+"""Who may come in: a bound on requests in work, and on those computed at once."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from app.api.problems import Refusal
+
+Result = TypeVar("Result")
+
+
+class Admission:
+    """Bounds for one process.
+
+    Args:
+        max_requests: requests that may be in work or waiting; each may hold a body in memory.
+        threads: requests that may compute at once.
+    """
+
+    def __init__(self, max_requests: int, threads: int) -> None:
+        self._max_requests = max_requests
+        self._inside = 0
+        self._computing = anyio.CapacityLimiter(threads)
+        # Apart from the rest, so that a large map under construction holds nobody up.
+        self._building = anyio.CapacityLimiter(1)
+
+    @asynccontextmanager
+    async def enter(self) -> AsyncIterator[None]:
+        """Count a request in.
+
+        Raises:
+            Refusal: too many are inside.
+        """
+        if self._inside >= self._max_requests:
+            raise Refusal("overloaded", f"{self._inside} requests are in work or waiting")
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        """Run work on a thread, waiting for a free one."""
+        return await anyio.to_thread.run_sync(work, limiter=self._computing)
+
+    async def build(self, work: Callable[[], Result]) -> Result:
+        """Run the building of a map on a thread, one at a time."""
+        return await anyio.to_thread.run_sync(work, limiter=self._building)
+
+    @staticmethod
+    async def ask(work: Callable[[], Result]) -> Result:
+        """Run a short call to the store on a thread."""
+        return await anyio.to_thread.run_sync(work)

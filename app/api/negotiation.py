@@ -1,0 +1,70 @@
+"""Which format came, and which one to answer in."""
+
+from fastapi import Request
+
+from app.api.problems import Refusal
+from app.formats import FORMATS, Format
+
+_JSON = "application/json"
+
+
+def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -> Format:
+    """The format that Content-Type names.
+
+    Raises:
+        Refusal: none or another one came, or the body is compressed.
+    """
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        raise Refusal("unsupported-media-type", f"Content-Encoding {encoding} came; an uncompressed body is wanted")
+    header = request.headers.get("content-type")
+    media_type = (header or "").partition(";")[0].strip().lower()
+    if media_type not in allowed:
+        came = f"Content-Type {header}" if header else "no Content-Type"
+        raise Refusal("unsupported-media-type", f"{came} came; {' or '.join(allowed)} is wanted")
+    return FORMATS[media_type]
+
+
+def require_json(request: Request) -> None:
+    """Refuse a body that does not call itself JSON."""
+    posted_format(request, (_JSON,))
+
+
+def answer_format(request: Request, posted: Format | None = None) -> Format:
+    """The format to answer in: the client's favourite, else that of its request, else JSON.
+
+    Raises:
+        Refusal: the client accepts none that can be written.
+    """
+    default = posted or FORMATS[_JSON]
+    header = ",".join(request.headers.getlist("accept"))
+    if not header.strip():
+        return default
+    quality = {form.media_type: _quality(form.media_type, header) for form in FORMATS.values()}
+    best = max(quality.values())
+    if best <= 0:
+        raise Refusal("not-acceptable", f"Accept {header} came; {' or '.join(FORMATS)} can be written")
+    if quality[default.media_type] == best:
+        return default
+    return FORMATS[max(quality, key=lambda media_type: quality[media_type])]
+
+
+def _quality(media_type: str, header: str) -> float:
+    """The weight that Accept gives a media type: that of the most specific range that covers it (RFC 9110, 12.5.1)."""
+    found = {}
+    for entry in header.split(","):
+        media_range, *parameters = (part.strip().lower() for part in entry.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if key.strip() == "q":
+                try:
+                    weight = float(value)
+                except ValueError:
+                    weight = 0.0
+        found[media_range] = weight
+    family = media_type.partition("/")[0] + "/*"
+    for media_range in (media_type, family, "*/*"):
+        if media_range in found:
+            return found[media_range]
+    return 0.0

@@ -1,0 +1,186 @@
+"""Problem documents (RFC 9457): every refusal, its status, and the page that explains it."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from app.api.bodies import InvalidBody
+from app.core.errors import InvalidInput, TooLarge
+from app.services.errors import ArrayNotFound, MapExists, NotFound
+from app.settings import Settings
+from app.store.errors import StoreDamaged, StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Kind(NamedTuple):
+    """One kind of problem."""
+
+    status: int
+    title: str
+    page: str
+
+
+KINDS = {
+    "invalid-input": Kind(
+        422,
+        "The request is not valid",
+        "The body, a parameter or a combination of them cannot be served. `detail` says what came and what was wanted; "
+        "`errors` points at each place. Nothing was changed. Mend the request before sending it again.",
+    ),
+    "map-not-found": Kind(
+        404, "There is no such map", "No map has this name: create it with PUT, or look at the list."
+    ),
+    "array-not-found": Kind(
+        404,
+        "The map has no such array",
+        "Offsets exist for the form `phase` only, and kernel `gmm` has no frequencies.",
+    ),
+    "map-exists": Kind(
+        409,
+        "Another map has the name",
+        "Maps never change. Delete the one that is there, or give the new one another name. "
+        "Putting the same spec again is no conflict.",
+    ),
+    "too-large": Kind(
+        413,
+        "The request passes a limit",
+        "`limit` names the limit, `value` is its value, `setting` the environment variable that moves it. "
+        "Send fewer rows at a time.",
+    ),
+    "unsupported-media-type": Kind(
+        415,
+        "The Content-Type is not one this endpoint reads",
+        "Vectors come as application/json or application/x-npy, specs as application/json, neither compressed.",
+    ),
+    "not-acceptable": Kind(
+        406, "No format in Accept can be written", "Arrays are answered as application/json or application/x-npy."
+    ),
+    "not-found": Kind(404, "There is nothing at this address", "See /docs for the addresses of this service."),
+    "method-not-allowed": Kind(405, "The address does not take this method", "`Allow` lists the methods it takes."),
+    "bad-request": Kind(400, "The request cannot be understood", "It breaks the rules of HTTP itself."),
+    "overloaded": Kind(
+        503,
+        "The service has enough to do",
+        "BOCHNER_MAX_REQUESTS requests are in work or waiting. Send the request again after `Retry-After` seconds.",
+    ),
+    "store-unavailable": Kind(
+        503,
+        "The store does not do its part",
+        "The service keeps maps in a Redis-compatible store, which does not answer, refuses to write, or cannot be "
+        "trusted to keep what it gets. `detail` says which. Nothing is lost; try again after `Retry-After` seconds.",
+    ),
+    "store-damaged": Kind(
+        503, "The store gives back something else than was kept", "An operator must look at the store; see the log."
+    ),
+    "internal-error": Kind(500, "The service failed", "This is a defect of the service. The log has the request id."),
+}
+
+
+class ErrorAt(BaseModel):
+    """One thing that is wrong."""
+
+    pointer: str | None = Field(None, description="JSON pointer into the body.")
+    parameter: str | None = Field(None, description="Name of a query or path parameter.")
+    detail: str
+
+
+class Problem(BaseModel):
+    """A problem document."""
+
+    type: str = Field(description="/problems/<slug>, a page of this service.")
+    title: str
+    status: int
+    detail: str = Field(description="What came, and what was wanted.")
+    instance: str = Field(description="The request id.")
+    errors: list[ErrorAt] | None = None
+    limit: str | None = Field(None, description="Name of the limit that was passed.")
+    value: int | None = Field(None, description="Value of that limit.")
+    setting: str | None = Field(None, description="Environment variable that moves it.")
+
+
+class Refusal(Exception):
+    """A refusal that only HTTP knows: of media types, or under load."""
+
+    def __init__(self, slug: str, detail: str) -> None:
+        super().__init__(detail)
+        self.slug = slug
+
+
+def problem(
+    request: Request, slug: str, detail: str, headers: Mapping[str, str] | None = None, **members: Any
+) -> Response:
+    """The response for one problem."""
+    kind = KINDS[slug]
+    document = Problem(
+        type=f"/problems/{slug}",
+        title=kind.title,
+        status=kind.status,
+        detail=detail,
+        instance=request.scope["state"]["request_id"],
+        **members,
+    )
+    retry = {"Retry-After": "1"} if kind.status == 503 else {}
+    body = orjson.dumps(document.model_dump(exclude_none=True))
+    return Response(body, kind.status, {**retry, **(headers or {})}, MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Turn every exception into its problem document."""
+
+    def invalid(request: Request, error: InvalidInput) -> Response:
+        return problem(
+            request, "invalid-input", error.detail, errors=[{"pointer": error.pointer, "detail": error.detail}]
+        )
+
+    def invalid_body(request: Request, error: InvalidBody) -> Response:
+        errors = [{"pointer": pointer, "detail": detail} for pointer, detail in error.errors]
+        return problem(request, "invalid-input", str(error), errors=errors)
+
+    def invalid_parameter(request: Request, error: RequestValidationError) -> Response:
+        errors = [{"parameter": str(one["loc"][-1]), "detail": str(one["msg"])} for one in error.errors()]
+        detail = "; ".join(f"{one['parameter']}: {one['detail']}" for one in errors)
+        return problem(request, "invalid-input", detail, errors=errors)
+
+    def too_large(request: Request, error: TooLarge) -> Response:
+        setting = Settings.variable(error.limit)
+        return problem(request, "too-large", error.detail, limit=error.limit, value=error.allowed, setting=setting)
+
+    def refused(request: Request, error: Refusal) -> Response:
+        return problem(request, error.slug, str(error))
+
+    def http(request: Request, error: HTTPException) -> Response:
+        slug = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
+        return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", error.headers)
+
+    def failed(request: Request, error: Exception) -> Response:
+        logger.error("request %s failed", request.scope["state"]["request_id"], exc_info=error)
+        return problem(request, "internal-error", "the service failed; the log has the request id")
+
+    def said(slug: str) -> Any:
+        return lambda request, error: problem(request, slug, str(error))
+
+    handlers: dict[Any, Any] = {
+        InvalidInput: invalid,
+        InvalidBody: invalid_body,
+        RequestValidationError: invalid_parameter,
+        TooLarge: too_large,
+        Refusal: refused,
+        HTTPException: http,
+        Exception: failed,
+        NotFound: said("map-not-found"),
+        ArrayNotFound: said("array-not-found"),
+        MapExists: said("map-exists"),
+        StoreUnavailable: said("store-unavailable"),
+        StoreDamaged: said("store-damaged"),
+    }
+    for kind, handler in handlers.items():
+        app.add_exception_handler(kind, handler)

@@ -1,0 +1,21 @@
+"""Query parameters that no route knows."""
+
+from fastapi import Request
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.routing import APIRoute
+
+from app.core.errors import InvalidInput
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """Refuse a misspelt query parameter, which would otherwise be accepted and ignored."""
+    route = request.scope["route"]
+    if not isinstance(route, APIRoute):
+        return
+    known = {
+        field.alias for field in get_flat_params(route.dependant) if field.field_info.__class__.__name__ == "Query"
+    }
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        takes = ", ".join(sorted(known)) or "none"
+        raise InvalidInput(f"query parameter {unknown[0][:80]!r} is not known here; this address takes {takes}")

@@ -1,0 +1,32 @@
+"""A name for every request."""
+
+import re
+import secrets
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_ACCEPTED = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+
+
+class RequestId:
+    """Keeps the client's X-Request-ID, or makes one, and gives it back with the response."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Name one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        came = Headers(scope=scope).get("x-request-id", "")
+        request_id = came if _ACCEPTED.fullmatch(came) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = request_id
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+            await send(message)
+
+        await self._app(scope, receive, named)

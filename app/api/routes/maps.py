@@ -1,0 +1,83 @@
+"""Maps: create, list, look at, delete, and fetch their frozen arrays."""
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from app.api import bodies
+from app.api.answers import array_response
+from app.api.context import ContextOf, MapName
+from app.api.documents import ARRAY_ANSWER, json_body
+from app.api.negotiation import answer_format, require_json
+from app.core.spec import MapSpec
+from app.services.records import MapPage, MapRecord
+
+router = APIRouter(prefix="/v1/maps", tags=["maps"])
+
+
+@router.put(
+    "/{name}",
+    operation_id="put_map",
+    dependencies=[Depends(require_json)],
+    response_model=MapRecord,
+    responses={200: {"description": "The map was there already, with the same spec."}, 201: {"model": MapRecord}},
+    openapi_extra=json_body(MapSpec),
+)
+async def put_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
+    """Create a map, or find that the same one is there."""
+    async with context.admission.enter():
+        spec = bodies.parse(MapSpec, await bodies.read(request, context.limits))
+        record, created = await context.admission.build(lambda: context.maps.create(name, spec))
+    if created:
+        response.status_code = 201
+        response.headers["Location"] = f"/v1/maps/{name}"
+    response.headers["ETag"] = _etag(record)
+    return record
+
+
+@router.get("", operation_id="list_maps")
+async def list_maps(
+    context: ContextOf,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=128)] = None,
+    prefix: Annotated[str, Query(description="Start of the names wanted.", max_length=128)] = "",
+) -> MapPage:
+    """List maps in order of their names."""
+    return await context.admission.ask(lambda: context.maps.list(prefix, cursor, limit))
+
+
+@router.get(
+    "/{name}",
+    operation_id="get_map",
+    response_model=MapRecord,
+    responses={304: {"description": "`If-None-Match` names the digest."}},
+)
+async def get_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
+    """Look at a map."""
+    record = await context.admission.ask(lambda: context.maps.get(name))
+    etag = _etag(record)
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"ETag": etag})
+    response.headers["ETag"] = etag
+    return record
+
+
+@router.delete("/{name}", operation_id="delete_map", status_code=204)
+async def delete_map(name: MapName, context: ContextOf) -> None:
+    """Delete a map and everything kept for it."""
+    await context.admission.ask(lambda: context.maps.delete(name))
+
+
+@router.get("/{name}/{array}", operation_id="get_array", response_class=Response, responses=ARRAY_ANSWER)
+async def get_array(
+    name: MapName, array: Literal["frequencies", "weights", "offsets"], request: Request, context: ContextOf
+) -> Response:
+    """Fetch a frozen array: frequencies (n_frequencies, input_dim), weights or offsets (n_frequencies,)."""
+    form = answer_format(request)
+    async with context.admission.enter():
+        numbers = await context.admission.compute(lambda: context.maps.array(name, array))
+    return array_response({array: numbers}, form)
+
+
+def _etag(record: MapRecord) -> str:
+    return f'"{record.digest}"'

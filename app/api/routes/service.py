@@ -1,0 +1,95 @@
+"""The service itself: health, versions, limits, the catalogue, and the pages that problems point to."""
+
+from html import escape
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from pydantic import BaseModel
+
+from app.api.context import ContextOf
+from app.api.problems import KINDS, problem
+from app.services.catalog import Catalog, catalog
+from app.services.status import versions
+
+router = APIRouter(tags=["service"])
+
+
+class Live(BaseModel):
+    """The process answers."""
+
+    status: Literal["live"]
+
+
+class Ready(BaseModel):
+    """Requests will be served."""
+
+    status: Literal["ready"]
+
+
+class StoreInfo(BaseModel):
+    """What the store said of itself."""
+
+    server: str
+    durability: Literal["always", "everysec", "rdb", "volatile"]
+    maxmemory_policy: str
+
+
+class Info(BaseModel):
+    """Versions, limits, and the store."""
+
+    versions: dict[str, str]
+    limits: dict[str, int]
+    store: StoreInfo
+
+
+@router.get("/health/live", operation_id="live")
+async def live() -> Live:
+    """Whether the process answers."""
+    return Live(status="live")
+
+
+@router.get(
+    "/health/ready",
+    operation_id="ready",
+    response_model=Ready,
+    responses={503: {"description": "`detail` says what is missing."}},
+)
+async def ready(request: Request, context: ContextOf) -> Response:
+    """Whether the store is reachable, writable and to be trusted, and a warm-up transform has run."""
+    reason = await context.admission.ask(context.status.not_ready)
+    if reason is not None:
+        return problem(request, "store-unavailable", reason)
+    return JSONResponse({"status": "ready"})
+
+
+@router.get("/v1/info", operation_id="info")
+async def info(context: ContextOf) -> Info:
+    """Versions, limits, and how the store keeps what it is given."""
+    keeping = await context.admission.ask(context.status.keeping)
+    return Info(
+        versions=versions(),
+        limits=context.limits._asdict(),
+        store=StoreInfo(
+            server=keeping.server, durability=keeping.durability.value, maxmemory_policy=keeping.maxmemory_policy
+        ),
+    )
+
+
+@router.get("/v1/catalog", operation_id="catalog")
+async def get_catalog() -> Catalog:
+    """JSON Schema of every kernel, sampler, form and diagnostic."""
+    return catalog()
+
+
+@router.get("/problems/{slug}", operation_id="problem", response_class=HTMLResponse)
+async def problem_page(slug: Annotated[str, Path(max_length=64)], request: Request) -> Response:
+    """What a problem means and what to do about it."""
+    if slug not in KINDS:
+        return problem(request, "not-found", f"there is no problem {slug!r}; there are {', '.join(KINDS)}")
+    kind = KINDS[slug]
+    return HTMLResponse(
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(kind.title)}</title>'
+        f"<h1>{escape(kind.title)}</h1><p>Status {kind.status}, type <code>/problems/{slug}</code></p>"
+        f"<p>{escape(kind.page)}</p></html>"
+    )

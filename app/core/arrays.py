@@ -1,0 +1,80 @@
+"""The one gate for posted vectors: shape, dtype, finiteness. What lies behind it trusts them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from app.core.errors import InvalidInput
+
+Array = NDArray[Any]
+Floats = NDArray[np.floating[Any]]
+Rows = Floats | sparse.csr_array
+"""Vectors behind the gate: a C-contiguous matrix or a CSR one, finite, in the map's dtype and width."""
+
+
+def vectors(rows: Array | sparse.csr_array, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors") -> Rows:
+    """Check posted rows and bring them into the map's dtype.
+
+    Args:
+        rows: what a format read: a dense array or a CSR matrix.
+        input_dim: the number of entries a row must have.
+        dtype: float32 or float64.
+        pointer: where the rows stood in the request, for the error.
+
+    Raises:
+        InvalidInput: not two-dimensional, another width, another kind of number, NaN, infinity, or a value outside
+            the dtype's range.
+    """
+    if rows.ndim != 2:
+        raise InvalidInput(f"the array has shape {rows.shape}; a 2-D array (rows, {input_dim}) is wanted", pointer)
+    if rows.shape[1] != input_dim:
+        raise InvalidInput(f"rows have {rows.shape[1]} entries; this map takes {input_dim}", pointer)
+    if rows.dtype.kind != "f" or rows.dtype.itemsize not in (4, 8):
+        raise InvalidInput(f"the array has dtype {rows.dtype}; float32 or float64 is wanted", pointer)
+    values = rows if isinstance(rows, np.ndarray) else rows.data
+    if not np.isfinite(values).all():
+        _refuse_not_finite(rows, pointer, "is not finite")
+    with np.errstate(over="ignore"):  # what overflows is refused by name below
+        if isinstance(rows, np.ndarray):
+            cast: Rows = np.ascontiguousarray(rows, dtype=dtype)
+        else:
+            cast = rows.astype(dtype)
+    if values.dtype.itemsize > dtype.itemsize and not np.isfinite(_values(cast)).all():
+        _refuse_not_finite(cast, pointer, f"is outside the range of {dtype}, the dtype of this map")
+    return cast
+
+
+def row_blocks(n: int, per_block: int) -> Iterator[slice]:
+    """Slices that cover `range(n)` in order, `per_block` rows each."""
+    for start in range(0, n, max(1, per_block)):
+        yield slice(start, min(n, start + max(1, per_block)))
+
+
+def dense(rows: Rows) -> NDArray[np.float64]:
+    """The rows as one float64 matrix."""
+    matrix = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    return matrix.astype(np.float64, copy=False)
+
+
+def largest(rows: Rows) -> float:
+    """The largest absolute entry, 0 for no entries; allocates nothing of the rows' size."""
+    values = _values(rows)
+    return float(max(values.max(), -values.min())) if values.size else 0.0
+
+
+def _values(rows: Rows) -> Floats:
+    return rows if isinstance(rows, np.ndarray) else rows.data
+
+
+def _refuse_not_finite(rows: Rows, pointer: str, complaint: str) -> None:
+    bad = ~np.isfinite(_values(rows))
+    if isinstance(rows, np.ndarray):
+        row, column = (int(k) for k in np.argwhere(bad)[0])
+    else:
+        entry = int(np.flatnonzero(bad)[0])
+        row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
+        column = int(rows.indices[entry])
+    raise InvalidInput(f"row {row}, column {column} {complaint}", f"{pointer}/{row}/{column}")

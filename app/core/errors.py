@@ -1,0 +1,33 @@
+"""What can be wrong with a caller's input, said without HTTP."""
+
+
+class InvalidInput(Exception):
+    """Input that no retry will mend: says what came and what was wanted.
+
+    Args:
+        detail: one sentence for a person.
+        pointer: JSON pointer (RFC 6901) to the offending member of the body, "" for the whole of it.
+    """
+
+    def __init__(self, detail: str, pointer: str = "") -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.pointer = pointer
+
+
+class TooLarge(Exception):
+    """A request whose body, result or map passes a limit.
+
+    Args:
+        detail: one sentence for a person.
+        limit: the name of the limit, a field of the settings.
+        allowed: its value, in bytes unless the name says otherwise.
+        value: what came, in the same unit.
+    """
+
+    def __init__(self, detail: str, *, limit: str, allowed: int, value: int) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.limit = limit
+        self.allowed = allowed
+        self.value = value

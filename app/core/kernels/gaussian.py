@@ -1,0 +1,55 @@
+"""The Gaussian kernel, isotropic or with one length scale per coordinate."""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+from scipy.spatial.distance import cdist
+from scipy.special import ndtri
+
+from app.core.errors import InvalidInput
+from app.core.kernels.base import LengthScale, Matrix, ProductKernel
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    schema.pop("default")
+
+
+class Gaussian(ProductKernel):
+    """exp(−Σ δ_j²/(2σ_j²)); frequencies N(0, σ_j⁻²). The kernel to take when nothing speaks for another.
+
+    The scale is given once, as `length_scale` or `sigma` (σ) or `gamma` (1/(2σ²)), and echoed as `length_scale`.
+    """
+
+    kind: Literal["gaussian"]
+    length_scale: LengthScale = Field(0.0, description="σ_j", json_schema_extra=_without_default)
+    sigma: LengthScale | None = Field(None, exclude=True, description="Another name of length_scale.")
+    gamma: LengthScale | None = Field(None, exclude=True, description="1/(2σ²), instead of length_scale.")
+
+    @model_validator(mode="after")
+    def _resolve_aliases(self) -> Self:
+        given = sorted({"length_scale", "sigma", "gamma"} & self.model_fields_set)
+        if len(given) != 1 or getattr(self, given[0]) is None:
+            came = " and ".join(given) if given else "no scale"
+            raise InvalidInput(f"{came} came; exactly one of length_scale, sigma, gamma is wanted", "/kernel")
+        scale = getattr(self, given[0])
+        if given == ["gamma"]:
+            sigma = 1 / np.sqrt(2 * np.asarray(scale, dtype=np.float64))
+            scale = tuple(sigma.tolist()) if isinstance(scale, tuple) else float(sigma)
+        # A frozen model's own validator may still settle its fields; nobody else can.
+        object.__setattr__(self, "length_scale", scale)
+        return self
+
+    def standard_quantile(self, uniforms: Matrix) -> Matrix:
+        """Φ⁻¹."""
+        return ndtri(uniforms)
+
+    def standard_variance(self) -> float:
+        """1."""
+        return 1.0
+
+    def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """exp(−‖x − y‖²/2), from differences: the expansion in squares would cancel for near rows."""
+        gram = cdist(x, y, "sqeuclidean")
+        gram *= -0.5
+        return np.exp(gram, out=gram)

@@ -1,0 +1,67 @@
+"""The generalized min-max kernel."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix
+from app.core.loops import min_max_gram, min_max_pairs
+from app.core.model import Frozen
+
+
+class GeneralizedMinMax(Frozen):
+    """Σ min(ũ, ṽ)^p / Σ max(ũ, ṽ)^p, where ũ parts u − center into positive and negative parts (GMM paper, (7), (8)).
+
+    Free of scale: multiplying both vectors by one number changes nothing. Hashed by the sampler `gcws`.
+    """
+
+    kind: Literal["gmm"]
+    p: Annotated[float, Field(gt=0, le=1e6, description="Power of the tunable kernel; 1 is the paper's.")] = 1.0
+    center: tuple[float, ...] | None = Field(None, description="Subtracted from each vector before the transform.")
+
+    def check(self, input_dim: int) -> None:
+        """A centre has one entry per coordinate."""
+        if self.center is not None and len(self.center) != input_dim:
+            raise InvalidInput(
+                f"center has {len(self.center)} entries; input_dim {input_dim} wants as many", "/kernel/center"
+            )
+
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """Exact kernel block: rows (n, d) and (m, d) to (n, m)."""
+        gram = np.empty((len(x), len(y)))
+        min_max_gram(*self._powers(x), *self._powers(y), self.p, gram)
+        return gram
+
+    def pairs(self, x: Matrix, y: Matrix) -> Matrix:
+        """Exact kernel of row i of x with row i of y, shape (n,)."""
+        kernel = np.empty(len(x))
+        min_max_pairs(*self._powers(x), *self._powers(y), self.p, kernel)
+        return kernel
+
+    def centered(self, rows: Matrix) -> Matrix:
+        """The rows minus the centre."""
+        if self.center is None:
+            return rows
+        with np.errstate(over="ignore"):  # refused by name below
+            centered: Matrix = rows - np.asarray(self.center)
+        if not np.isfinite(centered).all():
+            raise InvalidInput("an entry minus its center leaves the range of float64")
+        return centered
+
+    def _powers(self, rows: Matrix) -> tuple[Matrix, Matrix]:
+        """Signed powers sign(u)·(|u|/top)^p, all in [−1, 1], and log top, top being the row's largest |u|.
+
+        Kept apart, because top^p itself would leave the range of float64 for large p.
+        """
+        rows = self.centered(rows)
+        magnitude: Matrix = np.abs(rows)
+        top: Matrix = magnitude.max(axis=1)
+        empty = np.flatnonzero(top == 0)
+        if empty.size:
+            raise InvalidInput(f"row {empty[0]} is all zero (after centering): the min-max kernel is 0/0 there")
+        magnitude /= top[:, None]
+        np.power(magnitude, self.p, out=magnitude)
+        np.copysign(magnitude, rows, out=magnitude)
+        return magnitude, np.log(top)

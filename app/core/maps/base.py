@@ -1,0 +1,15 @@
+"""What building a map gives, whatever its family."""
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[Any]]
+"""The frozen arrays of a map by name. They, not the spec, are the truth from then on."""
+
+
+class Built(NamedTuple):
+    """Frozen arrays, and what the client should know about them."""
+
+    arrays: Arrays
+    warnings: tuple[str, ...]

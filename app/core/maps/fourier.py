@@ -1,0 +1,192 @@
+"""Maps of shift-invariant kernels: Fourier features."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Array, Floats, Rows, dense, largest, row_blocks
+from app.core.errors import InvalidInput
+from app.core.kernels.base import ShiftInvariantKernel
+from app.core.maps.base import Arrays, Built
+from app.core.samplers.base import FrequencySampler
+from app.core.spec import Form, MapSpec
+
+# Phases computed at a time: small enough to stay in the cache between product and cosine.
+_PHASES_PER_BLOCK = 1 << 18
+# Features held at a time while a Gram block is summed up; more if the input itself is larger.
+_FEATURES_PER_BLOCK = 1 << 22
+
+
+class FourierMap:
+    """Features z with z(x)·z(y) = Σ ξ_l cos(w_l·(x − y)) ≈ k(x − y).
+
+    Arrays, in the map's dtype: `frequencies` (n_frequencies, d), `weights` (n_frequencies,) and, for the form
+    `phase`, `offsets` (n_frequencies,) in [0, 2π).
+    """
+
+    def __init__(self, spec: MapSpec, arrays: Arrays) -> None:
+        if not isinstance(spec.kernel, ShiftInvariantKernel):
+            raise TypeError(f"kernel {spec.kernel.kind} has no frequencies")
+        self.spec = spec
+        self.kernel = spec.kernel
+        # (d, n_frequencies) and contiguous: the layout that dense and sparse products both take without a copy.
+        self._directions: Floats = np.ascontiguousarray(arrays["frequencies"].T)
+        self._weights: Floats = arrays["weights"]
+        self._offsets: Floats | None = arrays.get("offsets")
+        self._amplitudes = np.sqrt(self._weights * (2 if spec.form is Form.phase else 1))
+        self._feature_dtype = np.result_type(
+            spec.numpy_dtype, np.complex64 if spec.form is Form.complex else np.float32
+        )
+        self._largest_norm = max(
+            float(np.abs(arrays["frequencies"][block]).sum(axis=1, dtype=np.float64).max())
+            for block in row_blocks(self.n_frequencies, _PHASES_PER_BLOCK // spec.input_dim)
+        )
+
+    @staticmethod
+    def frozen_bytes(spec: MapSpec) -> int:
+        """Size of the arrays that `build` will make."""
+        columns = spec.input_dim + 1 + (spec.form is Form.phase)
+        return spec.s * columns * spec.numpy_dtype.itemsize
+
+    @staticmethod
+    def build(spec: MapSpec) -> Built:
+        """Draw frequencies and offsets, from separate streams of the seed."""
+        if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
+            raise TypeError(f"kernel {spec.kernel.kind} has no frequencies")
+        for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in _streams(spec.seed))
+        drawn = spec.sampler.frequency_set(spec.kernel, spec.s, spec.input_dim, for_frequencies)
+        with np.errstate(over="ignore"):  # what overflows is refused by name below
+            arrays: Arrays = {
+                "frequencies": drawn.frequencies.astype(spec.numpy_dtype, copy=False),
+                "weights": drawn.weights.astype(spec.numpy_dtype, copy=False),
+            }
+        if not np.isfinite(arrays["frequencies"]).all():
+            raise InvalidInput(
+                f"length_scale is so small that frequencies leave the range of {spec.dtype.value}",
+                "/kernel/length_scale",
+            )
+        if spec.form is Form.phase:
+            arrays["offsets"] = _uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
+        return Built(arrays, drawn.warnings)
+
+    @property
+    def arrays(self) -> Arrays:
+        """The frozen arrays by name."""
+        arrays: Arrays = {"frequencies": self._directions.T, "weights": self._weights}
+        if self._offsets is not None:
+            arrays["offsets"] = self._offsets
+        return arrays
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies after building."""
+        return len(self._weights)
+
+    @property
+    def n_output(self) -> int:
+        """Columns of a transformed row."""
+        return self.n_frequencies * (2 if self.spec.form is Form.cos_sin else 1)
+
+    @property
+    def feature_dtype(self) -> np.dtype[Any]:
+        """Dtype of the features."""
+        return self._feature_dtype
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the opened map."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def transform(self, rows: Rows) -> Array:
+        """Features of the rows, (n, d) to (n, n_output) in `feature_dtype`.
+
+        Raises:
+            InvalidInput: entries so large that a phase w·x could leave the range of the dtype.
+        """
+        self._check_range(rows)
+        features = np.empty((rows.shape[0], self.n_output), self._feature_dtype)
+        for block in row_blocks(rows.shape[0], _PHASES_PER_BLOCK // self.n_frequencies):
+            self._fill(features[block], rows[block], slice(None))
+            if self.spec.normalize:
+                # Never 0: no float is an exact zero of the cosine.
+                features[block] /= np.linalg.norm(features[block], axis=1, keepdims=True)
+        return features
+
+    def gram(self, x: Rows, y: Rows) -> Array:
+        """Inner products of the features, rows (n, d) and (m, d) to (n, m); complex for the form `complex`.
+
+        Summed over blocks of frequencies, so that the features of all rows never stand in memory at once.
+        """
+        self._check_range(x)
+        self._check_range(y)
+        n, m = x.shape[0], y.shape[0]
+        gram = np.zeros((n, m), self._feature_dtype)
+        squares_x, squares_y = np.zeros(n), np.zeros(m)
+        held = max(_FEATURES_PER_BLOCK, (n + m) * self.spec.input_dim)
+        for frequencies in row_blocks(self.n_frequencies, held // (2 * max(1, n + m))):
+            features_x, features_y = self._features(x, frequencies), self._features(y, frequencies)
+            gram += features_x @ features_y.conj().T
+            squares_x += np.square(np.abs(features_x)).sum(axis=1)
+            squares_y += np.square(np.abs(features_y)).sum(axis=1)
+        if self.spec.normalize:
+            gram /= np.sqrt(np.outer(squares_x, squares_y))
+        return gram
+
+    def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
+        """The kernel itself, (n, m)."""
+        return self.kernel.gram(dense(x), dense(y))
+
+    def _check_range(self, rows: Rows) -> None:
+        most = float(np.finfo(self.spec.numpy_dtype).max) / 4
+        entry = largest(rows)
+        if entry and self._largest_norm > most / entry:
+            raise InvalidInput(
+                f"an entry of size {entry:.3g} makes phases w·x that leave the range of {self.spec.dtype.value}; "
+                f"this map takes entries up to {most / self._largest_norm:.3g}"
+            )
+
+    def _features(self, rows: Rows, frequencies: slice) -> Array:
+        count = frequencies.stop - frequencies.start
+        features = np.empty((rows.shape[0], count * self.n_output // self.n_frequencies), self._feature_dtype)
+        self._fill(features, rows, frequencies)
+        return features
+
+    def _fill(self, out: Array, rows: Rows, frequencies: slice) -> None:
+        """Features of some rows and frequencies, computed in place where the form allows."""
+        directions, amplitudes = self._directions[:, frequencies], self._amplitudes[frequencies]
+        if self.spec.form is Form.complex:
+            phases = rows @ directions
+            np.cos(phases, out=out.real)
+            np.sin(phases, out=out.imag)
+            np.conjugate(out, out=out)
+            out *= amplitudes
+            return
+        cosines = out[:, : len(amplitudes)]
+        _product(rows, directions, cosines)
+        if self.spec.form is Form.phase and self._offsets is not None:
+            cosines += self._offsets[frequencies]
+        else:
+            sines = out[:, len(amplitudes) :]
+            np.sin(cosines, out=sines)
+            sines *= amplitudes
+        np.cos(cosines, out=cosines)
+        cosines *= amplitudes
+
+
+def _product(rows: Rows, directions: Floats, out: Floats) -> None:
+    if isinstance(rows, np.ndarray):
+        np.matmul(rows, directions, out=out)
+    else:
+        out[...] = rows @ directions
+
+
+def _streams(seed: int) -> list[np.random.SeedSequence]:
+    return np.random.SeedSequence(seed).spawn(2)
+
+
+def _uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:
+    """Angles in [0, 2π): those that round up to 2π in the dtype are the angle 0."""
+    angles = (2 * np.pi * rng.random(n)).astype(dtype)
+    angles[angles >= 2 * np.pi] = 0
+    return angles

@@ -1,0 +1,58 @@
+"""What a sampler of frequencies must provide, and what samplers that only place points share."""
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.model import Frozen
+
+# Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
+_LEAST = 2.0**-53
+
+
+class FrequencySet(NamedTuple):
+    """Frequencies (n, d) and weights ξ (n,) with k̂(δ) = Σ ξ_l cos(w_l·δ), and what the client should know of them."""
+
+    frequencies: Matrix
+    weights: Matrix
+    warnings: tuple[str, ...] = ()
+
+
+class FrequencySampler(Frozen):
+    """A method that turns a kernel's spectral law into a finite set of frequencies."""
+
+    @abstractmethod
+    def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
+        """Raise InvalidInput, naming the rule and what would work, if the combination has no meaning."""
+
+    @abstractmethod
+    def frequency_set(
+        self, kernel: ShiftInvariantKernel, s: int, input_dim: int, rng: np.random.Generator
+    ) -> FrequencySet:
+        """Draw the set; all randomness comes from `rng`."""
+
+
+class PointSampler(FrequencySampler):
+    """A method that places s points in the unit cube; the kernel's quantile functions make them frequencies."""
+
+    def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
+        """Points serve every kernel; a method with limits of its own overrides this."""
+
+    @abstractmethod
+    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+        """`n` points in the closed unit cube, shape (n, d)."""
+
+    def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
+        """What the client should know about n points in d dimensions."""
+        del n, d
+        return ()
+
+    def frequency_set(
+        self, kernel: ShiftInvariantKernel, s: int, input_dim: int, rng: np.random.Generator
+    ) -> FrequencySet:
+        """Points through the quantile functions, each with weight 1/s."""
+        points = self.points(s, input_dim, rng)
+        np.clip(points, _LEAST, 1 - _LEAST, out=points)
+        return FrequencySet(kernel.frequencies(points), np.full(s, 1 / s), self.point_warnings(s, input_dim))

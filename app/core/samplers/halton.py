@@ -1,0 +1,106 @@
+"""The Halton sequence."""
+
+import math
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from scipy.stats import qmc
+
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.samplers.base import PointSampler
+
+# From here on neighbouring coordinates of an unscrambled sequence visibly depend on each other.
+_POOR_ABOVE = 30
+
+
+class Halton(PointSampler):
+    """Radical inverses in the first d primes, with permuted digits (QMC paper, sections 2.2 and 6).
+
+    `random` permutes every digit anew (Owen, A randomized Halton algorithm in R, 2017) and serves any dimension;
+    `reverse_radix` is the paper's deterministic permutation; `none` is the plain sequence. The last two leave out the
+    origin: their point 1 comes first.
+    """
+
+    kind: Literal["halton"]
+    scramble: Literal["random", "reverse_radix", "none"] = "random"
+    skip: Annotated[int, Field(ge=0, le=1 << 31, description="Points left out at the start.")] = 0
+    leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0
+
+    def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
+        """A leap that shares a factor with a base would never change that coordinate's first digit."""
+        del kernel, s
+        stuck = [base for base in _primes(input_dim) if (self.leap + 1) % base == 0]
+        if stuck:
+            raise InvalidInput(
+                f"leap {self.leap} takes every {self.leap + 1}th point, a multiple of base {stuck[0]} of the sequence; "
+                f"leap {_primes(input_dim + 1)[-1] - 1} works",
+                "/sampler/leap",
+            )
+
+    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+        """`n` points of the sequence, the d-th coordinate in the d-th prime."""
+        first = self.skip + (self.scramble != "random")
+        indices = first + (self.leap + 1) * np.arange(n, dtype=np.int64)
+        points = np.empty((n, d))
+        for j, base in enumerate(_primes(d)):
+            points[:, j] = self._coordinate(indices, base, rng)
+        return points
+
+    def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
+        """Without random scrambling: the missing origin, and the dependence of neighbours in high dimension."""
+        del n
+        if self.scramble == "random":
+            return ()
+        warnings = [f"halton with scramble {self.scramble} starts at the origin, which was skipped"]
+        if d > _POOR_ABOVE:
+            warnings.append(
+                f"halton with scramble {self.scramble} is poor above {_POOR_ABOVE} dimensions (input_dim is {d}): "
+                "neighbouring coordinates depend on each other; scramble random has no such limit"
+            )
+        return tuple(warnings)
+
+    def _coordinate(self, indices: NDArray[np.int64], base: int, rng: np.random.Generator) -> Matrix:
+        last = int(indices[-1])
+        n_digits = 1
+        while base**n_digits <= last:
+            n_digits += 1
+        digits = np.arange(base)
+        if self.scramble == "random":
+            permutations = rng.permuted(np.broadcast_to(digits, (n_digits, base)), axis=1)
+            # All indices share the zeros behind their last digit; permuted, these are one uniform tail.
+            tail = rng.random() * float(base) ** -n_digits
+        else:
+            one = digits if self.scramble == "none" else _reversed_radix(base)
+            permutations = np.broadcast_to(one, (n_digits, base))
+            tail = 0.0
+        return _radical_inverse(indices, base, permutations) + tail
+
+
+def _primes(count: int) -> list[int]:
+    """The first primes."""
+    return qmc.Halton(count, scramble=False).base
+
+
+def _radical_inverse(indices: NDArray[np.int64], base: int, permutations: NDArray[np.int64]) -> Matrix:
+    """Digits of the indices, permuted and mirrored at the point: Σ_k permutations[k](digit_k) base^(−k−1)."""
+    inverse = np.zeros(len(indices))
+    rest = indices
+    place = 1.0
+    for permutation in permutations:
+        rest, digit = np.divmod(rest, base)
+        place /= base
+        inverse += place * permutation[digit]
+    return inverse
+
+
+def _reversed_radix(base: int) -> NDArray[np.int64]:
+    """The reverse-radix permutation of the digits: bit reversals of 0 … 2^k − 1, those below the base kept in order."""
+    bits = math.ceil(math.log2(base))
+    numbers = np.arange(1 << bits)
+    mirrored = np.zeros_like(numbers)
+    for bit in range(bits):
+        mirrored |= ((numbers >> bit) & 1) << (bits - 1 - bit)
+    return mirrored[mirrored < base]

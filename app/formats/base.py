@@ -1,0 +1,33 @@
+"""What a format must do."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+from scipy import sparse
+
+from app.core.arrays import Array
+
+Answer = Mapping[str, Array]
+"""Arrays by the names they have in a JSON answer, rows first."""
+
+Posted = dict[str, Array | sparse.csr_array]
+"""What came, by the names it has in a JSON request; not yet through the gate."""
+
+
+class Format(Protocol):
+    """One media type. Decoding raises InvalidInput where the bytes are not what the media type says."""
+
+    media_type: str
+
+    def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
+        """Read rows of vectors.
+
+        Args:
+            body: the whole request body.
+            width: entries of a row.
+            wanted: name of the member that must be there.
+            optional: names of members that may be there too.
+        """
+
+    def encode(self, answer: Answer) -> Iterator[bytes | memoryview]:
+        """Write the answer in pieces, each small enough to be written without holding up other requests."""

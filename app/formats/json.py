@@ -1,0 +1,154 @@
+"""JSON: rows as lists or as {indices, values}, answers written straight from the arrays."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import orjson
+from scipy import sparse
+
+from app.core.arrays import Array, row_blocks
+from app.core.errors import InvalidInput
+from app.formats.base import Answer, Posted
+
+_NUMBERS_PER_PIECE = 1 << 16
+_NUMBER_TYPES = {int, float}
+
+
+class Json:
+    """`application/json`."""
+
+    media_type = "application/json"
+
+    def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
+        """An object whose members are lists of rows."""
+        return {name: rows(value, width, f"/{name}") for name, value in members(body, [wanted], optional).items()}
+
+    def encode(self, answer: Answer) -> Iterator[bytes]:
+        """One object with the arrays as members; a complex array is an object of `real` and `imag`."""
+        before = b"{"
+        for name, array in answer.items():
+            yield before + orjson.dumps(name) + b":"
+            before = b","
+            if np.iscomplexobj(array):
+                yield b'{"real":'
+                yield from _encoded(array.real)
+                yield b',"imag":'
+                yield from _encoded(array.imag)
+                yield b"}"
+            else:
+                yield from _encoded(array)
+        yield b"}"
+
+
+def members(body: bytes, wanted: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """The members of a JSON object: all wanted, some optional, no other."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"the body is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise InvalidInput(f"the body is {_called(document)}; an object with {_listed(wanted)} is wanted")
+    for name in wanted:
+        if name not in document:
+            raise InvalidInput(f"the member {name} is missing", f"/{name}")
+    for name in document:
+        if name not in {*wanted, *optional}:
+            allowed = _listed([*wanted, *optional])
+            raise InvalidInput(f"{name[:80]!r} is no member of this request; it takes {allowed}", f"/{name[:80]}")
+    return document
+
+
+def rows(value: Any, width: int, pointer: str) -> Array | sparse.csr_array:
+    """A list of rows, all dense or all sparse, as one matrix of float64."""
+    if not isinstance(value, list):
+        raise InvalidInput(f"{_called(value)} came; a list of rows is wanted", pointer)
+    return (
+        _sparse_rows(value, width, pointer) if value and isinstance(value[0], dict) else _dense(value, width, pointer)
+    )
+
+
+def codes(value: Any, s: int, width: int, pointer: str) -> Array:
+    """Codes as /codes answers them: rows of s numbers (width 1) or of s pairs (width 2), as int64 (n, s, width)."""
+    wanted = f"rows of {s} " + ("whole numbers" if width == 1 else "pairs of whole numbers")
+    try:
+        array = np.array(value)
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"rows of unequal length came; {wanted} are wanted", pointer) from None
+    if array.shape == (0,):
+        return np.empty((0, s, width), np.int64)
+    if array.dtype != np.int64 or array.shape[1:] != ((s,) if width == 1 else (s, 2)):
+        raise InvalidInput(f"an array of {array.dtype}, shape {array.shape}, came; {wanted} are wanted", pointer)
+    return array.reshape(len(array), s, width)
+
+
+def _dense(value: list[Any], width: int, pointer: str) -> Array:
+    for i, row in enumerate(value):
+        if not isinstance(row, list):
+            raise InvalidInput(f"row {i} is {_called(row)}; a list of {width} numbers is wanted", f"{pointer}/{i}")
+        if len(row) != width:
+            raise InvalidInput(f"row {i} has {len(row)} entries; this map takes {width}", f"{pointer}/{i}")
+    matrix = np.empty((len(value), width))
+    for i, row in enumerate(value):
+        matrix[i] = _numbers(row, f"{pointer}/{i}")
+    return matrix
+
+
+def _sparse_rows(value: list[Any], width: int, pointer: str) -> sparse.csr_array:
+    indices, values, ends = [], [], [0]
+    for i, row in enumerate(value):
+        at = f"{pointer}/{i}"
+        if not isinstance(row, dict) or set(row) != {"indices", "values"}:
+            raise InvalidInput(f"row {i} is no object of indices and values, as the rows before it", at)
+        index, numbers = _indices(row["indices"], width, at), _numbers(row["values"], f"{at}/values")
+        if len(index) != len(numbers):
+            raise InvalidInput(f"row {i} has {len(index)} indices and {len(numbers)} values", at)
+        indices.append(index)
+        values.append(numbers)
+        ends.append(ends[-1] + len(index))
+    return sparse.csr_array((np.concatenate(values), np.concatenate(indices), ends), shape=(len(value), width))
+
+
+def _indices(value: Any, width: int, pointer: str) -> Array:
+    if not isinstance(value, list) or set(map(type, value)) - {int}:
+        raise InvalidInput("indices must be a list of whole numbers", f"{pointer}/indices")
+    if value and not 0 <= min(value) <= max(value) < width:
+        raise InvalidInput(f"indices must lie from 0 to {width - 1}", f"{pointer}/indices")
+    index = np.array(value, dtype=np.int64)
+    if (np.diff(index) <= 0).any():
+        raise InvalidInput("indices must increase, each standing once", f"{pointer}/indices")
+    return index
+
+
+def _numbers(value: Any, pointer: str) -> Array:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{_called(value)} came; a list of numbers is wanted", pointer)
+    if set(map(type, value)) - _NUMBER_TYPES:
+        column = next(j for j, number in enumerate(value) if type(number) not in _NUMBER_TYPES)
+        raise InvalidInput(f"{_called(value[column])} came; a number is wanted", f"{pointer}/{column}")
+    return np.array(value, dtype=np.float64)
+
+
+def _encoded(array: Array) -> Iterator[bytes]:
+    """A list, some rows at a time."""
+    if array.ndim == 1 or not array.size:
+        yield orjson.dumps(np.ascontiguousarray(array), option=orjson.OPT_SERIALIZE_NUMPY)
+        return
+    before = b"["
+    for block in row_blocks(len(array), _NUMBERS_PER_PIECE // (array.size // len(array))):
+        text = orjson.dumps(np.ascontiguousarray(array[block]), option=orjson.OPT_SERIALIZE_NUMPY)
+        yield before + text[1:-1]
+        before = b","
+    yield b"]"
+
+
+def _called(value: Any) -> str:
+    """A JSON value by its kind, or itself if it is short."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    return kinds.get(type(value)) or f"the number {value}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,61 @@
+"""The .npy format: one array, its numbers as they lie in memory."""
+
+import io
+from collections.abc import Iterator, Sequence
+from math import prod
+
+import numpy as np
+from numpy.lib import format as npy_format
+
+from app.core.arrays import Array
+from app.core.errors import InvalidInput
+from app.formats.base import Answer, Posted
+
+_READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+_PIECE_BYTES = 1 << 20
+
+
+class Npy:
+    """`application/x-npy`: a request is one array; an answer of several arrays of one shape is stacked into one."""
+
+    media_type = "application/x-npy"
+
+    def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
+        """The one array of the body, as `wanted`; shares the body's memory."""
+        del width, optional
+        return {wanted: read(body)}
+
+    def encode(self, answer: Answer) -> Iterator[bytes | memoryview]:
+        """Header, then the numbers in pieces."""
+        arrays = list(answer.values())
+        array = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.stack(arrays)
+        header = io.BytesIO()
+        npy_format.write_array_header_1_0(header, npy_format.header_data_from_array_1_0(array))
+        yield header.getvalue()
+        if array.size:
+            data = array.data.cast("B")
+            for start in range(0, len(data), _PIECE_BYTES):
+                yield data[start : start + _PIECE_BYTES]
+
+
+def read(body: bytes) -> Array:
+    """The array in a .npy body, without a copy and without trusting its header.
+
+    Raises:
+        InvalidInput: not a .npy, of an object or structured dtype, or of another length than its header says.
+    """
+    stream = io.BytesIO(body)
+    try:
+        version = npy_format.read_magic(stream)
+        if version not in _READERS:
+            raise InvalidInput(f"the .npy is of version {version[0]}.{version[1]}; 1.0 or 2.0 is wanted")
+        shape, fortran_order, dtype = _READERS[version](stream)
+    except (ValueError, TypeError, RecursionError, MemoryError) as error:
+        raise InvalidInput(f"the body is not a .npy array: {str(error)[:200]}") from error
+    if dtype.hasobject or dtype.names is not None:
+        raise InvalidInput(f"the .npy holds {dtype}; plain float32 or float64 numbers are wanted")
+    came, announced = len(body) - stream.tell(), prod(shape) * dtype.itemsize
+    if came != announced or any(length < 0 for length in shape):
+        raise InvalidInput(f"the .npy header announces {announced} bytes of shape {shape}, but {came} came")
+    array = np.frombuffer(body, dtype, count=prod(shape), offset=stream.tell())
+    return array.reshape(shape, order="F" if fortran_order else "C")

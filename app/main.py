@@ -1,0 +1,61 @@
+"""The application: wiring only."""
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import Depends, FastAPI
+
+from app.api import documents, problems
+from app.api.admission import Admission
+from app.api.context import Context
+from app.api.queries import refuse_unknown_parameters
+from app.api.request_id import RequestId
+from app.api.routes import ROUTERS
+from app.services.limits import Limits
+from app.services.maps import Maps
+from app.services.status import Status
+from app.services.vectors import Vectors
+from app.settings import Settings
+from app.store.connection import check_writable, connect, keeping
+from app.store.maps import MapStore
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
+    settings = settings or Settings()
+    if settings.redis_url is None:
+        raise ValueError("the application needs a store: set REDIS_URL, or start it with `bochner serve`")
+    client = connect(settings.redis_url, settings.store_timeout)
+    limits = Limits(settings.max_body_bytes, settings.max_result_bytes, settings.max_map_bytes)
+    status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
+    maps = Maps(MapStore(client), limits, settings.cache_bytes, status.unfit)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        # On a thread of its own: the process is live at once, and ready when what it compiles is compiled.
+        threading.Thread(target=status.warm_up, name="warm-up", daemon=True).start()
+        yield
+        client.close()
+
+    app = FastAPI(
+        title="Bochner",
+        summary="Kernel features and hash codes from frozen feature maps",
+        version=version("bochner"),
+        lifespan=lifespan,
+        dependencies=[Depends(refuse_unknown_parameters)],
+    )
+    app.add_middleware(RequestId)
+    for router in ROUTERS:
+        app.include_router(router)
+    problems.install(app)
+    documents.install(app)
+    app.state.context = Context(
+        limits=limits,
+        admission=Admission(settings.max_requests, settings.threads),
+        maps=maps,
+        vectors=Vectors(maps, limits),
+        status=status,
+    )
+    return app

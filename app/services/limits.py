@@ -1,0 +1,31 @@
+"""The limits of one request, and their refusals."""
+
+from typing import NamedTuple
+
+from app.core.errors import TooLarge
+
+
+class Limits(NamedTuple):
+    """Values of the settings of the same names, in bytes."""
+
+    max_body_bytes: int
+    max_result_bytes: int
+    max_map_bytes: int
+
+    def check_map(self, nbytes: int) -> None:
+        """Raise TooLarge for a map whose arrays take more."""
+        self._check("max_map_bytes", nbytes, self.max_map_bytes, "the map's arrays would take")
+
+    def check_result(self, nbytes: int) -> None:
+        """Raise TooLarge for a result that takes more."""
+        self._check("max_result_bytes", nbytes, self.max_result_bytes, "the result would take")
+
+    def check_body(self, nbytes: int) -> None:
+        """Raise TooLarge for a body that is longer."""
+        self._check("max_body_bytes", nbytes, self.max_body_bytes, "the body has")
+
+    @staticmethod
+    def _check(limit: str, value: int, allowed: int, what: str) -> None:
+        if value > allowed:
+            detail = f"{what} {value} bytes; {limit} is {allowed}"
+            raise TooLarge(detail, limit=limit, allowed=allowed, value=value)

@@ -1,0 +1,134 @@
+"""Create, find, list and delete maps, and keep those in use ready."""
+
+import threading
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Any
+
+import cachetools
+from numpy.typing import NDArray
+
+from app.core.maps import Arrays, FeatureMap, family
+from app.core.spec import MapSpec
+from app.services.errors import ArrayNotFound, MapExists, NotFound
+from app.services.limits import Limits
+from app.services.records import MapPage, MapRecord, record, spec_of
+from app.store.errors import StoreUnavailable
+from app.store.manifest import Manifest
+from app.store.maps import MapStore, NewMap
+
+
+class Maps:
+    """The maps of the service.
+
+    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, NotFound.
+
+    Args:
+        store: where the maps are.
+        limits: of a request.
+        cache_bytes: memory for maps kept ready; the least recently used go first.
+        unfit: says why the store cannot be trusted with new maps, None if it can.
+    """
+
+    def __init__(self, store: MapStore, limits: Limits, cache_bytes: int, unfit: Callable[[], str | None]) -> None:
+        self._store = store
+        self._limits = limits
+        self._unfit = unfit
+        # By digest of spec and arrays: a map deleted and made anew under its old name can never be served stale. The
+        # condition makes threads that want one map wait for the first of them to load it.
+        cache: cachetools.LRUCache[str, FeatureMap] = cachetools.LRUCache(
+            cache_bytes, getsizeof=lambda map_: map_.bytes
+        )
+        by_digest = cachetools.cached(cache, key=lambda manifest: manifest.digest, condition=threading.Condition())
+        self._open = by_digest(self._load)
+
+    def create(self, name: str, spec: MapSpec) -> tuple[MapRecord, bool]:
+        """Build a map and store it, unless it is there already.
+
+        Returns:
+            The record, and whether the map is new.
+
+        Raises:
+            MapExists: another spec has the name.
+            TooLarge: the arrays pass the limit.
+            InvalidInput: the arrays cannot be drawn as specified.
+        """
+        standing = self._store.find(name)
+        if standing is None:
+            self._limits.check_map(family(spec).frozen_bytes(spec))
+            if reason := self._unfit():
+                raise StoreUnavailable(f"{reason}; no map is created there")
+            standing, created = self._store.create(_built(name, spec))
+            if created:
+                return record(standing), True
+        there = record(standing)
+        if there.spec.canonical() != spec.canonical():
+            raise MapExists(name, there.digest)
+        return there, False
+
+    def get(self, name: str) -> MapRecord:
+        """The record of a map."""
+        return record(self._find(name))
+
+    def list(self, prefix: str, cursor: str | None, limit: int) -> MapPage:
+        """A page of records in order of their names."""
+        manifests, after = self._store.list(prefix, cursor, limit)
+        return MapPage(maps=[record(manifest) for manifest in manifests], next=after)
+
+    def delete(self, name: str) -> None:
+        """Remove a map."""
+        if not self._store.delete(name):
+            raise NotFound(name)
+
+    def ready(self, name: str) -> FeatureMap:
+        """The map as it is in the store now, from memory if it is kept there."""
+        while True:
+            try:
+                return self._open(self._find(name))
+            except _Gone:
+                continue
+
+    def array(self, name: str, array_name: str) -> NDArray[Any]:
+        """One frozen array of a map.
+
+        Raises:
+            ArrayNotFound: maps of its kind have no such array.
+        """
+        arrays = self.ready(name).arrays
+        if array_name not in arrays:
+            raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(arrays))}")
+        return arrays[array_name]
+
+    def _find(self, name: str) -> Manifest:
+        manifest = self._store.find(name)
+        if manifest is None:
+            raise NotFound(name)
+        return manifest
+
+    def _load(self, manifest: Manifest) -> FeatureMap:
+        arrays: Arrays = {}
+        for array_name in manifest.arrays:
+            array = self._store.read(manifest, array_name)
+            if array is None:
+                raise _Gone
+            arrays[array_name] = array
+        spec = spec_of(manifest)
+        return family(spec)(spec, arrays)
+
+
+class _Gone(Exception):
+    """The map was deleted while it was read."""
+
+
+def _built(name: str, spec: MapSpec) -> NewMap:
+    built = family(spec).build(spec)
+    opened = family(spec)(spec, built.arrays)
+    return NewMap(
+        name=name,
+        spec=spec.canonical(),
+        arrays=built.arrays,
+        n_frequencies=opened.n_frequencies,
+        n_output=opened.n_output,
+        generator={package: version(package) for package in ("bochner", "numpy", "scipy")},
+        warnings=built.warnings,
+    )

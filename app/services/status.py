@@ -1,0 +1,74 @@
+"""How the service is doing."""
+
+import threading
+from collections.abc import Callable
+from importlib.metadata import version
+
+import numpy as np
+
+from app.core.maps import ConsistentSamplingMap, FourierMap
+from app.core.spec import MapSpec
+from app.store.connection import Keeping
+from app.store.errors import StoreUnavailable
+
+
+class Status:
+    """Readiness and versions.
+
+    Args:
+        ask_keeping: asks the store how it keeps what it is given.
+        check_writable: raises StoreUnavailable unless the store takes a key.
+        allow_volatile: whether a store that may lose or evict maps will do.
+    """
+
+    def __init__(
+        self, ask_keeping: Callable[[], Keeping], check_writable: Callable[[], None], allow_volatile: bool
+    ) -> None:
+        self._ask_keeping = ask_keeping
+        self._check_writable = check_writable
+        self._allow_volatile = allow_volatile
+        self._warm = threading.Event()
+
+    def keeping(self) -> Keeping:
+        """How the store keeps what it is given; StoreUnavailable if it does not answer."""
+        return self._ask_keeping()
+
+    def unfit(self) -> str | None:
+        """Why acknowledged maps would not be safe in the store; None if they are, or if the operator accepts it."""
+        reason = self.keeping().unfit()
+        if reason is None or self._allow_volatile:
+            return None
+        return f"{reason}; BOCHNER_ALLOW_VOLATILE_STORE=true accepts it"
+
+    def not_ready(self) -> str | None:
+        """Why requests would not be served well now; None if they would."""
+        try:
+            self._check_writable()
+            return self.unfit() or (None if self._warm.is_set() else "the warm-up has not ended yet")
+        except StoreUnavailable as error:
+            return str(error)
+
+    def warm_up(self) -> None:
+        """Run one transform and one hashing in each integer width, which compiles what is compiled at first use."""
+        rows = np.ones((1, 1))
+        for spec in (_spec("gaussian", "sobol", length_scale=1.0), _spec("gmm", "gcws")):
+            if spec.kernel.kind == "gmm":
+                hashing = ConsistentSamplingMap(spec, ConsistentSamplingMap.build(spec).arrays)
+                hashing.zero_bit(rows)
+                hashing.gram(rows, rows)
+                hashing.exact_gram(rows, rows)
+                hashing.exact_pairs(rows, rows)
+            else:
+                FourierMap(spec, FourierMap.build(spec).arrays).transform(rows)
+        self._warm.set()
+
+
+def versions() -> dict[str, str]:
+    """Versions of the service and of what its numbers come from."""
+    return {package: version(package) for package in ("bochner", "numpy", "scipy")}
+
+
+def _spec(kernel: str, sampler: str, **fields: float) -> MapSpec:
+    return MapSpec.model_validate(
+        {"input_dim": 1, "kernel": {"kind": kernel, **fields}, "sampler": {"kind": sampler}, "s": 1}
+    )

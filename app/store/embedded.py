@@ -1,0 +1,162 @@
+"""The embedded store: a private Redis-compatible server in the service's data directory."""
+
+import logging
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from threading import Event, Thread
+from urllib.parse import quote
+
+from filelock import FileLock, Timeout
+
+from app.store.binary import StoreNotStarted, find_binary
+from app.store.server import SOCKET_NAME, Server, adopt, spawn, wait_until_ready
+
+__all__ = ["EmbeddedStore", "StoreNotStarted", "find_binary"]
+
+SOCKET_PATH_BYTES = 103  # macOS has room for 104 with the closing zero byte, Linux for 108
+CHECK_SECONDS = 0.25
+LONGEST_PAUSE_SECONDS = 4.0
+END_SECONDS = 10.0  # how long a server may take to exit, when asked and again when killed
+
+logger = logging.getLogger(__name__)
+
+
+class EmbeddedStore:
+    """Runs the server, starts it again when it dies, ends it with the service.
+
+    The server is not tied to the life of this process: if the service is killed its server stays, and the next service
+    on the same directory adopts it. A lock in the directory keeps a second service out; the system drops the lock with
+    the process that holds it.
+
+    Args:
+        data_dir: home of the append-only file, socket, lock and log; created, with mode 0700, if missing.
+        binary: the server program; else see `find_binary`.
+    """
+
+    def __init__(self, data_dir: Path, binary: Path | None = None) -> None:
+        self._data_dir = data_dir.expanduser().absolute()
+        self._binary = binary
+        self._stopping = Event()
+        # Not bound to a thread: a service may start its store in one thread and stop it in another.
+        self._lock = FileLock(self._data_dir / "lock", timeout=0, thread_local=False, is_singleton=False)
+        self._link: Path | None = None
+        self._server: Server | None = None
+        self._supervisor: Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """Address for `redis.Redis.from_url`, in this and other processes, while the store runs.
+
+        Raises:
+            StoreNotStarted: the store is not running.
+        """
+        if not self._lock.is_locked:
+            raise StoreNotStarted(f"The embedded store in {self._data_dir} is not running.")
+        return f"unix://{quote(str(self._socket))}"
+
+    def start(self) -> None:
+        """Lock the directory and adopt or start its server; returns when it answers, with all its data loaded.
+
+        Raises:
+            StoreNotStarted: the directory is not usable or in use, or no server can be brought up.
+        """
+        if self._lock.is_locked:
+            raise StoreNotStarted(f"The embedded store in {self._data_dir} is already running.")
+        program = find_binary(self._binary)
+        self._stopping.clear()
+        self._take_directory()
+        try:
+            if len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
+                self._link = _short_link(self._data_dir)
+            self._bring_up(program)
+            self._supervisor = Thread(target=self._supervise, args=(program,), name="store", daemon=True)
+            self._supervisor.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the server, adopted or not, and free the directory; nothing happens if the store is not running."""
+        # The supervisor first, or it would start again what is ended here.
+        self._stopping.set()
+        if self._supervisor is not None:
+            self._supervisor.join()
+            self._supervisor = None
+        if self._server is not None:
+            _end(self._server)
+            self._server = None
+        if self._link is not None:
+            shutil.rmtree(self._link.parent, ignore_errors=True)  # removes the link, not what it leads to
+            self._link = None
+        self._lock.release()
+
+    def __enter__(self) -> "EmbeddedStore":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def _socket(self) -> Path:
+        return (self._link or self._data_dir) / SOCKET_NAME
+
+    def _take_directory(self) -> None:
+        try:
+            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not os.access(self._data_dir, os.R_OK | os.W_OK | os.X_OK):
+                raise StoreNotStarted(f"The data directory {self._data_dir} is not writable.")
+            self._lock.acquire()
+        except Timeout as error:
+            raise StoreNotStarted(f"Another service uses the data directory {self._data_dir}.") from error
+        except OSError as error:
+            raise StoreNotStarted(f"The data directory {self._data_dir} cannot be used: {error.strerror}.") from error
+
+    def _bring_up(self, program: Path) -> None:
+        self._server = adopt(self._socket, self._data_dir, self._stopping)
+        if self._server is None:
+            self._server = started = spawn(program, self._data_dir)
+            wait_until_ready(started, self._socket, self._stopping)
+
+    def _supervise(self, program: Path) -> None:
+        pause = CHECK_SECONDS
+        while not self._stopping.wait(pause):
+            if self._server is not None and not self._server.gone():
+                pause = CHECK_SECONDS
+                continue
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+            logger.warning("the store's server is gone; starting it again")
+            try:
+                self._bring_up(program)
+            except Exception:
+                if not self._stopping.is_set():
+                    logger.exception("the store's server does not start; next attempt in %.1f s", pause)
+
+
+def _short_link(data_dir: Path) -> Path:
+    """Make a symbolic link to the directory, in a fresh directory that only this user may enter."""
+    link = Path(tempfile.mkdtemp(prefix="bochner-")) / "data"
+    link.symlink_to(data_dir)
+    return link
+
+
+def _end(server: Server) -> None:
+    server.ask_to_end()
+    if _ended(server):
+        return
+    logger.warning("the store's server, process %d, does not exit; killing it", server.pid)
+    server.kill()
+    if not _ended(server):
+        logger.error("the store's server, process %d, has survived its kill", server.pid)
+
+
+def _ended(server: Server) -> bool:
+    deadline = time.monotonic() + END_SECONDS
+    while not server.gone():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

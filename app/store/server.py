@@ -1,0 +1,233 @@
+"""One running server of the embedded store: started here, or taken over from a service that was killed."""
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+
+import redis
+
+from app.store.binary import StoreNotStarted
+
+SOCKET_NAME = "store.sock"
+LOG_NAME = "store.log"
+PATIENCE_SECONDS = 60.0  # how long a server may stay silent; loading its data does not count as silence
+REPLY_SECONDS = 1.0
+PAUSE_SECONDS = 0.05
+LOG_TAIL_LINES = 5
+
+# The socket's name is relative, as the path of a data directory may be longer than a socket address can hold.
+OPTIONS = (
+    *("--port", "0"),
+    *("--unixsocket", SOCKET_NAME),
+    *("--unixsocketperm", "700"),
+    *("--appendonly", "yes"),
+    *("--appendfsync", "always"),
+    *("--save", ""),
+    *("--maxmemory-policy", "noeviction"),
+    *("--daemonize", "no"),
+    *("--logfile", LOG_NAME),
+)
+DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+
+logger = logging.getLogger(__name__)
+
+
+class Started:
+    """A child process of ours; what it logs begins at byte `log_start` of the log."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", log: Path, log_start: int) -> None:
+        self._process = process
+        self._log = log
+        self._log_start = log_start
+        self.pid = process.pid
+
+    def gone(self) -> bool:
+        """Whether it has ended; asking reaps it."""
+        return self._process.poll() is not None
+
+    def ask_to_end(self) -> None:
+        """Let it close its files and exit."""
+        self._process.terminate()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self._process.kill()
+
+    def last_words(self) -> str:
+        """Why it ended, as far as it said: exit code (negative: the signal) and last lines of its log."""
+        words = self._log.read_bytes()[self._log_start :].decode(errors="replace").split("\n")
+        tail = " | ".join([line.strip() for line in words if line.strip()][-LOG_TAIL_LINES:])
+        return f"exited with code {self._process.poll()}: {tail or 'it logged nothing'}"
+
+
+class Adopted:
+    """A server that another process started.
+
+    It is watched through a connection that stays open, because a process id may be taken by another process and a
+    socket file may be deleted while its server goes on writing.
+    """
+
+    def __init__(self, pid: int, path: Path, line: socket.socket) -> None:
+        self.pid = pid
+        self._path = path
+        self._line = line
+
+    def gone(self) -> bool:
+        """Whether it has ended, by its end of the connection; a child rewriting the file may hold that open longer."""
+        try:
+            hung_up = self._line.recv(1024) == b""
+        except BlockingIOError:
+            hung_up = False
+        except OSError:
+            hung_up = True
+        if not hung_up and (_exists(self.pid) or reply(self._path) is not None):
+            return False
+        self._line.close()
+        return True
+
+    def ask_to_end(self) -> None:
+        """Let it close its files and exit."""
+        with suppress(OSError):
+            self._line.sendall(b"SHUTDOWN NOSAVE\r\n")
+
+    def kill(self) -> None:
+        """End it at once."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+Server = Started | Adopted
+
+
+def reply(path: Path) -> str | None:
+    """Ask the server at the socket for a PONG; None if nobody listens there, "" if it says nothing within a second.
+
+    Raises:
+        StoreNotStarted: the socket may not be used.
+    """
+    try:
+        with _connect(path) as line:
+            line.sendall(b"PING\r\n")
+            return line.recv(1024).decode(errors="replace").strip()
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+    except (TimeoutError, BlockingIOError, ConnectionError):
+        # Too busy to answer or to accept, or just ending: somebody all the same.
+        return ""
+    except OSError as error:
+        raise StoreNotStarted(f"The store's socket {path} cannot be used: {error.strerror}.") from error
+
+
+def adopt(path: Path, data_dir: Path, stopping: Event) -> Adopted | None:
+    """Take over the server that listens at the socket, if there is one.
+
+    Two servers on one append-only file would ruin it, so whoever listens is waited for, however long it loads.
+
+    Raises:
+        StoreNotStarted: it stays silent, it is not the server of this directory, or it may lose acknowledged writes.
+    """
+    if not _wait_for_answer(path, lambda: reply(path) is None, stopping):
+        return None
+    try:
+        with redis.Redis(unix_socket_path=str(path), socket_timeout=PATIENCE_SECONDS, decode_responses=True) as client:
+            config = {name: client.config_get(name)[name] for name in ("dir", *DURABLE)}
+            pid = int(client.info("server")["process_id"])
+        line = _connect(path)
+        line.setblocking(False)
+    except (redis.RedisError, OSError) as error:
+        raise StoreNotStarted(f"The server that already listens at {path} cannot be examined: {error}.") from error
+    try:
+        _check(config, path, data_dir)
+    except StoreNotStarted:
+        line.close()
+        raise
+    logger.warning("adopted the store's server, process %d, left by a service that was killed", pid)
+    return Adopted(pid, path, line)
+
+
+def spawn(program: Path, data_dir: Path) -> Started:
+    """Start a server in the data directory; it does not answer yet.
+
+    Raises:
+        StoreNotStarted: the system refuses to run the program.
+    """
+    log_path = data_dir / LOG_NAME
+    try:
+        with log_path.open("ab") as log:
+            log_start = log.tell()
+            process = subprocess.Popen(  # noqa: S603 - which program to run is the operator's choice
+                [program, *OPTIONS, "--dir", data_dir],
+                cwd=data_dir,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C at the terminal is for the service, which then stops its server
+                umask=0o077,
+            )
+    except OSError as error:
+        raise StoreNotStarted(f"The store's server program {program} cannot be run: {error.strerror}.") from error
+    return Started(process, log_path, log_start)
+
+
+def wait_until_ready(server: Started, path: Path, stopping: Event) -> None:
+    """Wait until a server just started answers.
+
+    Raises:
+        StoreNotStarted: it has exited, or it stays silent.
+    """
+    if not _wait_for_answer(path, server.gone, stopping):
+        raise StoreNotStarted(f"The store's server {server.last_words()}")
+
+
+def _wait_for_answer(path: Path, gone: Callable[[], bool], stopping: Event) -> bool:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not gone():
+        said = reply(path)
+        if said == "+PONG":
+            return True
+        if said is not None and said.startswith("-LOADING"):
+            deadline = time.monotonic() + PATIENCE_SECONDS
+        if time.monotonic() > deadline:
+            words = f"it says {said}" if said else "it says nothing"
+            raise StoreNotStarted(f"The store's server at {path} is not ready after {PATIENCE_SECONDS:.0f} s; {words}.")
+        if stopping.wait(PAUSE_SECONDS):
+            raise StoreNotStarted("The store was stopped while its server was starting.")
+    return False
+
+
+def _check(config: dict[str, str], path: Path, data_dir: Path) -> None:
+    if Path(config["dir"]).resolve() != data_dir.resolve():
+        raise StoreNotStarted(f"The server that already listens at {path} keeps its data in {config['dir']}.")
+    for name, wanted in DURABLE.items():
+        if config[name] != wanted:
+            raise StoreNotStarted(
+                f"The server that already listens at {path} runs with {name} {config[name]} instead of {wanted}, "
+                "so it may lose acknowledged writes."
+            )
+
+
+def _connect(path: Path) -> socket.socket:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        line.settimeout(REPLY_SECONDS)
+        line.connect(str(path))
+    except BaseException:
+        line.close()
+        raise
+    return line
+
+
+def _exists(pid: int) -> bool:
+    with suppress(PermissionError):  # another user's process exists too
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+    return True

@@ -1,0 +1,78 @@
+"""A real service in a process of its own, for tests that talk to it over HTTP."""
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+
+START_SECONDS = 120
+"""Generous: the first start on a machine compiles the hashing loops."""
+
+
+class Running(NamedTuple):
+    """A service that answers."""
+
+    url: str
+    data_dir: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def socket(self) -> str:
+        """URL of the embedded store, where the service has one."""
+        return f"unix://{self.data_dir / 'store.sock'}"
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on."""
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def start(data_dir: Path, *options: str, until: str = "/health/ready") -> Running:
+    """Start a service and wait until `until` answers 200.
+
+    Args:
+        data_dir: of the embedded store.
+        options: further command-line options.
+        until: path to ask.
+    """
+    port = free_port()
+    log = data_dir.parent / f"{data_dir.name}.{port}.log"
+    command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--data-dir", str(data_dir), *options]
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    running = Running(f"http://127.0.0.1:{port}", data_dir, process)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            if httpx.get(running.url + until).status_code == 200:
+                return running
+        except httpx.TransportError:
+            pass
+        time.sleep(0.05)
+    stop(running)
+    raise RuntimeError(f"the service did not come up:\n{log.read_text()}")
+
+
+def stop(running: Running) -> None:
+    """Stop a service as an operator would."""
+    running.process.terminate()
+    running.process.wait(60)
+
+
+@contextmanager
+def service(data_dir: Path, *options: str) -> Iterator[Running]:
+    """A service for the length of a with block."""
+    running = start(data_dir, *options)
+    try:
+        yield running
+    finally:
+        stop(running)
