@@ -1,5 +1,6 @@
 """Request bodies: read up to the limit, and parsed into models."""
 
+import json
 from typing import Any, TypeVar
 
 import orjson
@@ -9,6 +10,9 @@ from pydantic import BaseModel, ValidationError
 from app.services.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)
+
+# More would make an answer larger than the body it refuses.
+_MOST_ERRORS = 20
 
 
 class InvalidBody(Exception):
@@ -42,12 +46,12 @@ def parse(model: type[Model], body: bytes) -> Model:
     """The body as a model.
 
     Raises:
-        InvalidBody: it is no JSON, or not of the model.
+        InvalidBody: it is no JSON, or not of the model; names the first twenty errors.
     """
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_url=False)
+        found = error.errors(include_url=False)[:_MOST_ERRORS]
         try:
             document = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -63,7 +67,8 @@ def _location(error: Any) -> tuple[int | str, ...]:
 def _sentence(error: Any) -> str:
     came = error["input"]
     if isinstance(came, str | int | float | None) and error["type"] not in ("missing", "json_invalid"):
-        return f"{error['msg']}; {orjson.dumps(came).decode()[:80]} came"
+        # The standard library's, which also writes what JSON has no number for.
+        return f"{error['msg']}; {json.dumps(came, ensure_ascii=False)[:80]} came"
     return str(error["msg"])
 
 
@@ -73,8 +78,8 @@ def _pointer(location: tuple[int | str, ...], document: Any) -> str:
     for i, step in enumerate(location):
         if isinstance(at, dict) and step in at:
             at = at[step]
-        elif isinstance(at, list) and step in range(len(at)):
-            at = at[int(step)]
+        elif isinstance(at, list) and isinstance(step, int) and step < len(at):
+            at = at[step]
         elif i < len(location) - 1 or not isinstance(at, dict):
             continue
         pointer += "/" + str(step).replace("~", "~0").replace("/", "~1")

@@ -14,6 +14,10 @@ Posted = dict[str, Array | sparse.csr_array]
 """What came, by the names it has in a JSON request; not yet through the gate."""
 
 
+Encoded = list[bytes | memoryview] | Iterator[bytes]
+"""A list where the bytes lie ready; else pieces, each made when it is asked for, without holding up other requests."""
+
+
 class Format(Protocol):
     """One media type. Decoding raises InvalidInput where the bytes are not what the media type says."""
 
@@ -29,5 +33,5 @@ class Format(Protocol):
             optional: names of members that may be there too.
         """
 
-    def encode(self, answer: Answer) -> Iterator[bytes | memoryview]:
-        """Write the answer in pieces, each small enough to be written without holding up other requests."""
+    def encode(self, answer: Answer) -> Encoded:
+        """Write the answer."""

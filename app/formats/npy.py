@@ -1,7 +1,7 @@
 """The .npy format: one array, its numbers as they lie in memory."""
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -12,7 +12,6 @@ from app.core.errors import InvalidInput
 from app.formats.base import Answer, Posted
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
-_PIECE_BYTES = 1 << 20
 
 
 class Npy:
@@ -25,17 +24,13 @@ class Npy:
         del width, optional
         return {wanted: read(body)}
 
-    def encode(self, answer: Answer) -> Iterator[bytes | memoryview]:
-        """Header, then the numbers in pieces."""
+    def encode(self, answer: Answer) -> list[bytes | memoryview]:
+        """Header and numbers."""
         arrays = list(answer.values())
         array = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.stack(arrays)
         header = io.BytesIO()
         npy_format.write_array_header_1_0(header, npy_format.header_data_from_array_1_0(array))
-        yield header.getvalue()
-        if array.size:
-            data = array.data.cast("B")
-            for start in range(0, len(data), _PIECE_BYTES):
-                yield data[start : start + _PIECE_BYTES]
+        return [header.getvalue(), array.reshape(-1).view(np.uint8).data]
 
 
 def read(body: bytes) -> Array:

@@ -4,10 +4,7 @@ import threading
 from collections.abc import Callable
 from importlib.metadata import version
 
-import numpy as np
-
-from app.core.maps import ConsistentSamplingMap, FourierMap
-from app.core.spec import MapSpec
+from app.services.warm_up import warm_up
 from app.store.connection import Keeping
 from app.store.errors import StoreUnavailable
 
@@ -49,26 +46,11 @@ class Status:
             return str(error)
 
     def warm_up(self) -> None:
-        """Run one transform and one hashing in each integer width, which compiles what is compiled at first use."""
-        rows = np.ones((1, 1))
-        for spec in (_spec("gaussian", "sobol", length_scale=1.0), _spec("gmm", "gcws")):
-            if spec.kernel.kind == "gmm":
-                hashing = ConsistentSamplingMap(spec, ConsistentSamplingMap.build(spec).arrays)
-                hashing.zero_bit(rows)
-                hashing.gram(rows, rows)
-                hashing.exact_gram(rows, rows)
-                hashing.exact_pairs(rows, rows)
-            else:
-                FourierMap(spec, FourierMap.build(spec).arrays).transform(rows)
+        """Make the process fast; ready once that is done."""
+        warm_up()
         self._warm.set()
 
 
 def versions() -> dict[str, str]:
     """Versions of the service and of what its numbers come from."""
     return {package: version(package) for package in ("bochner", "numpy", "scipy")}
-
-
-def _spec(kernel: str, sampler: str, **fields: float) -> MapSpec:
-    return MapSpec.model_validate(
-        {"input_dim": 1, "kernel": {"kind": kernel, **fields}, "sampler": {"kind": sampler}, "s": 1}
-    )

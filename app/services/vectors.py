@@ -46,9 +46,9 @@ class Vectors:
         if not isinstance(feature_map, FourierMap):
             raise InvalidInput(f"map {name!r} has kernel gmm, which gives codes, not features: POST to /codes")
         posted = form.decode(body, feature_map.spec.input_dim, "vectors")["vectors"]
-        dtype = feature_map.feature_dtype
-        self._limits.check_result(posted.shape[0] * feature_map.n_output * dtype.itemsize)
-        return {"features": feature_map.transform(_gate(feature_map, posted, "/vectors"))}
+        x = _gate(feature_map, posted, "/vectors")
+        self._limits.check_result(x.shape[0] * feature_map.n_output * feature_map.feature_dtype.itemsize)
+        return {"features": feature_map.transform(x)}
 
     def kernel(self, name: str, form: Format, body: bytes, exact: bool) -> Answer:
         """Approximate Gram block of x against y, or of x against itself, and the exact one beside it if wanted."""
@@ -69,9 +69,10 @@ class Vectors:
         """Codes of the posted vectors, in their order."""
         sampling = self._sampling(name)
         posted = form.decode(body, sampling.spec.input_dim, "vectors")["vectors"]
+        x = _gate(sampling, posted, "/vectors")
         width = 16 if encoding is Encoding.pairs else 4
-        self._limits.check_result(posted.shape[0] * sampling.n_output * width)
-        hashed = _hashed(sampling, _gate(sampling, posted, "/vectors"), encoding)
+        self._limits.check_result(x.shape[0] * sampling.n_output * width)
+        hashed = _hashed(sampling, x, encoding)
         if on_zero is OnZero.refuse:
             refuse_unsampled(hashed, "/vectors")
         return {"codes": hashed}

@@ -26,7 +26,8 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
 async def put_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
     """Create a map, or find that the same one is there."""
     async with context.admission.enter():
-        spec = bodies.parse(MapSpec, await bodies.read(request, context.limits))
+        body = await bodies.read(request, context.limits)
+        spec = await context.admission.compute(lambda: bodies.parse(MapSpec, body))
         record, created = await context.admission.build(lambda: context.maps.create(name, spec))
     if created:
         response.status_code = 201
@@ -75,8 +76,7 @@ async def get_array(
     """Fetch a frozen array: frequencies (n_frequencies, input_dim), weights or offsets (n_frequencies,)."""
     form = answer_format(request)
     async with context.admission.enter():
-        numbers = await context.admission.compute(lambda: context.maps.array(name, array))
-    return array_response({array: numbers}, form)
+        return await context.admission.compute(lambda: array_response({array: context.maps.array(name, array)}, form))
 
 
 def _etag(record: MapRecord) -> str:

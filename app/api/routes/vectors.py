@@ -77,5 +77,4 @@ async def _answer(
     form = answer_format(request, posted)
     async with context.admission.enter():
         body = await bodies.read(request, context.limits)
-        answer = await context.admission.compute(lambda: work(posted, body))
-    return array_response(answer, form)
+        return await context.admission.compute(lambda: array_response(work(posted, body), form))

@@ -32,8 +32,8 @@ class ShiftInvariantKernel(Frozen):
         """Map uniforms in the open unit cube, shape (s, d), to frequencies of the spectral law, shape (s, d)."""
 
     @abstractmethod
-    def frequency_variances(self, input_dim: int) -> Matrix | None:
-        """Variances of the frequencies' coordinates, shape (d,); None where the law has none."""
+    def frequency_deviations(self, input_dim: int) -> Matrix | None:
+        """Standard deviations of the frequencies' coordinates, shape (d,); None where the law has none."""
 
     @abstractmethod
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
@@ -72,13 +72,19 @@ class ProductKernel(ShiftInvariantKernel):
     def frequencies(self, uniforms: Matrix) -> Matrix:
         """Quantile transform, then division by σ_j."""
         frequencies = self.standard_quantile(uniforms)
-        frequencies /= self.scales(uniforms.shape[1])
+        with np.errstate(over="ignore"):  # refused by name below
+            frequencies /= self.scales(uniforms.shape[1])
+        if not np.isfinite(frequencies).all():
+            raise InvalidInput(
+                "length_scale is so small that frequencies leave the range of float64", "/kernel/length_scale"
+            )
         return frequencies
 
-    def frequency_variances(self, input_dim: int) -> Matrix | None:
-        """Variance at σ = 1, divided by σ_j²."""
+    def frequency_deviations(self, input_dim: int) -> Matrix | None:
+        """Standard deviation at σ = 1, divided by σ_j; no squares, which would leave the range of float64 first."""
         variance = self.standard_variance()
-        return None if variance is None else variance / self.scales(input_dim) ** 2
+        with np.errstate(over="ignore"):  # a deviation of infinity has infinite frequencies, refused above
+            return None if variance is None else np.sqrt(variance) / self.scales(input_dim)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block of the rows divided by σ."""

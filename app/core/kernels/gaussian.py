@@ -34,7 +34,8 @@ class Gaussian(ProductKernel):
             raise InvalidInput(f"{came} came; exactly one of length_scale, sigma, gamma is wanted", "/kernel")
         scale = getattr(self, given[0])
         if given == ["gamma"]:
-            sigma = 1 / np.sqrt(2 * np.asarray(scale, dtype=np.float64))
+            # One root each: neither 2γ nor 1/(2γ) need be in the range of float64.
+            sigma = np.sqrt(0.5) / np.sqrt(np.asarray(scale, dtype=np.float64))
             scale = tuple(sigma.tolist()) if isinstance(scale, tuple) else float(sigma)
         # A frozen model's own validator may still settle its fields; nobody else can.
         object.__setattr__(self, "length_scale", scale)

@@ -38,10 +38,11 @@ class FourierMap:
         self._feature_dtype = np.result_type(
             spec.numpy_dtype, np.complex64 if spec.form is Form.complex else np.float32
         )
-        self._largest_norm = max(
-            float(np.abs(arrays["frequencies"][block]).sum(axis=1, dtype=np.float64).max())
-            for block in row_blocks(self.n_frequencies, _PHASES_PER_BLOCK // spec.input_dim)
-        )
+        with np.errstate(over="ignore"):  # an infinite norm takes no entry but 0
+            self._largest_norm = max(
+                float(np.abs(arrays["frequencies"][block]).sum(axis=1, dtype=np.float64).max())
+                for block in row_blocks(self.n_frequencies, _PHASES_PER_BLOCK // spec.input_dim)
+            )
 
     @staticmethod
     def frozen_bytes(spec: MapSpec) -> int:

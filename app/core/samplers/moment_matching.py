@@ -3,11 +3,12 @@
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import eigh
+from numpy.linalg import eigh
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ShiftInvariantKernel
 from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
 
 
@@ -19,12 +20,12 @@ class MomentMatching(FrequencySampler):
     """
 
     kind: Literal["moment_matching"]
-    base: Points
+    base: Points = MonteCarlo(kind="monte_carlo")
 
     def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
         """The law needs two finite moments, and s must exceed d."""
         self.base.check(kernel, s, input_dim)
-        if kernel.frequency_variances(input_dim) is None:
+        if kernel.frequency_deviations(input_dim) is None:
             raise InvalidInput(
                 "moment_matching needs frequencies of finite variance, which this kernel's law has not; "
                 f"sampler {self.base.kind} alone works",
@@ -40,17 +41,18 @@ class MomentMatching(FrequencySampler):
     def frequency_set(
         self, kernel: ShiftInvariantKernel, s: int, input_dim: int, rng: np.random.Generator
     ) -> FrequencySet:
-        """Base frequencies, centred and whitened with divisor s, then scaled to the law's variances."""
-        variances = kernel.frequency_variances(input_dim)
-        if variances is None:
+        """Base frequencies, centred and whitened with divisor s, then scaled to the law's deviations."""
+        deviations = kernel.frequency_deviations(input_dim)
+        if deviations is None:
             raise AssertionError("check() lets no such kernel through")
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         frequencies = base.frequencies
-        frequencies /= np.sqrt(variances)
+        frequencies /= deviations
         # The first pass leaves an error of rounding times condition; the second one removes it.
         for _ in range(2):
             frequencies = _whitened(frequencies)
-        frequencies *= np.sqrt(variances)
+        with np.errstate(over="ignore"):  # the map refuses infinite frequencies by name
+            frequencies *= deviations
         return base._replace(frequencies=frequencies)
 
 
@@ -58,5 +60,11 @@ def _whitened(rows: Matrix) -> Matrix:
     """Mean 0 and second moments I, by the symmetric root, which moves the rows least."""
     rows -= rows.mean(axis=0)
     eigenvalues, vectors = eigh(rows.T @ rows / len(rows))
+    if eigenvalues[0] <= len(eigenvalues) * np.finfo(np.float64).eps * eigenvalues[-1]:
+        raise InvalidInput(
+            f"the {len(rows)} frequencies of the base span fewer than {len(eigenvalues)} dimensions, too few to match "
+            "moments: take a larger s, or a base with random scrambling",
+            "/s",
+        )
     whitened: Matrix = rows @ ((vectors / np.sqrt(eigenvalues)) @ vectors.T)
     return whitened
