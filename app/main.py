@@ -1,5 +1,8 @@
 """The application: wiring only."""
 
+import multiprocessing
+import os
+import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,6 +39,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         # On a thread of its own: the process is live at once, and ready when what it compiles is compiled.
         threading.Thread(target=status.warm_up, name="warm-up", daemon=True).start()
+        threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
         yield
         client.close()
 
@@ -59,3 +63,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         status=status,
     )
     return app
+
+
+def _end_with_parent() -> None:
+    """Shut down when the process that started this worker is gone; a lone worker would hold its port for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)

@@ -8,6 +8,7 @@ import httpx
 import pytest
 import redis
 
+from service_tests.checks import keys, put
 from service_tests.running import Running, service
 
 _numbers = count()
@@ -57,3 +58,32 @@ def gaussian() -> dict[str, Any]:
 def gmm() -> dict[str, Any]:
     """A small valid spec of a hashing map."""
     return {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 16, "seed": 7}
+
+
+@pytest.fixture(scope="session")
+def standing(http: httpx.Client) -> dict[str, str]:
+    """Names of maps of input_dim 3 that tests may use but not change: one for each form, and two that hash."""
+    kernel, sampler = {"kind": "gaussian", "length_scale": 1.5}, {"kind": "sobol"}
+    specs: dict[str, dict[str, Any]] = {
+        "cos_sin": {"kernel": kernel, "sampler": sampler},
+        "phase": {"kernel": kernel, "sampler": sampler, "form": "phase"},
+        "complex": {"kernel": kernel, "sampler": sampler, "form": "complex"},
+        "complex64": {"kernel": kernel, "sampler": sampler, "form": "complex", "dtype": "float64"},
+        "float64": {"kernel": kernel, "sampler": sampler, "dtype": "float64"},
+        "normalized": {"kernel": kernel, "sampler": sampler, "form": "phase", "normalize": True},
+        "gmm": {"kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}},
+        "centered": {"kernel": {"kind": "gmm", "p": 2.0, "center": [1, 0, 0]}, "sampler": {"kind": "gcws"}},
+    }
+    specs |= {"wide": {**specs["cos_sin"], "s": 4096}, "wide-gmm": {**specs["gmm"], "s": 4096}}
+    for title, spec in specs.items():
+        assert put(http, f"standing-{title}", {"input_dim": 3, "s": 16, "seed": 7, **spec}).status_code == 201
+    return {title: f"standing-{title}" for title in specs}
+
+
+@pytest.fixture
+def nothing_stored(standing: dict[str, str], store: redis.Redis) -> Iterator[None]:
+    """Fails the test if it leaves a key in the store or takes one away."""
+    del standing
+    before = keys(store)
+    yield
+    assert keys(store) == before

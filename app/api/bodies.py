@@ -3,16 +3,18 @@
 import json
 from typing import Any, TypeVar
 
-import orjson
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
 
 from app.services.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)
 
 # More would make an answer larger than the body it refuses.
-_MOST_ERRORS = 20
+_MOST_NAMED = 20
+# More are only counted: each costs a kilobyte to look at.
+_MOST_LOOKED_AT = 1000
 
 
 class InvalidBody(Exception):
@@ -46,22 +48,19 @@ def parse(model: type[Model], body: bytes) -> Model:
     """The body as a model.
 
     Raises:
-        InvalidBody: it is no JSON, or not of the model; names the first twenty errors.
+        InvalidBody: it is no JSON, or not of the model; names the first errors.
     """
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        found = error.errors(include_url=False)[:_MOST_ERRORS]
+        if error.error_count() > _MOST_LOOKED_AT:
+            raise InvalidBody([("", f"{error.error_count()} things are wrong with it")]) from error
+        found = error.errors(include_url=False)[:_MOST_NAMED]
         try:
-            document = orjson.loads(body)
-        except orjson.JSONDecodeError:
+            document = from_json(body)
+        except ValueError:
             document = None
-        raise InvalidBody([(_pointer(_location(one), document), _sentence(one)) for one in found]) from error
-
-
-def _location(error: Any) -> tuple[int | str, ...]:
-    at_kind = error["type"].startswith("union_tag") and error["ctx"].get("discriminator") == "'kind'"
-    return (*error["loc"], "kind") if at_kind else error["loc"]
+        raise InvalidBody([(_pointer(one, document), _sentence(one)) for one in found]) from error
 
 
 def _sentence(error: Any) -> str:
@@ -72,15 +71,17 @@ def _sentence(error: Any) -> str:
     return str(error["msg"])
 
 
-def _pointer(location: tuple[int | str, ...], document: Any) -> str:
+def _pointer(error: Any, document: Any) -> str:
     """JSON pointer (RFC 6901) of an error's location, without the steps that only the model's unions have."""
+    at_kind = error["type"].startswith("union_tag") and error["ctx"].get("discriminator") == "'kind'"
+    location = (*error["loc"], "kind") if at_kind else error["loc"]
+    absent = len(location) - 1 if at_kind or error["type"] == "missing" else None
     pointer, at = "", document
     for i, step in enumerate(location):
-        if isinstance(at, dict) and step in at:
+        in_list = isinstance(at, list) and isinstance(step, int) and step < len(at)
+        if in_list or (isinstance(at, dict) and step in at):
             at = at[step]
-        elif isinstance(at, list) and isinstance(step, int) and step < len(at):
-            at = at[step]
-        elif i < len(location) - 1 or not isinstance(at, dict):
+        elif i != absent:
             continue
         pointer += "/" + str(step).replace("~", "~0").replace("/", "~1")
     return pointer

@@ -25,7 +25,7 @@ class Context:
     status: Status
 
 
-def _context(request: Request) -> Context:
+async def _context(request: Request) -> Context:
     return cast(Context, request.app.state.context)
 
 

@@ -25,7 +25,7 @@ def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -
     return FORMATS[media_type]
 
 
-def require_json(request: Request) -> None:
+async def require_json(request: Request) -> None:
     """Refuse a body that does not call itself JSON."""
     posted_format(request, (_JSON,))
 

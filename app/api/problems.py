@@ -9,6 +9,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match
 
 from app.api.bodies import InvalidBody
 from app.core.errors import InvalidInput, TooLarge
@@ -96,7 +98,10 @@ class ErrorAt(BaseModel):
 class Problem(BaseModel):
     """A problem document."""
 
-    type: str = Field(description="/problems/<slug>, a page of this service.")
+    type: str = Field(
+        description="/problems/<slug>, a page of this service.",
+        json_schema_extra={"enum": [f"/problems/{slug}" for slug in KINDS]},
+    )
     title: str
     status: int
     detail: str = Field(description="What came, and what was wanted.")
@@ -133,6 +138,16 @@ def problem(
     return Response(body, kind.status, {**retry, **(headers or {})}, MEDIA_TYPE)
 
 
+def _allowed(request: Request) -> str:
+    """Every method the address takes; the framework names only those of the first route that has the path."""
+    routes = request.app.router.routes
+    return ", ".join(
+        method
+        for method in ("GET", "HEAD", "PUT", "POST", "DELETE")
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    )
+
+
 def install(app: FastAPI) -> None:
     """Turn every exception into its problem document."""
 
@@ -159,11 +174,15 @@ def install(app: FastAPI) -> None:
 
     def http(request: Request, error: HTTPException) -> Response:
         slug = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
-        return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", error.headers)
+        headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+        return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", headers)
 
     def failed(request: Request, error: Exception) -> Response:
-        logger.error("request %s failed", request.scope["state"]["request_id"], exc_info=error)
-        return problem(request, "internal-error", "the service failed; the log has the request id")
+        request_id = request.scope["state"]["request_id"]
+        logger.error("request %s failed", request_id, exc_info=error)
+        # The framework runs this handler outside of all middleware, so the header is set here.
+        headers = {"X-Request-ID": request_id}
+        return problem(request, "internal-error", "the service failed; the log has the request id", headers)
 
     def said(slug: str) -> Any:
         return lambda request, error: problem(request, slug, str(error))
@@ -175,6 +194,8 @@ def install(app: FastAPI) -> None:
         TooLarge: too_large,
         Refusal: refused,
         HTTPException: http,
+        # Nobody reads the answer, but a client that leaves is no failure to be logged as one.
+        ClientDisconnect: lambda request, _: problem(request, "bad-request", "the client left in its request"),
         Exception: failed,
         NotFound: said("map-not-found"),
         ArrayNotFound: said("array-not-found"),

@@ -7,7 +7,7 @@ from fastapi.routing import APIRoute
 from app.core.errors import InvalidInput
 
 
-def refuse_unknown_parameters(request: Request) -> None:
+async def refuse_unknown_parameters(request: Request) -> None:
     """Refuse a misspelt query parameter, which would otherwise be accepted and ignored."""
     route = request.scope["route"]
     if not isinstance(route, APIRoute):

@@ -1,6 +1,7 @@
 """JSON: rows as lists or as {indices, values}, answers written straight from the arrays."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,9 @@ def codes(value: Any, s: int, width: int, pointer: str) -> Array:
         return np.empty((0, s, width), np.int64)
     if array.dtype != np.int64 or array.shape[1:] != ((s,) if width == 1 else (s, 2)):
         raise InvalidInput(f"an array of {array.dtype}, shape {array.shape}, came; {wanted} are wanted", pointer)
+    numbers = value if width == 1 else chain.from_iterable(value)
+    if bool in set(map(type, chain.from_iterable(numbers))):  # which NumPy takes for 0 and 1 among numbers
+        raise InvalidInput(f"true or false came; {wanted} are wanted", pointer)
     return array.reshape(len(array), s, width)
 
 

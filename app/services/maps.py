@@ -13,8 +13,8 @@ from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.services.limits import Limits
 from app.services.records import MapPage, MapRecord, record, spec_of
-from app.store.errors import StoreUnavailable
-from app.store.manifest import Manifest
+from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.manifest import Manifest, digest
 from app.store.maps import MapStore, NewMap
 
 
@@ -106,6 +106,8 @@ class Maps:
         return manifest
 
     def _load(self, manifest: Manifest) -> FeatureMap:
+        if digest(manifest.spec, manifest.arrays) != manifest.digest:
+            raise StoreDamaged(f"the manifest of map {manifest.name!r} does not have the digest it was stored with")
         arrays: Arrays = {}
         for array_name in manifest.arrays:
             array = self._store.read(manifest, array_name)

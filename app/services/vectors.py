@@ -104,8 +104,9 @@ class Vectors:
         width = 2 if encoding is Encoding.pairs else 1
         x_codes, y_codes = (codes(posted[k], sampling.n_output, width, f"/{k}") for k in ("x", "y"))
         _check_paired(x_codes, y_codes)
-        refuse_unsampled(x_codes, "/x")
-        refuse_unsampled(y_codes, "/y")
+        for pointer, posted_codes in (("/x", x_codes), ("/y", y_codes)):
+            refuse_unsampled(posted_codes, pointer)
+            _check_indices(posted_codes[:, :, 0], sampling.spec.input_dim, pointer)
         return _with_error(_collision_rate(x_codes, y_codes), sampling.n_output)
 
     def _sampling(self, name: str) -> ConsistentSamplingMap:
@@ -129,6 +130,12 @@ def _hashed(sampling: ConsistentSamplingMap, posted: Rows, encoding: Encoding) -
 def _check_paired(x: Any, y: Any) -> None:
     if x.shape[0] != y.shape[0]:
         raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; row i of x goes with row i of y", "/y")
+
+
+def _check_indices(indices: NDArray[np.int64], input_dim: int, pointer: str) -> None:
+    wrong = np.flatnonzero(((indices < 0) | (indices >= 2 * input_dim)).any(axis=1))
+    if wrong.size:
+        raise InvalidInput(f"row {wrong[0]} has codes outside 0 to {2 * input_dim - 1}", f"{pointer}/{wrong[0]}")
 
 
 def _recognised(posted: Any, sampling: ConsistentSamplingMap) -> Encoding | None:

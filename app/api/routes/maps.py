@@ -1,12 +1,12 @@
 """Maps: create, list, look at, delete, and fetch their frozen arrays."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api import bodies
 from app.api.answers import array_response
-from app.api.context import ContextOf, MapName
+from app.api.context import Context, ContextOf, MapName
 from app.api.documents import ARRAY_ANSWER, json_body
 from app.api.negotiation import answer_format, require_json
 from app.core.spec import MapSpec
@@ -57,7 +57,8 @@ async def get_map(name: MapName, request: Request, response: Response, context: 
     """Look at a map."""
     record = await context.admission.ask(lambda: context.maps.get(name))
     etag = _etag(record)
-    if etag in request.headers.get("if-none-match", ""):
+    known = request.headers.get("if-none-match", "")
+    if etag in known or known.strip() == "*":
         return Response(status_code=304, headers={"ETag": etag})
     response.headers["ETag"] = etag
     return record
@@ -69,11 +70,25 @@ async def delete_map(name: MapName, context: ContextOf) -> None:
     await context.admission.ask(lambda: context.maps.delete(name))
 
 
-@router.get("/{name}/{array}", operation_id="get_array", response_class=Response, responses=ARRAY_ANSWER)
-async def get_array(
-    name: MapName, array: Literal["frequencies", "weights", "offsets"], request: Request, context: ContextOf
-) -> Response:
-    """Fetch a frozen array: frequencies (n_frequencies, input_dim), weights or offsets (n_frequencies,)."""
+@router.get("/{name}/frequencies", operation_id="get_frequencies", response_class=Response, responses=ARRAY_ANSWER)
+async def get_frequencies(name: MapName, request: Request, context: ContextOf) -> Response:
+    """Fetch the frequencies, (n_frequencies, input_dim)."""
+    return await _array(name, "frequencies", request, context)
+
+
+@router.get("/{name}/weights", operation_id="get_weights", response_class=Response, responses=ARRAY_ANSWER)
+async def get_weights(name: MapName, request: Request, context: ContextOf) -> Response:
+    """Fetch the weights of the frequencies, (n_frequencies,)."""
+    return await _array(name, "weights", request, context)
+
+
+@router.get("/{name}/offsets", operation_id="get_offsets", response_class=Response, responses=ARRAY_ANSWER)
+async def get_offsets(name: MapName, request: Request, context: ContextOf) -> Response:
+    """Fetch the offsets of the form phase, (n_frequencies,) in [0, 2π)."""
+    return await _array(name, "offsets", request, context)
+
+
+async def _array(name: str, array: str, request: Request, context: Context) -> Response:
     form = answer_format(request)
     async with context.admission.enter():
         return await context.admission.compute(lambda: array_response({array: context.maps.array(name, array)}, form))

@@ -116,7 +116,8 @@ def refuse_unsampled(codes: Codes, pointer: str, first_row: int = 0) -> None:
         pointer: where the rows stood in the request.
         first_row: number of the first row among those posted.
     """
-    unsampled = np.flatnonzero(codes.reshape(len(codes), -1)[:, :1] < 0) + first_row
+    first_hash = codes[:, 0] if codes.ndim == 2 else codes[:, 0, 0]
+    unsampled = np.flatnonzero(first_hash < 0) + first_row
     if unsampled.size:
         named = ", ".join(str(row) for row in unsampled[:10]) + (", …" if unsampled.size > 10 else "")
         raise InvalidInput(

@@ -1,0 +1,81 @@
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service_tests.checks import JSON, assert_problem, post, put
+from service_tests.running import Running, service
+from service_tests.servers import until
+
+BODY = b'{"vectors": [[1, 2, 3]]}'
+
+
+@pytest.fixture(scope="module")
+def narrow(running: Running, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service that lets two requests in at a time, on the shared store."""
+    options = ("--redis-url", running.socket, "--max-requests", "2")
+    with service(tmp_path_factory.mktemp("narrow") / "data", *options) as one:
+        yield one
+
+
+def held_back(running: Running) -> socket.socket:
+    """A transform that is inside, and whose body has begun but not ended."""
+    line = socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), timeout=30)
+    head = f"POST /v1/maps/standing-cos_sin/transform HTTP/1.1\r\nHost: here\r\nContent-Type: {JSON}\r\n"
+    head += f"Content-Length: {len(BODY)}\r\nConnection: close\r\nExpect: 100-continue\r\n\r\n"
+    line.sendall(head.encode())
+    assert line.recv(1 << 16).startswith(b"HTTP/1.1 100"), "nobody asks for the body"
+    line.sendall(BODY[:5])
+    return line
+
+
+def status(line: socket.socket) -> bytes:
+    received = b""
+    while chunk := line.recv(1 << 16):
+        received += chunk
+    return received[:12]
+
+
+def test_more_requests_than_allowed_are_turned_away_and_the_others_served(
+    narrow: Running, standing: dict[str, str], gaussian: dict[str, Any]
+) -> None:
+    path = f"{standing['cos_sin']}/transform"
+    with httpx.Client(base_url=narrow.url, timeout=60) as http, ExitStack() as stack:
+        assert post(http, path, BODY).status_code == 200
+        inside = [stack.enter_context(held_back(narrow)) for _ in range(2)]
+        refused = post(http, path, BODY)
+        assert assert_problem(http, refused, 503, "overloaded")["detail"].startswith("2 requests")
+        assert refused.headers["retry-after"] == "1"
+        assert_problem(http, put(http, "turned-away", gaussian), 503, "overloaded")
+        assert_problem(http, http.get("/v1/maps/standing-cos_sin/weights"), 503, "overloaded")
+        for free in ("/health/live", "/health/ready", "/v1/info", "/v1/maps", "/v1/maps/standing-cos_sin"):
+            assert http.get(free).status_code == 200
+        for line in inside:
+            line.sendall(BODY[5:])
+            assert status(line) == b"HTTP/1.1 200"
+        assert post(http, path, BODY).status_code == 200
+        assert http.get("/v1/maps/turned-away").status_code == 404
+
+
+def test_a_request_that_fails_or_leaves_makes_room_again(narrow: Running, standing: dict[str, str]) -> None:
+    path = f"{standing['cos_sin']}/transform"
+    with httpx.Client(base_url=narrow.url, timeout=60) as http:
+        for _ in range(5):
+            assert post(http, path, b"[").status_code == 422
+            assert post(http, "no-such-map/transform", BODY).status_code == 404
+        for _ in range(5):
+            with held_back(narrow), held_back(narrow):
+                assert post(http, path, BODY).status_code == 503
+            until(lambda: post(http, path, BODY).status_code == 200)
+            until(lambda: post(http, path, BODY).status_code == 200)
+
+
+def test_the_threads_setting_serves_with_one(running: Running, standing: dict[str, str], tmp_path: Path) -> None:
+    options = ("--redis-url", running.socket, "--threads", "1", "--cache-bytes", "0")
+    with service(tmp_path / "data", *options) as one, httpx.Client(base_url=one.url, timeout=60) as http:
+        for _ in range(3):
+            assert post(http, f"{standing['cos_sin']}/transform", BODY).status_code == 200

@@ -1,0 +1,95 @@
+import asyncio
+from collections.abc import Iterator
+from typing import Any, cast
+
+import httpx
+import pytest
+import redis
+
+from app.main import create_app
+from app.settings import Settings
+from service_tests.checks import NPY, assert_problem, keys_of, post, put
+
+ROWS = {"vectors": [[1, 2, 3]]}
+
+
+@pytest.fixture
+def damaged(http: httpx.Client, store: redis.Redis, name: str, gaussian: dict[str, Any]) -> Iterator[bytes]:
+    """A piece of a new map, to be damaged; the map is taken away afterwards, whatever became of it.
+
+    Its seed is its own, so that no equal map is in the memory of the service.
+    """
+    seed = 1_000_000 + int(name.removeprefix("map-"))
+    assert put(http, name, {**gaussian, "seed": seed}).status_code == 201
+    yield next(key for key in keys_of(store, name) if b":frequencies:" in key)
+    for key in keys_of(store, name):
+        store.delete(key)
+    store.zrem("bochner:maps", name)
+
+
+def assert_damaged(http: httpx.Client, name: str, word: str) -> None:
+    for answer in (
+        post(http, f"{name}/transform", ROWS),
+        post(http, f"{name}/transform", ROWS, NPY),
+        post(http, f"{name}/kernel", {"x": ROWS["vectors"]}),
+        http.get(f"/v1/maps/{name}/frequencies"),
+        http.get(f"/v1/maps/{name}/weights"),
+    ):
+        assert word in assert_problem(http, answer, 503, "store-damaged")["detail"]
+
+
+def test_a_flipped_bit_in_the_store_gives_a_refusal_and_no_numbers(
+    http: httpx.Client, store: redis.Redis, name: str, damaged: bytes
+) -> None:
+    stored = bytearray(cast(bytes, store.get(damaged)))
+    stored[5] ^= 4
+    store.set(damaged, bytes(stored))
+    assert_damaged(http, name, "digest")
+    stored[5] ^= 4
+    store.set(damaged, bytes(stored))
+    assert post(http, f"{name}/transform", ROWS).status_code == 200
+
+
+def test_a_missing_piece_gives_a_refusal(http: httpx.Client, store: redis.Redis, name: str, damaged: bytes) -> None:
+    store.delete(damaged)
+    assert_damaged(http, name, "missing")
+    assert http.delete(f"/v1/maps/{name}").status_code == 204
+    assert keys_of(store, name) == set()
+
+
+def test_a_manifest_of_a_later_version_gives_a_refusal(
+    http: httpx.Client, store: redis.Redis, name: str, gaussian: dict[str, Any], damaged: bytes
+) -> None:
+    del damaged
+    key = f"bochner:{{map:{name}}}:manifest"
+    manifest = cast(bytes, store.get(key))
+    store.set(key, manifest.replace(b'"schema_version":1', b'"schema_version":2'))
+    for answer in (
+        http.get(f"/v1/maps/{name}"),
+        post(http, f"{name}/transform", ROWS),
+        put(http, name, gaussian),
+        http.delete(f"/v1/maps/{name}"),
+    ):
+        assert_problem(http, answer, 503, "store-damaged")
+    assert len(keys_of(store, name)) == 3
+
+
+def test_a_defect_of_the_service_is_a_problem_without_traceback(http: httpx.Client) -> None:
+    application = create_app(Settings(redis_url="redis://127.0.0.1:1"))
+
+    @application.get("/defect")
+    def defect() -> None:
+        raise RuntimeError("secret")
+
+    async def answered() -> httpx.Response:
+        transport = httpx.ASGITransport(application, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+            return await client.get("/defect", headers={"X-Request-ID": "mine"})
+
+    answer = asyncio.run(answered())
+    assert "secret" not in answer.text
+    assert answer.headers["x-request-id"] == "mine"
+    document = answer.json()
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (answer.status_code, document["status"], document["instance"]) == (500, 500, "mine")
+    assert http.get(document["type"]).status_code == 200

@@ -1,0 +1,207 @@
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import JSON, NPY, assert_problem, npy, post, post_npy
+from service_tests.running import Running
+
+pytestmark = pytest.mark.usefixtures("nothing_stored")
+
+TRANSFORM = "/v1/maps/standing-cos_sin/transform"
+LIMIT = 2_000_000
+
+
+def test_a_body_over_the_limit_is_refused_by_its_announcement(running: Running, http: httpx.Client) -> None:
+    """Nothing of the body is sent, so the answer cannot have waited for it."""
+    head = f"POST {TRANSFORM} HTTP/1.1\r\nHost: here\r\nContent-Type: {NPY}\r\nContent-Length: {LIMIT + 1}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), timeout=30) as line:
+        line.sendall(head.encode())
+        assert line.recv(1 << 16).startswith(b"HTTP/1.1 413")
+    document = assert_problem(http, post(http, "standing-cos_sin/transform", b" " * (LIMIT + 1)), 413, "too-large")
+    assert document["limit"] == "max_body_bytes"
+    assert document["value"] == LIMIT
+    assert document["setting"] == "BOCHNER_MAX_BODY_BYTES"
+
+
+def test_a_body_of_unknown_length_is_refused_once_it_passes_the_limit(running: Running, http: httpx.Client) -> None:
+    """The body never ends, so the answer cannot have waited for its end."""
+    head = f"POST {TRANSFORM} HTTP/1.1\r\nHost: here\r\nContent-Type: {NPY}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunk = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), timeout=30) as line:
+        line.sendall(head.encode())
+        for _ in range(LIMIT // 0x10000 + 1):
+            line.sendall(chunk)
+        assert line.recv(1 << 16).startswith(b"HTTP/1.1 413")
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(LIMIT // 0x10000 + 1):
+            yield b" " * 0x10000
+
+    answer = http.post(TRANSFORM, content=chunks(), headers={"Content-Type": JSON})
+    assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_body_bytes"
+
+
+def test_a_body_just_within_the_limit_is_read(http: httpx.Client) -> None:
+    body = b'{"vectors": [[1, 2, 3]]' + b" " * (LIMIT - 24) + b"}"
+    assert len(body) == LIMIT
+    assert post(http, "standing-cos_sin/transform", body).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "rows"),
+    [
+        ("wide/transform", 10_000),
+        ("wide-gmm/codes", 20_000),
+        ("wide-gmm/codes?encoding=pairs", 5_000),
+        ("cos_sin/kernel", 6_000),
+        ("gmm/kernel?exact=true", 4_200),
+    ],
+)
+def test_a_result_over_the_limit_is_refused_before_it_is_computed(http: httpx.Client, address: str, rows: int) -> None:
+    answer = post_npy(http, f"standing-{address}", np.ones((rows, 3), np.float32))
+    document = assert_problem(http, answer, 413, "too-large")
+    assert document["limit"] == "max_result_bytes"
+    assert document["value"] == 256 << 20
+    assert document["setting"] == "BOCHNER_MAX_RESULT_BYTES"
+
+
+@pytest.mark.parametrize("content_type", [None, "text/plain", "application/octet-stream", "multipart/form-data", "*/*"])
+def test_vectors_must_come_in_a_known_format(http: httpx.Client, content_type: str | None) -> None:
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    document = assert_problem(http, http.post(TRANSFORM, content=b"[]", headers=headers), 415, "unsupported-media-type")
+    assert JSON in document["detail"]
+    assert NPY in document["detail"]
+
+
+def test_a_content_type_may_have_parameters_and_any_case(http: httpx.Client) -> None:
+    for content_type in ("application/json; charset=utf-8", "Application/JSON"):
+        answer = http.post(TRANSFORM, content=b'{"vectors":[]}', headers={"Content-Type": content_type})
+        assert answer.status_code == 200
+
+
+def test_a_compressed_body_is_refused(http: httpx.Client) -> None:
+    headers = {"Content-Type": NPY, "Content-Encoding": "gzip"}
+    answer = http.post(TRANSFORM, content=npy(np.ones((1, 3))), headers=headers)
+    assert "gzip" in assert_problem(http, answer, 415, "unsupported-media-type")["detail"]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/*", "application/json;q=0", "*/*;q=0", "application/*;q=0.0"])
+def test_a_client_that_takes_no_format_is_told_so(http: httpx.Client, accept: str) -> None:
+    answer = post(http, "standing-cos_sin/transform", {"vectors": []}, accept)
+    assert accept in assert_problem(http, answer, 406, "not-acceptable")["detail"]
+    answer = http.get("/v1/maps/standing-cos_sin/weights", headers={"Accept": accept})
+    assert_problem(http, answer, 406, "not-acceptable")
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", ""),
+        ("DELETE", ""),
+        ("GET", "/frequencies"),
+        ("POST", "/transform"),
+        ("POST", "/kernel"),
+        ("POST", "/codes"),
+        ("POST", "/similarity"),
+    ],
+)
+def test_a_map_that_is_not_there_is_not_found(http: httpx.Client, name: str, method: str, path: str) -> None:
+    answer = http.request(method, f"/v1/maps/{name}{path}", headers={"Content-Type": JSON}, content=b"{}")
+    assert name in assert_problem(http, answer, 404, "map-not-found")["detail"]
+
+
+@pytest.mark.parametrize("path", ["/", "/v1", "/v2/models", "/v1/maps/standing-cos_sin/nothing", "/problems/nothing"])
+def test_an_address_that_is_not_there_is_not_found(http: httpx.Client, path: str) -> None:
+    assert_problem(http, http.get(path), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("title", "array"),
+    [("cos_sin", "offsets"), ("complex", "offsets"), ("gmm", "frequencies"), ("gmm", "weights"), ("gmm", "offsets")],
+)
+def test_an_array_that_the_map_lacks_is_not_found(http: httpx.Client, title: str, array: str) -> None:
+    answer = http.get(f"/v1/maps/standing-{title}/{array}")
+    assert array in assert_problem(http, answer, 404, "array-not-found")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/transform", "POST"),
+        ("PUT", "/frequencies", "GET"),
+        ("POST", "", "GET, PUT, DELETE"),
+        ("PATCH", "", "GET, PUT, DELETE"),
+    ],
+)
+def test_a_wrong_method_is_answered_with_all_right_ones(
+    http: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    answer = http.request(method, f"/v1/maps/standing-cos_sin{path}")
+    assert_problem(http, answer, 405, "method-not-allowed")
+    assert answer.headers["allow"] == allowed
+
+
+def test_the_list_takes_get_alone(http: httpx.Client) -> None:
+    answer = http.delete("/v1/maps")
+    assert_problem(http, answer, 405, "method-not-allowed")
+    assert answer.headers["allow"] == "GET"
+
+
+@pytest.mark.parametrize(
+    ("path", "parameter"),
+    [
+        ("standing-cos_sin/kernel?exact=maybe", "exact"),
+        ("standing-gmm/codes?encoding=b_bit", "encoding"),
+        ("standing-gmm/codes?on_zero=skip", "on_zero"),
+        ("standing-gmm/similarity?encoding=", "encoding"),
+    ],
+)
+def test_a_bad_query_value_is_refused_by_name(http: httpx.Client, path: str, parameter: str) -> None:
+    document = assert_problem(http, post(http, path, {"vectors": []}), 422, "invalid-input")
+    assert document["errors"][0]["parameter"] == parameter
+    assert "pointer" not in document["errors"][0]
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=-1", "limit=1001", "limit=ten", f"prefix={'a' * 129}", f"cursor={'a' * 129}"]
+)
+def test_a_bad_page_of_the_list_is_refused(http: httpx.Client, query: str) -> None:
+    document = assert_problem(http, http.get(f"/v1/maps?{query}"), 422, "invalid-input")
+    assert document["errors"][0]["parameter"] == query.partition("=")[0]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/maps?prefx=a",
+        "/v1/maps/standing-cos_sin?exact=true",
+        "/v1/maps/standing-cos_sin/weights?format=npy",
+        "/v1/info?verbose=1",
+        "/health/live?verbose",
+    ],
+)
+def test_an_unknown_query_parameter_is_refused_not_ignored(http: httpx.Client, path: str) -> None:
+    unknown = path.partition("?")[2].partition("=")[0]
+    assert unknown in assert_problem(http, http.get(path), 422, "invalid-input")["detail"]
+
+
+def test_a_misspelt_query_parameter_of_a_post_is_refused(http: httpx.Client) -> None:
+    answer = post(http, "standing-cos_sin/kernel?exakt=true", {"x": []})
+    document = assert_problem(http, answer, 422, "invalid-input")
+    assert "exakt" in document["detail"]
+    assert "exact" in document["detail"]
+
+
+def test_a_client_that_leaves_is_no_failure_of_the_service(running: Running, http: httpx.Client) -> None:
+    log = next(Path(running.data_dir.parent).glob("data.*.log"))
+    written = log.stat().st_size
+    head = f"POST {TRANSFORM} HTTP/1.1\r\nHost: here\r\nContent-Type: {JSON}\r\nContent-Length: 100\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), timeout=30) as line:
+        line.sendall(head.encode() + b"{")
+    for _ in range(3):
+        assert post(http, "standing-cos_sin/transform", {"vectors": []}).status_code == 200
+    assert b"Traceback" not in log.read_bytes()[written:]

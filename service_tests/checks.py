@@ -1,0 +1,101 @@
+"""What many tests send and check."""
+
+import io
+import json
+import struct
+from typing import Any
+
+import httpx
+import numpy as np
+import redis
+from numpy.typing import ArrayLike, NDArray
+
+JSON = "application/json"
+NPY = "application/x-npy"
+PROBLEM = "application/problem+json"
+
+
+def put(http: httpx.Client, name: str, spec: Any, content_type: str = JSON) -> httpx.Response:
+    """PUT a spec: bytes as they are, all else as JSON."""
+    return http.put(f"/v1/maps/{name}", content=_bytes(spec), headers={"Content-Type": content_type})
+
+
+def post(http: httpx.Client, path: str, body: Any, accept: str | None = None) -> httpx.Response:
+    """POST JSON below /v1/maps: bytes as they are, all else encoded, NaN included."""
+    headers = {"Content-Type": JSON, **({"Accept": accept} if accept else {})}
+    return http.post(f"/v1/maps/{path}", content=_bytes(body), headers=headers)
+
+
+def post_npy(http: httpx.Client, path: str, body: bytes | ArrayLike, accept: str | None = None) -> httpx.Response:
+    """POST a .npy below /v1/maps: bytes as they are, arrays encoded."""
+    content = body if isinstance(body, bytes) else npy(body)
+    headers = {"Content-Type": NPY, **({"Accept": accept} if accept else {})}
+    return http.post(f"/v1/maps/{path}", content=content, headers=headers)
+
+
+def npy(numbers: ArrayLike) -> bytes:
+    """An array as NumPy itself saves it."""
+    stream = io.BytesIO()
+    np.save(stream, np.asarray(numbers), allow_pickle=True)
+    return stream.getvalue()
+
+
+def npy_with_header(header: str, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
+    """A .npy with a header of one's own."""
+    text = header.encode("latin1") + b"\n"
+    return b"\x93NUMPY" + bytes(version) + struct.pack("<H" if version == (1, 0) else "<I", len(text)) + text + data
+
+
+def header(descr: str = "'<f4'", shape: str = "(1, 3)") -> str:
+    """The text of a .npy header."""
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}"
+
+
+def array(response: httpx.Response) -> NDArray[Any]:
+    """The array of a .npy answer."""
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == NPY
+    numbers: NDArray[Any] = np.load(io.BytesIO(response.content), allow_pickle=False)
+    return numbers
+
+
+def member(response: httpx.Response, name: str) -> NDArray[np.float64]:
+    """An array of a JSON answer."""
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == JSON
+    return np.array(response.json()[name], dtype=np.float64)
+
+
+def keys(store: redis.Redis) -> set[bytes]:
+    """Every key of the store."""
+    return set(store.scan_iter(count=1000))
+
+
+def keys_of(store: redis.Redis, name: str) -> set[bytes]:
+    """Every key of one map."""
+    return {key for key in keys(store) if key.startswith(b"bochner:{map:%s}:" % name.encode())}
+
+
+def assert_problem(
+    http: httpx.Client, response: httpx.Response, status: int, slug: str, pointer: str | None = None
+) -> dict[str, Any]:
+    """Check every member of a problem document, and that its page is there; gives the document."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == PROBLEM
+    document: dict[str, Any] = response.json()
+    assert document["type"] == f"/problems/{slug}"
+    assert http.get(document["type"]).status_code == 200
+    assert document["title"]
+    assert document["status"] == status
+    assert document["detail"]
+    assert "Traceback" not in response.text
+    assert document["instance"] == response.headers["x-request-id"]
+    assert (response.headers.get("retry-after") is not None) == (status == 503)
+    if pointer is not None:
+        assert document["errors"][0]["pointer"] == pointer, document["errors"]
+        assert all(error["detail"] for error in document["errors"])
+    return document
+
+
+def _bytes(body: Any) -> bytes:
+    return body if isinstance(body, bytes) else json.dumps(body).encode()

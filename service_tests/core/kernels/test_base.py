@@ -1,0 +1,139 @@
+"""What holds for every product kernel, against closed forms and scipy's laws."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.core.errors import InvalidInput
+from service_tests.core.specs import PRODUCT_KERNELS, kind, product_kernel, refusal
+
+FORMULAS: dict[str, Callable[[float, float], float]] = {
+    "gaussian": lambda delta, scale: np.exp(-(delta**2) / (2 * scale**2)),
+    "laplacian": lambda delta, scale: np.exp(-abs(delta) / scale),
+    "cauchy": lambda delta, scale: 1 / (1 + delta**2 / scale**2),
+}
+"""One coordinate of the kernel."""
+
+LAWS: dict[str, Any] = {"gaussian": stats.norm, "laplacian": stats.cauchy, "cauchy": stats.laplace}
+"""Of one coordinate of the frequencies, with scale 1/σ."""
+
+KINDS = [kind(model) for model in PRODUCT_KERNELS]
+SCALES: list[float | list[float]] = [1.3, [0.4, 1.0, 2.5, 7.0]]
+
+every_kind = pytest.mark.parametrize("name", KINDS)
+every_scale = pytest.mark.parametrize("scale", SCALES, ids=["isotropic", "ard"])
+
+
+@every_scale
+@every_kind
+def test_the_gram_block_is_the_product_of_the_formula_over_the_coordinates(
+    name: str, scale: float | list[float]
+) -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(7, 4)), rng.normal(size=(5, 4))
+    scales = np.broadcast_to(scale, 4)
+    expected = np.empty((7, 5))
+    for i in range(7):
+        for j in range(5):
+            expected[i, j] = np.prod([FORMULAS[name](x[i, k] - y[j, k], scales[k]) for k in range(4)])
+    np.testing.assert_allclose(product_kernel(name, scale).gram(x, y), expected, rtol=1e-12)
+
+
+@every_kind
+def test_a_vector_has_kernel_one_with_itself_also_far_from_the_origin(name: str) -> None:
+    x = np.random.default_rng(2).normal(size=(6, 4)) + 1e8
+    assert (np.diag(product_kernel(name, 0.5).gram(x, x)) == 1).all()
+
+
+@every_kind
+def test_rows_out_of_sight_of_each_other_have_kernel_zero_and_no_nan(name: str) -> None:
+    x = np.full((1, 4), 1e308)
+    assert product_kernel(name, 1.0).gram(x, -x).item() == 0
+    assert product_kernel(name, 1e300).gram(x, x).item() == 1
+
+
+@every_kind
+def test_an_entry_that_its_length_scale_makes_infinite_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="leaves the range of float64"):
+        product_kernel(name, 1e-3).gram(np.full((1, 4), 1e307), np.zeros((1, 4)))
+
+
+@every_kind
+def test_a_block_of_no_rows_is_empty(name: str) -> None:
+    assert product_kernel(name, 1.0).gram(np.empty((0, 4)), np.ones((3, 4))).shape == (0, 3)
+
+
+@every_kind
+def test_the_quantiles_are_those_of_the_spectral_law(name: str) -> None:
+    uniforms = np.concatenate([np.geomspace(1e-16, 0.5, 400), 1 - np.geomspace(1e-12, 0.5, 400)])[:, None]
+    expected = LAWS[name].ppf(uniforms, scale=1 / 2.5)
+    # Near 1 the law of 1 − t is steep: what a rounding of t makes there is no error of the quantile.
+    np.testing.assert_allclose(product_kernel(name, 2.5).frequencies(uniforms), expected, rtol=2e-4, atol=1e-14)
+    inner = np.linspace(0.01, 0.99, 197)[:, None]
+    np.testing.assert_allclose(
+        product_kernel(name, 2.5).frequencies(inner), LAWS[name].ppf(inner, scale=1 / 2.5), rtol=1e-12, atol=1e-14
+    )
+
+
+@every_kind
+def test_the_frequencies_at_both_ends_are_finite_and_opposite(name: str) -> None:
+    ends = np.array([[2.0**-53], [1 - 2.0**-53], [0.5]])
+    low, high, middle = product_kernel(name, 0.5).frequencies(ends)[:, 0]
+    assert np.isfinite([low, high]).all()
+    assert low < -10
+    assert high == pytest.approx(-low, rel=1e-12)
+    assert middle == pytest.approx(0, abs=1e-15)
+
+
+@every_kind
+def test_each_coordinate_of_the_frequencies_has_its_own_scale(name: str) -> None:
+    scales = [0.4, 1.0, 2.5, 7.0]
+    frequencies = product_kernel(name, scales).frequencies(np.random.default_rng(3).random((20_000, 4)))
+    for j, scale in enumerate(scales):
+        # Level 1e-3; a scale wrong by 10 % has a p-value far below it.
+        assert stats.kstest(frequencies[:, j], LAWS[name](scale=1 / scale).cdf).pvalue > 1e-3
+        assert stats.kstest(frequencies[:, j], LAWS[name](scale=1.1 / scale).cdf).pvalue < 1e-3
+
+
+@every_kind
+def test_the_deviations_are_those_of_the_spectral_law_where_it_has_any(name: str) -> None:
+    deviations = product_kernel(name, [0.5, 1.0, 1e200]).frequency_deviations(3)
+    if np.isfinite(LAWS[name].std()):
+        assert deviations is not None
+        np.testing.assert_allclose(deviations, LAWS[name].std() / np.array([0.5, 1.0, 1e200]), rtol=1e-12)
+    else:
+        assert deviations is None
+
+
+@pytest.mark.parametrize("d", [3, 20])
+@every_kind
+def test_the_mean_of_the_cosines_is_the_kernel(name: str, d: int) -> None:
+    rng = np.random.default_rng(4)
+    kernel = product_kernel(name, np.linspace(0.5, 2, d).tolist())
+    frequencies = kernel.frequencies(rng.random((40_000, d)))
+    for norm in (0.2, 0.6):
+        delta = rng.normal(size=d) * norm / np.sqrt(d)
+        cosines = np.cos(frequencies @ delta)
+        # One standard error: the cosines' own deviation over √40,000, at most 0.0036.
+        error = cosines.std() / np.sqrt(len(cosines))
+        exact = kernel.gram(delta[None], np.zeros((1, d))).item()
+        assert 0.05 < exact < 0.995
+        assert abs(cosines.mean() - exact) < 4 * error
+
+
+@every_kind
+@pytest.mark.parametrize("length", [0, 3, 5])
+def test_a_list_of_another_length_than_the_vectors_is_refused(name: str, length: int) -> None:
+    error = refusal(kernel={"kind": name, "length_scale": [1.0] * length})
+    assert error.pointer == "/kernel/length_scale"
+    assert error.detail == f"length_scale has {length} entries; input_dim 4 wants as many, or one"
+
+
+@every_kind
+def test_a_length_scale_whose_frequencies_overflow_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match="leave the range of float64") as caught:
+        product_kernel(name, 1e-308).frequencies(np.full((2, 3), 1e-3))
+    assert caught.value.pointer == "/kernel/length_scale"

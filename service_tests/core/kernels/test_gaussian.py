@@ -1,0 +1,60 @@
+"""The names of the Gaussian kernel's scale."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from service_tests.core.specs import fourier, kernel, spec
+
+SCALES: list[Any] = [0.5, [0.25, 1.0, 4.0, 3.0]]
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=["number", "list"])
+def test_sigma_is_another_name_of_length_scale(scale: Any) -> None:
+    assert kernel(kind="gaussian", sigma=scale).length_scale == kernel(kind="gaussian", length_scale=scale).length_scale
+
+
+@pytest.mark.parametrize("scale", SCALES, ids=["number", "list"])
+def test_gamma_is_half_the_inverse_square_of_length_scale(scale: Any) -> None:
+    gamma = (1 / (2 * np.square(scale))).tolist()
+    np.testing.assert_allclose(kernel(kind="gaussian", gamma=gamma).length_scale, scale, rtol=1e-15)
+    x, y = np.random.default_rng(1).normal(size=(2, 5, 4))
+    expected = np.exp(-np.sum(np.broadcast_to(gamma, 4) * (x[:, None] - y[None]) ** 2, axis=2))
+    np.testing.assert_allclose(kernel(kind="gaussian", gamma=gamma).gram(x, y), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["sigma", "gamma"])
+def test_whichever_name_was_given_length_scale_is_echoed(name: str) -> None:
+    given = {"length_scale": 0.5, "sigma": 0.5, "gamma": 2.0}
+    aliased, plain = (spec(kernel={"kind": "gaussian", alias: given[alias]}) for alias in (name, "length_scale"))
+    assert aliased.canonical() == plain.canonical()
+    assert '"kernel":{"length_scale":0.5,"kind":"gaussian"}' in aliased.canonical()
+
+
+@pytest.mark.parametrize("gamma", [5e-324, 1e-300, 1e300, 1.7e308])
+def test_a_gamma_at_the_ends_of_float64_still_has_a_scale(gamma: float) -> None:
+    scale = kernel(kind="gaussian", gamma=gamma).length_scale
+    assert 0 < scale < np.inf
+    assert np.log(scale) == pytest.approx(-0.5 * (np.log(2) + np.log(gamma)), rel=1e-14)
+    assert np.isfinite(
+        fourier(kernel={"kind": "gaussian", "gamma": gamma}, dtype="float64").arrays["frequencies"]
+    ).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "came"),
+    [
+        ({}, "no scale"),
+        ({"sigma": 1.0, "gamma": 1.0}, "gamma and sigma"),
+        ({"length_scale": 1.0, "sigma": 1.0}, "length_scale and sigma"),
+        ({"length_scale": 1.0, "gamma": 0.5, "sigma": 1.0}, "gamma and length_scale and sigma"),
+        ({"sigma": None}, "sigma"),
+    ],
+)
+def test_two_scales_or_none_are_refused_at_the_kernel(fields: dict[str, Any], came: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        kernel(kind="gaussian", **fields)
+    assert caught.value.pointer == "/kernel"
+    assert caught.value.detail == f"{came} came; exactly one of length_scale, sigma, gamma is wanted"

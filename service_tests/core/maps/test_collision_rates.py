@@ -1,0 +1,111 @@
+"""How often GCWS codes agree, over 200,000 hashes, against the exact min-max kernel."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.core.maps import ConsistentSamplingMap
+from service_tests.core.specs import gmm_spec, hashing
+
+S, D = 200_000, 5
+CENTER = [0.5, -1.0, 0.0, 2.0, 0.25]
+
+PAIRS: dict[str, tuple[list[float], list[float]]] = {
+    "signed": ([1.0, -2.0, 0.5, -0.3, 3.0], [0.7, -2.5, -0.5, -0.1, 1.0]),
+    "mostly opposite": ([1.0, -2.0, 0.5, -0.3, 3.0], [-0.7, 2.5, -0.5, -0.1, -1.0]),
+    "sparse": ([0, 0, 1.5, 0, -2.0], [0.4, 0, 1.0, 0, -3.0]),
+    "positive": ([0.2, 1.0, 0.7, 2.0, 0.1], [0.3, 0.8, 1.5, 0.4, 0.9]),
+    "one shared coordinate": ([0, 0, 1.5, -1.0, 0], [2.0, 0, 1.0, 0, -0.5]),
+    "scaled": ([1.0, -2.0, 0.5, -0.3, 3.0], [1.5, -3.0, 0.75, -0.45, 4.5]),
+    "tiny": ([1e-9, -2e-9, 0, 0, 1e-9], [2e-9, -2e-9, 1e-9, 0, 0]),
+}
+
+
+def min_max(u: Any, v: Any, p: float = 1.0, center: Any = None) -> float:
+    """Of the explicitly transformed vectors."""
+    a, b = (np.asarray(row, np.float64) - (center or [0.0] * D) for row in (u, v))
+    a, b = (np.concatenate([np.maximum(row, 0), np.maximum(-row, 0)]) for row in (a, b))
+    return float((np.minimum(a, b) ** p).sum() / (np.maximum(a, b) ** p).sum())
+
+
+def rate(sampling: ConsistentSamplingMap, u: Any, v: Any) -> float:
+    """Share of hashes whose pairs agree."""
+    codes: NDArray[np.int64] = sampling.pairs(np.array([u, v], np.float64))
+    return float((codes[0] == codes[1]).all(axis=1).mean())
+
+
+def standard_error(kernel: float) -> float:
+    """Equation (12): the variance of a mean of S independent indicators."""
+    return float(np.sqrt(kernel * (1 - kernel) / S))
+
+
+@pytest.fixture(scope="module")
+def sampling() -> ConsistentSamplingMap:
+    """A map of 200,000 hashes."""
+    return hashing(input_dim=D, s=S)
+
+
+def with_kernel(sampling: ConsistentSamplingMap, **kernel: Any) -> ConsistentSamplingMap:
+    """The same tables under another min-max kernel."""
+    return ConsistentSamplingMap(gmm_spec(input_dim=D, s=S, kernel={"kind": "gmm"} | kernel), sampling.arrays)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_agree_as_often_as_the_kernel_says(name: str, sampling: ConsistentSamplingMap) -> None:
+    u, v = PAIRS[name]
+    exact = min_max(u, v)
+    assert 0.005 < exact < 0.9
+    # One standard error is at most 0.0011.
+    assert abs(rate(sampling, u, v) - exact) < 4 * standard_error(exact)
+
+
+@pytest.mark.parametrize("name", ["signed", "sparse", "positive"])
+@pytest.mark.parametrize("p", [0.5, 2.0, 10.0])
+def test_so_they_do_under_a_power(p: float, name: str, sampling: ConsistentSamplingMap) -> None:
+    u, v = PAIRS[name]
+    exact = min_max(u, v, p)
+    assert abs(rate(with_kernel(sampling, p=p), u, v) - exact) < 4 * standard_error(exact)
+    assert abs(exact - min_max(u, v)) > 4 * standard_error(exact)
+
+
+@pytest.mark.parametrize("name", ["signed", "sparse", "positive"])
+def test_so_they_do_about_a_center(name: str, sampling: ConsistentSamplingMap) -> None:
+    u, v = PAIRS[name]
+    exact = min_max(u, v, center=CENTER)
+    assert abs(rate(with_kernel(sampling, center=CENTER), u, v) - exact) < 4 * standard_error(exact)
+    assert abs(exact - min_max(u, v)) > 4 * standard_error(exact)
+
+
+def test_equal_rows_always_agree_and_rows_without_a_shared_coordinate_never(sampling: ConsistentSamplingMap) -> None:
+    u, _ = PAIRS["signed"]
+    assert rate(sampling, u, u) == 1
+    assert rate(sampling, u, [-entry for entry in u]) == 0
+    assert rate(sampling, [1.0, 0, 2.0, 0, 0], [0, 1.0, 0, -2.0, 0]) == 0
+
+
+def test_i_star_is_drawn_in_proportion_to_the_weight_of_its_coordinate(sampling: ConsistentSamplingMap) -> None:
+    u, _ = PAIRS["signed"]
+    counts = np.bincount(sampling.zero_bit(np.array([u]))[0], minlength=2 * D)
+    weights = np.array([max(sign * entry, 0) for entry in u for sign in (1, -1)])
+    shares = weights / weights.sum()
+    # One standard error √(share(1 − share)/S); an index of weight 0 never comes.
+    assert (np.abs(counts / S - shares) <= 4 * np.sqrt(shares * (1 - shares) / S)).all()
+
+
+def test_hashes_are_independent_of_their_neighbours(sampling: ConsistentSamplingMap) -> None:
+    codes = sampling.pairs(np.array(PAIRS["signed"]))
+    equal = (codes[0] == codes[1]).all(axis=1).astype(np.float64)
+    # One standard error of a correlation is 1/√200,000.
+    assert abs(np.corrcoef(equal[1:], equal[:-1])[0, 1]) < 4 / np.sqrt(S)
+
+
+def test_the_index_alone_agrees_more_often_where_few_coordinates_carry_the_weight(
+    sampling: ConsistentSamplingMap,
+) -> None:
+    u, v = PAIRS["one shared coordinate"]
+    codes = sampling.zero_bit(np.array([u, v]))
+    exact = min_max(u, v)
+    # The 0-bit rate is an approximation from above: the full pair is the unbiased one.
+    assert (codes[0] == codes[1]).mean() > exact + 4 * standard_error(exact)

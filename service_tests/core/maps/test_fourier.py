@@ -1,0 +1,187 @@
+"""Fourier features against a computation of their own from the frozen arrays."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+
+from app.core.arrays import row_blocks, vectors
+from app.core.errors import InvalidInput
+from app.core.maps import FourierMap, fourier
+from service_tests.core.specs import PRODUCT_KERNELS, kind
+from service_tests.core.specs import fourier as built
+
+FORMS = ["complex", "cos_sin", "phase"]
+TOLERANCE = {"float32": 2e-5, "float64": 1e-12}
+
+every_form = pytest.mark.parametrize("form", FORMS)
+normalized_or_not = pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalized"])
+every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
+
+
+def expected_features(feature_map: FourierMap, rows: NDArray[Any]) -> NDArray[Any]:
+    """The definition of the three forms, in extended precision, with cosine and sine of the same frequencies."""
+    arrays = {name: array.astype(np.longdouble) for name, array in feature_map.arrays.items()}
+    phases = (rows.astype(np.longdouble)[:, None, :] * arrays["frequencies"][None]).sum(axis=2)
+    root = np.sqrt(arrays["weights"])
+    features: NDArray[Any]
+    if feature_map.spec.form == "complex":
+        features = root * np.exp(-1j * phases)
+    elif feature_map.spec.form == "cos_sin":
+        features = np.concatenate([root * np.cos(phases), root * np.sin(phases)], axis=1)
+    else:
+        features = np.sqrt(np.longdouble(2)) * root * np.cos(phases + arrays["offsets"])
+    if feature_map.spec.normalize:
+        features = features / np.sqrt(np.square(np.abs(features)).sum(axis=1, keepdims=True))
+    return features
+
+
+def rows_for(feature_map: FourierMap, n: int, most: float = 50.0, seed: int = 1) -> NDArray[Any]:
+    """Rows in the map's dtype, whose largest phase is `most`."""
+    rows = np.random.default_rng(seed).normal(size=(n, feature_map.spec.input_dim))
+    rows *= most / np.abs(rows @ feature_map.arrays["frequencies"].T.astype(np.float64)).max()
+    return rows.astype(feature_map.spec.numpy_dtype)
+
+
+@every_dtype
+@normalized_or_not
+@every_form
+@pytest.mark.parametrize("name", [kind(model) for model in PRODUCT_KERNELS])
+def test_features_are_those_of_the_frozen_arrays_at_phases_up_to_fifty(
+    name: str, form: str, normalize: bool, dtype: str
+) -> None:
+    kernel = {"kind": name, "length_scale": [0.5, 1.0, 2.0, 4.0]}
+    feature_map = built(kernel=kernel, form=form, normalize=normalize, dtype=dtype, s=100)
+    rows = rows_for(feature_map, 40)
+    features = feature_map.transform(rows)
+    assert features.dtype == np.dtype(dtype if form != "complex" else {"float32": "c8", "float64": "c16"}[dtype])
+    assert features.shape == (40, 200 if form == "cos_sin" else 100)
+    assert np.abs(features - expected_features(feature_map, rows)).max() < TOLERANCE[dtype]
+
+
+@every_dtype
+@normalized_or_not
+@every_form
+def test_the_gram_block_is_the_product_of_the_features(form: str, normalize: bool, dtype: str) -> None:
+    feature_map = built(form=form, normalize=normalize, dtype=dtype)
+    x, y = rows_for(feature_map, 9, 10, seed=1), rows_for(feature_map, 7, 10, seed=2)
+    product = expected_features(feature_map, x) @ expected_features(feature_map, y).conj().T
+    gram = feature_map.gram(x, y)
+    assert gram.dtype == feature_map.feature_dtype
+    assert np.abs(gram - product).max() < TOLERANCE[dtype]
+    assert np.abs(product).max() < 0.9  # x and y differ, so that a mixed-up block would show
+
+
+@normalized_or_not
+@every_form
+def test_a_gram_block_summed_over_blocks_of_frequencies_is_the_same(
+    form: str, normalize: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feature_map = built(form=form, normalize=normalize, dtype="float64")
+    x, y = rows_for(feature_map, 9, 10, seed=1), rows_for(feature_map, 7, 10, seed=2)
+    whole = feature_map.gram(x, y)
+    widths: list[int] = []
+
+    def spied(n: int, per_block: int) -> list[slice]:
+        blocks = list(row_blocks(n, per_block))
+        widths.extend(block.stop - block.start for block in blocks)
+        return blocks
+
+    monkeypatch.setattr(fourier, "row_blocks", spied)
+    monkeypatch.setattr(fourier, "_FEATURES_PER_BLOCK", 2 * (9 + 7) * 5)
+    np.testing.assert_allclose(feature_map.gram(x, y), whole, rtol=0, atol=1e-14)
+    assert widths == [5] * 12 + [4]
+
+
+@normalized_or_not
+@every_form
+def test_features_computed_in_blocks_of_rows_are_the_same(
+    form: str, normalize: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feature_map = built(form=form, normalize=normalize, dtype="float64")
+    rows = rows_for(feature_map, 10)
+    whole = feature_map.transform(rows)
+    monkeypatch.setattr(fourier, "_PHASES_PER_BLOCK", 3 * feature_map.n_frequencies)
+    np.testing.assert_allclose(feature_map.transform(rows), whole, rtol=0, atol=1e-13)
+
+
+@every_dtype
+@normalized_or_not
+@every_form
+def test_sparse_rows_have_the_features_of_the_dense_ones(form: str, normalize: bool, dtype: str) -> None:
+    feature_map = built(input_dim=12, form=form, normalize=normalize, dtype=dtype)
+    rows = rows_for(feature_map, 8, 10)
+    rows[np.random.default_rng(2).random(rows.shape) < 0.7] = 0
+    rows[3] = 0
+    csr = vectors(sparse.csr_array(rows), 12, feature_map.spec.numpy_dtype)
+    tolerance = TOLERANCE[dtype]
+    np.testing.assert_allclose(feature_map.transform(csr), feature_map.transform(rows), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(feature_map.gram(csr, rows), feature_map.gram(rows, rows), rtol=0, atol=tolerance)
+    assert (feature_map.exact_gram(csr, csr) == feature_map.exact_gram(rows, rows)).all()
+
+
+@pytest.mark.parametrize("form", ["complex", "cos_sin"])
+def test_a_vector_has_inner_product_one_with_itself(form: str) -> None:
+    feature_map = built(form=form, dtype="float64", s=77)
+    rows = rows_for(feature_map, 20)
+    squares = np.square(np.abs(feature_map.transform(rows))).sum(axis=1)
+    np.testing.assert_allclose(squares, feature_map.arrays["weights"].sum(), rtol=1e-13)
+    np.testing.assert_allclose(squares, 1, rtol=1e-13)
+
+
+@every_dtype
+@every_form
+def test_normalized_rows_have_norm_one(form: str, dtype: str) -> None:
+    rows = rows_for(built(form=form, dtype=dtype), 20)
+    norms = [
+        np.linalg.norm(built(form=form, dtype=dtype, normalize=normalize).transform(rows).astype(np.complex128), axis=1)
+        for normalize in (True, False)
+    ]
+    np.testing.assert_allclose(norms[0], 1, rtol=1e-6 if dtype == "float32" else 1e-14)
+    assert form != "phase" or np.abs(norms[1] - 1).max() > 1e-3
+
+
+def test_the_phase_form_has_inner_product_one_with_itself_on_average() -> None:
+    feature_map = built(form="phase", dtype="float64", s=40_000)
+    squares = np.square(feature_map.transform(rows_for(feature_map, 5, 10))).sum(axis=1)
+    # 1 + the mean of cos(2w·x + 2b): one standard error is √(½/40,000) = 0.0035. Without √2 it would be ½.
+    assert np.abs(squares - 1).max() < 4 * np.sqrt(0.5 / 40_000)
+    assert np.abs(squares - 1).max() > 1e-6
+
+
+@every_form
+def test_no_rows_have_no_features(form: str) -> None:
+    feature_map = built(form=form)
+    none, some = np.empty((0, 4), np.float32), np.ones((3, 4), np.float32)
+    no_sparse_ones: Any = sparse.csr_array((0, 4), dtype=np.float32)
+    for rows in (none, vectors(no_sparse_ones, 4, np.dtype(np.float32))):
+        assert feature_map.transform(rows).shape == (0, feature_map.n_output)
+        assert feature_map.transform(rows).dtype == feature_map.feature_dtype
+        assert feature_map.gram(rows, some).shape == feature_map.exact_gram(rows, some).shape == (0, 3)
+        assert feature_map.gram(some, rows).shape == (3, 0)
+
+
+@every_form
+@every_dtype
+def test_entries_whose_phases_would_overflow_are_refused_and_the_largest_allowed_ones_are_not(
+    dtype: str, form: str
+) -> None:
+    feature_map = built(form=form, dtype=dtype)
+    norm = np.abs(feature_map.arrays["frequencies"].astype(np.float64)).sum(axis=1).max()
+    allowed = float(np.finfo(dtype).max) / 4 / float(norm)
+    small = np.ones((1, 4), dtype)
+    for factor in (1.001, -1.001):
+        large = np.array([[0, 0, allowed * factor, 0]], dtype)
+        calls: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+            (feature_map.transform, (large,)),
+            (feature_map.transform, (sparse.csr_array(large),)),
+            (feature_map.gram, (large, small)),
+            (feature_map.gram, (small, large)),
+        ]
+        for call, rows in calls:
+            with pytest.raises(InvalidInput, match=f"leave the range of {dtype}; this map takes entries up to"):
+                call(*rows)
+    assert np.isfinite(feature_map.transform(np.full((1, 4), allowed * 0.999, dtype))).all()

@@ -1,0 +1,144 @@
+"""How Fourier maps are built: streams, seeds, frozen arrays, and the error that sampling leaves."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import kstest, norm
+
+from app.core.errors import InvalidInput
+from app.core.maps import FourierMap
+from app.core.maps.fourier import _uniform_angles
+from service_tests.core.specs import fourier, gmm_spec, spec
+
+PHASE: dict[str, Any] = {"form": "phase", "dtype": "float64"}
+
+
+def offsets(**members: Any) -> NDArray[np.float64]:
+    return fourier(**PHASE | members).arrays["offsets"]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"input_dim": 9},
+        {"sampler": {"kind": "sobol"}},
+        {"sampler": {"kind": "halton"}},
+        {"kernel": {"kind": "cauchy", "length_scale": 3.0}},
+        {"normalize": True},
+    ],
+)
+def test_the_offsets_hang_on_seed_and_s_alone(members: dict[str, Any]) -> None:
+    assert (offsets(**members) == offsets()).all()
+    assert not np.isin(offsets(**members, seed=8), offsets()).any()
+
+
+def test_the_offsets_are_not_the_uniforms_of_the_frequencies() -> None:
+    feature_map = fourier(**PHASE, s=1000)
+    uniforms = norm.cdf(feature_map.arrays["frequencies"] * 1.5)
+    angles = feature_map.arrays["offsets"] / (2 * np.pi)
+    # The smallest distance of 1,000 offsets from 4,000 independent uniforms is of order 1e-7; equal ones would be
+    # within the 1e-15 that the round trip through the quantile function costs.
+    assert np.abs(angles[:, None] - uniforms.reshape(1, -1)).min() > 1e-10
+    # One standard error of a correlation is 1/√1,000.
+    assert abs(np.corrcoef(angles, uniforms[:, 0])[0, 1]) < 4 / np.sqrt(1000)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_offsets_are_uniform_on_the_circle(dtype: str) -> None:
+    angles = fourier(form="phase", dtype=dtype, s=20_000).arrays["offsets"]
+    assert angles.dtype == dtype
+    assert angles.min() >= 0
+    assert float(angles.max()) < 2 * np.pi
+    # Level 1e-3.
+    assert kstest(angles.astype(np.float64) / (2 * np.pi), "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_offset_that_would_round_to_a_whole_turn_is_none(dtype: type[Any]) -> None:
+    class Last(np.random.Generator):
+        def random(self, *size: Any, **_: Any) -> Any:
+            return np.full(size, np.nextafter(1.0, 0.0))
+
+    angles = _uniform_angles(3, np.dtype(dtype), Last(np.random.PCG64(1)))
+    assert (angles == 0).all() or float(angles.max()) < 2 * np.pi
+    assert dtype is np.float64 or (angles == 0).all()
+
+
+@pytest.mark.parametrize("form", ["complex", "cos_sin"])
+def test_the_other_forms_have_the_same_frequencies_and_no_offsets(form: str) -> None:
+    plain, phase = fourier(form=form), fourier(form="phase")
+    assert set(plain.arrays) == {"frequencies", "weights"}
+    assert set(phase.arrays) == {"frequencies", "weights", "offsets"}
+    assert (plain.arrays["frequencies"] == phase.arrays["frequencies"]).all()
+
+
+@pytest.mark.parametrize("kind", ["monte_carlo", "halton", "sobol", "moment_matching"])
+def test_one_seed_builds_one_map_in_every_thread_and_another_seed_another(kind: str) -> None:
+    made = spec(sampler={"kind": kind}, form="phase", s=256, input_dim=20)
+    with ThreadPoolExecutor(4) as pool:
+        several = list(pool.map(lambda _: FourierMap.build(made).arrays, range(8)))
+    other = FourierMap.build(made.model_copy(update={"seed": 8})).arrays
+    for name, array in several[0].items():
+        assert all(array.tobytes() == arrays[name].tobytes() for arrays in several[1:])
+        assert name == "weights" or (array != other[name]).mean() > 0.99
+
+
+def test_float32_maps_have_the_rounded_frequencies_of_float64_maps() -> None:
+    single, double = (fourier(dtype=dtype).arrays for dtype in ("float32", "float64"))
+    assert (single["frequencies"] == double["frequencies"].astype(np.float32)).all()
+
+
+def test_the_largest_seed_is_as_good_as_any() -> None:
+    largest, cut = (fourier(seed=seed).arrays["frequencies"] for seed in ((1 << 64) - 1, (1 << 32) - 1))
+    assert (largest != cut).all()
+
+
+@pytest.mark.parametrize("over", [{"kind": "monte_carlo"}, {"kind": "moment_matching"}])
+@pytest.mark.parametrize(("scale", "dtype"), [(1e-39, "float32"), (1e-308, "float64"), (5e-324, "float32")])
+def test_frequencies_outside_the_dtype_are_refused_at_the_length_scale(
+    scale: float, dtype: str, over: dict[str, Any]
+) -> None:
+    made = spec(kernel={"kind": "gaussian", "length_scale": scale}, sampler=over, dtype=dtype, s=1000)
+    with pytest.raises(InvalidInput, match="length_scale is so small") as caught:
+        FourierMap.build(made)
+    assert caught.value.pointer == "/kernel/length_scale"
+
+
+def test_a_map_of_frequencies_whose_sum_overflows_takes_the_origin_only() -> None:
+    feature_map = fourier(kernel={"kind": "gaussian", "length_scale": 2.5e-308}, dtype="float64", s=2, seed=3)
+    assert feature_map.transform(np.zeros((1, 4))).tolist() == [[np.sqrt(0.5), np.sqrt(0.5), 0, 0]]
+    with pytest.raises(InvalidInput, match="phases"):
+        feature_map.transform(np.ones((1, 4)))
+
+
+def test_the_warnings_of_the_sampler_come_with_the_arrays() -> None:
+    assert FourierMap.build(spec(sampler={"kind": "sobol"})).warnings == ()
+    (warning,) = FourierMap.build(spec(sampler={"kind": "sobol"}, s=63)).warnings
+    assert warning == "sobol is balanced only at a power of two; s = 63, take 32 or 64"
+
+
+def test_a_kernel_without_frequencies_is_a_mistake_of_the_caller() -> None:
+    with pytest.raises(TypeError, match="gmm has no frequencies"):
+        FourierMap.build(gmm_spec())
+    with pytest.raises(TypeError, match="gmm has no frequencies"):
+        FourierMap(gmm_spec(), fourier().arrays)
+
+
+@pytest.mark.parametrize("form", ["complex", "cos_sin", "phase"])
+def test_the_error_of_the_gram_matrix_falls_as_the_root_of_s(form: str) -> None:
+    """For Monte Carlo; the slope of log error over log s is −½."""
+    rows = np.random.default_rng(1).normal(size=(60, 8))
+    sizes = [256, 512, 1024, 2048, 4096]
+    errors = np.empty((20, len(sizes)))
+    kernel = {"kind": "gaussian", "length_scale": 2.5}
+    for seed in range(20):
+        for i, s in enumerate(sizes):
+            feature_map = fourier(input_dim=8, kernel=kernel, s=s, seed=seed, form=form, dtype="float64")
+            exact = feature_map.exact_gram(rows, rows)
+            errors[seed, i] = np.linalg.norm(feature_map.gram(rows, rows) - exact) / np.linalg.norm(exact)
+    slope = np.polyfit(np.log(sizes), np.log(errors.mean(axis=0)), 1)[0]
+    # One standard error is 0.010 to 0.014 (bootstrap over the seeds).
+    assert abs(slope + 0.5) < 0.05

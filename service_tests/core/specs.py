@@ -1,0 +1,85 @@
+"""Specs as a client writes them, and what stands behind them."""
+
+import json
+from typing import Any, get_args
+
+import pytest
+from pydantic import TypeAdapter
+
+from app.core.errors import InvalidInput
+from app.core.kernels import Kernel
+from app.core.kernels.base import ProductKernel, ShiftInvariantKernel
+from app.core.maps import ConsistentSamplingMap, FourierMap
+from app.core.samplers import Sampler
+from app.core.samplers.points import Points
+from app.core.spec import MapSpec
+
+KERNELS: tuple[type[Any], ...] = get_args(get_args(Kernel)[0])
+SAMPLERS: tuple[type[Any], ...] = get_args(get_args(Sampler)[0])
+POINTS: tuple[type[Any], ...] = get_args(get_args(Points)[0])
+PRODUCT_KERNELS = tuple(model for model in KERNELS if issubclass(model, ProductKernel))
+
+
+def kind(model: type[Any]) -> str:
+    """What a client writes for a registered model."""
+    name: str = get_args(model.model_fields["kind"].annotation)[0]
+    return name
+
+
+def spec(**members: Any) -> MapSpec:
+    """A map of vectors of four entries, with some members replaced."""
+    default = {
+        "input_dim": 4,
+        "kernel": {"kind": "gaussian", "length_scale": 1.5},
+        "sampler": {"kind": "monte_carlo"},
+        "s": 64,
+        "seed": 7,
+    }
+    return MapSpec.model_validate_json(json.dumps(default | members))
+
+
+def gmm_spec(**members: Any) -> MapSpec:
+    """As `spec`, of kernel gmm."""
+    return spec(**{"kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "dtype": "float64"} | members)
+
+
+def refusal(**members: Any) -> InvalidInput:
+    """What `spec` raises."""
+    with pytest.raises(InvalidInput) as caught:
+        spec(**members)
+    return caught.value
+
+
+def kernel(**fields: Any) -> Any:
+    """A kernel by its fields."""
+    return TypeAdapter(Kernel).validate_json(json.dumps(fields))
+
+
+def product_kernel(kind: str, length_scale: float | list[float]) -> ProductKernel:
+    """A product kernel by its kind."""
+    made = kernel(kind=kind, length_scale=length_scale)
+    assert isinstance(made, ProductKernel)
+    return made
+
+
+def shift_invariant(of: MapSpec) -> ShiftInvariantKernel:
+    """The kernel of a spec that has frequencies."""
+    assert isinstance(of.kernel, ShiftInvariantKernel)
+    return of.kernel
+
+
+def sampler(**fields: Any) -> Any:
+    """A sampler by its fields."""
+    return TypeAdapter(Sampler).validate_json(json.dumps(fields))
+
+
+def fourier(**members: Any) -> FourierMap:
+    """A map built from `spec`."""
+    made = spec(**members)
+    return FourierMap(made, FourierMap.build(made).arrays)
+
+
+def hashing(**members: Any) -> ConsistentSamplingMap:
+    """A map built from `gmm_spec`."""
+    made = gmm_spec(**members)
+    return ConsistentSamplingMap(made, ConsistentSamplingMap.build(made).arrays)

@@ -1,0 +1,124 @@
+"""The gate: what it refuses, in which words, and what it lets through unchanged."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.arrays import dense, largest, row_blocks, vectors
+from app.core.errors import InvalidInput
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def refused(rows: Any, dtype: np.dtype[Any] = FLOAT32) -> InvalidInput:
+    with pytest.raises(InvalidInput) as caught:
+        vectors(rows, 4, dtype, "/x")
+    return caught.value
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 4, 1)])
+def test_an_array_that_is_no_matrix_is_refused(shape: tuple[int, ...]) -> None:
+    error = refused(np.ones(shape))
+    assert error.pointer == "/x"
+    assert error.detail == f"the array has shape {shape}; a 2-D array (rows, 4) is wanted"
+
+
+@pytest.mark.parametrize("width", [0, 3, 5])
+def test_rows_of_another_width_are_refused(width: int) -> None:
+    for rows in (np.ones((2, width)), sparse.csr_array((2, width), dtype=np.float64)):
+        error = refused(rows)
+        assert error.pointer == "/x"
+        assert error.detail == f"rows have {width} entries; this map takes 4"
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool", "float16", "complex64", "longdouble", "object", "U3"])
+def test_other_numbers_than_float32_and_float64_are_refused(dtype: str) -> None:
+    error = refused(np.ones((2, 4)).astype(dtype))
+    assert error.pointer == "/x"
+    assert error.detail.endswith("float32 or float64 is wanted")
+    assert str(np.dtype(dtype)) in error.detail
+
+
+def test_whole_numbers_in_sparse_rows_are_refused() -> None:
+    assert "dtype int64" in refused(sparse.csr_array(np.eye(4, dtype=np.int64))).detail
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
+def test_an_entry_that_is_not_finite_is_refused_by_row_and_column(value: float, dtype: np.dtype[Any]) -> None:
+    rows = np.zeros((6, 4), dtype)
+    rows[4, 2] = value
+    csr = sparse.csr_array(rows)  # with empty rows before and after
+    for posted in (rows, np.asfortranarray(rows), rows.astype(dtype.newbyteorder(">")), csr):
+        error = refused(posted, dtype)
+        assert error.pointer == "/x/4/2"
+        assert error.detail == "row 4, column 2 is not finite"
+
+
+def test_the_first_of_several_bad_entries_is_named() -> None:
+    rows = np.zeros((3, 4))
+    rows[1, 3] = rows[2, 0] = np.nan
+    assert refused(rows).pointer == refused(sparse.csr_array(rows)).pointer == "/x/1/3"
+
+
+@pytest.mark.parametrize("value", [3.5e38, -1e300])
+def test_a_value_outside_float32_is_refused_by_a_float32_map_only(value: float) -> None:
+    rows = np.zeros((3, 4))
+    rows[2, 1] = value
+    for posted in (rows, sparse.csr_array(rows)):
+        error = refused(posted)
+        assert error.pointer == "/x/2/1"
+        assert error.detail == "row 2, column 1 is outside the range of float32, the dtype of this map"
+        assert dense(vectors(posted, 4, FLOAT64))[2, 1] == value
+
+
+def test_the_largest_float32_and_a_vanishing_float64_pass() -> None:
+    rows = np.array([[np.finfo(np.float32).max, 1e-300, -0.0, 1.0]])
+    assert vectors(rows, 4, FLOAT32).tolist() == [[float(np.finfo(np.float32).max), 0.0, 0.0, 1.0]]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
+@pytest.mark.parametrize("posted_as", ["<f4", ">f4", "<f8", ">f8"])
+@pytest.mark.parametrize("order", ["C", "F", "strided"])
+def test_any_order_of_bytes_and_of_axes_gives_the_same_rows(order: str, posted_as: str, dtype: np.dtype[Any]) -> None:
+    values = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
+    posted = np.asarray(values, dtype=posted_as, order="F" if order == "F" else "C")
+    if order == "strided":
+        posted = np.repeat(posted, 2, axis=1)[:, ::2]
+    gated = vectors(posted, 4, dtype)
+    assert isinstance(gated, np.ndarray)
+    assert gated.flags.c_contiguous
+    assert gated.dtype == dtype
+    assert gated.dtype.isnative
+    assert (gated == values).all()
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
+def test_sparse_rows_stay_sparse_in_the_maps_dtype(dtype: np.dtype[Any]) -> None:
+    rows = np.array([[0, 1.5, 0, 0], [0, 0, 0, 0], [2.5, 0, 0, -1]])
+    gated = vectors(sparse.csr_array(rows), 4, dtype)
+    assert isinstance(gated, sparse.csr_array)
+    assert gated.dtype == dtype
+    assert (gated.toarray() == rows).all()
+
+
+@pytest.mark.parametrize("rows", [np.empty((0, 4)), sparse.csr_array((0, 4), dtype=np.float64)], ids=["dense", "csr"])
+def test_no_rows_pass(rows: Any) -> None:
+    gated = vectors(rows, 4, FLOAT32)
+    assert gated.shape == (0, 4)
+    assert largest(gated) == 0
+
+
+def test_the_largest_entry_is_the_largest_absolute_one() -> None:
+    rows = np.array([[1.0, -7.0, 2.0], [0.0, 3.0, 0.0]])
+    assert largest(rows) == largest(sparse.csr_array(rows)) == largest(-rows) == 7
+    assert largest(sparse.csr_array((2, 3), dtype=np.float64)) == 0
+
+
+@pytest.mark.parametrize(("n", "per_block"), [(10, 3), (9, 3), (2, 5), (0, 4), (4, 0), (4, 1)])
+def test_row_blocks_cover_every_row_once_and_in_order(n: int, per_block: int) -> None:
+    blocks = list(row_blocks(n, per_block))
+    assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(n))
+    assert all(0 < block.stop - block.start <= max(1, per_block) for block in blocks)

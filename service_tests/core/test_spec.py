@@ -1,0 +1,162 @@
+"""What a spec refuses, and what two specs share."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from app.core.spec import FORMS, Dtype, Form, MapSpec
+from service_tests.core.specs import gmm_spec, refusal, spec
+
+
+def where(**members: Any) -> tuple[str | int, ...]:
+    """The place that pydantic complains of."""
+    with pytest.raises(ValidationError) as caught:
+        spec(**members)
+    assert caught.value.error_count() == 1
+    return caught.value.errors()[0]["loc"]
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ({"un": 1}, ("un",)),
+        ({"kernel": {"kind": "gaussian", "length_scale": 1.0, "un": 1}}, ("kernel", "gaussian", "un")),
+        ({"kernel": {"kind": "cauchy", "length_scale": 1.0, "sigma": 1}}, ("kernel", "cauchy", "sigma")),
+        ({"sampler": {"kind": "sobol", "un": 1}}, ("sampler", "sobol", "un")),
+        (
+            {"sampler": {"kind": "moment_matching", "base": {"kind": "sobol", "un": 1}}},
+            ("sampler", "moment_matching", "base", "sobol", "un"),
+        ),
+    ],
+)
+def test_an_unknown_field_is_refused_at_every_level(members: dict[str, Any], place: tuple[str, ...]) -> None:
+    assert where(**members) == place
+
+
+@pytest.mark.parametrize(
+    ("members", "place"),
+    [
+        ({"kernel": {"kind": "polynomial"}}, ("kernel",)),
+        ({"sampler": {"kind": "latin"}}, ("sampler",)),
+        (
+            {"sampler": {"kind": "moment_matching", "base": {"kind": "moment_matching"}}},
+            ("sampler", "moment_matching", "base"),
+        ),
+        ({"form": "tan"}, ("form",)),
+        ({"dtype": "float16"}, ("dtype",)),
+        ({"kernel": {"kind": "laplacian"}}, ("kernel", "laplacian", "length_scale")),
+    ],
+)
+def test_an_unknown_kind_and_a_missing_field_are_refused(members: dict[str, Any], place: tuple[str, ...]) -> None:
+    assert where(**members) == place
+
+
+@pytest.mark.parametrize("missing", ["input_dim", "kernel", "sampler", "s"])
+def test_the_four_members_that_have_no_default_must_be_given(missing: str) -> None:
+    members = json.loads(spec().canonical())
+    del members[missing]
+    with pytest.raises(ValidationError, match="Field required"):
+        MapSpec.model_validate_json(json.dumps(members))
+
+
+@pytest.mark.parametrize("value", ["16", 16.0, 16.5, True, None, [16], 0, -1])
+@pytest.mark.parametrize("member", ["input_dim", "s"])
+def test_a_count_is_a_positive_whole_number_and_nothing_like_it(member: str, value: Any) -> None:
+    assert where(**{member: value}) == (member,)
+
+
+@pytest.mark.parametrize(("member", "most"), [("s", 1 << 24), ("input_dim", 1 << 31), ("seed", (1 << 64) - 1)])
+def test_a_number_at_its_upper_bound_passes_and_the_next_does_not(member: str, most: int) -> None:
+    assert getattr(spec(**{member: most}), member) == most
+    assert where(**{member: most + 1}) == (member,)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, "1", True])
+def test_a_seed_is_a_whole_number_from_zero(seed: Any) -> None:
+    assert where(seed=seed) == ("seed",)
+    assert spec(seed=0).seed == 0
+
+
+@pytest.mark.parametrize("value", ["1.5", 0, -1.0, float("nan"), float("inf"), True, None, {}])
+def test_a_length_scale_is_a_positive_finite_number(value: Any) -> None:
+    assert where(kernel={"kind": "cauchy", "length_scale": value})[:3] == ("kernel", "cauchy", "length_scale")
+    entries = [1.0, 1.0, value, 1.0]
+    assert where(kernel={"kind": "cauchy", "length_scale": entries})[-1] == 2
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.1e6, "2", float("nan"), True])
+def test_the_power_of_the_min_max_kernel_is_positive_and_bounded(value: Any) -> None:
+    assert where(kernel={"kind": "gmm", "p": value}, sampler={"kind": "gcws"}) == ("kernel", "gmm", "p")
+
+
+@pytest.mark.parametrize("value", ["true", 1, None])
+def test_a_switch_is_true_or_false(value: Any) -> None:
+    assert where(normalize=value) == ("normalize",)
+    assert where(sampler={"kind": "sobol", "scramble": value}) == ("sampler", "sobol", "scramble")
+
+
+@pytest.mark.parametrize("kind", ["monte_carlo", "halton", "sobol"])
+def test_the_min_max_kernel_has_no_frequencies(kind: str) -> None:
+    error = refusal(kernel={"kind": "gmm"}, sampler={"kind": kind})
+    assert error.pointer == "/sampler/kind"
+    assert error.detail == f"kernel gmm has no frequencies for sampler {kind}; its sampler is gcws"
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer"),
+    [
+        ({"form": "phase"}, "/form"),
+        ({"form": "complex"}, "/form"),
+        ({"normalize": True}, "/normalize"),
+        ({"normalize": True, "form": "phase"}, "/normalize"),
+    ],
+)
+def test_codes_have_neither_form_nor_norm(members: dict[str, Any], pointer: str) -> None:
+    error = refusal(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}, **members)
+    assert error.pointer == pointer
+    assert "must be left out" in error.detail
+
+
+def test_the_canonical_text_fills_in_every_default_and_reads_back_as_itself() -> None:
+    short = spec(sampler={"kind": "halton"}, dtype="float32", kernel={"kind": "gaussian", "sigma": 1})
+    assert json.loads(short.canonical()) == {
+        "input_dim": 4,
+        "kernel": {"kind": "gaussian", "length_scale": 1.0},
+        "sampler": {"kind": "halton", "scramble": "random", "skip": 0, "leap": 0},
+        "s": 64,
+        "seed": 7,
+        "form": "cos_sin",
+        "normalize": False,
+        "dtype": "float32",
+    }
+    assert MapSpec.model_validate_json(short.canonical()).canonical() == short.canonical()
+    matching = spec(sampler={"kind": "moment_matching"}).canonical()
+    assert json.loads(matching)["sampler"] == {"kind": "moment_matching", "base": {"kind": "monte_carlo"}}
+    assert json.loads(gmm_spec().canonical())["kernel"] == {"kind": "gmm", "p": 1.0, "center": None}
+
+
+def test_spelling_out_a_default_changes_nothing_and_another_value_does() -> None:
+    plain = spec(sampler={"kind": "sobol"})
+    spelled = {"sampler": {"scramble": True, "kind": "sobol"}, "form": "cos_sin", "normalize": False}
+    assert spec(dtype="float32", **spelled).canonical() == plain.canonical()
+    others: list[dict[str, Any]] = [
+        {"seed": 8},
+        {"s": 65},
+        {"form": "phase"},
+        {"normalize": True},
+        {"dtype": "float64"},
+    ]
+    texts = {spec(**{"sampler": {"kind": "sobol"}} | other).canonical() for other in others}
+    assert len(texts - {plain.canonical()}) == len(others)
+
+
+def test_a_spec_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        spec().seed = 1  # type: ignore[misc]
+
+
+def test_every_form_is_described_and_every_dtype_is_numpys() -> None:
+    assert set(FORMS) == set(Form)
+    assert [spec(dtype=dtype.value).numpy_dtype.name for dtype in Dtype] == [dtype.value for dtype in Dtype]

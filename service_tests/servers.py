@@ -1,0 +1,114 @@
+"""Servers that tests start by hand: stores kept otherwise than the embedded one, and a wire that can be cut."""
+
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import redis
+
+from app.store.binary import find_binary
+
+VOLATILE = ("--save", "", "--appendonly", "no")
+EVERY_WRITE = ("--appendonly", "yes", "--appendfsync", "always")
+
+
+def until(true: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait for a condition, but not for ever."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+@contextmanager
+def valkey(directory: Path, *options: str) -> Iterator[str]:
+    """A server on a unix socket in the directory, for the length of a with block; gives its URL."""
+    path = directory / "valkey.sock"
+    command = [str(find_binary(None)), "--port", "0", "--unixsocket", str(path), "--dir", str(directory), *options]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        until(lambda: answers(f"unix://{path}") or process.poll() is not None)
+        assert process.poll() is None, f"the server refuses {options}"
+        yield f"unix://{path}"
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def answers(url: str) -> bool:
+    """Whether a store answers there."""
+    with redis.Redis.from_url(url, retry=None) as client:
+        try:
+            return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+
+class Wire:
+    """A TCP address that leads to the store, and loses the reply to one command when told to.
+
+    Args:
+        path: the store's socket.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._command: bytes | None = None
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.lost = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose_reply_to(self, command: bytes) -> None:
+        """Cut the connection once, after the store has carried out the next command that contains these bytes."""
+        self._command = command
+
+    def close(self) -> None:
+        """Take no more connections."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                threading.Thread(target=self._carry, args=(near,), daemon=True).start()
+
+    def _carry(self, near: socket.socket) -> None:
+        """One command, one reply, over and over, as the client library does it."""
+        with near, socket.socket(socket.AF_UNIX) as far, suppress(OSError):
+            far.connect(self._path)
+            awaited = threading.Event()
+
+            def forward() -> None:
+                with suppress(OSError):
+                    while sent := near.recv(1 << 20):
+                        if self._command is not None and self._command in sent:
+                            awaited.set()
+                        far.sendall(sent)
+                    far.shutdown(socket.SHUT_RDWR)
+
+            threading.Thread(target=forward, daemon=True).start()
+            while reply := far.recv(1 << 20):
+                # A script that the server does not know yet was not carried out.
+                if awaited.is_set() and not reply.startswith(b"-NOSCRIPT"):
+                    self._command = None
+                    self.lost += 1
+                    near.shutdown(socket.SHUT_RDWR)
+                    return
+                near.sendall(reply)
+
+
+@contextmanager
+def wire(url: str) -> Iterator[Wire]:
+    """A wire to the store at a unix:// URL."""
+    made = Wire(url.removeprefix("unix://"))
+    try:
+        yield made
+    finally:
+        made.close()

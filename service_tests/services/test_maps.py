@@ -1,0 +1,217 @@
+import json
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import redis
+
+from app.core.errors import TooLarge
+from app.core.maps import FeatureMap, FourierMap
+from app.core.spec import MapSpec
+from app.services.errors import ArrayNotFound, MapExists, NotFound
+from app.services.limits import Limits
+from app.services.maps import Maps
+from app.store.connection import connect
+from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.maps import MapStore
+from service_tests.checks import keys
+from service_tests.servers import EVERY_WRITE, valkey
+
+LIMITS = Limits(max_body_bytes=1000, max_result_bytes=1000, max_map_bytes=100_000)
+SPEC = MapSpec.model_validate(
+    {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 50}
+)
+BYTES = 50 * 4 * 4
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    with valkey(tmp_path_factory.mktemp("services"), *EVERY_WRITE) as url, connect(url, 5) as client:
+        yield client
+
+
+@pytest.fixture
+def service(client: redis.Redis) -> Callable[..., Maps]:
+    """Makes services of one store, each with a cache of its own."""
+    client.flushall()
+
+    def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
+        return Maps(MapStore(client), LIMITS, cache_bytes, lambda: unfit)
+
+    return make
+
+
+def seeded(seed: int) -> MapSpec:
+    return SPEC.model_copy(update={"seed": seed})
+
+
+def test_a_map_is_opened_once_and_kept(service: Callable[..., Maps]) -> None:
+    maps = service()
+    maps.create("m", SPEC)
+    assert maps.ready("m") is maps.ready("m")
+
+
+def test_the_least_recently_used_map_goes_when_memory_is_short(service: Callable[..., Maps]) -> None:
+    maps = service(cache_bytes=2 * BYTES)
+    for seed in range(3):
+        maps.create(str(seed), seeded(seed))
+    zero, one = maps.ready("0"), maps.ready("1")
+    assert maps.ready("0") is zero
+    maps.ready("2")
+    assert maps.ready("0") is zero
+    assert maps.ready("1") is not one
+
+
+@pytest.mark.parametrize("cache_bytes", [0, BYTES - 1])
+def test_a_map_larger_than_the_cache_serves_all_the_same(service: Callable[..., Maps], cache_bytes: int) -> None:
+    maps = service(cache_bytes)
+    maps.create("m", SPEC)
+    assert maps.ready("m") is not maps.ready("m")
+
+
+def test_maps_of_equal_digest_share_memory_under_all_their_names(service: Callable[..., Maps]) -> None:
+    maps = service()
+    maps.create("a", SPEC)
+    maps.create("b", SPEC)
+    assert maps.ready("a") is maps.ready("b")
+
+
+def test_a_map_made_anew_by_another_process_is_not_served_from_memory(service: Callable[..., Maps]) -> None:
+    here, elsewhere = service(), service()
+    here.create("m", seeded(1))
+    old = here.array("m", "frequencies")
+    elsewhere.delete("m")
+    with pytest.raises(NotFound):
+        here.ready("m")
+    elsewhere.create("m", seeded(2))
+    assert not np.array_equal(here.array("m", "frequencies"), old)
+    np.testing.assert_array_equal(here.array("m", "frequencies"), elsewhere.array("m", "frequencies"))
+
+
+def test_twenty_threads_that_want_one_map_get_the_same(service: Callable[..., Maps]) -> None:
+    maps = service()
+    maps.create("m", SPEC)
+    barrier = threading.Barrier(20)
+    found: list[FeatureMap] = []
+
+    def want() -> None:
+        barrier.wait()
+        found.append(maps.ready("m"))
+
+    run(want)
+    assert len(found) == 20
+    assert len({id(one) for one in found}) == 1
+
+
+def run(work: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive(), "a thread waits for ever"
+
+
+def test_threads_that_want_a_damaged_map_are_all_told_and_none_waits(
+    service: Callable[..., Maps], client: redis.Redis
+) -> None:
+    maps = service()
+    maps.create("m", SPEC)
+    piece = next(key for key in keys(client) if key.endswith(b":frequencies:0"))
+    good = cast(bytes, client.get(piece))
+    client.set(piece, good[:-1] + b"\xff")
+    told = []
+
+    def want() -> None:
+        try:
+            maps.ready("m")
+        except StoreDamaged:
+            told.append(True)
+
+    run(want)
+    assert len(told) == 20
+    client.set(piece, good)
+    assert isinstance(maps.ready("m"), FourierMap)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest | {"spec": manifest["spec"].replace("cos_sin", "complex")},
+        lambda manifest: manifest | {"arrays": {"frequencies": manifest["arrays"]["frequencies"]}},
+        lambda manifest: manifest | {"digest": "sha256:" + "0" * 64},
+        lambda manifest: manifest | {"spec": "{}"},
+    ],
+    ids=["other form", "array missing", "other digest", "no spec"],
+)
+def test_a_manifest_that_was_changed_gives_no_features(
+    service: Callable[..., Maps], client: redis.Redis, change: Callable[[Any], Any]
+) -> None:
+    service().create("m", SPEC)
+    key = "bochner:{map:m}:manifest"
+    client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
+    with pytest.raises(StoreDamaged):
+        service().ready("m")
+
+
+def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(service: Callable[..., Maps]) -> None:
+    writer, reader = service(), service(cache_bytes=0)
+    arrays = {seed: FourierMap.build(seeded(seed)).arrays["frequencies"].tobytes() for seed in (0, 1)}
+    done = threading.Event()
+
+    def rewrite() -> None:
+        for i in range(150):
+            writer.create("m", seeded(i % 2))
+            writer.delete("m")
+        done.set()
+
+    thread = threading.Thread(target=rewrite)
+    thread.start()
+    seen = 0
+    while not done.is_set():
+        try:
+            assert np.ascontiguousarray(reader.array("m", "frequencies")).tobytes() in arrays.values()
+            seen += 1
+        except NotFound:
+            continue
+    thread.join()
+    assert seen
+
+
+def test_creating_again_is_no_conflict_and_another_spec_is(service: Callable[..., Maps]) -> None:
+    maps = service()
+    record, created = maps.create("m", SPEC)
+    assert created
+    assert maps.create("m", MapSpec.model_validate_json(SPEC.canonical())) == (record, False)
+    with pytest.raises(MapExists, match=record.digest):
+        maps.create("m", seeded(1))
+
+
+def test_a_map_too_large_is_refused_unless_it_is_there_already(
+    service: Callable[..., Maps], client: redis.Redis
+) -> None:
+    large = SPEC.model_copy(update={"s": 10_000})
+    with pytest.raises(TooLarge) as refused:
+        service().create("m", large)
+    assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 160_000)
+    assert keys(client) == set()
+    Maps(MapStore(client), LIMITS._replace(max_map_bytes=160_000), 0, lambda: None).create("m", large)
+    assert not service().create("m", large)[1]
+
+
+def test_an_unfit_store_gets_no_new_map_but_serves_the_old(service: Callable[..., Maps]) -> None:
+    service().create("m", SPEC)
+    unfit = service(unfit="it forgets")
+    with pytest.raises(StoreUnavailable, match="it forgets"):
+        unfit.create("n", SPEC)
+    assert not unfit.create("m", SPEC)[1]
+    assert unfit.ready("m").spec == SPEC
+
+
+def test_an_array_that_the_map_lacks_is_answered_with_those_it_has(service: Callable[..., Maps]) -> None:
+    maps = service()
+    maps.create("m", SPEC)
+    with pytest.raises(ArrayNotFound, match="frequencies, weights"):
+        maps.array("m", "offsets")

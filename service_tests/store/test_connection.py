@@ -1,0 +1,87 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from app.store.connection import Durability, Keeping, check_writable, connect, keeping
+from app.store.errors import StoreUnavailable
+from service_tests.checks import keys
+from service_tests.servers import EVERY_WRITE, VOLATILE, valkey
+
+NO_CONFIG = [
+    pytest.param(("--rename-command", "CONFIG", ""), id="CONFIG renamed"),
+    pytest.param(("--user", "default", "on", "nopass", "~*", "&*", "+@all", "-config"), id="CONFIG forbidden"),
+]
+
+
+@contextmanager
+def kept(directory: Path, *options: str) -> Iterator[Keeping]:
+    with valkey(directory, *options) as url, connect(url, 5) as client:
+        yield keeping(client)
+
+
+@pytest.mark.parametrize(
+    ("options", "durability"),
+    [
+        (EVERY_WRITE, "always"),
+        (("--appendonly", "yes", "--appendfsync", "everysec"), "everysec"),
+        (("--appendonly", "yes", "--appendfsync", "no"), "rdb"),
+        (("--appendonly", "yes", "--appendfsync", "everysec", "--save", ""), "everysec"),
+        (("--save", "3600 1"), "rdb"),
+        (VOLATILE, "volatile"),
+    ],
+)
+def test_durability_is_read_from_the_server(tmp_path: Path, options: tuple[str, ...], durability: str) -> None:
+    with kept(tmp_path, *options) as found:
+        assert found.durability == Durability(durability)
+        assert found.server.startswith("valkey ")
+        assert found.maxmemory_policy == "noeviction"
+        assert (found.unfit() is None) == (durability != "volatile")
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl", "allkeys-random"])
+def test_a_server_that_evicts_is_unfit_and_says_so(tmp_path: Path, policy: str) -> None:
+    with kept(tmp_path, *EVERY_WRITE, "--maxmemory-policy", policy) as found:
+        assert found.maxmemory_policy == policy
+        assert policy in (found.unfit() or "")
+
+
+@pytest.mark.parametrize("no_config", NO_CONFIG)
+@pytest.mark.parametrize(("options", "durability"), [(EVERY_WRITE, "everysec"), (VOLATILE, "volatile")])
+def test_a_server_that_does_not_tell_gets_no_more_credit_than_it_shows(
+    tmp_path: Path, no_config: tuple[str, ...], options: tuple[str, ...], durability: str
+) -> None:
+    with kept(tmp_path, *options, *no_config) as found:
+        assert found.durability == Durability(durability)
+        assert found.maxmemory_policy == "noeviction"
+
+
+def test_the_probe_leaves_nothing(tmp_path: Path) -> None:
+    with valkey(tmp_path) as url, connect(url, 5) as client:
+        check_writable(client)
+        assert keys(client) == set()
+
+
+def test_a_replica_is_not_writable(tmp_path: Path) -> None:
+    options = ("--replicaof", "127.0.0.1", "1", "--replica-read-only", "yes")
+    with valkey(tmp_path, *options) as url, connect(url, 5) as client, pytest.raises(StoreUnavailable):
+        check_writable(client)
+
+
+def test_a_full_server_is_not_writable(tmp_path: Path) -> None:
+    with valkey(tmp_path, "--maxmemory", "1") as url, connect(url, 5) as client, pytest.raises(StoreUnavailable):
+        check_writable(client)
+
+
+def test_nobody_there_is_said_soon(tmp_path: Path) -> None:
+    with connect(f"unix://{tmp_path}/nobody.sock", 1) as client:
+        for call in (keeping, check_writable):
+            with pytest.raises(StoreUnavailable):
+                call(client)
+
+
+@pytest.mark.parametrize("url", ["http://localhost", "localhost:6379", "", "redis:/localhost/x"])
+def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+    with pytest.raises(ValueError, match="scheme"):
+        connect(url, 1)

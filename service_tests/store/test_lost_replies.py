@@ -1,0 +1,68 @@
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.store.connection import connect
+from app.store.maps import MapStore
+from service_tests.checks import keys, put
+from service_tests.running import service
+from service_tests.servers import EVERY_WRITE, Wire, valkey, wire
+from service_tests.store.test_maps import new
+
+
+@pytest.fixture
+def cut(tmp_path: Path) -> Iterator[Wire]:
+    with valkey(tmp_path, *EVERY_WRITE) as url, wire(url) as made:
+        yield made
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["script unknown to the server", "script known"])
+def test_a_create_whose_reply_is_lost_is_still_reported_as_created(cut: Wire, known: bool) -> None:
+    with connect(cut.url, 5) as client:
+        maps = MapStore(client)
+        if known:
+            maps.create(new("earlier"))
+        cut.lose_reply_to(b"EVALSHA")
+        manifest, created = maps.create(new())
+        assert cut.lost == 1
+        assert created
+        assert maps.find("m") == manifest
+        assert {client.ttl(key) for key in keys(client)} == {-1}
+        assert not maps.create(new())[1]
+
+
+def test_a_piece_whose_reply_is_lost_is_written_again(cut: Wire) -> None:
+    with connect(cut.url, 5) as client:
+        cut.lose_reply_to(b"frequencies:1")
+        manifest, created = MapStore(client).create(new(megabytes=2.5))
+        assert cut.lost == 1
+        assert created
+        assert MapStore(client).read(manifest, "frequencies") is not None
+
+
+def test_a_delete_whose_reply_is_lost_is_still_reported_as_done(cut: Wire) -> None:
+    with connect(cut.url, 5) as client:
+        maps = MapStore(client)
+        maps.create(new())
+        cut.lose_reply_to(b"EVALSHA")
+        assert maps.delete("m")
+        assert cut.lost == 1
+        assert keys(client) == set()
+
+
+def test_over_http_a_lost_reply_is_not_seen(cut: Wire, tmp_path: Path, gaussian: dict[str, Any]) -> None:
+    with (
+        service(tmp_path / "data", "--redis-url", cut.url) as running,
+        httpx.Client(base_url=running.url, timeout=60) as http,
+    ):
+        cut.lose_reply_to(b"EVALSHA")
+        assert put(http, "m", gaussian).status_code == 201
+        assert cut.lost == 1
+        assert put(http, "m", gaussian).status_code == 200
+        cut.lose_reply_to(b"EVALSHA")
+        assert http.delete("/v1/maps/m").status_code == 204
+        assert cut.lost == 2
+        assert http.get("/health/ready").status_code == 200

@@ -1,0 +1,250 @@
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import redis
+from numpy.typing import NDArray
+
+from app.store.connection import connect
+from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.manifest import PIECE_BYTES
+from app.store.maps import _COMMIT, INDEX, UNCOMMITTED_TTL, MapStore, NewMap
+from service_tests.checks import keys, keys_of
+from service_tests.servers import EVERY_WRITE, valkey
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    with valkey(tmp_path_factory.mktemp("maps"), *EVERY_WRITE) as url, connect(url, 5) as client:
+        yield client
+
+
+@pytest.fixture
+def maps(client: redis.Redis) -> MapStore:
+    client.flushall()
+    return MapStore(client)
+
+
+def new(name: str = "m", seed: int = 0, megabytes: float = 0.001) -> NewMap:
+    rng = np.random.default_rng(seed)
+    arrays: dict[str, NDArray[Any]] = {
+        "frequencies": rng.normal(size=(int(megabytes * PIECE_BYTES / 8), 2)).astype(np.float32),
+        "weights": rng.random(5),
+    }
+    spec = json.dumps({"seed": seed})
+    return NewMap(name, spec, arrays, n_frequencies=1, n_output=2, generator={"test": "1"}, warnings=("careful",))
+
+
+def test_what_is_created_is_found_and_read_bit_for_bit(maps: MapStore) -> None:
+    given = new(megabytes=2.5)
+    manifest, created = maps.create(given)
+    assert created
+    assert maps.find("m") == manifest
+    assert maps.find("n") is None
+    for name, array in given.arrays.items():
+        found = maps.read(manifest, name)
+        assert found is not None
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+        assert found.tobytes() == array.tobytes()
+
+
+def test_arrays_in_any_memory_order_are_read_back_alike(maps: MapStore) -> None:
+    array = np.asfortranarray(np.arange(12.0).reshape(3, 4))
+    manifest, _ = maps.create(new()._replace(arrays={"frequencies": array}))
+    np.testing.assert_array_equal(maps.read(manifest, "frequencies"), array)
+
+
+def test_pieces_are_a_megabyte_at_the_most_and_all_keys_share_a_hash_tag(client: redis.Redis, maps: MapStore) -> None:
+    maps.create(new(megabytes=2.5))
+    found = keys(client) - {INDEX.encode()}
+    assert {key.split(b"}")[0] for key in found} == {b"bochner:{map:m"}
+    lengths = sorted(client.strlen(key) for key in found if b":frequencies:" in key)
+    assert lengths == [PIECE_BYTES // 2, PIECE_BYTES, PIECE_BYTES]
+
+
+def test_after_the_commit_nothing_expires(client: redis.Redis, maps: MapStore) -> None:
+    maps.create(new(megabytes=1.5))
+    assert len(keys(client)) == 5
+    assert {client.ttl(key) for key in keys(client)} == {-1}
+
+
+def test_until_the_commit_pieces_expire_and_no_map_is_there(client: redis.Redis, maps: MapStore) -> None:
+    """A commit that the server refuses stands for a creator that dies before it."""
+    client.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(StoreUnavailable):
+            maps.create(new(name="refused"))
+    finally:
+        client.config_set("maxmemory", 0)
+    client.acl_setuser("half", enabled=True, nopass=True, categories=["+@all"], commands=["-evalsha"], keys=["*"])
+    with connect(_as("half", client), 5) as half, pytest.raises(StoreUnavailable):
+        MapStore(half).create(new(megabytes=1.5))
+    left = keys(client)
+    assert len(left) == 3
+    assert all(0 < client.ttl(key) <= UNCOMMITTED_TTL for key in left)
+    assert maps.find("m") is None
+    assert maps.list("", None, 10) == ([], None)
+    _, created = maps.create(new(megabytes=1.5))
+    assert created
+
+
+def _as(user: str, client: redis.Redis) -> str:
+    return f"unix://{user}@{client.get_connection_kwargs()['path']}"
+
+
+@pytest.mark.usefixtures("maps")
+def test_pieces_that_expired_are_not_committed(client: redis.Redis) -> None:
+    commit = client.register_script(_COMMIT)
+    client.set("piece", b"")
+    assert commit(keys=["manifest", INDEX, "piece", "gone"], args=["text", "m"]) is None
+    assert client.exists("manifest", INDEX) == 0
+
+
+@pytest.mark.usefixtures("maps")
+def test_a_commit_that_is_repeated_finds_its_own_manifest(client: redis.Redis) -> None:
+    commit = client.register_script(_COMMIT)
+    client.set("piece", b"", ex=100)
+    for _ in range(2):
+        assert commit(keys=["manifest", INDEX, "piece"], args=["text", "m"]) == b"text"
+    assert commit(keys=["manifest", INDEX, "piece"], args=["other", "m"]) == b"text"
+    assert client.get("manifest") == b"text"
+    assert client.zrange(INDEX, 0, -1) == [b"m"]
+
+
+def test_the_second_creator_of_a_name_loses_and_leaves_nothing(client: redis.Redis, maps: MapStore) -> None:
+    first, _ = maps.create(new(seed=1))
+    before = keys(client)
+    standing, created = maps.create(new(seed=2, megabytes=2.5))
+    assert not created
+    assert standing == first
+    assert keys(client) == before
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same map", "different maps"])
+def test_of_twenty_creators_at_once_exactly_one_wins(client: redis.Redis, maps: MapStore, same: bool) -> None:
+    barrier = threading.Barrier(20)
+    answers: list[Any] = [None] * 20
+
+    def create(i: int) -> None:
+        given = new(seed=0 if same else i, megabytes=1.5)
+        barrier.wait()
+        answers[i] = maps.create(given)
+
+    threads = [threading.Thread(target=create, args=(i,)) for i in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winners = [manifest for manifest, created in answers if created]
+    assert len(winners) == 1
+    assert {manifest.token for manifest, _ in answers} == {winners[0].token}
+    assert len(keys(client)) == 5
+    assert maps.read(winners[0], "frequencies") is not None
+
+
+def test_deleting_leaves_no_key(client: redis.Redis, maps: MapStore) -> None:
+    maps.create(new("other"))
+    before = keys(client)
+    maps.create(new(megabytes=3.5))
+    assert len(keys_of(client, "m")) == 6
+    assert maps.delete("m")
+    assert keys(client) == before
+    assert maps.list("", None, 10)[0][0].name == "other"
+    assert not maps.delete("m")
+
+
+def test_a_map_deleted_while_it_is_read_is_gone_and_not_damaged(maps: MapStore) -> None:
+    manifest, _ = maps.create(new(seed=1))
+    maps.delete("m")
+    assert maps.read(manifest, "frequencies") is None
+    maps.create(new(seed=2))
+    assert maps.read(manifest, "frequencies") is None
+
+
+def piece_of(client: redis.Redis, array: str = "frequencies", i: int = 0) -> bytes:
+    return next(key for key in keys(client) if key.endswith(f":{array}:{i}".encode()))
+
+
+@pytest.mark.parametrize("offset", [0, 1000, PIECE_BYTES // 2 - 1])
+def test_a_flipped_bit_is_noticed(client: redis.Redis, maps: MapStore, offset: int) -> None:
+    manifest, _ = maps.create(new(megabytes=1.5))
+    piece = piece_of(client, i=1)
+    stored = bytearray(cast(bytes, client.get(piece)))
+    stored[offset] ^= 1
+    client.set(piece, bytes(stored))
+    with pytest.raises(StoreDamaged, match="digest"):
+        maps.read(manifest, "frequencies")
+    assert maps.read(manifest, "weights") is not None
+
+
+@pytest.mark.parametrize("damage", ["short", "long", "empty", "swapped"])
+def test_a_piece_of_another_length_or_place_is_noticed(client: redis.Redis, maps: MapStore, damage: str) -> None:
+    manifest, _ = maps.create(new(megabytes=2.5))
+    last, first = piece_of(client, i=2), piece_of(client)
+    stored, other = (cast(bytes, client.get(key)) for key in (last, first))
+    client.set(last, {"short": stored[:-1], "long": stored + b"\0", "empty": b"", "swapped": other}[damage])
+    with pytest.raises(StoreDamaged):
+        maps.read(manifest, "frequencies")
+
+
+def test_a_missing_piece_is_noticed(client: redis.Redis, maps: MapStore) -> None:
+    manifest, _ = maps.create(new(megabytes=1.5))
+    client.delete(piece_of(client, i=1))
+    with pytest.raises(StoreDamaged, match="missing"):
+        maps.read(manifest, "frequencies")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": 2},
+        {"schema_version": 2, "layout": "new"},
+        {"unknown": 1},
+        {"name": None},
+        {"arrays": {"frequencies": {"dtype": "object", "shape": [1], "sha256": ""}}},
+    ],
+)
+def test_a_manifest_of_another_version_is_not_guessed_at(
+    client: redis.Redis, maps: MapStore, change: dict[str, Any]
+) -> None:
+    maps.create(new())
+    key = "bochner:{map:m}:manifest"
+    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | change))
+    before = keys(client)
+    for call in (lambda: maps.find("m"), lambda: maps.list("", None, 1), lambda: maps.delete("m")):
+        with pytest.raises(StoreDamaged):
+            call()
+    with pytest.raises(StoreDamaged):
+        maps.create(new())
+    assert keys(client) >= before
+
+
+def test_the_list_is_ordered_and_goes_on_after_a_name(maps: MapStore) -> None:
+    for name in ("b", "a.2", "a.1", "B", "a.10"):
+        maps.create(new(name))
+
+    def names(prefix: str, after: str | None, limit: int) -> tuple[list[str], str | None]:
+        found, following = maps.list(prefix, after, limit)
+        return [manifest.name for manifest in found], following
+
+    assert names("", None, 10) == (["B", "a.1", "a.10", "a.2", "b"], None)
+    assert names("", None, 2) == (["B", "a.1"], "a.1")
+    assert names("", "a.1", 2) == (["a.10", "a.2"], "a.2")
+    assert names("", "a.2", 2) == (["b"], None)
+    assert names("a.", None, 2) == (["a.1", "a.10"], "a.10")
+    assert names("a.", "a.10", 2) == (["a.2"], None)
+    assert names("a.", "B", 1) == (["a.1"], "a.1")
+    assert names("a.", "b", 1) == ([], None)
+    assert names("a.1", None, 5) == (["a.1", "a.10"], None)
+
+
+def test_a_server_that_is_gone_is_unavailable_not_empty(tmp_path: Any) -> None:
+    with connect(f"unix://{tmp_path}/nobody.sock", 1) as client:
+        gone = MapStore(client)
+        calls = (gone.find, gone.delete, lambda _: gone.create(new()), lambda _: gone.list("", None, 1))
+        for call in calls:
+            with pytest.raises(StoreUnavailable):
+                call("m")

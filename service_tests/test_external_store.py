@@ -1,0 +1,87 @@
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service_tests.checks import assert_problem, post, put
+from service_tests.running import Running, service, start, stop
+from service_tests.servers import EVERY_WRITE, VOLATILE, until, valkey
+
+ROWS = {"vectors": [[1, 2, 3]]}
+EVICTING = (*EVERY_WRITE, "--maxmemory-policy", "allkeys-lru")
+
+
+@contextmanager
+def client(running: Running) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=running.url, timeout=60) as http:
+        yield http
+
+
+@contextmanager
+def not_ready(tmp_path: Path, url: str, *options: str) -> Iterator[tuple[Running, httpx.Client]]:
+    """A service that is live, warmed up or not, and need not be ready."""
+    running = start(tmp_path / "data", "--redis-url", url, *options, until="/health/live")
+    try:
+        with client(running) as http:
+            yield running, http
+    finally:
+        stop(running)
+
+
+@pytest.mark.parametrize(("options", "reason"), [(VOLATILE, "nothing on disk"), (EVICTING, "allkeys-lru")])
+def test_a_store_that_may_lose_maps_gets_none(
+    tmp_path: Path, gaussian: dict[str, Any], options: tuple[str, ...], reason: str
+) -> None:
+    with valkey(tmp_path, *options) as url, not_ready(tmp_path, url) as (_, http):
+        assert http.get("/health/live").status_code == 200
+        document = assert_problem(http, http.get("/health/ready"), 503, "store-unavailable")
+        assert reason in document["detail"]
+        assert "BOCHNER_ALLOW_VOLATILE_STORE" in document["detail"]
+        refused = put(http, "m", gaussian)
+        assert reason in assert_problem(http, refused, 503, "store-unavailable")["detail"]
+        assert_problem(http, http.get("/v1/maps/m"), 404, "map-not-found")
+        store = http.get("/v1/info").json()["store"]
+        assert (store["durability"] == "volatile") == (options == VOLATILE)
+
+
+@pytest.mark.parametrize("options", [VOLATILE, EVICTING])
+def test_a_store_that_may_lose_maps_serves_who_accepts_it(
+    tmp_path: Path, gaussian: dict[str, Any], options: tuple[str, ...]
+) -> None:
+    with (
+        valkey(tmp_path, *options) as url,
+        service(tmp_path / "data", "--redis-url", url, "--allow-volatile-store", "true") as running,
+        client(running) as http,
+    ):
+        assert put(http, "m", gaussian).status_code == 201
+        assert post(http, "m/transform", ROWS).status_code == 200
+
+
+def test_without_its_store_the_service_is_live_and_refuses_and_recovers(
+    tmp_path: Path, gaussian: dict[str, Any]
+) -> None:
+    with not_ready(tmp_path, f"unix://{tmp_path}/valkey.sock") as (running, http):
+        assert http.get("/health/live").status_code == 200
+        for answer in (
+            http.get("/health/ready"),
+            http.get("/v1/info"),
+            http.get("/v1/maps"),
+            http.get("/v1/maps/m"),
+            http.delete("/v1/maps/m"),
+            put(http, "m", gaussian),
+            post(http, "m/transform", ROWS),
+        ):
+            assert_problem(http, answer, 503, "store-unavailable")
+        assert http.get("/v1/catalog").status_code == 200
+        with valkey(tmp_path, *EVERY_WRITE):
+            until(lambda: http.get("/health/ready").status_code == 200, 120)
+            assert put(http, "m", gaussian).status_code == 201
+            features = post(http, "m/transform", ROWS).json()
+        assert_problem(http, post(http, "m/transform", ROWS), 503, "store-unavailable")
+        with valkey(tmp_path, *EVERY_WRITE):
+            until(lambda: post(http, "m/transform", ROWS).status_code == 200)
+            assert post(http, "m/transform", ROWS).json() == features
+        assert not running.data_dir.exists(), "a private store was started beside the one that was named"

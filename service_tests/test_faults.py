@@ -1,0 +1,177 @@
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import redis
+
+from service_tests.checks import NPY, post, put
+from service_tests.running import Running, service, start, stop
+from service_tests.servers import answers, until
+
+ROWS = {"vectors": [[0.5, -1.25, 2], [3, 0.1, -0.125]]}
+
+
+@contextmanager
+def client(running: Running) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=running.url, timeout=60) as http:
+        yield http
+
+
+def store_pid(running: Running) -> int:
+    with closing(redis.Redis.from_url(running.socket)) as store:
+        return int(store.info("server")["process_id"])
+
+
+def kill_service(running: Running) -> None:
+    running.process.kill()
+    running.process.wait(10)
+
+
+def kill_store(running: Running) -> None:
+    os.kill(store_pid(running), signal.SIGKILL)
+
+
+def outputs(http: httpx.Client) -> list[bytes]:
+    """Features, codes and records, as bytes."""
+    features = post(http, "fourier/transform", ROWS, NPY)
+    codes = post(http, "hashes/codes?encoding=pairs", ROWS, NPY)
+    records = [http.get(f"/v1/maps/{name}") for name in ("fourier", "hashes")]
+    assert [answer.status_code for answer in (features, codes, *records)] == [200] * 4
+    return [answer.content for answer in (features, codes, *records)]
+
+
+def test_maps_survive_the_death_of_service_and_store(
+    tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]
+) -> None:
+    """The last map is created the moment before."""
+    running = start(tmp_path / "data")
+    with client(running) as http:
+        assert put(http, "fourier", gaussian).status_code == 201
+        assert put(http, "hashes", gmm).status_code == 201
+        before = outputs(http)
+        assert put(http, "last", {**gaussian, "form": "phase"}).status_code == 201
+        pid = store_pid(running)
+        running.process.kill()
+        os.kill(pid, signal.SIGKILL)
+        running.process.wait(10)
+    with service(tmp_path / "data") as again, client(again) as http:
+        assert store_pid(again) != pid
+        assert outputs(http) == before
+        assert put(http, "last", {**gaussian, "form": "phase"}).status_code == 200
+        assert post(http, "last/transform", ROWS).status_code == 200
+
+
+def test_a_service_outlives_its_store(tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]) -> None:
+    with service(tmp_path / "data") as running, client(running) as http:
+        put(http, "fourier", gaussian)
+        put(http, "hashes", gmm)
+        before = outputs(http)
+        pid = store_pid(running)
+        kill_store(running)
+        until(lambda: answers(running.socket) and store_pid(running) != pid)
+        until(lambda: http.get("/health/ready").status_code == 200)
+        assert outputs(http) == before
+        assert put(http, "new", gaussian).status_code == 201
+
+
+def test_while_the_store_is_away_answers_are_503_and_nothing_else(tmp_path: Path, gaussian: dict[str, Any]) -> None:
+    with service(tmp_path / "data") as running, client(running) as http:
+        put(http, "m", gaussian)
+        seen = set()
+        for _ in range(3):
+            pid = store_pid(running)
+            kill_store(running)
+            while not answers(running.socket) or store_pid(running) == pid:
+                seen.add(post(http, "m/transform", ROWS).status_code)
+            until(lambda: post(http, "m/transform", ROWS).status_code == 200)
+        assert seen <= {200, 503}
+
+
+def test_the_next_service_adopts_the_store_of_a_killed_one(
+    tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]
+) -> None:
+    running = start(tmp_path / "data")
+    with client(running) as http:
+        put(http, "fourier", gaussian)
+        put(http, "hashes", gmm)
+        before = outputs(http)
+    pid = store_pid(running)
+    kill_service(running)
+    again = start(tmp_path / "data")
+    try:
+        with client(again) as http:
+            assert store_pid(again) == pid
+            assert outputs(http) == before
+    finally:
+        stop(again)
+    assert not answers(again.socket), "a service that is stopped stops its store"
+
+
+def test_a_map_made_anew_elsewhere_is_never_served_stale(
+    running: Running, http: httpx.Client, tmp_path: Path, name: str, gaussian: dict[str, Any]
+) -> None:
+    with service(tmp_path / "data", "--redis-url", running.socket) as other, client(other) as elsewhere:
+        given = []
+        for seed in range(8):
+            here, there = (http, elsewhere) if seed % 2 else (elsewhere, http)
+            assert put(here, name, {**gaussian, "seed": seed}).status_code == 201
+            features = post(here, f"{name}/transform", ROWS).json()
+            assert post(there, f"{name}/transform", ROWS).json() == features
+            assert features not in given
+            given.append(features)
+            assert there.delete(f"/v1/maps/{name}").status_code == 204
+            for client_ in (here, there):
+                assert post(client_, f"{name}/transform", ROWS).status_code == 404
+
+
+def workers(running: Running) -> int:
+    """Server processes below the one that was started."""
+    listing = subprocess.run(["ps", "-A", "-o", "ppid=,args="], capture_output=True, text=True, check=True).stdout
+    children = [line.split(None, 1) for line in listing.splitlines()]
+    return sum(ppid == str(running.process.pid) and "spawn_main" in args for ppid, args in children)
+
+
+def test_workers_share_one_store(tmp_path: Path, gaussian: dict[str, Any]) -> None:
+    with service(tmp_path / "data", "--workers", "2") as running:
+        assert workers(running) == 2
+        with client(running) as http:
+            assert put(http, "m", gaussian).status_code == 201
+            features = post(http, "m/transform", ROWS).json()
+        for _ in range(40):  # each connection is taken by either worker
+            with client(running) as http:
+                assert post(http, "m/transform", ROWS).json() == features
+                assert put(http, "m", gaussian).status_code == 200
+    assert not answers(running.socket)
+
+
+def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+    """Else they would hold the port, and the next service could not listen there."""
+    running = start(tmp_path / "data", "--workers", "2")
+    pid = store_pid(running)
+    kill_service(running)
+    until(lambda: not listens(running))
+    os.kill(pid, signal.SIGTERM)
+
+
+def listens(running: Running) -> bool:
+    try:
+        return httpx.get(running.url + "/health/live").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_that_is_told_to_stop_takes_its_store_along(tmp_path: Path, sign: signal.Signals) -> None:
+    running = start(tmp_path / "data")
+    pid = store_pid(running)
+    running.process.send_signal(sign)
+    running.process.wait(30)
+    assert not answers(running.socket)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

@@ -1,0 +1,136 @@
+"""Imports go down only: each layer may import the layers named for it, and libraries only where they belong."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import app
+
+ROOT = Path(app.__file__).parent
+# What each layer may import of this project, itself aside.
+MAY_IMPORT = {
+    "app.core": set[str](),
+    "app.settings": set[str](),
+    "app.store": {"app.core"},
+    "app.formats": {"app.core"},
+    "app.services": {"app.core", "app.store", "app.formats"},
+    "app.api": {"app.core", "app.store", "app.formats", "app.services"},
+    # A problem document names the setting that moves a limit.
+    "app.api.problems": {"app.core", "app.store", "app.formats", "app.services", "app.settings", "app.api"},
+    "app.main": {"app.core", "app.store", "app.formats", "app.services", "app.settings", "app.api"},
+    "app.__main__": {"app.store", "app.settings", "app.main"},
+}
+# Who may import a library; all else may be imported by anybody.
+ONLY_IN = {
+    "redis": {"app.store"},
+    "valkey": {"app.store"},
+    "fastapi": {"app.api", "app.main"},
+    "starlette": {"app.api", "app.main"},
+    "uvicorn": {"app.__main__"},
+    "pydantic_settings": {"app.settings"},
+}
+ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
+
+
+def within(module: str, layer: str) -> bool:
+    return module == layer or module.startswith(layer + ".")
+
+
+def layer_of(module: str) -> str:
+    """The longest name in MAY_IMPORT that the module lies in."""
+    return max((layer for layer in MAY_IMPORT if within(module, layer)), key=len)
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute here"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def breaches(module: str, source: str) -> list[str]:
+    """What a module does that its layer may not."""
+    tree = ast.parse(source)
+    layer = layer_of(module)
+    allowed = MAY_IMPORT[layer] | {layer}
+    found = []
+    for name in imported(tree):
+        if within(name, "app") and not any(within(name, one) for one in allowed):
+            found.append(f"{module} imports {name}")
+        for library, users in ONLY_IN.items():
+            if within(name, library) and not any(within(module, user) for user in users):
+                found.append(f"{module} imports {name}")
+    if layer != "app.settings":
+        for node in ast.walk(tree):
+            names = [node.attr] if isinstance(node, ast.Attribute) else []
+            if isinstance(node, ast.ImportFrom) and node.module == "os":
+                names = [alias.name for alias in node.names]
+            found += [f"{module} touches {name}" for name in names if name in ENVIRONMENT]
+    return found
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = ("app", *path.relative_to(ROOT).with_suffix("").parts)
+        found.append((".".join(parts).removesuffix(".__init__"), path))
+    return [(module, path) for module, path in found if module != "app"]
+
+
+def test_every_module_is_looked_at() -> None:
+    names = {module for module, _ in modules()}
+    assert {"app.main", "app.__main__", "app.settings", "app.core.spec", "app.store.maps", "app.api.routes"} <= names
+    assert (ROOT / "__init__.py").read_text().count("import") == 0
+
+
+@pytest.mark.parametrize(("module", "path"), modules())
+def test_imports_go_down_only(module: str, path: Path) -> None:
+    assert breaches(module, path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("app.core.bad", "from app.store.maps import MapStore"),
+        ("app.core.bad", "import app.formats.json"),
+        ("app.core.kernels.bad", "def f():\n    from app import settings"),
+        ("app.core.bad", "import redis"),
+        ("app.core.bad", "from starlette.requests import Request"),
+        ("app.store.bad", "from app.formats import Format"),
+        ("app.formats.bad", "from app.store.errors import StoreDamaged"),
+        ("app.store.bad", "from app.services import maps"),
+        ("app.services.bad", "from app.api.problems import Problem"),
+        ("app.services.bad", "import redis.exceptions"),
+        ("app.services.bad", "from fastapi import Request"),
+        ("app.services.bad", "from app.settings import Settings"),
+        ("app.api.bad", "from app.main import create_app"),
+        ("app.api.routes.bad", "from app.settings import Settings"),
+        ("app.api.bad", "from redis import Redis"),
+        ("app.main", "from app.__main__ import main"),
+        ("app.settings", "from app.core import spec"),
+        ("app.services.bad", "import os\nos.environ['HOME']"),
+        ("app.core.bad", "from os import getenv"),
+        ("app.__main__", "import os\nos.getenv('PORT')"),
+        ("app.api.bad", "import uvicorn"),
+    ],
+)
+def test_a_breach_is_caught(module: str, source: str) -> None:
+    assert breaches(module, source)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("app.api.problems", "from app.settings import Settings"),
+        ("app.store.good", "import redis\nimport os\nos.fsencode('x')"),
+        ("app.core.good", "import numpy as np\nfrom app.core.spec import MapSpec"),
+        ("app.settings", "import os\nos.environ['HOME']"),
+        ("app.services.good", "import redistribute"),
+    ],
+)
+def test_what_is_allowed_is_no_breach(module: str, source: str) -> None:
+    assert breaches(module, source) == []

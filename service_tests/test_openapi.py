@@ -1,0 +1,114 @@
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.api.problems import KINDS
+
+COMMITTED = Path(__file__).parent.parent / "openapi" / "openapi.json"
+RENEW = "python -m app openapi > openapi/openapi.json"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(COMMITTED.read_text())
+    return loaded
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def test_the_committed_document_is_fresh() -> None:
+    command = [sys.executable, "-m", "app", "openapi"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=COMMITTED.parent.parent).stdout
+    assert printed == COMMITTED.read_text(), f"openapi/openapi.json is stale; renew it with `{RENEW}`"
+
+
+def test_the_service_serves_it(http: httpx.Client, document: dict[str, Any]) -> None:
+    assert http.get("/openapi.json").json() == document
+
+
+def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> None:
+    assert {title for title, _ in operations(document)} == {
+        "PUT /v1/maps/{name}",
+        "GET /v1/maps",
+        "GET /v1/maps/{name}",
+        "DELETE /v1/maps/{name}",
+        "GET /v1/maps/{name}/frequencies",
+        "GET /v1/maps/{name}/weights",
+        "GET /v1/maps/{name}/offsets",
+        "POST /v1/maps/{name}/transform",
+        "POST /v1/maps/{name}/kernel",
+        "POST /v1/maps/{name}/codes",
+        "POST /v1/maps/{name}/similarity",
+        "GET /v1/info",
+        "GET /v1/catalog",
+        "GET /health/live",
+        "GET /health/ready",
+        "GET /problems/{slug}",
+    }
+
+
+def test_every_operation_has_a_name_of_its_own_and_says_what_it_does(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, operation in operations(document)]
+    assert len(set(names)) == len(names)
+    for title, operation in operations(document):
+        assert operation["description"], title
+        assert operation["operationId"].islower(), title
+        assert "application/problem+json" in operation["responses"]["default"]["content"], title
+
+
+def test_every_problem_is_listed(document: dict[str, Any]) -> None:
+    described = document["components"]["schemas"]["Problem"]["properties"]["type"]
+    assert described["enum"] == [f"/problems/{slug}" for slug in KINDS]
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key == "$ref":
+                    yield value
+                else:
+                    yield from references(value)
+        elif isinstance(node, list):
+            for one in node:
+                yield from references(one)
+
+    found = set(references(document))
+    assert len(found) > 10
+    for reference in found:
+        at = document
+        for step in reference.removeprefix("#/").split("/"):
+            at = at[step]
+        assert at
+
+
+def test_every_schema_is_used(document: dict[str, Any]) -> None:
+    text = json.dumps(document)
+    for name in document["components"]["schemas"]:
+        assert f'"#/components/schemas/{name}"' in text, name
+
+
+def test_bodies_name_their_media_types(document: dict[str, Any]) -> None:
+    taken = {
+        operation["operationId"]: set(operation["requestBody"]["content"])
+        for _, operation in operations(document)
+        if "requestBody" in operation
+    }
+    both = {"application/json", "application/x-npy"}
+    assert taken == {
+        "put_map": {"application/json"},
+        "transform": both,
+        "kernel": both,
+        "codes": both,
+        "similarity": {"application/json"},
+    }

@@ -1,0 +1,158 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from app.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+# A value that each setting takes, other than its default.
+VALUES = {
+    "host": "127.0.0.2",
+    "port": "8123",
+    "workers": "2",
+    "data_dir": "/tmp/elsewhere",
+    "redis_url": "redis://localhost:1",
+    "store_binary": "/bin/true",
+    "store_timeout": "1.5",
+    "allow_volatile_store": "true",
+    "cache_bytes": "0",
+    "max_body_bytes": "1000",
+    "max_result_bytes": "1000",
+    "max_map_bytes": "1000",
+    "max_requests": "3",
+    "threads": "3",
+    "log_level": "debug",
+}
+BAD = {
+    "port": ["0", "65536", "http", ""],
+    "workers": ["0", "two"],
+    "redis_url": ["http://localhost", "localhost"],
+    "store_timeout": ["0", "-1", "soon"],
+    "allow_volatile_store": ["perhaps"],
+    "cache_bytes": ["-1", "1GB"],
+    "max_body_bytes": ["0"],
+    "max_result_bytes": ["0"],
+    "max_map_bytes": ["0"],
+    "max_requests": ["0"],
+    "threads": ["0"],
+    "log_level": ["loud"],
+    "store_binary": ["/no/such/program"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for field in Settings.model_fields:
+        monkeypatch.delenv(Settings.variable(field), raising=False)
+
+
+def serve(*options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    """Run `serve` where it is expected to end by itself."""
+    environment = {**os.environ, "BOCHNER_DATA_DIR": "/dev/null/no-directory", **variables}
+    command = [sys.executable, "-m", "app", "serve", *options]
+    return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def option(field: str) -> str:
+    return "--" + field.replace("_", "-")
+
+
+@pytest.mark.parametrize("field", Settings.model_fields)
+def test_every_setting_is_in_the_readme(field: str) -> None:
+    assert re.search(rf"\b{Settings.variable(field)}\b", (ROOT / "README.md").read_text())
+
+
+def test_the_readme_names_no_setting_that_is_not_there() -> None:
+    named = set(re.findall(r"\bBOCHNER_[A-Z_]+\b", (ROOT / "README.md").read_text()))
+    assert named <= {Settings.variable(field) for field in Settings.model_fields}
+
+
+@pytest.mark.parametrize("field", Settings.model_fields)
+def test_every_setting_says_what_it_is(field: str) -> None:
+    description = Settings.model_fields[field].description
+    assert description
+    assert description.endswith(".")
+
+
+@pytest.mark.parametrize("field", Settings.model_fields)
+def test_every_setting_is_read_from_its_variable(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    default = getattr(Settings(), field)
+    monkeypatch.setenv(Settings.variable(field), VALUES[field])
+    read = getattr(Settings(), field)
+    assert str(read).lower() == VALUES[field]
+    assert read != default
+
+
+def test_an_option_wins_over_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOCHNER_PORT", "8123")
+    monkeypatch.setenv("REDIS_URL", "redis://variable")
+    settings = Settings(port=8124, redis_url="redis://option")
+    assert (settings.port, settings.redis_url) == (8124, "redis://option")
+
+
+@pytest.mark.parametrize("name", ["PORT", "HOST", "BOCHNER_PRT"])
+def test_variables_of_other_names_mean_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    default = Settings()
+    monkeypatch.setenv(name, "redis://other")
+    assert Settings() == default
+
+
+def test_what_is_exported_is_read_back_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    for field in Settings.model_fields:
+        monkeypatch.setenv(Settings.variable(field), VALUES[field])
+    settings = Settings()
+    for field in Settings.model_fields:
+        monkeypatch.delenv(Settings.variable(field))
+    settings.export()
+    assert Settings() == settings
+
+
+def test_the_command_line_takes_every_setting() -> None:
+    """All at once, with a bad one at the end that is refused for its value, not as an option."""
+    options = [text for field, value in VALUES.items() for text in (option(field), value)]
+    ended = serve(*options, "--log-level", "loud")
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("log_level: ")
+    command = [sys.executable, "-m", "app", "serve", "--help"]
+    help_text = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    for field in Settings.model_fields:
+        assert option(field) in help_text
+        assert f"[{Settings.variable(field)}]" in re.sub(r"\s+", " ", help_text)
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in BAD.items() for value in values])
+def test_a_bad_value_is_refused(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if field in ("redis_url", "store_binary"):  # looked at when the service starts; see below
+        return
+    monkeypatch.setenv(Settings.variable(field), value)
+    with pytest.raises(ValidationError) as refused:
+        Settings()
+    assert len(refused.value.errors()) == 1
+
+
+@pytest.mark.parametrize("field", ["port", "redis_url", "store_binary", "log_level"])
+def test_a_bad_value_ends_serve_with_one_sentence(field: str) -> None:
+    for ended in (serve(option(field), BAD[field][0]), serve(**{Settings.variable(field): BAD[field][0]})):
+        assert ended.returncode == 1
+        assert ended.stdout == ""
+        assert len(ended.stderr.strip().splitlines()) == 1
+        assert "Traceback" not in ended.stderr
+        assert field in ended.stderr or BAD[field][0] in ended.stderr or "URL" in ended.stderr
+
+
+def test_a_data_directory_that_cannot_be_used_ends_serve_with_one_sentence() -> None:
+    ended = serve()
+    assert ended.returncode == 1
+    assert len(ended.stderr.strip().splitlines()) == 1
+    assert "/dev/null/no-directory" in ended.stderr
+
+
+def test_an_unknown_option_and_no_command_are_refused() -> None:
+    assert serve("--prt", "1").returncode == 2
+    command = [sys.executable, "-m", "app"]
+    assert subprocess.run(command, capture_output=True, cwd=ROOT, check=False).returncode == 2
