@@ -31,7 +31,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     if settings.redis_url is None:
         raise ValueError("the application needs a store: set REDIS_URL, or start it with `bochner serve`")
     client = connect(settings.redis_url, settings.store_timeout)
-    limits = Limits(settings.max_body_bytes, settings.max_result_bytes, settings.max_map_bytes)
+    limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
     status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
     maps = Maps(MapStore(client), limits, settings.cache_bytes, status.unfit)
 

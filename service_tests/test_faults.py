@@ -1,12 +1,12 @@
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 import redis
 
@@ -132,9 +132,8 @@ def test_a_map_made_anew_elsewhere_is_never_served_stale(
 
 def workers(running: Running) -> int:
     """Server processes below the one that was started."""
-    listing = subprocess.run(["ps", "-A", "-o", "ppid=,args="], capture_output=True, text=True, check=True).stdout
-    children = [line.split(None, 1) for line in listing.splitlines()]
-    return sum(ppid == str(running.process.pid) and "spawn_main" in args for ppid, args in children)
+    children = psutil.Process(running.process.pid).children()
+    return sum("spawn_main" in " ".join(child.cmdline()) for child in children)
 
 
 def test_workers_share_one_store(tmp_path: Path, gaussian: dict[str, Any]) -> None:

@@ -1,13 +1,12 @@
 """Request bodies: read up to the limit, and parsed into models."""
 
 import json
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
-
-from app.services.limits import Limits
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -29,18 +28,18 @@ class InvalidBody(Exception):
         self.errors = errors
 
 
-async def read(request: Request, limits: Limits) -> bytes:
-    """The whole body.
+async def read(request: Request, check_size: Callable[[int], None]) -> bytes:
+    """The whole body, as long as `check_size` lets its length pass.
 
     Raises:
         TooLarge: as soon as the limit is passed, by announcement or in fact.
     """
     announced = request.headers.get("content-length", "")
-    limits.check_body(int(announced) if announced.isdecimal() else 0)
+    check_size(int(announced) if announced.isdecimal() else 0)
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        limits.check_body(len(body))
+        check_size(len(body))
     return bytes(body)
 
 

@@ -9,6 +9,7 @@ class Limits(NamedTuple):
     """Values of the settings of the same names, in bytes."""
 
     max_body_bytes: int
+    max_spec_bytes: int
     max_result_bytes: int
     max_map_bytes: int
 
@@ -19,6 +20,10 @@ class Limits(NamedTuple):
     def check_result(self, nbytes: int) -> None:
         """Raise TooLarge for a result that takes more."""
         self._check("max_result_bytes", nbytes, self.max_result_bytes, "the result would take")
+
+    def check_spec(self, nbytes: int) -> None:
+        """Raise TooLarge for the body of a spec that is longer."""
+        self._check("max_spec_bytes", nbytes, self.max_spec_bytes, "the spec has")
 
     def check_body(self, nbytes: int) -> None:
         """Raise TooLarge for a body that is longer."""

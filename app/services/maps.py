@@ -124,13 +124,12 @@ class _Gone(Exception):
 
 def _built(name: str, spec: MapSpec) -> NewMap:
     built = family(spec).build(spec)
-    opened = family(spec)(spec, built.arrays)
     return NewMap(
         name=name,
         spec=spec.canonical(),
         arrays=built.arrays,
-        n_frequencies=opened.n_frequencies,
-        n_output=opened.n_output,
+        n_frequencies=built.n_frequencies,
+        n_output=built.n_output,
         generator={package: version(package) for package in ("bochner", "numpy", "scipy")},
         warnings=built.warnings,
     )

@@ -57,7 +57,7 @@ class Vectors:
         x = _gate(feature_map, posted["x"], "/x")
         y = _gate(feature_map, posted["y"], "/y") if "y" in posted else x
         n, m = x.shape[0], y.shape[0]
-        self._limits.check_result(n * m * 8 * (2 if exact else 1))
+        self._limits.check_result(n * m * feature_map.gram_dtype.itemsize * (2 if exact else 1))
         answer: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
         if exact:
             self._limits.check_result((n + m) * feature_map.spec.input_dim * 8)

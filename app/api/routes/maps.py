@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
 async def put_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
     """Create a map, or find that the same one is there."""
     async with context.admission.enter():
-        body = await bodies.read(request, context.limits)
+        body = await bodies.read(request, context.limits.check_spec)
         spec = await context.admission.compute(lambda: bodies.parse(MapSpec, body))
         record, created = await context.admission.build(lambda: context.maps.create(name, spec))
     if created:

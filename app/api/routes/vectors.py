@@ -76,5 +76,5 @@ async def _answer(
     posted = posted_format(request, allowed)
     form = answer_format(request, posted)
     async with context.admission.enter():
-        body = await bodies.read(request, context.limits)
+        body = await bodies.read(request, context.limits.check_body)
         return await context.admission.compute(lambda: array_response(work(posted, body), form))

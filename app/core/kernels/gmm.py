@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import FailFast, Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
@@ -19,7 +19,9 @@ class GeneralizedMinMax(Frozen):
 
     kind: Literal["gmm"]
     p: Annotated[float, Field(gt=0, le=1e6, description="Power of the tunable kernel; 1 is the paper's.")] = 1.0
-    center: tuple[float, ...] | None = Field(None, description="Subtracted from each vector before the transform.")
+    center: Annotated[tuple[float, ...], FailFast()] | None = Field(
+        None, description="Subtracted from each vector before the transform."
+    )
 
     def check(self, input_dim: int) -> None:
         """A centre has one entry per coordinate."""

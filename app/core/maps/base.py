@@ -9,7 +9,9 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Built(NamedTuple):
-    """Frozen arrays, and what the client should know about them."""
+    """Frozen arrays, how much they make, and what the client should know about them."""
 
     arrays: Arrays
+    n_frequencies: int
+    n_output: int
     warnings: tuple[str, ...]

@@ -44,12 +44,12 @@ class ConsistentSamplingMap:
         """Draw the tables."""
         r, log_c, beta = (np.empty((2 * spec.input_dim, spec.s)) for _ in range(3))
         sampling_parameters(np.uint64(spec.seed), 0, r, log_c, beta)
-        return Built({"r": r, "log_c": log_c, "beta": beta}, ())
+        return Built({"r": r, "log_c": log_c, "beta": beta}, spec.s, spec.s, ())
 
     @property
-    def n_frequencies(self) -> int:
-        """Number of hashes."""
-        return self.spec.s
+    def gram_dtype(self) -> np.dtype[Any]:
+        """Dtype of a Gram block."""
+        return np.dtype(np.float64)
 
     @property
     def n_output(self) -> int:

@@ -69,7 +69,8 @@ class FourierMap:
             )
         if spec.form is Form.phase:
             arrays["offsets"] = _uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
-        return Built(arrays, drawn.warnings)
+        n_frequencies = len(drawn.weights)
+        return Built(arrays, n_frequencies, _columns(spec, n_frequencies), drawn.warnings)
 
     @property
     def arrays(self) -> Arrays:
@@ -87,11 +88,16 @@ class FourierMap:
     @property
     def n_output(self) -> int:
         """Columns of a transformed row."""
-        return self.n_frequencies * (2 if self.spec.form is Form.cos_sin else 1)
+        return _columns(self.spec, self.n_frequencies)
 
     @property
     def feature_dtype(self) -> np.dtype[Any]:
         """Dtype of the features."""
+        return self._feature_dtype
+
+    @property
+    def gram_dtype(self) -> np.dtype[Any]:
+        """Dtype of a Gram block."""
         return self._feature_dtype
 
     @property
@@ -173,6 +179,10 @@ class FourierMap:
             sines *= amplitudes
         np.cos(cosines, out=cosines)
         cosines *= amplitudes
+
+
+def _columns(spec: MapSpec, n_frequencies: int) -> int:
+    return n_frequencies * (2 if spec.form is Form.cos_sin else 1)
 
 
 def _product(rows: Rows, directions: Floats, out: Floats) -> None:

@@ -24,7 +24,10 @@ class MomentMatching(FrequencySampler):
 
     def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
         """The law needs two finite moments, and s must exceed d."""
-        self.base.check(kernel, s, input_dim)
+        try:
+            self.base.check(kernel, s, input_dim)
+        except InvalidInput as error:
+            raise InvalidInput(error.detail, error.pointer.replace("/sampler", "/sampler/base", 1)) from None
         if kernel.frequency_deviations(input_dim) is None:
             raise InvalidInput(
                 "moment_matching needs frequencies of finite variance, which this kernel's law has not; "

@@ -1,0 +1,124 @@
+"""A data directory for an embedded store, and all that tests do to it from outside."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import redis
+
+import app
+from app.store import server
+from app.store.embedded import EmbeddedStore, find_binary
+
+DEADLINE = 60.0
+SERVICE = """
+import sys, time
+from pathlib import Path
+from app.store.embedded import EmbeddedStore
+
+EmbeddedStore(Path(sys.argv[1]), Path(sys.argv[2])).start()
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def lives(pid: int) -> bool:
+    """Zombies included."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def ended(pid: int) -> bool:
+    """Of an orphan: whether anybody reaps it is the affair of process 1."""
+    if not lives(pid):
+        return True
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+class Site:
+    """A data directory, and a server program that notes the id of every process it becomes."""
+
+    def __init__(self, home: Path) -> None:
+        self.data = home / "data"
+        self.notes = home / "pids"
+        self.program = home / "server"
+        self.helpers: list[subprocess.Popen[bytes]] = []
+        self.script(f'exec "{find_binary(None)}" "$@"')
+
+    def script(self, last_line: str) -> None:
+        self.program.write_text(f'#!/bin/sh\necho $$ >> "{self.notes}"\n{last_line}\n')
+        self.program.chmod(0o700)
+
+    def store(self) -> EmbeddedStore:
+        return EmbeddedStore(self.data, self.program)
+
+    def pids(self) -> list[int]:
+        return [int(line) for line in self.notes.read_text().split()] if self.notes.exists() else []
+
+    def has_started(self, servers: int) -> bool:
+        return len(self.pids()) == servers
+
+    def run(self, *command: str | Path) -> "subprocess.Popen[bytes]":
+        root = Path(app.__file__).parents[1]
+        helper = subprocess.Popen([*command], cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        self.helpers.append(helper)
+        return helper
+
+    def killed_service(self) -> int:
+        """Run a service in a process of its own, kill that; the pid of the server it leaves."""
+        service = self.run(sys.executable, "-c", SERVICE, self.data, self.program)
+        assert service.stdout is not None
+        assert service.stdout.readline() == b"started\n"
+        service.kill()
+        service.wait(DEADLINE)
+        # An end of file here also shows that the server does not hold the service's output open.
+        assert service.stdout.read() == b""
+        return self.pids()[-1]
+
+    def foreign_server(self, data: Path, *options: str) -> redis.Redis:
+        """Start a server that no store has started, on the socket of this site."""
+        data.mkdir(exist_ok=True)
+        self.data.mkdir(exist_ok=True)
+        socket = self.data / server.SOCKET_NAME
+        socket.unlink(missing_ok=True)
+        options = ("--port", "0", "--unixsocket", str(socket), "--dir", str(data), *options)
+        self.run(self.program, *options, "--logfile", "store.log")
+        until(lambda: server.reply(socket) is not None)
+        return redis.Redis.from_url(f"unix://{socket}")
+
+    def clean(self) -> None:
+        # By note for the servers whose services are dead, then by handle for those to be reaped here.
+        for pid in self.pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for helper in self.helpers:
+            helper.kill()
+            helper.communicate()
+
+
+def server_pid(client: redis.Redis) -> int:
+    return int(client.info("server")["process_id"])
+
+
+def reachable(url: str) -> bool:
+    with redis.Redis.from_url(url) as client:
+        try:
+            return bool(client.ping())
+        except redis.ConnectionError:
+            return False
