@@ -80,7 +80,7 @@ def assert_problem(
     http: httpx.Client, response: httpx.Response, status: int, slug: str, pointer: str | None = None
 ) -> dict[str, Any]:
     """Check every member of a problem document, and that its page is there; gives the document."""
-    assert response.status_code == status, response.text
+    assert response.status_code == status, response.text[:500]
     assert response.headers["content-type"] == PROBLEM
     document: dict[str, Any] = response.json()
     assert document["type"] == f"/problems/{slug}"

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Discriminator, FailFast, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from app.core.errors import InvalidInput
 from app.core.model import Frozen
 
 Positive = Annotated[float, Field(gt=0)]
 LengthScale = Annotated[
-    Annotated[Positive, Tag("number")] | Annotated[tuple[Positive, ...], FailFast(), Tag("list")],
+    Annotated[Positive, Tag("number")] | Annotated[tuple[Positive, ...], Field(fail_fast=True), Tag("list")],
     Discriminator(lambda value: "list" if isinstance(value, list | tuple) else "number"),
 ]
 """One number for every coordinate, or a list with one per coordinate (automatic relevance determination)."""

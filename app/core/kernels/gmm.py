@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import FailFast, Field
+from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
@@ -19,7 +19,7 @@ class GeneralizedMinMax(Frozen):
 
     kind: Literal["gmm"]
     p: Annotated[float, Field(gt=0, le=1e6, description="Power of the tunable kernel; 1 is the paper's.")] = 1.0
-    center: Annotated[tuple[float, ...], FailFast()] | None = Field(
+    center: Annotated[tuple[float, ...], Field(fail_fast=True)] | None = Field(
         None, description="Subtracted from each vector before the transform."
     )
 
