@@ -11,9 +11,8 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ShiftInvariantKernel
 from app.core.samplers.base import PointSampler
 
-_MOST_LEAP = 1 << 20
-# Primes up to one more than that: a larger base divides no step.
-_BASES_IN_REACH = 82_025
+# A coordinate costs time in proportion to its base, here up to 104,729.
+_MOST_DIMENSIONS = 10_000
 # From here on neighbouring coordinates of an unscrambled sequence visibly depend on each other.
 _POOR_ABOVE = 30
 
@@ -21,26 +20,30 @@ _POOR_ABOVE = 30
 class Halton(PointSampler):
     """Radical inverses in the first d primes, with permuted digits (QMC paper, sections 2.2 and 6).
 
-    `random` permutes every digit anew (Owen, A randomized Halton algorithm in R, 2017) and serves any dimension;
-    `reverse_radix` is the paper's deterministic permutation; `none` is the plain sequence. The last two leave out the
-    origin: their point 1 comes first.
+    `random` permutes every digit anew (Owen, A randomized Halton algorithm in R, 2017) and serves any dimension
+    up to 10,000; `reverse_radix` is the paper's deterministic permutation; `none` is the plain sequence. The last two
+    leave out the origin: their point 1 comes first.
     """
 
     kind: Literal["halton"]
     scramble: Literal["random", "reverse_radix", "none"] = "random"
     skip: Annotated[int, Field(ge=0, le=1 << 31, description="Points left out at the start.")] = 0
-    leap: Annotated[int, Field(ge=0, le=_MOST_LEAP, description="Points left out between one taken and the next.")] = 0
+    leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0
 
     def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
         """A leap that shares a factor with a base would never change that coordinate's first digit."""
         del kernel, s
-        bases = _primes(min(input_dim, _BASES_IN_REACH)) if self.leap else []
-        stuck = [base for base in bases if (self.leap + 1) % base == 0]
+        if input_dim > _MOST_DIMENSIONS:
+            raise InvalidInput(
+                f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of halton; monte_carlo has no limit",
+                "/sampler/kind",
+            )
+        stuck = [base for base in _primes(input_dim) if (self.leap + 1) % base == 0] if self.leap else []
         if stuck:
-            works = _primes(len(bases) + 1)[-1] - 1
+            works = _primes(input_dim + 1)[-1] - 1
             raise InvalidInput(
                 f"leap {self.leap} takes every {self.leap + 1}th point, a multiple of base {stuck[0]} of the sequence; "
-                f"leap {works if works <= _MOST_LEAP else 0} works",
+                f"leap {works} works",
                 "/sampler/leap",
             )
 
@@ -71,13 +74,14 @@ class Halton(PointSampler):
         n_digits = 1
         while base**n_digits <= last:
             n_digits += 1
-        digits = np.arange(base)
         if self.scramble == "random":
-            permutations = rng.permuted(np.broadcast_to(digits, (n_digits, base)), axis=1)
+            # Of a single digit only the values that occur need an image.
+            size = min(base, last + 1)
+            permutations = np.stack([rng.choice(base, size, replace=False) for _ in range(n_digits)])
             # All indices share the zeros behind their last digit; permuted, these are one uniform tail.
             tail = rng.random() * float(base) ** -n_digits
         else:
-            one = digits if self.scramble == "none" else _reversed_radix(base)
+            one = np.arange(base) if self.scramble == "none" else _reversed_radix(base)
             permutations = np.broadcast_to(one, (n_digits, base))
             tail = 0.0
         return _radical_inverse(indices, base, permutations) + tail
@@ -109,9 +113,7 @@ def _radical_inverse(indices: NDArray[np.int64], base: int, permutations: NDArra
 
 def _reversed_radix(base: int) -> NDArray[np.int64]:
     """The reverse-radix permutation of the digits: bit reversals of 0 … 2^k − 1, those below the base kept in order."""
-    bits = math.ceil(math.log2(base))
-    numbers = np.arange(1 << bits)
-    mirrored = np.zeros_like(numbers)
-    for bit in range(bits):
-        mirrored |= ((numbers >> bit) & 1) << (bits - 1 - bit)
+    mirrored = np.zeros(1, np.int64)
+    while len(mirrored) < base:
+        mirrored = np.concatenate([2 * mirrored, 2 * mirrored + 1])
     return mirrored[mirrored < base]

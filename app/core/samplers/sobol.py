@@ -28,7 +28,7 @@ class Sobol(PointSampler):
         del kernel, s
         if input_dim > qmc.Sobol.MAXDIM:
             raise InvalidInput(
-                f"input_dim {input_dim} passes the {qmc.Sobol.MAXDIM} dimensions of sobol; halton has no limit",
+                f"input_dim {input_dim} passes the {qmc.Sobol.MAXDIM} dimensions of sobol; monte_carlo has no limit",
                 "/sampler/kind",
             )
 

@@ -64,7 +64,7 @@ def test_more_dimensions_than_direction_numbers_are_refused_and_as_many_are_not(
     assert spec(input_dim=21_201, sampler={"kind": "sobol"}).input_dim == 21_201
     error = refusal(input_dim=21_202, sampler={"kind": "sobol"})
     assert error.pointer == "/sampler/kind"
-    assert error.detail == "input_dim 21202 passes the 21201 dimensions of sobol; halton has no limit"
+    assert error.detail == "input_dim 21202 passes the 21201 dimensions of sobol; monte_carlo has no limit"
 
 
 @pytest.mark.parametrize("n", [1, 2, 64, 1 << 20])
