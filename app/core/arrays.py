@@ -59,6 +59,32 @@ def dense(rows: Rows) -> NDArray[np.float64]:
     return matrix.astype(np.float64, copy=False)
 
 
+def unit_rows(rows: Rows) -> Rows:
+    """The rows scaled to unit L2 norm, in their dtype.
+
+    Raises:
+        InvalidInput: a row is all zero and has no direction.
+    """
+    if rows.shape[0] == 0:
+        return rows
+    top: Floats = (
+        np.abs(rows).max(axis=1) if isinstance(rows, np.ndarray) else abs(rows).max(axis=1).toarray()
+    ).reshape(-1, 1)
+    zero = np.flatnonzero(top == 0)
+    if zero.size:
+        raise InvalidInput(f"row {zero[0]} is all zero: it has no direction")
+    # Divided by its largest entry first, a row has no squares that leave the range of the dtype.
+    if isinstance(rows, np.ndarray):
+        scaled = rows / top
+        scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
+        return scaled
+    lengths = np.diff(rows.indptr)
+    unit = rows.copy()
+    unit.data /= np.repeat(top.ravel(), lengths)
+    unit.data /= np.repeat(np.sqrt(np.asarray((unit * unit).sum(axis=1))).ravel(), lengths)
+    return unit
+
+
 def largest(rows: Rows) -> float:
     """The largest absolute entry, 0 for no entries; allocates nothing of the rows' size."""
     values = _values(rows)

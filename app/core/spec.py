@@ -1,16 +1,18 @@
 """The spec of a feature map: everything a client says to name one."""
 
 from enum import StrEnum
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
+from app.core.kernels.base import Block, ShiftInvariantKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.model import Frozen
 from app.core.samplers import Sampler
+from app.core.samplers.base import FrequencySampler
 from app.core.samplers.gcws import ConsistentWeightedSampling
 
 
@@ -42,7 +44,9 @@ class MapSpec(Frozen):
     input_dim: Annotated[int, Field(ge=1, le=1 << 31, description="Length d of a vector.")]
     kernel: Kernel
     sampler: Sampler
-    s: Annotated[int, Field(ge=1, le=1 << 24, description="Number of frequencies, or of hashes for sampler gcws.")]
+    s: Annotated[int, Field(ge=1, le=1 << 24)] | None = Field(
+        None, description="Number of frequencies, or of hashes for sampler gcws; not needed by rules that dictate it."
+    )
     seed: Annotated[int, Field(ge=0, lt=1 << 64, description="Source of every random choice.")] = 0
     form: Annotated[Form, Field(strict=False)] = Form.cos_sin
     normalize: Annotated[bool, Field(description="Scale each feature row to unit L2 norm.")] = False
@@ -51,26 +55,32 @@ class MapSpec(Frozen):
     @model_validator(mode="after")
     def _combination_has_a_meaning(self) -> Self:
         self.kernel.check(self.input_dim)
-        hashes = isinstance(self.sampler, ConsistentWeightedSampling)
         if isinstance(self.kernel, GeneralizedMinMax):
-            if not hashes:
-                raise InvalidInput(
-                    f"kernel gmm has no frequencies for sampler {self.sampler.kind}; its sampler is gcws",
-                    "/sampler/kind",
-                )
-            if self.form is not Form.cos_sin or self.normalize:
-                raise InvalidInput(
-                    "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",
-                    "/normalize" if self.normalize else "/form",
-                )
+            self._check_hashing()
         elif isinstance(self.sampler, ConsistentWeightedSampling):
             raise InvalidInput(
                 f"sampler gcws hashes for kernel gmm only; kernel {self.kernel.kind} takes, for instance, sobol",
                 "/sampler/kind",
             )
         else:
-            self.sampler.check(self.kernel, self.s, self.input_dim)
+            # Summands of one size are alike to a sampler, and there may be thousands.
+            alike = {(share.block.dim(self.input_dim), share.size): share for share in shares(self)}
+            for (dim, size), share in alike.items():
+                self.sampler.check(share.block.kernel, size, dim)
         return self
+
+    def _check_hashing(self) -> None:
+        if not isinstance(self.sampler, ConsistentWeightedSampling):
+            raise InvalidInput(
+                f"kernel gmm has no frequencies for sampler {self.sampler.kind}; its sampler is gcws", "/sampler/kind"
+            )
+        if self.s is None:
+            raise InvalidInput("s is missing; it is the number of hashes", "/s")
+        if self.form is not Form.cos_sin or self.normalize:
+            raise InvalidInput(
+                "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",
+                "/normalize" if self.normalize else "/form",
+            )
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -80,3 +90,28 @@ class MapSpec(Frozen):
     def canonical(self) -> str:
         """The spec as JSON with every default filled in and every alias resolved: equal for equal maps."""
         return self.model_dump_json()
+
+
+class Share(NamedTuple):
+    """A summand of the kernel, and how many frequencies it gets."""
+
+    block: Block
+    size: int
+
+
+def shares(spec: MapSpec) -> list[Share]:
+    """The summands of a spectral kernel with their numbers of frequencies: s shared out evenly, or a rule's own count.
+
+    Raises:
+        InvalidInput: there are fewer frequencies than summands.
+    """
+    if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
+        raise TypeError(f"kernel {spec.kernel.kind} has no frequencies")
+    blocks = spec.kernel.blocks(spec.input_dim)
+    if spec.s is not None and spec.s < len(blocks):
+        raise InvalidInput(f"s is {spec.s}; each of the {len(blocks)} subsets needs a frequency at least", "/s")
+    each, left = divmod(spec.s or 0, len(blocks))
+    return [
+        Share(block, spec.sampler.count(spec.s and each + (i < left), block.dim(spec.input_dim)))
+        for i, block in enumerate(blocks)
+    ]

@@ -4,9 +4,14 @@ from typing import Annotated
 
 from pydantic import Discriminator
 
+from app.core.kernels.anova import Anova
 from app.core.kernels.cauchy import Cauchy
+from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.kernels.laplacian import Laplacian
+from app.core.kernels.matern import Matern
 
-Kernel = Annotated[Gaussian | Laplacian | Cauchy | GeneralizedMinMax, Discriminator("kind")]
+Kernel = Annotated[
+    Gaussian | Laplacian | Cauchy | Matern | Anova | CorrelationRbf | GeneralizedMinMax, Discriminator("kind")
+]

@@ -1,12 +1,13 @@
 """What a shift-invariant kernel must tell the samplers, and what kernels with length scales share."""
 
 from abc import abstractmethod
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Discriminator, Field, Tag
 
+from app.core.arrays import Rows
 from app.core.errors import InvalidInput
 from app.core.model import Frozen
 
@@ -20,42 +21,68 @@ LengthScale = Annotated[
 Matrix = NDArray[np.float64]
 
 
+class Block(NamedTuple):
+    """A summand of a kernel: a spectral kernel on some coordinates, None for all of them, times a weight."""
+
+    kernel: "SpectralKernel"
+    coordinates: tuple[int, ...] | None = None
+    weight: float = 1.0
+
+    def dim(self, input_dim: int) -> int:
+        """How many coordinates it looks at."""
+        return input_dim if self.coordinates is None else len(self.coordinates)
+
+
 class ShiftInvariantKernel(Frozen):
-    """A kernel k(x - z) with k(0) = 1 and its spectral law p: k(δ) = ∫ p(w) cos(w·δ) dw (Bochner's theorem)."""
+    """A kernel k(x - z) that is a sum of spectral kernels, most often of one."""
 
     @abstractmethod
     def check(self, input_dim: int) -> None:
         """Raise InvalidInput if the kernel does not fit vectors of `input_dim` entries."""
 
     @abstractmethod
+    def blocks(self, input_dim: int) -> tuple[Block, ...]:
+        """The summands."""
+
+    @abstractmethod
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """Exact kernel block: prepared rows (n, d) and (m, d) to (n, m), without an n×m×d temporary."""
+
+    def prepared(self, rows: Rows) -> Rows:
+        """The rows as features and `gram` take them; for most kernels as they came."""
+        return rows
+
+
+class SpectralKernel(ShiftInvariantKernel):
+    """A kernel with k(0) = 1 and a spectral law p: k(δ) = ∫ p(w) cos(w·δ) dw (Bochner's theorem)."""
+
+    @abstractmethod
     def frequencies(self, uniforms: Matrix) -> Matrix:
-        """Map uniforms in the open unit cube, shape (s, d), to frequencies of the spectral law, shape (s, d)."""
+        """Map uniforms in the open unit cube, (s, uniforms_per_frequency), to frequencies of the law, (s, d)."""
 
     @abstractmethod
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
         """Standard deviations of the frequencies' coordinates, shape (d,); None where the law has none."""
 
-    @abstractmethod
-    def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block: rows (n, d) and (m, d) to (n, m), without an n×m×d temporary."""
+    def normal_deviations(self, input_dim: int) -> Matrix | None:
+        """The same where the coordinates are independent and normal; None where they are not."""
+        del input_dim
+        return None
+
+    def uniforms_per_frequency(self, input_dim: int) -> int:
+        """How many uniforms make one frequency."""
+        return input_dim
+
+    def blocks(self, input_dim: int) -> tuple[Block, ...]:
+        """The kernel itself, on all coordinates."""
+        del input_dim
+        return (Block(self),)
 
 
-class ProductKernel(ShiftInvariantKernel):
-    """A product of one-dimensional kernels of δ_j/σ_j, whose frequencies are independent with scale 1/σ_j."""
+class ScaledKernel(SpectralKernel):
+    """A kernel of δ_j/σ_j."""
 
     length_scale: LengthScale
-
-    @abstractmethod
-    def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """Quantile function of one frequency at σ = 1, elementwise."""
-
-    @abstractmethod
-    def standard_variance(self) -> float | None:
-        """Variance of one frequency at σ = 1; None where it is infinite."""
-
-    @abstractmethod
-    def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block at σ = 1."""
 
     def scales(self, input_dim: int) -> Matrix:
         """The length scales σ_j, shape (d,)."""
@@ -69,30 +96,63 @@ class ProductKernel(ShiftInvariantKernel):
                 "/kernel/length_scale",
             )
 
-    def frequencies(self, uniforms: Matrix) -> Matrix:
-        """Quantile transform, then division by σ_j."""
-        frequencies = self.standard_quantile(uniforms)
+    def scaled_frequencies(self, standard: Matrix) -> Matrix:
+        """Frequencies at σ = 1, divided in place by σ_j."""
         with np.errstate(over="ignore"):  # refused by name below
-            frequencies /= self.scales(uniforms.shape[1])
-        if not np.isfinite(frequencies).all():
+            standard /= self.scales(standard.shape[1])
+        if not np.isfinite(standard).all():
             raise InvalidInput(
                 "length_scale is so small that frequencies leave the range of float64", "/kernel/length_scale"
             )
-        return frequencies
+        return standard
 
-    def frequency_deviations(self, input_dim: int) -> Matrix | None:
-        """Standard deviation at σ = 1, divided by σ_j; no squares, which would leave the range of float64 first."""
-        variance = self.standard_variance()
+    def scaled_deviations(self, standard: float, input_dim: int) -> Matrix:
+        """A standard deviation at σ = 1, divided by σ_j; no squares, which would leave the range of float64 first."""
         with np.errstate(over="ignore"):  # a deviation of infinity has infinite frequencies, refused above
-            return None if variance is None else np.sqrt(variance) / self.scales(input_dim)
+            deviations: Matrix = standard / self.scales(input_dim)
+        return deviations
 
-    def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block of the rows divided by σ."""
-        return self.standard_gram(self._scaled(x), self._scaled(y))
-
-    def _scaled(self, rows: Matrix) -> Matrix:
+    def scaled_rows(self, rows: Matrix) -> Matrix:
+        """Rows divided by σ_j."""
         with np.errstate(over="ignore"):  # refused by name below: two infinities have no distance
             scaled = rows / self.scales(rows.shape[1])
         if not np.isfinite(scaled).all():
             raise InvalidInput("an entry divided by its length_scale leaves the range of float64")
         return scaled
+
+
+class ProductKernel(ScaledKernel):
+    """A product of one-dimensional kernels, whose frequencies are independent with scale 1/σ_j."""
+
+    @abstractmethod
+    def standard_density(self, frequencies: Matrix) -> Matrix:
+        """Density of one frequency at σ = 1, elementwise."""
+
+    @abstractmethod
+    def standard_quantile(self, uniforms: Matrix) -> Matrix:
+        """Quantile function of one frequency at σ = 1, elementwise."""
+
+    @abstractmethod
+    def standard_variance(self) -> float | None:
+        """Variance of one frequency at σ = 1; None where it is infinite."""
+
+    @abstractmethod
+    def standard_characteristic(self, lags: Matrix) -> Matrix:
+        """Characteristic function of one frequency at σ = 1, elementwise: the one-dimensional kernel."""
+
+    @abstractmethod
+    def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """Exact kernel block at σ = 1."""
+
+    def frequencies(self, uniforms: Matrix) -> Matrix:
+        """Quantile transform, then division by σ_j."""
+        return self.scaled_frequencies(self.standard_quantile(uniforms))
+
+    def frequency_deviations(self, input_dim: int) -> Matrix | None:
+        """The root of the variance at σ = 1, divided by σ_j."""
+        variance = self.standard_variance()
+        return None if variance is None else self.scaled_deviations(float(np.sqrt(variance)), input_dim)
+
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """Exact kernel block of the rows divided by σ."""
+        return self.standard_gram(self.scaled_rows(x), self.scaled_rows(y))

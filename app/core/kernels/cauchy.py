@@ -12,6 +12,16 @@ class Cauchy(ProductKernel):
 
     kind: Literal["cauchy"]
 
+    def standard_density(self, frequencies: Matrix) -> Matrix:
+        """exp(−|w|)/2."""
+        density: Matrix = np.exp(-np.abs(frequencies)) / 2
+        return density
+
+    def standard_characteristic(self, lags: Matrix) -> Matrix:
+        """1/(1 + β²)."""
+        kernel: Matrix = 1 / (1 + lags**2)
+        return kernel
+
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """±log of twice the distance to the nearer end."""
         nearer = np.minimum(uniforms, 1 - uniforms)

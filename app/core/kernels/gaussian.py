@@ -41,6 +41,20 @@ class Gaussian(ProductKernel):
         object.__setattr__(self, "length_scale", scale)
         return self
 
+    def normal_deviations(self, input_dim: int) -> Matrix:
+        """1/σ_j."""
+        return self.scaled_deviations(1.0, input_dim)
+
+    def standard_density(self, frequencies: Matrix) -> Matrix:
+        """exp(−w²/2)/√(2π)."""
+        density: Matrix = np.exp(-(frequencies**2) / 2) / np.sqrt(2 * np.pi)
+        return density
+
+    def standard_characteristic(self, lags: Matrix) -> Matrix:
+        """exp(−β²/2)."""
+        kernel: Matrix = np.exp(-(lags**2) / 2)
+        return kernel
+
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """Φ⁻¹."""
         return ndtri(uniforms)

@@ -13,6 +13,16 @@ class Laplacian(ProductKernel):
 
     kind: Literal["laplacian"]
 
+    def standard_density(self, frequencies: Matrix) -> Matrix:
+        """1/(π(1 + w²))."""
+        density: Matrix = 1 / (np.pi * (1 + frequencies**2))
+        return density
+
+    def standard_characteristic(self, lags: Matrix) -> Matrix:
+        """exp(−|β|)."""
+        kernel: Matrix = np.exp(-np.abs(lags))
+        return kernel
+
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """tan(π(t − ½)), written as a cotangent of the nearer end, which keeps both tails exact and symmetric."""
         nearer = np.minimum(uniforms, 1 - uniforms)

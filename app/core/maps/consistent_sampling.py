@@ -30,6 +30,7 @@ class ConsistentSamplingMap:
         if not isinstance(spec.kernel, GeneralizedMinMax):
             raise TypeError(f"kernel {spec.kernel.kind} is not hashed")
         self.spec = spec
+        self._s: int = arrays["r"].shape[1]
         self.kernel = spec.kernel
         self.arrays = arrays
         self._tables = (arrays["r"], arrays["log_c"], arrays["beta"])
@@ -37,14 +38,15 @@ class ConsistentSamplingMap:
     @staticmethod
     def frozen_bytes(spec: MapSpec) -> int:
         """Size of the arrays that `build` will make."""
-        return 3 * 2 * spec.input_dim * spec.s * 8
+        return 3 * 2 * spec.input_dim * (spec.s or 0) * 8
 
     @staticmethod
     def build(spec: MapSpec) -> Built:
         """Draw the tables."""
-        r, log_c, beta = (np.empty((2 * spec.input_dim, spec.s)) for _ in range(3))
+        s = spec.s or 0
+        r, log_c, beta = (np.empty((2 * spec.input_dim, s)) for _ in range(3))
         sampling_parameters(np.uint64(spec.seed), 0, r, log_c, beta)
-        return Built({"r": r, "log_c": log_c, "beta": beta}, spec.s, spec.s, ())
+        return Built({"r": r, "log_c": log_c, "beta": beta}, s, s, ())
 
     @property
     def gram_dtype(self) -> np.dtype[Any]:
@@ -54,7 +56,7 @@ class ConsistentSamplingMap:
     @property
     def n_output(self) -> int:
         """Number of codes of a row."""
-        return self.spec.s
+        return self._s
 
     @property
     def bytes(self) -> int:
@@ -63,22 +65,22 @@ class ConsistentSamplingMap:
 
     def pairs(self, rows: Rows) -> Codes:
         """(i*, t*) of each row and hash, int64 of shape (n, s, 2); a row without a sample gets −1 in both."""
-        return self._codes(rows, slice(0, self.spec.s), np.dtype(np.int64), 2)
+        return self._codes(rows, slice(0, self._s), np.dtype(np.int64), 2)
 
     def zero_bit(self, rows: Rows) -> Codes:
         """i* alone, shape (n, s), int32 while the coordinates fit; −1 for a row without a sample."""
         dtype = np.dtype(np.int32 if 2 * self.spec.input_dim <= np.iinfo(np.int32).max else np.int64)
-        return self._codes(rows, slice(0, self.spec.s), dtype, 1)[:, :, 0]
+        return self._codes(rows, slice(0, self._s), dtype, 1)[:, :, 0]
 
     def gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """Collision rate of (i*, t*), rows (n, d) and (m, d) to (n, m): the unbiased estimate of the kernel."""
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
-        for hashes in row_blocks(self.spec.s, _ENTRIES_PER_BLOCK // max(1, x.shape[0] + y.shape[0])):
+        for hashes in row_blocks(self._s, _ENTRIES_PER_BLOCK // max(1, x.shape[0] + y.shape[0])):
             x_codes, y_codes = (self._codes(rows, hashes, np.dtype(np.int64), 2) for rows in (x, y))
             refuse_unsampled(x_codes, "/x")
             refuse_unsampled(y_codes, "/y")
             count_collisions(x_codes, y_codes, equal)
-        return equal / self.spec.s
+        return equal / self._s
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The min-max kernel itself, (n, m)."""

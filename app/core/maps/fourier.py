@@ -9,8 +9,8 @@ from app.core.arrays import Array, Floats, Rows, dense, largest, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays, Built
-from app.core.samplers.base import FrequencySampler
-from app.core.spec import Form, MapSpec
+from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.spec import Form, MapSpec, shares
 
 # Phases computed at a time: small enough to stay in the cache between product and cosine.
 _PHASES_PER_BLOCK = 1 << 18
@@ -34,7 +34,9 @@ class FourierMap:
         self._directions: Floats = np.ascontiguousarray(arrays["frequencies"].T)
         self._weights: Floats = arrays["weights"]
         self._offsets: Floats | None = arrays.get("offsets")
-        self._amplitudes = np.sqrt(self._weights * (2 if spec.form is Form.phase else 1))
+        self._amplitudes = np.sqrt(np.abs(self._weights) * (2 if spec.form is Form.phase else 1))
+        negative = self._weights < 0
+        self.signature: NDArray[np.int8] | None = np.where(negative, -1, 1).astype(np.int8) if negative.any() else None
         self._feature_dtype = np.result_type(
             spec.numpy_dtype, np.complex64 if spec.form is Form.complex else np.float32
         )
@@ -48,15 +50,19 @@ class FourierMap:
     def frozen_bytes(spec: MapSpec) -> int:
         """Size of the arrays that `build` will make."""
         columns = spec.input_dim + 1 + (spec.form is Form.phase)
-        return spec.s * columns * spec.numpy_dtype.itemsize
+        return sum(share.size for share in shares(spec)) * columns * spec.numpy_dtype.itemsize
 
     @staticmethod
     def build(spec: MapSpec) -> Built:
-        """Draw frequencies and offsets, from separate streams of the seed."""
-        if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
-            raise TypeError(f"kernel {spec.kernel.kind} has no frequencies")
+        """Draw frequencies and offsets, from separate streams of the seed.
+
+        Raises:
+            InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights
+                have both signs and the form has a meaning for positive ones only.
+        """
         for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in _streams(spec.seed))
-        drawn = spec.sampler.frequency_set(spec.kernel, spec.s, spec.input_dim, for_frequencies)
+        drawn = _drawn(spec, for_frequencies)
+        n_frequencies = len(drawn.weights)
         with np.errstate(over="ignore"):  # what overflows is refused by name below
             arrays: Arrays = {
                 "frequencies": drawn.frequencies.astype(spec.numpy_dtype, copy=False),
@@ -67,15 +73,22 @@ class FourierMap:
                 f"length_scale is so small that frequencies leave the range of {spec.dtype.value}",
                 "/kernel/length_scale",
             )
+        if (drawn.weights < 0).any() and (spec.form is Form.phase or spec.normalize):
+            raise InvalidInput(
+                "this rule has negative weights, which have no real root: form phase and normalize have no meaning; "
+                "cos_sin and complex carry a signature",
+                "/normalize" if spec.normalize else "/form",
+            )
         if spec.form is Form.phase:
             arrays["offsets"] = _uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
-        n_frequencies = len(drawn.weights)
         return Built(arrays, n_frequencies, _columns(spec, n_frequencies), drawn.warnings)
 
     @property
     def arrays(self) -> Arrays:
         """The frozen arrays by name."""
         arrays: Arrays = {"frequencies": self._directions.T, "weights": self._weights}
+        if self.signature is not None:
+            arrays["signature"] = self.signature
         if self._offsets is not None:
             arrays["offsets"] = self._offsets
         return arrays
@@ -111,6 +124,7 @@ class FourierMap:
         Raises:
             InvalidInput: entries so large that a phase w·x could leave the range of the dtype.
         """
+        rows = self.kernel.prepared(rows)
         self._check_range(rows)
         features = np.empty((rows.shape[0], self.n_output), self._feature_dtype)
         for block in row_blocks(rows.shape[0], _PHASES_PER_BLOCK // self.n_frequencies):
@@ -123,8 +137,11 @@ class FourierMap:
     def gram(self, x: Rows, y: Rows) -> Array:
         """Inner products of the features, rows (n, d) and (m, d) to (n, m); complex for the form `complex`.
 
+        With a signature, Σ_l signature_l z_l(x) z̄_l(y).
+
         Summed over blocks of frequencies, so that the features of all rows never stand in memory at once.
         """
+        x, y = self.kernel.prepared(x), self.kernel.prepared(y)
         self._check_range(x)
         self._check_range(y)
         n, m = x.shape[0], y.shape[0]
@@ -133,16 +150,20 @@ class FourierMap:
         held = max(_FEATURES_PER_BLOCK, (n + m) * self.spec.input_dim)
         for frequencies in row_blocks(self.n_frequencies, held // (2 * max(1, n + m))):
             features_x, features_y = self._features(x, frequencies), self._features(y, frequencies)
+            if self.spec.normalize:
+                squares_x += np.square(np.abs(features_x)).sum(axis=1)
+                squares_y += np.square(np.abs(features_y)).sum(axis=1)
+            if self.signature is not None:
+                signature = self.signature[frequencies]
+                features_x *= np.tile(signature, features_x.shape[1] // len(signature))
             gram += features_x @ features_y.conj().T
-            squares_x += np.square(np.abs(features_x)).sum(axis=1)
-            squares_y += np.square(np.abs(features_y)).sum(axis=1)
         if self.spec.normalize:
             gram /= np.sqrt(np.outer(squares_x, squares_y))
         return gram
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The kernel itself, (n, m)."""
-        return self.kernel.gram(dense(x), dense(y))
+        return self.kernel.gram(dense(self.kernel.prepared(x)), dense(self.kernel.prepared(y)))
 
     def _check_range(self, rows: Rows) -> None:
         most = float(np.finfo(self.spec.numpy_dtype).max) / 4
@@ -179,6 +200,30 @@ class FourierMap:
             sines *= amplitudes
         np.cos(cosines, out=cosines)
         cosines *= amplitudes
+
+
+def _drawn(spec: MapSpec, rng: np.random.Generator) -> FrequencySet:
+    """The frequencies of every summand of the kernel, 0 on coordinates it does not look at."""
+    if not isinstance(spec.sampler, FrequencySampler):
+        raise TypeError(f"sampler {spec.sampler.kind} draws no frequencies")
+    sets = []
+    for block, size in shares(spec):
+        drawn = spec.sampler.frequency_set(block.kernel, size, block.dim(spec.input_dim), rng)
+        frequencies = drawn.frequencies
+        if block.coordinates is not None:
+            frequencies = np.zeros((len(drawn.weights), spec.input_dim))
+            frequencies[:, block.coordinates] = drawn.frequencies
+        sets.append(FrequencySet(frequencies, drawn.weights * block.weight, drawn.warnings))
+    if len(sets) == 1:
+        frequencies, weights, _ = sets[0]
+    else:
+        frequencies, weights = (np.concatenate(parts) for parts in list(zip(*sets, strict=True))[:2])
+    # Summands of one size have the same to tell.
+    warnings = list(dict.fromkeys(warning for drawn in sets for warning in drawn.warnings))
+    warnings += spec.sampler.form_warnings(spec.form is not Form.complex)
+    if spec.s is not None and len(weights) != spec.s:
+        warnings.append(f"{spec.sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
+    return FrequencySet(frequencies, weights, tuple(warnings))
 
 
 def _columns(spec: MapSpec, n_frequencies: int) -> int:

@@ -1,13 +1,26 @@
-"""The samplers. A new one is a file of its own and its name here, or in `points` if it places points."""
+"""The samplers. A new one is a file of its own and its name here, or in `points` if it weights all alike."""
 
 from typing import Annotated
 
 from pydantic import Discriminator
 
+from app.core.samplers.dense_grid import DenseGrid
 from app.core.samplers.gcws import ConsistentWeightedSampling
-from app.core.samplers.halton import Halton
 from app.core.samplers.moment_matching import MomentMatching
-from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.samplers.sobol import Sobol
+from app.core.samplers.points import PointKinds
+from app.core.samplers.polynomially_exact import PolynomiallyExact
+from app.core.samplers.sparse_grid import SparseGrid
+from app.core.samplers.subsampled_grid import SubsampledGrid
+from app.core.samplers.uploaded import Uploaded
 
-Sampler = Annotated[MonteCarlo | Halton | Sobol | MomentMatching | ConsistentWeightedSampling, Discriminator("kind")]
+Sampler = Annotated[
+    PointKinds
+    | MomentMatching
+    | DenseGrid
+    | SparseGrid
+    | SubsampledGrid
+    | PolynomiallyExact
+    | Uploaded
+    | ConsistentWeightedSampling,
+    Discriminator("kind"),
+]

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.model import Frozen
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
@@ -23,21 +24,37 @@ class FrequencySet(NamedTuple):
 class FrequencySampler(Frozen):
     """A method that turns a kernel's spectral law into a finite set of frequencies."""
 
-    @abstractmethod
-    def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
-        """Raise InvalidInput, naming the rule and what would work, if the combination has no meaning."""
+    def count(self, s: int | None, input_dim: int) -> int:
+        """How many frequencies to draw, or the most that a rule may make; InvalidInput if `s` is needed and missing."""
+        del input_dim
+        if s is None:
+            raise InvalidInput("s is missing; this sampler needs to be told how many frequencies to draw", "/s")
+        return s
+
+    def form_warnings(self, real: bool) -> tuple[str, ...]:
+        """What the client should know about this sampler with a real form, or with the complex one."""
+        del real
+        return ()
 
     @abstractmethod
-    def frequency_set(
-        self, kernel: ShiftInvariantKernel, s: int, input_dim: int, rng: np.random.Generator
-    ) -> FrequencySet:
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+        """Raise InvalidInput, naming the rule and what would work, if the combination has no meaning.
+
+        Args:
+            kernel: what the frequencies are for.
+            s: how many; for rules with a count of their own, that count.
+            input_dim: coordinates of a frequency.
+        """
+
+    @abstractmethod
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Draw the set; all randomness comes from `rng`."""
 
 
 class PointSampler(FrequencySampler):
     """A method that places s points in the unit cube; the kernel's quantile functions make them frequencies."""
 
-    def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Points serve every kernel; a method with limits of its own overrides this."""
 
     @abstractmethod
@@ -49,10 +66,8 @@ class PointSampler(FrequencySampler):
         del n, d
         return ()
 
-    def frequency_set(
-        self, kernel: ShiftInvariantKernel, s: int, input_dim: int, rng: np.random.Generator
-    ) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Points through the quantile functions, each with weight 1/s."""
-        points = self.points(s, input_dim, rng)
+        points = self.points(s, kernel.uniforms_per_frequency(input_dim), rng)
         np.clip(points, _LEAST, 1 - _LEAST, out=points)
-        return FrequencySet(kernel.frequencies(points), np.full(s, 1 / s), self.point_warnings(s, input_dim))
+        return FrequencySet(kernel.frequencies(points), np.full(s, 1 / s), self.point_warnings(s, points.shape[1]))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.base import PointSampler
 
 # A coordinate costs time in proportion to its base, here up to 104,729.
@@ -30,7 +30,7 @@ class Halton(PointSampler):
     skip: Annotated[int, Field(ge=0, le=1 << 31, description="Points left out at the start.")] = 0
     leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0
 
-    def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A leap that shares a factor with a base would never change that coordinate's first digit."""
         del kernel, s
         if input_dim > _MOST_DIMENSIONS:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.linalg import eigh
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
@@ -22,7 +22,7 @@ class MomentMatching(FrequencySampler):
     kind: Literal["moment_matching"]
     base: Points = MonteCarlo(kind="monte_carlo")
 
-    def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """The law needs two finite moments, and s must exceed d."""
         try:
             self.base.check(kernel, s, input_dim)
@@ -41,9 +41,11 @@ class MomentMatching(FrequencySampler):
                 "/s",
             )
 
-    def frequency_set(
-        self, kernel: ShiftInvariantKernel, s: int, input_dim: int, rng: np.random.Generator
-    ) -> FrequencySet:
+    def form_warnings(self, real: bool) -> tuple[str, ...]:
+        """What the base has to tell."""
+        return self.base.form_warnings(real)
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Base frequencies, centred and whitened with divisor s, then scaled to the law's deviations."""
         deviations = kernel.frequency_deviations(input_dim)
         if deviations is None:

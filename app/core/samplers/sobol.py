@@ -7,7 +7,7 @@ from pydantic import Field
 from scipy.stats import qmc
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.base import PointSampler
 
 # Points drawn between two releases of the interpreter lock, in coordinates.
@@ -23,7 +23,7 @@ class Sobol(PointSampler):
     kind: Literal["sobol"]
     scramble: bool = Field(True, description="False gives the plain sequence without its first point, the origin.")
 
-    def check(self, kernel: ShiftInvariantKernel, s: int, input_dim: int) -> None:
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Direction numbers are known for 21,201 dimensions."""
         del kernel, s
         if input_dim > qmc.Sobol.MAXDIM:

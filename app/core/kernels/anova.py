@@ -1,0 +1,114 @@
+"""Sums of Gaussian kernels on subsets of the coordinates."""
+
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Block, LengthScale, Matrix, Positive, ShiftInvariantKernel
+from app.core.kernels.gaussian import Gaussian
+from app.core.model import Frozen
+
+_MOST_SUBSETS = 1 << 16
+
+Extent = Annotated[int, Field(ge=1, le=1 << 15)]
+Subset = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, fail_fast=True)]
+
+
+class Windows(Frozen):
+    """Every placement of a patch in an image whose pixels are the coordinates, row by row."""
+
+    image_shape: tuple[Extent, Extent]
+    patch_shape: tuple[Extent, Extent]
+
+    def subsets(self) -> tuple[tuple[int, ...], ...]:
+        """The pixels of each placement."""
+        (height, width), (tall, wide) = self.image_shape, self.patch_shape
+        pixels = np.arange(height * width).reshape(height, width)
+        return tuple(
+            tuple(pixels[top : top + tall, left : left + wide].ravel().tolist())
+            for top in range(height - tall + 1)
+            for left in range(width - wide + 1)
+        )
+
+
+class Anova(ShiftInvariantKernel):
+    """Σ_S weight_S Π_{i∈S} exp(−δ_i²/(2σ_i²)) over subsets S of the coordinates (GQ paper, section 4), not normalised.
+
+    Frequencies are drawn subset by subset, zero outside, s shared out equally; a rule is applied to each subset. The
+    kernel of convolution-like structure: `windows` makes the subsets of all patches of an image.
+    """
+
+    kind: Literal["anova"]
+    length_scale: LengthScale
+    subsets: Annotated[tuple[Subset, ...], Field(min_length=1, max_length=_MOST_SUBSETS, fail_fast=True)] | None = None
+    windows: Windows | None = None
+    weights: Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = Field(
+        None, description="One per subset; 1 if not given."
+    )
+
+    @model_validator(mode="after")
+    def _one_way_to_name_subsets(self) -> Self:
+        if (self.subsets is None) == (self.windows is None):
+            came = "both" if self.subsets is not None else "neither"
+            raise InvalidInput(f"{came} of subsets and windows came; exactly one is wanted", "/kernel")
+        if self.windows is not None:
+            (height, width), (tall, wide) = self.windows.image_shape, self.windows.patch_shape
+            placements = (height - tall + 1) * (width - wide + 1)
+            if tall > height or wide > width or placements > _MOST_SUBSETS:
+                raise InvalidInput(
+                    f"a patch of {tall}×{wide} in an image of {height}×{width} has no place or more than "
+                    f"{_MOST_SUBSETS} places",
+                    "/kernel/windows",
+                )
+        return self
+
+    def check(self, input_dim: int) -> None:
+        """Subsets name coordinates once; an image has input_dim pixels; there are as many weights as subsets."""
+        if self.windows is not None and np.prod(self.windows.image_shape) != input_dim:
+            raise InvalidInput(
+                f"an image of {self.windows.image_shape} has {np.prod(self.windows.image_shape)} pixels; input_dim is "
+                f"{input_dim}",
+                "/kernel/windows/image_shape",
+            )
+        for i, subset in enumerate(self.subsets or ()):
+            if max(subset) >= input_dim or len(set(subset)) < len(subset):
+                raise InvalidInput(
+                    f"subset {i} must name coordinates from 0 to {input_dim - 1}, each once", f"/kernel/subsets/{i}"
+                )
+        if self.weights is not None and len(self.weights) != len(self._subsets()):
+            raise InvalidInput(
+                f"{len(self.weights)} weights came for {len(self._subsets())} subsets", "/kernel/weights"
+            )
+        if isinstance(self.length_scale, tuple) and len(self.length_scale) != input_dim:
+            raise InvalidInput(
+                f"length_scale has {len(self.length_scale)} entries; input_dim {input_dim} wants as many, or one",
+                "/kernel/length_scale",
+            )
+
+    def blocks(self, input_dim: int) -> tuple[Block, ...]:
+        """A Gaussian kernel for each subset."""
+        del input_dim
+        subsets = self._subsets()
+        weights = self.weights or (1.0,) * len(subsets)
+        return tuple(
+            Block(Gaussian(kind="gaussian", length_scale=self._scale(subset)), subset, weight)
+            for subset, weight in zip(subsets, weights, strict=True)
+        )
+
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """Exact kernel block, summed subset by subset."""
+        gram = np.zeros((len(x), len(y)))
+        for kernel, coordinates, weight in self.blocks(x.shape[1]):
+            summand = kernel.gram(x[:, coordinates], y[:, coordinates])
+            summand *= weight
+            gram += summand
+        return gram
+
+    def _subsets(self) -> tuple[tuple[int, ...], ...]:
+        return self.subsets or (self.windows.subsets() if self.windows else ())
+
+    def _scale(self, subset: tuple[int, ...]) -> LengthScale:
+        scale = self.length_scale
+        return tuple(scale[i] for i in subset) if isinstance(scale, tuple) else scale

@@ -1,0 +1,39 @@
+"""The Gaussian kernel of directions."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from app.core.arrays import Rows, unit_rows
+from app.core.kernels.base import Block, Matrix, ShiftInvariantKernel
+from app.core.kernels.gaussian import Gaussian
+
+
+class CorrelationRbf(ShiftInvariantKernel):
+    """exp(−γ(1 − ρ(x, z))), ρ the cosine of x and z (GMM paper, (3)): free of the length of the rows.
+
+    On rows of unit length it is the Gaussian kernel with σ = γ^(−1/2); rows are brought to unit length inside.
+    """
+
+    kind: Literal["correlation_rbf"]
+    gamma: Annotated[float, Field(gt=0)]
+
+    def check(self, input_dim: int) -> None:
+        """Fits vectors of any length."""
+        del input_dim
+
+    def blocks(self, input_dim: int) -> tuple[Block, ...]:
+        """The Gaussian kernel of unit rows."""
+        del input_dim
+        return (Block(self._gaussian()),)
+
+    def prepared(self, rows: Rows) -> Rows:
+        """Rows of unit L2 norm; InvalidInput names a row that is all zero and has no direction."""
+        return unit_rows(rows)
+
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """Exact kernel block of unit rows."""
+        return self._gaussian().gram(x, y)
+
+    def _gaussian(self) -> Gaussian:
+        return Gaussian(kind="gaussian", length_scale=self.gamma**-0.5)

@@ -1,0 +1,81 @@
+"""The Matérn kernel."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+from scipy.spatial.distance import cdist
+from scipy.special import gammaincinv, gammaln, kve, ndtri
+
+from app.core.kernels.base import Matrix, ScaledKernel
+
+# Above it, the uniform expansion of the Bessel function is as good as the function, which overflows.
+_LARGE_NU = 100.0
+
+
+class Matern(ScaledKernel):
+    """Matérn kernel of smoothness ν in r = ‖δ/σ‖; its sample functions are ⌈ν⌉ − 1 times differentiable.
+
+    Frequencies follow one multivariate t law with 2ν degrees of freedom: a normal vector over the root of *one*
+    chi-square per frequency. Independent t coordinates would be another kernel.
+    """
+
+    kind: Literal["matern"]
+    nu: Annotated[float, Field(gt=0, le=1e6, description="ν; ½ is exp(−r), ∞ the Gaussian kernel.")]
+
+    def uniforms_per_frequency(self, input_dim: int) -> int:
+        """One more than coordinates, for the chi-square."""
+        return input_dim + 1
+
+    def frequencies(self, uniforms: Matrix) -> Matrix:
+        """Φ⁻¹(t_j)/σ_j · √(2ν/q), q the chi-square quantile of the last uniform."""
+        frequencies: Matrix = ndtri(uniforms[:, :-1])
+        # q/(2ν) by the incomplete gamma function of shape ν.
+        mixing = gammaincinv(self.nu, uniforms[:, -1]) / self.nu
+        with np.errstate(over="ignore", divide="ignore"):  # infinite frequencies are refused by name
+            frequencies /= np.sqrt(mixing)[:, None]
+        return self.scaled_frequencies(frequencies)
+
+    def frequency_deviations(self, input_dim: int) -> Matrix | None:
+        """√(ν/(ν − 1))/σ_j; none for ν ≤ 1."""
+        if self.nu <= 1:
+            return None
+        return self.scaled_deviations(float(np.sqrt(self.nu / (self.nu - 1))), input_dim)
+
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r."""
+        gram = cdist(self.scaled_rows(x), self.scaled_rows(y))
+        gram *= np.sqrt(2 * self.nu)
+        for row in gram:  # a row at a time: the Bessel function needs several temporaries
+            row[:] = _correlation(row, self.nu)
+        return gram
+
+
+def _correlation(z: Matrix, nu: float) -> Matrix:
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # 0 and far values are settled at the end
+        log_bessel: Matrix = np.log(kve(nu, z)) - z if nu < _LARGE_NU else _log_bessel_large_order(z, nu)
+        correlation: Matrix = np.exp((1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(z) + log_bessel)
+    # Where K_ν overflows, z is so small that one term of its series is exact; at z = 0 it is the limit.
+    near = ~np.isfinite(log_bessel) & (z < 1) | (z == 0)
+    if nu > 1:
+        correlation[near] = 1 - z[near] ** 2 / (4 * (nu - 1))
+    else:
+        correlation[near] = 1
+    correlation[~np.isfinite(correlation)] = 0
+    return correlation.clip(max=1)
+
+
+def _log_bessel_large_order(z: Matrix, nu: float) -> Matrix:
+    """Uniform expansion of log K_ν(z) for large ν (DLMF 10.41.4, four terms): absolute error below ν^−4."""
+    x = z / nu
+    root = np.sqrt(1 + x * x)
+    eta = root + np.log(x / (1 + root))
+    p = 1 / root
+    terms = (
+        1
+        - (3 * p - 5 * p**3) / (24 * nu)
+        + (81 * p**2 - 462 * p**4 + 385 * p**6) / (1152 * nu**2)
+        - (30375 * p**3 - 369603 * p**5 + 765765 * p**7 - 425425 * p**9) / (414720 * nu**3)
+    )
+    log_bessel: Matrix = 0.5 * np.log(np.pi / (2 * nu)) - 0.5 * np.log(root) - nu * eta + np.log(terms)
+    return log_bessel

@@ -1,0 +1,68 @@
+"""Rank-1 lattices."""
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.samplers.base import PointSampler
+
+_LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
+
+
+class Lattice(PointSampler):
+    """Multiples of one generating vector, modulo 1 (QMC paper, section 2.2), randomly shifted.
+
+    The vector is Frances Kuo's `lattice-33002-1024-1048576` (University of New South Wales), made component by
+    component for all powers of two from 1024 to 1048576 at once.
+    """
+
+    kind: Literal["lattice"]
+    shift: bool = Field(True, description="False moves the lattice by half a step instead of at random.")
+
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+        """The vector is known for so many dimensions."""
+        del kernel, s
+        known = len(_generating_vector())
+        if input_dim > known:
+            raise InvalidInput(
+                f"input_dim {input_dim} passes the {known} dimensions of lattice; monte_carlo has no limit",
+                "/sampler/kind",
+            )
+
+    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+        """Point i is {i·z/n + shift}; products are taken modulo n, so that no digit is lost."""
+        steps = np.multiply.outer(np.arange(n, dtype=np.int64), _generating_vector()[:d] % n)
+        steps %= n
+        points = steps / n
+        points += rng.random(d) if self.shift else 0.5 / n
+        points %= 1
+        return points
+
+    def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
+        """The vector is good at powers of two from 1024 on; without a random shift the points are not random at all."""
+        warnings = []
+        shared = d - len(np.unique(_generating_vector()[:d] % n))
+        if shared:
+            warnings.append(
+                f"a lattice of {n} points repeats {shared} of its {d} columns: those coordinates move together; take "
+                "a larger s, or halton"
+            )
+        if n & (n - 1) or not _LEAST_EMBEDDED <= n <= _MOST_EMBEDDED:
+            warnings.append(
+                f"the generating vector was made for powers of two from {_LEAST_EMBEDDED} to {_MOST_EMBEDDED}; s is {n}"
+            )
+        if not self.shift:
+            warnings.append("lattice without random shift was moved by half a step, away from the origin")
+        return tuple(warnings)
+
+
+@cache
+def _generating_vector() -> NDArray[np.int64]:
+    vector: NDArray[np.int32] = np.load(Path(__file__).with_name("kuo_lattice_33002.npy"))
+    return vector.astype(np.int64)

@@ -1,0 +1,96 @@
+"""Weights that integrate every polynomial up to a degree."""
+
+from math import comb
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.polynomial import hermite_e
+from pydantic import Field
+from scipy.optimize import nnls
+from scipy.special import factorial
+
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.gauss_hermite import deviations_for_grid
+
+_MOST_EQUATIONS = 2000
+_MOST_ENTRIES = 1 << 25
+_MOST_RESIDUAL = 1e-10
+# Fewer random candidates than this many an equation seldom have a solution with non-negative weights.
+_CANDIDATES_PER_EQUATION = 3
+
+
+class PolynomiallyExact(FrequencySampler):
+    """Random normal candidates, of which as few as needed get non-negative weights that are exact to total degree R.
+
+    The moment equations are solved by non-negative least squares (GQ paper, section 3.1); at most as many points are
+    kept as there are equations, C(d + R, R).
+    """
+
+    kind: Literal["polynomially_exact"]
+    degree: Annotated[int, Field(ge=0, le=20, description="R, the total degree.")]
+    candidates: Annotated[int, Field(ge=1, le=1 << 20)] | None = Field(
+        None, description="Random candidates; three an equation if not given."
+    )
+
+    def count(self, s: int | None, input_dim: int) -> int:
+        """Number of equations: more points are never kept."""
+        del s
+        return comb(input_dim + self.degree, self.degree)
+
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+        """A normal law, and equations that can be solved in seconds."""
+        del s
+        deviations_for_grid(kernel, input_dim, self.kind)
+        equations = self.count(None, input_dim)
+        if equations > _MOST_EQUATIONS or equations * self._n_candidates(input_dim) > _MOST_ENTRIES:
+            raise InvalidInput(
+                f"degree {self.degree} in {input_dim} dimensions makes {equations} equations of "
+                f"{self._n_candidates(input_dim)} candidates; {_MOST_EQUATIONS} equations and {_MOST_ENTRIES} "
+                "coefficients are the most: take a lower degree",
+                "/sampler/degree",
+            )
+        if self._n_candidates(input_dim) < equations:
+            raise InvalidInput(
+                f"{self.candidates} candidates cannot solve {equations} equations; take {3 * equations}",
+                "/sampler/candidates",
+            )
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+        """The candidates kept, with their weights."""
+        del s
+        candidates = rng.standard_normal((self._n_candidates(input_dim), input_dim))
+        equations = _hermite_products(candidates, self.degree)
+        moments = np.eye(1, len(equations))[0]
+        weights, residual = nnls(equations, moments, maxiter=30 * len(candidates))
+        if residual > _MOST_RESIDUAL:
+            raise InvalidInput(
+                f"{len(candidates)} candidates have no non-negative solution of {len(equations)} moment equations "
+                f"(residual {residual:.1e}); try {2 * len(candidates)}",
+                "/sampler/candidates",
+            )
+        kept = weights > 0
+        deviations = deviations_for_grid(kernel, input_dim, self.kind)
+        return FrequencySet(candidates[kept] * deviations, weights[kept])
+
+    def _n_candidates(self, input_dim: int) -> int:
+        return self.candidates or _CANDIDATES_PER_EQUATION * self.count(None, input_dim)
+
+
+def _hermite_products(points: Matrix, degree: int) -> Matrix:
+    """Normalised Hermite products of total degree ≤ degree, shape (equations, points), the constant first.
+
+    They are orthonormal under the normal law, so their moments are 1 for the constant and 0 for the rest: the same
+    conditions as on monomials, and far better conditioned.
+    """
+    scale = np.sqrt(factorial(np.arange(degree + 1)))
+    one_dimensional = hermite_e.hermevander(points, degree) / scale
+    products, degrees = [np.ones(len(points))], [(0, 0)]
+    # Each product is extended by later coordinates only, so that none is made twice.
+    for product, (total, first) in zip(products, degrees, strict=False):
+        for j in range(first, points.shape[1]):
+            for power in range(1, degree - total + 1):
+                products.append(product * one_dimensional[:, j, power])
+                degrees.append((total + power, j + 1))
+    return np.array(products)

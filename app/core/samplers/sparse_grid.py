@@ -1,0 +1,120 @@
+"""Smolyak's sparse grid."""
+
+import itertools
+from math import comb, prod
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
+
+_MOST_POINTS = 1 << 20
+# Directions and radii, in units of 1/σ, at which the rule is compared with Monte Carlo.
+_DIRECTIONS = 32
+_RADII = np.arange(0.05, 10, 0.05)
+
+
+class SparseGrid(FrequencySampler):
+    """Smolyak's combination of Gauss–Hermite rules of 2l + 1 points, l ≤ level (GQ paper, section 3.2).
+
+    Exact for polynomials to total degree 2·level + 1: unmatched while the data stay close together, useless beyond
+    (`warnings` says where). About half the weight is negative, so features carry a `signature`.
+    """
+
+    kind: Literal["sparse_grid"]
+    level: Annotated[int, Field(ge=0, le=12)]
+
+    def count(self, s: int | None, input_dim: int) -> int:
+        """Number of distinct nodes: on k coordinates off the origin, those with levels l_i have Π 2l_i nodes."""
+        del s
+        return sum(
+            comb(input_dim, k) * sum(prod(2 * level for level in levels) for levels in self._levels(k))
+            for k in range(min(self.level, input_dim) + 1)
+        )
+
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+        """A normal law, and a count that can be held."""
+        del s
+        deviations_for_grid(kernel, input_dim, self.kind)
+        count = self.count(None, input_dim)
+        if count > _MOST_POINTS:
+            raise InvalidInput(
+                f"sparse_grid of level {self.level} has {count} points in {input_dim} dimensions; "
+                f"{_MOST_POINTS} is the most: take a lower level",
+                "/sampler/level",
+            )
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+        """The merged nodes; nothing here is random but the directions of the comparison with Monte Carlo."""
+        del s
+        frequencies, weights = self._merged(input_dim)
+        negative = int((weights < 0).sum())
+        warnings: tuple[str, ...] = ()
+        if negative:
+            radius = _radius_of_use(frequencies, weights, rng)
+            warnings = (
+                f"{negative} of {len(weights)} weights are negative and |weights| sum to {np.abs(weights).sum():.4g}; "
+                f"better than monte_carlo of the same size only where |δ|/σ is below about {radius:.2f}",
+            )
+        return FrequencySet(frequencies * deviations_for_grid(kernel, input_dim, self.kind), weights, warnings)
+
+    def _levels(self, k: int) -> list[tuple[int, ...]]:
+        """Levels of k coordinates, each at least 1, together at most `level`."""
+        choices = itertools.product(range(1, self.level + 1), repeat=k)
+        return [levels for levels in choices if sum(levels) <= self.level]
+
+    def _merged(self, d: int) -> tuple[Matrix, Matrix]:
+        """Distinct nodes (n, d) and weights (n,).
+
+        The rules share the node 0 and nothing else, so a node is known by its coordinates off 0 and their levels.
+        Written with differences Δ_l of successive rules, Smolyak's rule is the sum of all ⊗ Δ_{l_i} with Σ l_i ≤ level:
+        a node off 0 stands in Δ_l with its weight and in Δ_{l+1} with minus its weight, and the d − k coordinates at 0
+        contribute a coefficient of the power series (Σ_l Δ_l(0) z^l)^(d−k).
+        """
+        frequencies, weights = [], []
+        for k in range(min(self.level, d) + 1):
+            at_zero = np.cumsum(self._zero_series(d - k))
+            for levels in self._levels(k):
+                free = self.level - sum(levels)
+                shared = sum((-1) ** b * comb(k, b) * at_zero[free - b] for b in range(min(k, free) + 1))
+                rules = [_off_zero(level) for level in levels]
+                values = np.array(list(itertools.product(*(nodes for nodes, _ in rules))))
+                products = np.array([prod(chosen) for chosen in itertools.product(*(weight for _, weight in rules))])
+                for chosen in itertools.combinations(range(d), k):
+                    nodes = np.zeros((len(products), d))
+                    nodes[:, list(chosen)] = values
+                    frequencies.append(nodes)
+                    weights.append(products * shared)
+        return np.concatenate(frequencies), np.concatenate(weights)
+
+    def _zero_series(self, n: int) -> Matrix:
+        """Coefficients 0 … level of (Σ_l Δ_l(0) z^l)^n, where Δ_l(0) = w_l(0) − w_{l−1}(0)."""
+        at_zero = np.array([gauss_hermite(2 * level + 1)[1][level] for level in range(self.level + 1)])
+        differences = np.diff(at_zero, prepend=0.0)
+        series: Matrix = np.eye(1, self.level + 1)[0]
+        for _ in range(n):
+            series = np.convolve(series, differences)[: self.level + 1]
+        return series
+
+
+def _off_zero(level: int) -> tuple[Matrix, Matrix]:
+    """Nodes and weights of the rule of 2·level + 1 points, without the one at 0."""
+    nodes, weights = gauss_hermite(2 * level + 1)
+    return np.delete(nodes, level), np.delete(weights, level)
+
+
+def _radius_of_use(frequencies: Matrix, weights: Matrix, rng: np.random.Generator) -> float:
+    """The radius from which on the rule's error passes the standard deviation of as many Monte Carlo frequencies."""
+    directions = rng.standard_normal((_DIRECTIONS, frequencies.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    projected = frequencies @ directions.T
+    for radius in _RADII:
+        exact = np.exp(-(radius**2) / 2)
+        error = np.sqrt(np.mean((weights @ np.cos(radius * projected) - exact) ** 2))
+        if error > (1 - exact**2) / np.sqrt(2 * len(weights)):
+            return float(radius)
+    return float(_RADII[-1])

@@ -1,0 +1,32 @@
+"""Random points of the full tensor grid."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from app.core.kernels.base import SpectralKernel
+from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
+
+
+class SubsampledGrid(FrequencySampler):
+    """s points of the dense grid, drawn by its weights and counted equally (GQ paper, section 3.3).
+
+    Drawing by weight already does what the weights do; weighting the draws again would count them twice.
+    """
+
+    kind: Literal["subsampled_grid"]
+    points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]
+
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+        """A normal law."""
+        del s
+        deviations_for_grid(kernel, input_dim, self.kind)
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+        """Each coordinate drawn by the one-dimensional weights."""
+        nodes, weights = gauss_hermite(self.points_per_dim)
+        frequencies = rng.choice(nodes, p=weights, size=(s, input_dim))
+        frequencies *= deviations_for_grid(kernel, input_dim, self.kind)
+        return FrequencySet(frequencies, np.full(s, 1 / s))

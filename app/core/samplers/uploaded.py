@@ -1,0 +1,51 @@
+"""The client's own frequencies."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from app.core.errors import InvalidInput
+from app.core.kernels.base import SpectralKernel
+from app.core.samplers.base import FrequencySampler, FrequencySet
+
+Row = Annotated[tuple[float, ...], Field(fail_fast=True)]
+
+
+class Uploaded(FrequencySampler):
+    """Frequencies and weights brought along, for instance from an optimisation elsewhere.
+
+    The kernel is what exact values and diagnostics compare with; whether the set belongs to it is the client's affair.
+    """
+
+    kind: Literal["uploaded"]
+    frequencies: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
+    weights: Annotated[tuple[float, ...], Field(fail_fast=True)] | None = Field(
+        None, description="One per frequency, of either sign; 1/s if not given."
+    )
+
+    def count(self, s: int | None, input_dim: int) -> int:
+        """Number of frequencies brought."""
+        del s, input_dim
+        return len(self.frequencies)
+
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+        """One width for all frequencies, and as many weights."""
+        del kernel, s
+        for i, row in enumerate(self.frequencies):
+            if len(row) != input_dim:
+                raise InvalidInput(
+                    f"frequency {i} has {len(row)} entries; input_dim {input_dim} wants as many",
+                    f"/sampler/frequencies/{i}",
+                )
+        if self.weights is not None and len(self.weights) != len(self.frequencies):
+            raise InvalidInput(
+                f"{len(self.weights)} weights came for {len(self.frequencies)} frequencies", "/sampler/weights"
+            )
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+        """The set as it came."""
+        del kernel, s, input_dim, rng
+        n = len(self.frequencies)
+        weights = np.full(n, 1 / n) if self.weights is None else np.array(self.weights)
+        return FrequencySet(np.array(self.frequencies), weights)
