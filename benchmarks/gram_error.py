@@ -31,6 +31,7 @@ SAMPLERS: dict[str, dict[str, Any]] = {
     "Sobol": {"kind": "sobol"},
     "Halton": {"kind": "halton"},
     "Halton plain": {"kind": "halton", "scramble": "none"},
+    "antithetic": {"kind": "antithetic"},
     "MM Sobol": {"kind": "moment_matching", "base": {"kind": "sobol"}},
 }
 

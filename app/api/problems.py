@@ -44,7 +44,7 @@ KINDS = {
     "array-not-found": Kind(
         404,
         "The map has no such array",
-        "Offsets exist for the form `phase` only, and kernel `gmm` has no frequencies.",
+        "Offsets exist for the form `phase` only, a signature with negative weights; kernel `gmm` has no frequencies.",
     ),
     "map-exists": Kind(
         409,

@@ -17,7 +17,7 @@ _NUMBERS = "biufc"
 
 
 class Npy:
-    """`application/x-npy`: a request is one array; an answer of several arrays of one shape is stacked into one."""
+    """`application/x-npy`: a request is one array; an answer its first, stacked with others of that shape."""
 
     media_type = "application/x-npy"
 
@@ -28,7 +28,8 @@ class Npy:
 
     def encode(self, answer: Answer) -> list[bytes | memoryview]:
         """Header and numbers."""
-        arrays = list(answer.values())
+        first, *others = answer.values()
+        arrays = [first, *(other for other in others if other.shape == first.shape)]
         array = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.stack(arrays)
         header = io.BytesIO()
         npy_format.write_array_header_1_0(header, npy_format.header_data_from_array_1_0(array))

@@ -41,14 +41,17 @@ class Vectors:
         self._limits = limits
 
     def transform(self, name: str, form: Format, body: bytes) -> Answer:
-        """Features of the posted vectors, in their order."""
+        """Features of the posted vectors, in their order; beside them the map's signature, if it has one."""
         feature_map = self._maps.ready(name)
         if not isinstance(feature_map, FourierMap):
             raise InvalidInput(f"map {name!r} has kernel gmm, which gives codes, not features: POST to /codes")
         posted = form.decode(body, feature_map.spec.input_dim, "vectors")["vectors"]
         x = _gate(feature_map, posted, "/vectors")
         self._limits.check_result(x.shape[0] * feature_map.n_output * feature_map.feature_dtype.itemsize)
-        return {"features": feature_map.transform(x)}
+        answer: dict[str, Array] = {"features": feature_map.transform(x)}
+        if feature_map.signature is not None:
+            answer["signature"] = feature_map.signature
+        return answer
 
     def kernel(self, name: str, form: Format, body: bytes, exact: bool) -> Answer:
         """Approximate Gram block of x against y, or of x against itself, and the exact one beside it if wanted."""

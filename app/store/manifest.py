@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 PIECE_BYTES = 1 << 20
 
 # What a frozen array may be; anything else read back was not written here.
-_DTYPES = {"float32", "float64"}
+_DTYPES = {"float32", "float64", "int8"}
 
 
 class ArrayEntry(BaseModel):

@@ -18,6 +18,7 @@ RECORD = {
     "bytes": int,
     "created_at": str,
     "generator": dict,
+    "signature": str | None,
     "job": type(None),
     "warnings": list,
 }

@@ -17,6 +17,8 @@ from app.core.spec import MapSpec
 KERNELS: tuple[type[Any], ...] = get_args(get_args(Kernel)[0])
 SAMPLERS: tuple[type[Any], ...] = get_args(get_args(Sampler)[0])
 POINTS: tuple[type[Any], ...] = get_args(get_args(Points)[0])
+_KERNEL: TypeAdapter[Any] = TypeAdapter(Kernel)
+_SAMPLER: TypeAdapter[Any] = TypeAdapter(Sampler)
 PRODUCT_KERNELS = tuple(model for model in KERNELS if issubclass(model, ProductKernel))
 
 
@@ -52,7 +54,7 @@ def refusal(**members: Any) -> InvalidInput:
 
 def kernel(**fields: Any) -> Any:
     """A kernel by its fields."""
-    return TypeAdapter(Kernel).validate_json(json.dumps(fields))
+    return _KERNEL.validate_json(json.dumps(fields))
 
 
 def product_kernel(kind: str, length_scale: float | list[float]) -> ProductKernel:
@@ -70,7 +72,7 @@ def shift_invariant(of: MapSpec) -> ShiftInvariantKernel:
 
 def sampler(**fields: Any) -> Any:
     """A sampler by its fields."""
-    return TypeAdapter(Sampler).validate_json(json.dumps(fields))
+    return _SAMPLER.validate_json(json.dumps(fields))
 
 
 def fourier(**members: Any) -> FourierMap:

@@ -1,60 +1,37 @@
 """What every registered kernel with every registered sampler must do, in every form and precision.
 
-A new kind is covered as soon as it is registered; a new required field wants values in FIELDS.
+A new kind is covered as soon as it is registered and has its fields in `combinations.FIELDS`.
 """
 
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family
-from app.core.samplers.base import FrequencySampler
 from app.core.spec import Dtype, Form, MapSpec
-from service_tests.core.specs import KERNELS, POINTS, SAMPLERS, kernel, kind, sampler, spec
+from service_tests.core.combinations import (
+    FIELDS,
+    LAWS,
+    RULES,
+    D,
+    Fields,
+    S,
+    goes_together,
+    is_random,
+    named,
+    pairs,
+    rows,
+    variants,
+    weight_sum,
+    with_frequencies,
+)
+from service_tests.core.specs import KERNELS, SAMPLERS, kernel, kind, sampler, spec
 
-D, S = 4, 512
-
-FIELDS: dict[str, list[Any]] = {
-    "length_scale": [1.5, [0.75, 1.0, 2.0, 3.0]],
-    "base": [{"kind": kind(model)} for model in POINTS],
-}
-"""Values of the fields that have no natural default; a kind is tried with each."""
-
-
-def variants(model: type[Any]) -> list[dict[str, Any]]:
-    """The kind with every combination of FIELDS that it has."""
-    names = [name for name in FIELDS if name in model.model_fields]
-    combinations = product(*(FIELDS[name] for name in names))
-    return [{"kind": kind(model)} | dict(zip(names, values, strict=True)) for values in combinations]
-
-
-def named(value: Any) -> str:
-    """A short name for the test's own."""
-    return "-".join(str(v["kind"] if isinstance(v, dict) else v) for v in value.values()).replace(" ", "")
-
-
-def goes_together(its_kernel: dict[str, Any], its_sampler: dict[str, Any]) -> bool:
-    """The rule: frequencies for frequencies, hashes for hashes, moments only where there are any."""
-    with_frequencies = issubclass(model_of(KERNELS, its_kernel), ShiftInvariantKernel)
-    if with_frequencies != issubclass(model_of(SAMPLERS, its_sampler), FrequencySampler):
-        return False
-    if its_sampler["kind"] == "moment_matching":
-        return kernel(**its_kernel).frequency_deviations(D) is not None
-    return True
-
-
-def model_of(models: tuple[type[Any], ...], fields: dict[str, Any]) -> type[Any]:
-    return next(model for model in models if kind(model) == fields["kind"])
-
-
-ALL = [(k, s) for model in KERNELS for k in variants(model) for s in (v for m in SAMPLERS for v in variants(m))]
-TOGETHER = [pair for pair in ALL if goes_together(*pair)]
-APART = [pair for pair in ALL if not goes_together(*pair)]
-FOURIER = [pair for pair in TOGETHER if issubclass(model_of(KERNELS, pair[0]), ShiftInvariantKernel)]
+TOGETHER = [pair for pair in pairs() if goes_together(*pair)]
+APART = [pair for pair in pairs() if not goes_together(*pair)]
+FOURIER = [pair for pair in TOGETHER if pair[0]["kind"] in with_frequencies(KERNELS)]
 HASHING = [pair for pair in TOGETHER if pair not in FOURIER]
 
 every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
@@ -65,26 +42,36 @@ def build(of: MapSpec) -> FeatureMap:
     return made(of, made.build(of).arrays)
 
 
-def rows(n: int, seed: int, dtype: str) -> Any:
-    """Rows with kernels between 0.05 and 0.95, for length scales about 1."""
-    return np.random.default_rng(seed).normal(size=(n, D), scale=0.6).astype(dtype)
-
-
 def test_no_kind_is_left_out() -> None:
+    kinds = [kind(model) for model in (*KERNELS, *SAMPLERS)]
+    assert len(set(kinds)) == len(kinds)
+    missing = set(kinds) - set(FIELDS)
+    assert not missing, f"give {missing} values of their fields in combinations.FIELDS"
+    without_law = with_frequencies(KERNELS) - set(LAWS)
+    assert not without_law, f"give {without_law} the law of a frequency's coordinate in combinations.LAWS"
     assert {pair[0]["kind"] for pair in TOGETHER} == {kind(model) for model in KERNELS}
     assert {pair[1]["kind"] for pair in TOGETHER} == {kind(model) for model in SAMPLERS}
-    assert len({kind(model) for model in KERNELS}) == len(KERNELS)
-    assert len({kind(model) for model in SAMPLERS}) == len(SAMPLERS)
 
 
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), APART, ids=named)
-def test_a_combination_without_a_meaning_is_refused_at_the_sampler(
-    its_kernel: dict[str, Any], its_sampler: dict[str, Any]
+def test_a_combination_without_a_meaning_is_refused_and_one_named_that_works(
+    its_kernel: Fields, its_sampler: Fields
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        spec(kernel=its_kernel, sampler=its_sampler)
-    assert caught.value.pointer == "/sampler/kind"
-    assert caught.value.detail.split()[-1] in {kind(model) for model in SAMPLERS} | {"works"}
+        spec(kernel=its_kernel, sampler=its_sampler, s=S)
+    pointer, detail = caught.value.pointer, caught.value.detail
+    if its_sampler["kind"] == "uploaded" and its_kernel["kind"] == "anova":
+        # The first of these subsets has three coordinates, as the frequencies have, and the second has two.
+        assert pointer == "/sampler/frequencies/0"
+        assert detail == "frequency 0 has 3 entries; input_dim 2 wants as many"
+        return
+    base_is_to_blame = its_sampler.get("base", {}).get("kind") == "orthogonal" and its_kernel["kind"] != "gmm"
+    assert pointer == ("/sampler/base/kind" if base_is_to_blame else "/sampler/kind")
+    advised = [name for name in ("sobol", "gcws", its_sampler.get("base", {}).get("kind", "")) if name in detail.split()]
+    advised = [name for name in advised if f"sampler {name} alone works" in detail or name != its_sampler["kind"]]
+    assert advised, detail
+    assert goes_together(its_kernel, {"kind": advised[-1]})
+    assert spec(kernel=its_kernel, sampler={"kind": advised[-1]}, s=S).sampler.kind == advised[-1]
 
 
 @every_dtype
@@ -92,13 +79,26 @@ def test_a_combination_without_a_meaning_is_refused_at_the_sampler(
 @pytest.mark.parametrize("form", [form.value for form in Form])
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), FOURIER, ids=named)
 def test_fourier_features_approximate_their_kernel(
-    its_kernel: dict[str, Any], its_sampler: dict[str, Any], form: str, normalize: bool, dtype: str
+    its_kernel: Fields, its_sampler: Fields, form: str, normalize: bool, dtype: str
 ) -> None:
-    of = spec(kernel=its_kernel, sampler=its_sampler, form=form, normalize=normalize, dtype=dtype, s=S)
+    is_rule = its_sampler["kind"] in RULES
+    of = spec(
+        kernel=its_kernel, sampler=its_sampler, form=form, normalize=normalize, dtype=dtype, s=None if is_rule else S
+    )
+    if its_sampler["kind"] == "sparse_grid" and (form == "phase" or normalize):
+        with pytest.raises(InvalidInput, match="cos_sin and complex carry a signature") as caught:
+            FourierMap.build(of)
+        assert caught.value.pointer == ("/normalize" if normalize else "/form")
+        return
     feature_map = build(of)
     assert isinstance(feature_map, FourierMap)
-    x, y = rows(6, 1, dtype), rows(5, 2, dtype)
+    # A rule is exact where rows are near each other, and only there.
+    x, y = (rows(n, seed, dtype=dtype, size=0.15 if is_rule else 1.2) for n, seed in ((6, 1), (5, 2)))
     features, others = feature_map.transform(x), feature_map.transform(y)
+    arrays = feature_map.arrays
+    signature = np.tile(arrays.get("signature", np.ones(feature_map.n_frequencies)), 2 if form == "cos_sin" else 1)
+    close = 1e-5 if dtype == "float32" else 1e-13
+    size = 1.0 if normalize else weight_sum(its_kernel)
 
     assert features.shape == (6, feature_map.n_output)
     assert feature_map.n_output == feature_map.n_frequencies * (2 if form == "cos_sin" else 1)
@@ -107,29 +107,36 @@ def test_fourier_features_approximate_their_kernel(
     if normalize:
         np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-5)
 
-    gram, exact = feature_map.gram(x, y), feature_map.exact_gram(x, y)
-    np.testing.assert_allclose(gram, features @ others.conj().T, rtol=0, atol=1e-5 if dtype == "float32" else 1e-13)
-    # One standard error of Monte Carlo is at most √(1.5/512) = 0.054, of the phase form; no sampler is to be worse.
-    assert np.abs(gram - exact).max() < 4 * np.sqrt(1.5 / S)
-    assert np.abs(gram - exact).max() > 1e-6
-    assert np.ptp(exact) > 0.2
+    gram, itself = feature_map.gram(x, y), feature_map.gram(x, x)
+    exact = feature_map.exact_gram(x, y) * size / weight_sum(its_kernel)
+    scale = max(1.0, float(np.abs(arrays["weights"]).sum()))
+    np.testing.assert_allclose(gram, features * signature @ others.conj().T, rtol=0, atol=scale * close)
+    np.testing.assert_allclose(itself, itself.conj().T, rtol=0, atol=scale * close)
+    if form != "phase" or normalize:
+        np.testing.assert_allclose(np.diag(itself), size, rtol=0, atol=10 * scale * close)
 
-    arrays = feature_map.arrays
+    weights = arrays["weights"].astype(np.float64)
+    assert weights.sum() == pytest.approx(weight_sum(its_kernel), abs=1e-5)
+    # One standard error of independent frequencies is at most √(1.5 Σξ²), of the phase form; no sampler is to be
+    # worse. Where nothing is random, the degree 4 of the rules leaves less than 1e-3 of k(0) at this distance.
+    bound = 4 * np.sqrt(1.5 * np.square(weights).sum()) * size / weight_sum(its_kernel)
+    assert np.abs(gram - exact).max() < (1e-3 * size if is_rule and form != "phase" else bound)
+    assert is_rule or np.abs(gram - exact).max() > 1e-6
+    assert np.ptp(exact) > (0.005 if is_rule else 0.2) * size
+
     assert arrays["frequencies"].shape == (feature_map.n_frequencies, D)
-    assert all(array.dtype == dtype for array in arrays.values())
-    assert float(arrays["weights"].sum(dtype=np.float64)) == pytest.approx(1, abs=1e-6)
+    assert all(array.dtype == (np.int8 if name == "signature" else dtype) for name, array in arrays.items())
+    assert ("signature" in arrays) == (its_sampler["kind"] == "sparse_grid") == bool((weights < 0).any())
     assert sum(array.nbytes for array in arrays.values()) == feature_map.bytes <= FourierMap.frozen_bytes(of)
 
 
 @every_dtype
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), HASHING, ids=named)
-def test_codes_collide_as_often_as_their_kernel_says(
-    its_kernel: dict[str, Any], its_sampler: dict[str, Any], dtype: str
-) -> None:
+def test_codes_collide_as_often_as_their_kernel_says(its_kernel: Fields, its_sampler: Fields, dtype: str) -> None:
     of = spec(kernel=its_kernel, sampler=its_sampler, dtype=dtype, s=S)
     sampling = build(of)
     assert isinstance(sampling, ConsistentSamplingMap)
-    x, y = rows(6, 1, dtype), rows(5, 2, dtype)
+    x, y = rows(6, 1, dtype=dtype), rows(5, 2, dtype=dtype)
     assert sampling.pairs(x).shape == (6, sampling.n_output, 2)
     exact = sampling.exact_gram(x, y)
     # One standard error is √(k(1 − k)/512); 30 values, all within 4.
@@ -141,8 +148,8 @@ def test_codes_collide_as_often_as_their_kernel_says(
 
 @every_dtype
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), TOGETHER, ids=named)
-def test_a_spec_names_one_map_and_another_seed_another(
-    its_kernel: dict[str, Any], its_sampler: dict[str, Any], dtype: str
+def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
+    its_kernel: Fields, its_sampler: Fields, dtype: str
 ) -> None:
     of = spec(kernel=its_kernel, sampler=its_sampler, dtype=dtype)
     read_back = MapSpec.model_validate_json(of.canonical())
@@ -150,27 +157,40 @@ def test_a_spec_names_one_map_and_another_seed_another(
     first, again, other = (build(made) for made in (of, read_back, of.model_copy(update={"seed": 8})))
     for name, array in first.arrays.items():
         assert array.tobytes() == again.arrays[name].tobytes()
-        assert array.shape == other.arrays[name].shape
-        if name != "weights":
-            assert (array != other.arrays[name]).any()
+        if name not in ("weights", "signature"):
+            assert (array.tobytes() != other.arrays[name].tobytes()) == is_random(its_sampler)
 
 
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), TOGETHER, ids=named)
-def test_a_map_opened_from_its_arrays_is_the_map(its_kernel: dict[str, Any], its_sampler: dict[str, Any]) -> None:
+def test_a_map_opened_from_its_arrays_is_the_map(its_kernel: Fields, its_sampler: Fields) -> None:
     made = build(spec(kernel=its_kernel, sampler=its_sampler))
     opened = family(made.spec)(made.spec, {name: array.copy() for name, array in made.arrays.items()})
-    x, y = rows(6, 1, "float32"), rows(5, 2, "float32")
+    x, y = rows(6, 1, dtype="float32"), rows(5, 2, dtype="float32")
     assert (opened.gram(x, y) == made.gram(x, y)).all()
 
 
 @pytest.mark.parametrize("its_kernel", [k for model in KERNELS for k in variants(model)], ids=named)
-def test_an_exact_kernel_is_symmetric_positive_and_one_on_the_diagonal(its_kernel: dict[str, Any]) -> None:
-    x = rows(12, 1, "float64")
-    gram = kernel(**its_kernel).gram(x, x)
+def test_an_exact_kernel_is_symmetric_positive_and_largest_on_the_diagonal(its_kernel: Fields) -> None:
+    made: Any = kernel(**its_kernel)
+    x = rows(12, 1)
+    x = made.prepared(x) if its_kernel["kind"] != "gmm" else x
+    gram = made.gram(x, x)
     np.testing.assert_allclose(gram, gram.T, rtol=1e-13)
-    np.testing.assert_allclose(np.diag(gram), 1, rtol=1e-15)
+    np.testing.assert_allclose(np.diag(gram), weight_sum(its_kernel), rtol=1e-15)
     assert np.linalg.eigvalsh(gram).min() > 0
-    assert (gram[np.triu_indices(12, 1)] < 1).all()
+    assert (gram[np.triu_indices(12, 1)] < weight_sum(its_kernel)).all()
+
+
+@pytest.mark.parametrize("name", [kind(model) for model in SAMPLERS])
+def test_a_sampler_that_does_not_dictate_its_count_must_be_told(name: str) -> None:
+    its_sampler = next(s for k, s in pairs() if s["kind"] == name and k["kind"] == "gaussian")
+    its_kernel = {"kind": "gmm"} if name == "gcws" else {"kind": "gaussian", "length_scale": 1.0}
+    if name in (*RULES, "uploaded"):
+        assert spec(kernel=its_kernel, sampler=its_sampler, s=None).s is None
+        return
+    with pytest.raises(InvalidInput, match="s is missing") as caught:
+        spec(kernel=its_kernel, sampler=its_sampler, s=None)
+    assert caught.value.pointer == "/s"
 
 
 @pytest.mark.parametrize("model", [*KERNELS, *SAMPLERS], ids=kind)
@@ -179,4 +199,5 @@ def test_a_kind_says_what_it_is_and_what_its_fields_are(model: type[Any]) -> Non
     assert len(schema["description"]) > 20
     assert schema["additionalProperties"] is False
     made = kernel if model in KERNELS else sampler
-    assert made(**variants(model)[0]).kind == kind(model)
+    fields = next(s for _, s in pairs() if s["kind"] == "uploaded") if kind(model) == "uploaded" else variants(model)[0]
+    assert made(**fields).kind == kind(model)

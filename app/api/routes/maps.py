@@ -88,6 +88,12 @@ async def get_offsets(name: MapName, request: Request, context: ContextOf) -> Re
     return await _array(name, "offsets", request, context)
 
 
+@router.get("/{name}/signature", operation_id="get_signature", response_class=Response, responses=ARRAY_ANSWER)
+async def get_signature(name: MapName, request: Request, context: ContextOf) -> Response:
+    """Fetch the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones."""
+    return await _array(name, "signature", request, context)
+
+
 async def _array(name: str, array: str, request: Request, context: Context) -> Response:
     form = answer_format(request)
     async with context.admission.enter():

@@ -22,7 +22,8 @@ class FourierMap:
     """Features z with z(x)·z(y) = Σ ξ_l cos(w_l·(x − y)) ≈ k(x − y).
 
     Arrays, in the map's dtype: `frequencies` (n_frequencies, d), `weights` (n_frequencies,) and, for the form
-    `phase`, `offsets` (n_frequencies,) in [0, 2π).
+    `phase`, `offsets` (n_frequencies,) in [0, 2π); where weights are negative, `signature` (n_frequencies,) of ±1, and
+    then it is Σ signature_l z_l(x) z_l(y) that approximates k.
     """
 
     def __init__(self, spec: MapSpec, arrays: Arrays) -> None:
@@ -35,8 +36,7 @@ class FourierMap:
         self._weights: Floats = arrays["weights"]
         self._offsets: Floats | None = arrays.get("offsets")
         self._amplitudes = np.sqrt(np.abs(self._weights) * (2 if spec.form is Form.phase else 1))
-        negative = self._weights < 0
-        self.signature: NDArray[np.int8] | None = np.where(negative, -1, 1).astype(np.int8) if negative.any() else None
+        self.signature: NDArray[np.int8] | None = arrays.get("signature")
         self._feature_dtype = np.result_type(
             spec.numpy_dtype, np.complex64 if spec.form is Form.complex else np.float32
         )
@@ -73,12 +73,14 @@ class FourierMap:
                 f"length_scale is so small that frequencies leave the range of {spec.dtype.value}",
                 "/kernel/length_scale",
             )
-        if (drawn.weights < 0).any() and (spec.form is Form.phase or spec.normalize):
-            raise InvalidInput(
-                "this rule has negative weights, which have no real root: form phase and normalize have no meaning; "
-                "cos_sin and complex carry a signature",
-                "/normalize" if spec.normalize else "/form",
-            )
+        if (drawn.weights < 0).any():
+            if spec.form is Form.phase or spec.normalize:
+                raise InvalidInput(
+                    "this rule has negative weights, which have no real root: form phase and normalize have no "
+                    "meaning; cos_sin and complex carry a signature",
+                    "/normalize" if spec.normalize else "/form",
+                )
+            arrays["signature"] = np.where(drawn.weights < 0, -1, 1).astype(np.int8)
         if spec.form is Form.phase:
             arrays["offsets"] = _uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
         return Built(arrays, n_frequencies, _columns(spec, n_frequencies), drawn.warnings)

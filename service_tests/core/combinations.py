@@ -1,0 +1,155 @@
+"""Every registered kernel with every registered sampler, as a client writes them, for vectors of any length.
+
+A new kind is enumerated as soon as it is registered; it wants its fields in FIELDS and, if it is a kernel with
+frequencies, their law in LAWS.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from app.core.kernels.base import ShiftInvariantKernel
+from app.core.samplers.base import FrequencySampler
+from service_tests.core.specs import KERNELS, POINTS, SAMPLERS, kind, spec
+
+Fields = dict[str, Any]
+Pair = tuple[Fields, Fields]
+
+D, S = 4, 512
+# By d: image and patch of the windows; the number of patches divides the s of every test, and evenly.
+IMAGES = {3: ((1, 3), (1, 2)), 4: ((2, 2), (1, 2)), 20: ((4, 5), (1, 2))}
+
+
+def _scales(d: int) -> list[Any]:
+    """One for all, and one for each."""
+    return [{"length_scale": 1.5 if d < 10 else 3.0}, {"length_scale": np.linspace(0.75, 3, d).tolist()}]
+
+
+def _anova(d: int) -> list[Fields]:
+    image, patch = IMAGES[d]
+    subsets = [[0, 1, 2], [d - 1, 0], [1], [2, 1]]
+    return [
+        {"length_scale": 1.5, "windows": {"image_shape": image, "patch_shape": patch}},
+        _scales(d)[1] | {"subsets": subsets, "weights": [0.5, 1.0, 2.0, 0.75]},
+    ]
+
+
+FIELDS: dict[str, Callable[[int], list[Fields]]] = {
+    "gaussian": _scales,
+    "laplacian": _scales,
+    "cauchy": _scales,
+    "matern": lambda d: [_scales(d)[0] | {"nu": 2.5}, _scales(d)[1] | {"nu": 0.5}],
+    "anova": _anova,
+    "correlation_rbf": lambda _: [{"gamma": 0.9}],
+    "gmm": lambda _: [{}],
+    "monte_carlo": lambda _: [{}],
+    "antithetic": lambda _: [{}],
+    "latin_hypercube": lambda _: [{}],
+    "halton": lambda _: [{}, {"scramble": "reverse_radix"}],
+    "sobol": lambda _: [{}, {"scramble": False}],
+    "lattice": lambda _: [{}, {"shift": False}],
+    "digital_net": lambda _: [{}, {"alpha": 1, "scramble": False}],
+    "orthogonal": lambda _: [{}],
+    "moment_matching": lambda _: [{"base": {"kind": kind(model)}} for model in POINTS],
+    "dense_grid": lambda _: [{"points_per_dim": 5}],
+    "sparse_grid": lambda _: [{"level": 2}],
+    "subsampled_grid": lambda _: [{"points_per_dim": 9}],
+    "polynomially_exact": lambda _: [{"degree": 4}],
+    "uploaded": lambda _: [{}],  # its frequencies belong to a kernel: see `pairs`
+    "gcws": lambda _: [{}],
+}
+"""Values of the fields for vectors of d entries; a kind is tried with each."""
+
+LAWS: dict[str, Callable[[Fields], Any]] = {
+    "gaussian": lambda _: stats.norm(),
+    "laplacian": lambda _: stats.cauchy(),
+    "cauchy": lambda _: stats.laplace(),
+    "matern": lambda fields: stats.t(2 * fields["nu"]),
+    "anova": lambda _: stats.norm(),
+    "correlation_rbf": lambda _: stats.norm(),
+}
+"""Of one coordinate of the frequencies at σ = 1."""
+
+RULES = ("dense_grid", "sparse_grid", "polynomially_exact")
+"""Samplers that dictate their count, and are exact near 0 instead of right on average."""
+
+NORMAL_ONLY = (*RULES, "subsampled_grid", "orthogonal")
+NORMAL = ("gaussian", "anova", "correlation_rbf")
+
+
+def variants(model: type[Any], d: int = D) -> list[Fields]:
+    """The kind with each of its values of FIELDS; none if it has no entry, which a test of the contract reports."""
+    return [{"kind": kind(model)} | fields for fields in FIELDS.get(kind(model), lambda _: [])(d)]
+
+
+def pairs(d: int = D) -> list[Pair]:
+    """Every kernel with every sampler, frequencies to upload being those of the kernel."""
+    kernels = [fields for model in KERNELS for fields in variants(model, d)]
+    samplers = [fields for model in SAMPLERS for fields in variants(model, d)]
+    return [(k, _with_frequencies(k, d) if s["kind"] == "uploaded" else s) for k in kernels for s in samplers]
+
+
+def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
+    """The rule: hashes for hashes, normal laws for rules that need them, moments only where there are any."""
+    name, over = its_kernel["kind"], its_sampler["kind"]
+    if name == "gmm" or over == "gcws":
+        return (name, over) == ("gmm", "gcws")
+    if over in NORMAL_ONLY or its_sampler.get("base", {}).get("kind") in NORMAL_ONLY:
+        return name in NORMAL
+    if over == "moment_matching":
+        return name != "laplacian" and its_kernel.get("nu", np.inf) > 1
+    return over != "uploaded" or "subsets" not in its_kernel  # subsets of several sizes have no set in common
+
+
+def is_random(its_sampler: Fields) -> bool:
+    """Whether another seed gives other frequencies."""
+    return (
+        its_sampler["kind"] not in ("dense_grid", "sparse_grid", "uploaded")
+        and its_sampler.get("scramble", True) in (True, "random")
+        and its_sampler.get("shift", True)
+    )
+
+
+def is_unbiased(its_sampler: Fields) -> bool:
+    """Whether each frequency alone has the law of the kernel."""
+    return is_random(its_sampler) and its_sampler["kind"] not in (*RULES, "moment_matching", "gcws")
+
+
+def with_frequencies(models: tuple[type[Any], ...]) -> set[str]:
+    """The kinds of the Fourier family."""
+    return {kind(model) for model in models if issubclass(model, ShiftInvariantKernel | FrequencySampler)}
+
+
+def weight_sum(its_kernel: Fields, d: int = D) -> float:
+    """k(0), as the fields say."""
+    if its_kernel["kind"] != "anova":
+        return 1.0
+    if "windows" in its_kernel:
+        (height, width), (tall, wide) = IMAGES[d]
+        return float((height - tall + 1) * (width - wide + 1))
+    return float(sum(its_kernel["weights"]))
+
+
+def rows(n: int, seed: int, d: int = D, dtype: str = "float64", size: float = 1.2) -> Any:
+    """Rows with kernels between 0.03 and 0.95, for length scales about 1."""
+    return np.random.default_rng(seed).normal(size=(n, d), scale=size / np.sqrt(d)).astype(dtype)
+
+
+def named(value: Fields) -> str:
+    """A short name for the test's own."""
+    words = [str(v.get("kind", "windows") if isinstance(v, dict) else v) for v in value.values()]
+    return "-".join(word for word in words if len(word) < 24).replace(" ", "")
+
+
+def _with_frequencies(its_kernel: Fields, d: int) -> Fields:
+    rng = np.random.default_rng(11)
+    frequencies = rng.normal(size=(S, d))
+    if its_kernel["kind"] != "gmm":
+        first = spec(kernel=its_kernel, input_dim=d).kernel
+        assert isinstance(first, ShiftInvariantKernel)
+        block = first.blocks(d)[0]
+        uniforms = rng.random((S, block.kernel.uniforms_per_frequency(block.dim(d))))
+        frequencies = block.kernel.frequencies(uniforms)
+    return {"kind": "uploaded", "frequencies": frequencies.tolist()}
