@@ -17,6 +17,8 @@ from app.settings import Settings
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore, StoreNotStarted
 
+_SHUTDOWN_SECONDS = 8
+
 
 def main() -> None:
     """Run the command named on the command line."""
@@ -70,6 +72,9 @@ def serve(settings: Settings) -> None:
             workers=settings.workers,
             log_level=settings.log_level,
             server_header=False,
+            ws="none",
+            # A client that stalls must not keep the store from being stopped in order.
+            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         )
 
 

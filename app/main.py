@@ -13,8 +13,8 @@ from fastapi import Depends, FastAPI
 from app.api import documents, problems
 from app.api.admission import Admission
 from app.api.context import Context
+from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unknown_parameters
-from app.api.request_id import RequestId
 from app.api.routes import ROUTERS
 from app.services.limits import Limits
 from app.services.maps import Maps
@@ -48,8 +48,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         summary="Kernel features and hash codes from frozen feature maps",
         version=version("bochner"),
         lifespan=lifespan,
+        redirect_slashes=False,
         dependencies=[Depends(refuse_unknown_parameters)],
     )
+    app.add_middleware(HeadAsGet)
     app.add_middleware(RequestId)
     for router in ROUTERS:
         app.include_router(router)
@@ -57,7 +59,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     documents.install(app)
     app.state.context = Context(
         limits=limits,
-        admission=Admission(settings.max_requests, settings.threads),
+        admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=maps,
         vectors=Vectors(maps, limits),
         status=status,

@@ -15,7 +15,9 @@ class Settings(BaseSettings):
     Only `redis_url` goes by the variable its users expect, `REDIS_URL`.
     """
 
-    model_config = SettingsConfigDict(env_prefix="BOCHNER_", frozen=True, extra="forbid", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="BOCHNER_", frozen=True, extra="forbid", populate_by_name=True, env_ignore_empty=True
+    )
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
@@ -42,6 +44,10 @@ class Settings(BaseSettings):
     max_result_bytes: int = Field(256 * MiB, ge=1, description="Largest array one request may ask for.")
     max_map_bytes: int = Field(1024 * MiB, ge=1, description="Largest sum of one map's frozen arrays.")
     max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
+    max_operations: int = Field(
+        200_000_000_000, ge=1, description="Most arithmetic one request may ask for, in multiplications."
+    )
+    client_timeout: float = Field(30.0, gt=0, description="Seconds a client may pause while it sends or reads a body.")
     threads: int = Field(
         default_factory=lambda: os.cpu_count() or 1, ge=1, description="Requests computed at once per process."
     )

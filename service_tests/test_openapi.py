@@ -45,6 +45,7 @@ def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> N
         "GET /v1/maps/{name}/frequencies",
         "GET /v1/maps/{name}/weights",
         "GET /v1/maps/{name}/offsets",
+        "GET /v1/maps/{name}/signature",
         "POST /v1/maps/{name}/transform",
         "POST /v1/maps/{name}/kernel",
         "POST /v1/maps/{name}/codes",

@@ -23,6 +23,8 @@ VALUES = {
     "cache_bytes": "0",
     "max_body_bytes": "1000",
     "max_spec_bytes": "1000",
+    "max_operations": "1000",
+    "client_timeout": "3.5",
     "max_result_bytes": "1000",
     "max_map_bytes": "1000",
     "max_requests": "3",
@@ -30,7 +32,7 @@ VALUES = {
     "log_level": "debug",
 }
 BAD = {
-    "port": ["0", "65536", "http", ""],
+    "port": ["0", "65536", "http"],
     "workers": ["0", "two"],
     "redis_url": ["http://localhost", "localhost"],
     "store_timeout": ["0", "-1", "soon"],
@@ -38,6 +40,8 @@ BAD = {
     "cache_bytes": ["-1", "1GB"],
     "max_body_bytes": ["0"],
     "max_spec_bytes": ["0"],
+    "max_operations": ["0"],
+    "client_timeout": ["0", "soon"],
     "max_result_bytes": ["0"],
     "max_map_bytes": ["0"],
     "max_requests": ["0"],

@@ -11,6 +11,9 @@ from app.api.problems import Refusal
 
 Result = TypeVar("Result")
 
+# Calls to the store that wait for it on threads of their own.
+_CALLS_AT_ONCE = 32
+
 
 class Admission:
     """Bounds for one process.
@@ -18,14 +21,18 @@ class Admission:
     Args:
         max_requests: requests that may be in work or waiting; each may hold a body in memory.
         threads: requests that may compute at once.
+        client_timeout: seconds a client may pause while it sends or reads a body.
     """
 
-    def __init__(self, max_requests: int, threads: int) -> None:
+    def __init__(self, max_requests: int, threads: int, client_timeout: float) -> None:
+        self.client_timeout = client_timeout
         self._max_requests = max_requests
         self._inside = 0
         self._computing = anyio.CapacityLimiter(threads)
         # Apart from the rest, so that a large map under construction holds nobody up.
         self._building = anyio.CapacityLimiter(1)
+        # Apart too, so that a store that hangs leaves threads to send answers with.
+        self._asking = anyio.CapacityLimiter(_CALLS_AT_ONCE)
 
     @asynccontextmanager
     async def enter(self) -> AsyncIterator[None]:
@@ -50,7 +57,6 @@ class Admission:
         """Run the building of a map on a thread, one at a time."""
         return await anyio.to_thread.run_sync(work, limiter=self._building)
 
-    @staticmethod
-    async def ask(work: Callable[[], Result]) -> Result:
+    async def ask(self, work: Callable[[], Result]) -> Result:
         """Run a short call to the store on a thread."""
-        return await anyio.to_thread.run_sync(work)
+        return await anyio.to_thread.run_sync(work, limiter=self._asking)

@@ -1,12 +1,17 @@
 """Arrays as responses."""
 
+import asyncio
+import logging
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.formats import Answer, Format
+
+logger = logging.getLogger(__name__)
 
 # Sent at a time, so that a client that reads slowly holds back the rest.
 _BYTES_PER_SEND = 1 << 20
@@ -26,6 +31,35 @@ def array_response(answer: Answer, form: Format, headers: Mapping[str, str] | No
     if isinstance(encoded, list):
         return _BufferResponse(encoded, form.media_type, headers)
     return StreamingResponse(encoded, headers=headers, media_type=form.media_type)
+
+
+class HeldResponse(Response):
+    """Another response, sent while its request still counts as being inside.
+
+    Args:
+        response: what is sent.
+        held: what is let go once it is sent, or once the client has paused too long.
+        client_timeout: seconds the client may take to make room for the next piece.
+    """
+
+    def __init__(self, response: Response, held: AsyncExitStack, client_timeout: float) -> None:
+        super().__init__()
+        self._response = response
+        self._held = held
+        self._client_timeout = client_timeout
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response."""
+
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(self._client_timeout):
+                await send(message)
+
+        async with self._held:
+            try:
+                await self._response(scope, receive, send_in_time)
+            except TimeoutError:
+                logger.warning("request %s: the client stopped reading", scope["state"]["request_id"])
 
 
 class _BufferResponse(Response):

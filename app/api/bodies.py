@@ -1,5 +1,6 @@
 """Request bodies: read up to the limit, and parsed into models."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -28,19 +29,30 @@ class InvalidBody(Exception):
         self.errors = errors
 
 
-async def read(request: Request, check_size: Callable[[int], None]) -> bytes:
+class Stalled(Exception):
+    """A client that began to send a body and stopped."""
+
+
+async def read(request: Request, check_size: Callable[[int], None], client_timeout: float) -> bytes:
     """The whole body, as long as `check_size` lets its length pass.
 
     Raises:
         TooLarge: as soon as the limit is passed, by announcement or in fact.
+        Stalled: the client paused for `client_timeout` seconds.
     """
     announced = request.headers.get("content-length", "")
     check_size(int(announced) if announced.isdecimal() else 0)
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
+    stream = request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(client_timeout):
+                body += await anext(stream)
+        except StopAsyncIteration:
+            return bytes(body)
+        except TimeoutError:
+            raise Stalled(f"{len(body)} bytes came, then nothing for {client_timeout:g} seconds") from None
         check_size(len(body))
-    return bytes(body)
 
 
 def parse(model: type[Model], body: bytes) -> Model:

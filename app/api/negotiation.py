@@ -62,6 +62,7 @@ def _quality(media_type: str, header: str) -> float:
                     weight = float(value)
                 except ValueError:
                     weight = 0.0
+                weight = weight if 0 <= weight <= 1 else 0.0  # not a number is not between them either
         found[media_range] = weight
     family = media_type.partition("/")[0] + "/*"
     for media_range in (media_type, family, "*/*"):

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
-from app.api.bodies import InvalidBody
+from app.api.bodies import InvalidBody, Stalled
 from app.core.errors import InvalidInput, TooLarge
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.settings import Settings
@@ -68,6 +68,11 @@ KINDS = {
     ),
     "not-found": Kind(404, "There is nothing at this address", "See /docs for the addresses of this service."),
     "method-not-allowed": Kind(405, "The address does not take this method", "`Allow` lists the methods it takes."),
+    "request-timeout": Kind(
+        408,
+        "The request did not arrive",
+        "The client paused for BOCHNER_CLIENT_TIMEOUT seconds while sending.",
+    ),
     "bad-request": Kind(400, "The request cannot be understood", "It breaks the rules of HTTP itself."),
     "overloaded": Kind(
         503,
@@ -148,6 +153,11 @@ def _allowed(request: Request) -> str:
     )
 
 
+def _store_failed(request: Request, error: Exception) -> Response:
+    logger.error("request %s: %s", request.scope["state"]["request_id"], error)
+    return problem(request, "store-damaged" if isinstance(error, StoreDamaged) else "store-unavailable", str(error))
+
+
 def install(app: FastAPI) -> None:
     """Turn every exception into its problem document."""
 
@@ -199,9 +209,10 @@ def install(app: FastAPI) -> None:
         Exception: failed,
         NotFound: said("map-not-found"),
         ArrayNotFound: said("array-not-found"),
+        Stalled: said("request-timeout"),
         MapExists: said("map-exists"),
-        StoreUnavailable: said("store-unavailable"),
-        StoreDamaged: said("store-damaged"),
+        StoreUnavailable: _store_failed,
+        StoreDamaged: _store_failed,
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)

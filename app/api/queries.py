@@ -2,9 +2,8 @@
 
 from fastapi import Request
 from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-
-from app.core.errors import InvalidInput
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
@@ -18,4 +17,5 @@ async def refuse_unknown_parameters(request: Request) -> None:
     unknown = sorted(set(request.query_params) - known)
     if unknown:
         takes = ", ".join(sorted(known)) or "none"
-        raise InvalidInput(f"query parameter {unknown[0][:80]!r} is not known here; this address takes {takes}")
+        detail = f"not known here; this address takes {takes}"
+        raise RequestValidationError([{"loc": ("query", unknown[0][:80]), "msg": detail, "type": "unknown"}])

@@ -56,7 +56,7 @@ class MapSpec(Frozen):
     def _combination_has_a_meaning(self) -> Self:
         self.kernel.check(self.input_dim)
         if isinstance(self.kernel, GeneralizedMinMax):
-            self._check_hashing()
+            self._check_hashing(self.kernel)
         elif isinstance(self.sampler, ConsistentWeightedSampling):
             raise InvalidInput(
                 f"sampler gcws hashes for kernel gmm only; kernel {self.kernel.kind} takes, for instance, sobol",
@@ -69,13 +69,14 @@ class MapSpec(Frozen):
                 self.sampler.check(share.block.kernel, size, dim)
         return self
 
-    def _check_hashing(self) -> None:
+    def _check_hashing(self, kernel: GeneralizedMinMax) -> None:
         if not isinstance(self.sampler, ConsistentWeightedSampling):
             raise InvalidInput(
                 f"kernel gmm has no frequencies for sampler {self.sampler.kind}; its sampler is gcws", "/sampler/kind"
             )
         if self.s is None:
             raise InvalidInput("s is missing; it is the number of hashes", "/s")
+        kernel.rounded(self.numpy_dtype)
         if self.form is not Form.cos_sin or self.normalize:
             raise InvalidInput(
                 "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",

@@ -1,5 +1,6 @@
 """JSON: rows as lists or as {indices, values}, answers written straight from the arrays."""
 
+import gc
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
@@ -13,6 +14,8 @@ from app.core.errors import InvalidInput
 from app.formats.base import Answer, Posted
 
 _NUMBERS_PER_PIECE = 1 << 16
+# Bodies up to this length are parsed whatever they hold.
+_TRUSTED_BYTES = 1 << 20
 _NUMBER_TYPES = {int, float}
 
 
@@ -23,6 +26,9 @@ class Json:
 
     def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """An object whose members are lists of rows."""
+        # Checked before parsing: each list costs a hundred bytes, and in rows of this width there are few.
+        if len(body) > _TRUSTED_BYTES and body.count(b"[") + body.count(b"{") > len(body) // min(2 * width, 8) + 8:
+            raise InvalidInput(f"the body has more brackets than rows of {width} numbers can have")
         return {name: rows(value, width, f"/{name}") for name, value in members(body, [wanted], optional).items()}
 
     def encode(self, answer: Answer) -> Iterator[bytes]:
@@ -44,10 +50,13 @@ class Json:
 
 def members(body: bytes, wanted: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
     """The members of a JSON object: all wanted, some optional, no other."""
+    gc.disable()  # what is parsed holds no cycles, and looking for them takes longer than parsing
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise InvalidInput(f"the body is not JSON: {error}") from error
+    finally:
+        gc.enable()
     if not isinstance(document, dict):
         raise InvalidInput(f"the body is {_called(document)}; an object with {_listed(wanted)} is wanted")
     for name in wanted:
@@ -56,8 +65,13 @@ def members(body: bytes, wanted: Sequence[str], optional: Sequence[str] = ()) ->
     for name in document:
         if name not in {*wanted, *optional}:
             allowed = _listed([*wanted, *optional])
-            raise InvalidInput(f"{name[:80]!r} is no member of this request; it takes {allowed}", f"/{name[:80]}")
+            raise InvalidInput(f"{name[:80]!r} is no member of this request; it takes {allowed}", pointer_to(name[:80]))
     return document
+
+
+def pointer_to(name: str) -> str:
+    """JSON pointer (RFC 6901) to a member of the body."""
+    return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
 def rows(value: Any, width: int, pointer: str) -> Array | sparse.csr_array:

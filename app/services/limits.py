@@ -6,12 +6,13 @@ from app.core.errors import TooLarge
 
 
 class Limits(NamedTuple):
-    """Values of the settings of the same names, in bytes."""
+    """Values of the settings of the same names; all but the operations are bytes."""
 
     max_body_bytes: int
     max_spec_bytes: int
     max_result_bytes: int
     max_map_bytes: int
+    max_operations: int
 
     def check_map(self, nbytes: int) -> None:
         """Raise TooLarge for a map whose arrays take more."""
@@ -20,6 +21,10 @@ class Limits(NamedTuple):
     def check_result(self, nbytes: int) -> None:
         """Raise TooLarge for a result that takes more."""
         self._check("max_result_bytes", nbytes, self.max_result_bytes, "the result would take")
+
+    def check_operations(self, operations: int) -> None:
+        """Raise TooLarge for work that takes more multiplications."""
+        self._check("max_operations", operations, self.max_operations, "the request takes", "operations")
 
     def check_spec(self, nbytes: int) -> None:
         """Raise TooLarge for the body of a spec that is longer."""
@@ -30,7 +35,7 @@ class Limits(NamedTuple):
         self._check("max_body_bytes", nbytes, self.max_body_bytes, "the body has")
 
     @staticmethod
-    def _check(limit: str, value: int, allowed: int, what: str) -> None:
+    def _check(limit: str, value: int, allowed: int, what: str, unit: str = "bytes") -> None:
         if value > allowed:
-            detail = f"{what} {value} bytes; {limit} is {allowed}"
+            detail = f"{what} {value} {unit}; {limit} is {allowed}"
             raise TooLarge(detail, limit=limit, allowed=allowed, value=value)

@@ -1,5 +1,6 @@
 """Create, find, list and delete maps, and keep those in use ready."""
 
+import logging
 import threading
 from collections.abc import Callable
 from importlib.metadata import version
@@ -16,6 +17,8 @@ from app.services.records import MapPage, MapRecord, record, spec_of
 from app.store.errors import StoreDamaged, StoreUnavailable
 from app.store.manifest import Manifest, digest
 from app.store.maps import MapStore, NewMap
+
+logger = logging.getLogger(__name__)
 
 
 class Maps:
@@ -73,7 +76,13 @@ class Maps:
     def list(self, prefix: str, cursor: str | None, limit: int) -> MapPage:
         """A page of records in order of their names."""
         manifests, after = self._store.list(prefix, cursor, limit)
-        return MapPage(maps=[record(manifest) for manifest in manifests], next=after)
+        maps = []
+        for manifest in manifests:
+            try:
+                maps.append(record(manifest))
+            except StoreDamaged as error:  # the others must still be listed
+                logger.error("left out of the list: %s", error)
+        return MapPage(maps=maps, next=after)
 
     def delete(self, name: str) -> None:
         """Remove a map."""

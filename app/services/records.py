@@ -44,7 +44,7 @@ def spec_of(manifest: Manifest) -> MapSpec:
     try:
         return MapSpec.model_validate_json(manifest.spec)
     except (ValidationError, InvalidInput) as error:
-        raise StoreDamaged(f"the spec of map {manifest.name!r} cannot be read: {error}") from error
+        raise StoreDamaged(f"the spec of map {manifest.name!r} is none that this version can read") from error
 
 
 def record(manifest: Manifest) -> MapRecord:

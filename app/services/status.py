@@ -1,6 +1,5 @@
 """How the service is doing."""
 
-import threading
 from collections.abc import Callable
 from importlib.metadata import version
 
@@ -24,7 +23,7 @@ class Status:
         self._ask_keeping = ask_keeping
         self._check_writable = check_writable
         self._allow_volatile = allow_volatile
-        self._warm = threading.Event()
+        self._cold: str | None = "the warm-up has not ended yet"
 
     def keeping(self) -> Keeping:
         """How the store keeps what it is given; StoreUnavailable if it does not answer."""
@@ -41,14 +40,18 @@ class Status:
         """Why requests would not be served well now; None if they would."""
         try:
             self._check_writable()
-            return self.unfit() or (None if self._warm.is_set() else "the warm-up has not ended yet")
+            return self.unfit() or self._cold
         except StoreUnavailable as error:
             return str(error)
 
     def warm_up(self) -> None:
         """Make the process fast; ready once that is done."""
-        warm_up()
-        self._warm.set()
+        try:
+            warm_up()
+        except Exception as error:
+            self._cold = f"the warm-up failed: {error}"
+            raise
+        self._cold = None
 
 
 def versions() -> dict[str, str]:

@@ -48,6 +48,7 @@ class Vectors:
         posted = form.decode(body, feature_map.spec.input_dim, "vectors")["vectors"]
         x = _gate(feature_map, posted, "/vectors")
         self._limits.check_result(x.shape[0] * feature_map.n_output * feature_map.feature_dtype.itemsize)
+        self._limits.check_operations(x.size * feature_map.n_frequencies)
         answer: dict[str, Array] = {"features": feature_map.transform(x)}
         if feature_map.signature is not None:
             answer["signature"] = feature_map.signature
@@ -61,9 +62,12 @@ class Vectors:
         y = _gate(feature_map, posted["y"], "/y") if "y" in posted else x
         n, m = x.shape[0], y.shape[0]
         self._limits.check_result(n * m * feature_map.gram_dtype.itemsize * (2 if exact else 1))
+        d = feature_map.spec.input_dim
+        self._limits.check_operations(feature_map.gram_operations(x, y) + (n * m * d if exact else 0))
+        if exact:
+            self._limits.check_result((n + m) * d * 8)
         answer: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
         if exact:
-            self._limits.check_result((n + m) * feature_map.spec.input_dim * 8)
             dtype = feature_map.spec.numpy_dtype
             answer["exact"] = feature_map.exact_gram(x, y).astype(dtype, copy=False)
         return answer
@@ -75,6 +79,7 @@ class Vectors:
         x = _gate(sampling, posted, "/vectors")
         width = 16 if encoding is Encoding.pairs else 4
         self._limits.check_result(x.shape[0] * sampling.n_output * width)
+        self._limits.check_operations(sampling.hash_operations(x))
         hashed = _hashed(sampling, x, encoding)
         if on_zero is OnZero.refuse:
             refuse_unsampled(hashed, "/vectors")
@@ -97,6 +102,7 @@ class Vectors:
             x, y = (_gate(sampling, matrix, f"/{k}") for k, matrix in zip(("x", "y"), gated, strict=True))
             _check_paired(x, y)
             self._limits.check_result((x.shape[0] + y.shape[0]) * sampling.spec.input_dim * 8)
+            self._limits.check_operations(sampling.hash_operations(x) + sampling.hash_operations(y))
             estimate = np.empty(x.shape[0])
             for block in row_blocks(x.shape[0], _CODES_PER_BLOCK // sampling.n_output):
                 x_codes, y_codes = sampling.pairs(x[block]), sampling.pairs(y[block])

@@ -50,8 +50,8 @@ def connect(url: str, timeout: float) -> redis.Redis:
     Raises:
         ValueError: the URL is not of these forms.
     """
-    # Long enough to get over a dropped connection, short enough to tell the caller soon.
-    retry = Retry(ExponentialBackoff(cap=0.2, base=0.05), retries=3)
+    # A dropped connection is tried again; a store that is silent for the whole timeout would only be silent again.
+    retry = Retry(ExponentialBackoff(cap=0.2, base=0.05), retries=3, supported_errors=(redis.ConnectionError,))
     return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
 
 

@@ -77,7 +77,7 @@ class Manifest(BaseModel):
         try:
             manifest = cls.model_validate_json(stored)
         except ValidationError as error:
-            raise StoreDamaged(f"a manifest cannot be read: {error}") from error
+            raise StoreDamaged(f"a manifest of {len(stored)} bytes is none that this version can read") from error
         if manifest.schema_version != SCHEMA_VERSION:
             raise StoreDamaged(f"map {manifest.name!r} has schema version {manifest.schema_version}, not 1")
         if not {entry.dtype for entry in manifest.arrays.values()} <= _DTYPES:

@@ -5,8 +5,11 @@ A map `m` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:
 a creator that dies leaves nothing for long; one script then makes pieces, manifest and listing permanent together.
 """
 
+import builtins
 import hashlib
+import logging
 import secrets
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -16,9 +19,11 @@ from numpy.typing import NDArray
 from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import PIECE_BYTES, ArrayEntry, Manifest, digest, now
 
+logger = logging.getLogger(__name__)
+
 INDEX = "bochner:maps"
 # Seconds that pieces without a manifest stay.
-UNCOMMITTED_TTL = 3600
+UNCOMMITTED_TTL = 900
 
 # A client library repeats a call whose reply was lost, and the first one may have been carried out. Both scripts
 # therefore compare what is there with what the caller means: a repeated commit finds its own manifest and returns
@@ -91,16 +96,21 @@ class MapStore:
             warnings=new.warnings,
         )
         pieces = _piece_keys(manifest)
-        with store_errors():
+        try:
             for array_name, array in arrays.items():
                 self._write(manifest, array_name, array)
+        except StoreUnavailable:
+            # A store that is full must not stay full of what was never committed.
+            with suppress(StoreUnavailable):
+                self._unlink(pieces)
+            raise
+        with store_errors():
             stored = self._commit(keys=[_key(new.name), INDEX, *pieces], args=[manifest.model_dump_json(), new.name])
-            if stored is None:
-                raise StoreUnavailable(f"pieces of map {new.name!r} expired before they were all written")
-            standing = Manifest.parse(cast(bytes, stored))
-            if standing.token != manifest.token:
-                for piece in pieces:
-                    self._client.unlink(piece)
+        if stored is None:
+            raise StoreUnavailable(f"pieces of map {new.name!r} expired before they were all written")
+        standing = Manifest.parse(cast(bytes, stored))
+        if standing.token != manifest.token:
+            self._unlink(pieces)
         return standing, standing.token == manifest.token
 
     def delete(self, name: str) -> bool:
@@ -108,10 +118,9 @@ class MapStore:
         stored = self._stored(name)
         if stored is None:
             return False
-        pieces = _piece_keys(Manifest.parse(stored))
         with store_errors():
             # Whatever it answers, the map that was there is gone: deleted now, by a lost first try, or by another.
-            self._delete(keys=[_key(name), INDEX, *pieces], args=[stored, name])
+            self._delete(keys=[_key(name), INDEX, *self._pieces(name, stored)], args=[stored, name])
         return True
 
     def list(self, prefix: str, after: str | None, limit: int) -> tuple[list[Manifest], str | None]:
@@ -130,8 +139,9 @@ class MapStore:
             )
             page = [name.decode() for name in names[:limit]]
             stored = cast(list[bytes | None], self._client.mget([_key(name) for name in page])) if page else []
-        manifests = [Manifest.parse(manifest) for manifest in stored if manifest is not None]
-        return manifests, page[-1] if len(names) > limit else None
+        return [manifest for manifest in map(_readable, stored) if manifest is not None], page[-1] if len(
+            names
+        ) > limit else None
 
     def read(self, manifest: Manifest, array_name: str) -> NDArray[Any] | None:
         """One frozen array, its digest verified; None if the map was deleted meanwhile.
@@ -157,12 +167,37 @@ class MapStore:
         with store_errors():
             return cast(bytes | None, self._client.get(_key(name)))
 
+    def _pieces(self, name: str, stored: bytes) -> "builtins.list[str]":
+        """Keys of a map's pieces, found by their names where its manifest cannot be read."""
+        try:
+            return _piece_keys(Manifest.parse(stored))
+        except StoreDamaged:
+            found = self._client.scan_iter(match=_key(name).removesuffix("manifest") + "*")
+            return [key.decode() for key in found if key != _key(name).encode()]
+
+    def _unlink(self, pieces: "builtins.list[str]") -> None:
+        with store_errors():
+            for piece in pieces:
+                self._client.unlink(piece)
+
     def _write(self, manifest: Manifest, array_name: str, array: NDArray[Any]) -> None:
         # One piece a call: a pipeline of many would hold up every other client of the store.
         data = array.data.cast("B")
         for i in range(manifest.arrays[array_name].pieces):
             piece = data[i * PIECE_BYTES : (i + 1) * PIECE_BYTES]
-            self._client.set(_piece_key(manifest, array_name, i), piece, ex=UNCOMMITTED_TTL)
+            with store_errors():
+                self._client.set(_piece_key(manifest, array_name, i), piece, ex=UNCOMMITTED_TTL)
+
+
+def _readable(stored: bytes | None) -> Manifest | None:
+    """A manifest, or None for one that is gone or that this version cannot read: the others must still be listed."""
+    if stored is None:
+        return None
+    try:
+        return Manifest.parse(stored)
+    except StoreDamaged as error:
+        logger.error("left out of the list: %s", error)
+        return None
 
 
 def _key(name: str) -> str:

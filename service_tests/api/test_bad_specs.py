@@ -141,7 +141,7 @@ def test_frequencies_out_of_range_are_refused_also_when_matched(
     [
         (with_(kernel={"kind": "gmm"}), "gcws"),
         (with_(sampler=MATCHED, s=3), "s of 4"),
-        (with_(input_dim=21202), "halton"),
+        (with_(input_dim=21202), "monte_carlo"),
         (with_(kernel={"kind": "cauchy", "length_scale": [1]}), "input_dim 3"),
     ],
 )

@@ -18,7 +18,7 @@ RECORD = {
     "bytes": int,
     "created_at": str,
     "generator": dict,
-    "signature": str | None,
+    "signature": type(None),
     "job": type(None),
     "warnings": list,
 }

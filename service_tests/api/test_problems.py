@@ -68,10 +68,12 @@ def test_a_manifest_of_a_later_version_gives_a_refusal(
         http.get(f"/v1/maps/{name}"),
         post(http, f"{name}/transform", ROWS),
         put(http, name, gaussian),
-        http.delete(f"/v1/maps/{name}"),
     ):
         assert_problem(http, answer, 503, "store-damaged")
     assert len(keys_of(store, name)) == 3
+    assert http.get("/v1/maps", params={"prefix": name}).json() == {"maps": [], "next": None}
+    assert http.delete(f"/v1/maps/{name}").status_code == 204
+    assert keys_of(store, name) == set()
 
 
 def test_a_defect_of_the_service_is_a_problem_without_traceback(http: httpx.Client) -> None:

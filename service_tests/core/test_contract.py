@@ -67,7 +67,9 @@ def test_a_combination_without_a_meaning_is_refused_and_one_named_that_works(
         return
     base_is_to_blame = its_sampler.get("base", {}).get("kind") == "orthogonal" and its_kernel["kind"] != "gmm"
     assert pointer == ("/sampler/base/kind" if base_is_to_blame else "/sampler/kind")
-    advised = [name for name in ("sobol", "gcws", its_sampler.get("base", {}).get("kind", "")) if name in detail.split()]
+    advised = [
+        name for name in ("sobol", "gcws", its_sampler.get("base", {}).get("kind", "")) if name in detail.split()
+    ]
     advised = [name for name in advised if f"sampler {name} alone works" in detail or name != its_sampler["kind"]]
     assert advised, detail
     assert goes_together(its_kernel, {"kind": advised[-1]})

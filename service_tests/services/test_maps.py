@@ -19,7 +19,9 @@ from app.store.maps import MapStore
 from service_tests.checks import keys
 from service_tests.servers import EVERY_WRITE, valkey
 
-LIMITS = Limits(max_body_bytes=1000, max_spec_bytes=1000, max_result_bytes=1000, max_map_bytes=100_000)
+LIMITS = Limits(
+    max_body_bytes=1000, max_spec_bytes=1000, max_result_bytes=1000, max_map_bytes=100_000, max_operations=1000
+)
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 50}
 )

@@ -1,11 +1,12 @@
 """Maps: create, list, look at, delete, and fetch their frozen arrays."""
 
+from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from app.api import bodies
-from app.api.answers import array_response
+from app.api.answers import HeldResponse, array_response
 from app.api.context import Context, ContextOf, MapName
 from app.api.documents import ARRAY_ANSWER, json_body
 from app.api.negotiation import answer_format, require_json
@@ -26,7 +27,7 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
 async def put_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
     """Create a map, or find that the same one is there."""
     async with context.admission.enter():
-        body = await bodies.read(request, context.limits.check_spec)
+        body = await bodies.read(request, context.limits.check_spec, context.admission.client_timeout)
         spec = await context.admission.compute(lambda: bodies.parse(MapSpec, body))
         record, created = await context.admission.build(lambda: context.maps.create(name, spec))
     if created:
@@ -96,8 +97,12 @@ async def get_signature(name: MapName, request: Request, context: ContextOf) -> 
 
 async def _array(name: str, array: str, request: Request, context: Context) -> Response:
     form = answer_format(request)
-    async with context.admission.enter():
-        return await context.admission.compute(lambda: array_response({array: context.maps.array(name, array)}, form))
+    async with AsyncExitStack() as inside:
+        await inside.enter_async_context(context.admission.enter())
+        response = await context.admission.compute(
+            lambda: array_response({array: context.maps.array(name, array)}, form)
+        )
+        return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)
 
 
 def _etag(record: MapRecord) -> str:

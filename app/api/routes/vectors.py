@@ -1,12 +1,13 @@
 """What is done with posted vectors."""
 
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
-from app.api.answers import array_response
+from app.api.answers import HeldResponse, array_response
 from app.api.context import Context, ContextOf, MapName
 from app.api.documents import ARRAY_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
 from app.api.negotiation import answer_format, posted_format
@@ -75,6 +76,8 @@ async def _answer(
     """Bytes to arrays, arrays to an answer, on a thread: the one way through for vectors."""
     posted = posted_format(request, allowed)
     form = answer_format(request, posted)
-    async with context.admission.enter():
-        body = await bodies.read(request, context.limits.check_body)
-        return await context.admission.compute(lambda: array_response(work(posted, body), form))
+    async with AsyncExitStack() as inside:
+        await inside.enter_async_context(context.admission.enter())
+        body = await bodies.read(request, context.limits.check_body, context.admission.client_timeout)
+        response = await context.admission.compute(lambda: array_response(work(posted, body), form))
+        return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)

@@ -4,7 +4,10 @@ from typing import Literal
 
 import numpy as np
 
+from app.core.arrays import row_blocks
 from app.core.kernels.base import Matrix, ProductKernel
+
+_ENTRIES_PER_BLOCK = 1 << 16
 
 
 class Cauchy(ProductKernel):
@@ -34,12 +37,13 @@ class Cauchy(ProductKernel):
         return 2.0
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Product over the coordinates, one n×m block at a time."""
+        """Product over the coordinates, some rows at a time."""
         gram = np.ones((len(x), len(y)))
         with np.errstate(over="ignore"):  # an infinite denominator is a kernel of 0
-            for j in range(x.shape[1]):
-                factor = np.subtract.outer(x[:, j], y[:, j])
-                factor *= factor
-                factor += 1
-                gram *= factor
+            for block in row_blocks(len(x), _ENTRIES_PER_BLOCK // max(1, len(y))):
+                for j in range(x.shape[1]):
+                    factor = np.subtract.outer(x[block, j], y[:, j])
+                    factor *= factor
+                    factor += 1
+                    gram[block] *= factor
         return np.reciprocal(gram, out=gram)

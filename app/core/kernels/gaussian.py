@@ -28,8 +28,9 @@ class Gaussian(ProductKernel):
 
     @model_validator(mode="after")
     def _resolve_aliases(self) -> Self:
-        given = sorted({"length_scale", "sigma", "gamma"} & self.model_fields_set)
-        if len(given) != 1 or getattr(self, given[0]) is None:
+        named = sorted({"length_scale", "sigma", "gamma"} & self.model_fields_set)
+        given = [name for name in named if getattr(self, name) is not None]
+        if len(given) != 1:
             came = " and ".join(given) if given else "no scale"
             raise InvalidInput(f"{came} came; exactly one of length_scale, sigma, gamma is wanted", "/kernel")
         scale = getattr(self, given[0])
@@ -56,8 +57,8 @@ class Gaussian(ProductKernel):
         return kernel
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """Φ⁻¹."""
-        return ndtri(uniforms)
+        """Φ⁻¹, in place: the uniforms may be as large as the map."""
+        return ndtri(uniforms, out=uniforms)
 
     def standard_variance(self) -> float:
         """1."""

@@ -1,6 +1,6 @@
 """The generalized min-max kernel."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -29,6 +29,16 @@ class GeneralizedMinMax(Frozen):
             raise InvalidInput(
                 f"center has {len(self.center)} entries; input_dim {input_dim} wants as many", "/kernel/center"
             )
+
+    def rounded(self, dtype: np.dtype[Any]) -> "GeneralizedMinMax":
+        """The kernel with its centre as the rows of a map are read, so that a row at the centre is exactly there."""
+        if self.center is None:
+            return self
+        with np.errstate(over="ignore"):  # refused by name below
+            center = np.array(self.center).astype(dtype)
+        if not np.isfinite(center).all():
+            raise InvalidInput(f"an entry of center is outside the range of {dtype}", "/kernel/center")
+        return self.model_copy(update={"center": tuple(center.tolist())})
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block: rows (n, d) and (m, d) to (n, m)."""
@@ -63,7 +73,11 @@ class GeneralizedMinMax(Frozen):
         empty = np.flatnonzero(top == 0)
         if empty.size:
             raise InvalidInput(f"row {empty[0]} is all zero (after centering): the min-max kernel is 0/0 there")
-        magnitude /= top[:, None]
-        np.power(magnitude, self.p, out=magnitude)
+        log_top = np.log(top)
+        with np.errstate(divide="ignore"):  # the logarithm of 0 is right: its power is 0
+            np.log(magnitude, out=magnitude)
+        magnitude -= log_top[:, None]
+        magnitude *= self.p
+        np.exp(magnitude, out=magnitude)
         np.copysign(magnitude, rows, out=magnitude)
-        return magnitude, np.log(top)
+        return magnitude, log_top

@@ -17,6 +17,8 @@ Codes = NDArray[Any]
 
 # Entries turned into logarithms, or codes compared, at a time.
 _ENTRIES_PER_BLOCK = 1 << 18
+# A hash of one entry, or the comparison of two codes, in multiplications of a matrix product.
+_OPERATIONS_PER_HASH = 16
 
 
 class ConsistentSamplingMap:
@@ -31,7 +33,7 @@ class ConsistentSamplingMap:
             raise TypeError(f"kernel {spec.kernel.kind} is not hashed")
         self.spec = spec
         self._s: int = arrays["r"].shape[1]
-        self.kernel = spec.kernel
+        self.kernel = spec.kernel.rounded(spec.numpy_dtype)
         self.arrays = arrays
         self._tables = (arrays["r"], arrays["log_c"], arrays["beta"])
 
@@ -82,6 +84,15 @@ class ConsistentSamplingMap:
             count_collisions(x_codes, y_codes, equal)
         return equal / self._s
 
+    def hash_operations(self, rows: Rows) -> int:
+        """Multiplications that take as long as hashing the rows."""
+        return _OPERATIONS_PER_HASH * int(rows.size) * self._s
+
+    def gram_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications that take as long as `gram`, which compares every code with every other."""
+        compared = _OPERATIONS_PER_HASH * x.shape[0] * y.shape[0] * self._s
+        return self.hash_operations(x) + self.hash_operations(y) + compared
+
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The min-max kernel itself, (n, m)."""
         return self.kernel.gram(dense(x), dense(y))
@@ -92,7 +103,7 @@ class ConsistentSamplingMap:
 
     def _codes(self, rows: Rows, hashes: slice, dtype: np.dtype[Any], width: int) -> Codes:
         codes = np.empty((rows.shape[0], hashes.stop - hashes.start, width), dtype)
-        for block in row_blocks(rows.shape[0], _ENTRIES_PER_BLOCK // rows.shape[1]):
+        for block in row_blocks(rows.shape[0], _ENTRIES_PER_BLOCK * rows.shape[0] // max(1, rows.size)):
             row, coordinate, logs = self._entries(rows[block])
             indptr = np.searchsorted(row, np.arange(block.stop - block.start + 1))
             consistent_samples(indptr, coordinate, logs, *self._tables, hashes.start, codes[block])
@@ -100,9 +111,15 @@ class ConsistentSamplingMap:
 
     def _entries(self, rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Row, coordinate of the transformed 2d-vector, and p·log ũ of every non-zero entry, ordered by row."""
-        centered = self.kernel.centered(dense(rows))
-        row, column = np.nonzero(centered)
-        values = centered[row, column]
+        if isinstance(rows, np.ndarray) or self.kernel.center is not None:
+            centered = self.kernel.centered(dense(rows))
+            row, column = np.nonzero(centered)
+            values = centered[row, column]
+        else:
+            stored = rows.data != 0
+            row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[stored]
+            column = rows.indices[stored].astype(np.int64)
+            values = rows.data[stored].astype(np.float64)
         coordinate = 2 * column + (values < 0)
         np.abs(values, out=values)
         np.log(values, out=values)
@@ -123,5 +140,6 @@ def refuse_unsampled(codes: Codes, pointer: str, first_row: int = 0) -> None:
     if unsampled.size:
         named = ", ".join(str(row) for row in unsampled[:10]) + (", …" if unsampled.size > 10 else "")
         raise InvalidInput(
-            f"no hash can sample a row that is all zero (after centering): row {named}", f"{pointer}/{unsampled[0]}"
+            f"no sample of row {named}: it is all zero (after centering), or its codes are -1",
+            f"{pointer}/{unsampled[0]}",
         )

@@ -160,8 +160,13 @@ class FourierMap:
                 features_x *= np.tile(signature, features_x.shape[1] // len(signature))
             gram += features_x @ features_y.conj().T
         if self.spec.normalize:
-            gram /= np.sqrt(np.outer(squares_x, squares_y))
+            gram /= np.sqrt(squares_x)[:, None]
+            gram /= np.sqrt(squares_y)
         return gram
+
+    def gram_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications that `gram` takes."""
+        return int(x.size + y.size) * self.n_frequencies + x.shape[0] * y.shape[0] * self.n_output
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The kernel itself, (n, m)."""

@@ -5,11 +5,12 @@ from typing import Literal
 import numpy as np
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import PointSampler
+from app.core.kernels.base import SpectralKernel
+from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.monte_carlo import MonteCarlo
 
 
-class Antithetic(PointSampler):
+class Antithetic(FrequencySampler):
     """Independent frequencies w, each beside its mirror −w.
 
     Makes the imaginary part of the form `complex` vanish. The real forms do not tell w from −w, so there a pair is
@@ -27,13 +28,14 @@ class Antithetic(PointSampler):
                 "/s",
             )
 
-    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
-        """n/2 uniform points, then their mirror images 1 − t."""
-        half = rng.random((n // 2, d))
-        return np.concatenate([half, 1 - half])
-
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """A loss with every real form."""
         if not real:
             return ()
         return ("antithetic is a loss with a real form (cos(w·δ) = cos(−w·δ)): the error is √2 times monte_carlo's",)
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+        """s/2 independent frequencies, then their mirror images, each with weight 1/s."""
+        # Mirrored points 1 − t would do for product kernels only: a uniform may make the length of a frequency.
+        half = MonteCarlo(kind="monte_carlo").frequency_set(kernel, s // 2, input_dim, rng).frequencies
+        return FrequencySet(np.concatenate([half, -half]), np.full(s, 1 / s))

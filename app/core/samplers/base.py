@@ -51,6 +51,20 @@ class FrequencySampler(Frozen):
         """Draw the set; all randomness comes from `rng`."""
 
 
+def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: int) -> None:
+    """Refuse more uniforms than a sequence of `most` dimensions has.
+
+    Raises:
+        InvalidInput: the frequencies of `kernel` take more; some take more uniforms than coordinates.
+    """
+    extra = kernel.uniforms_per_frequency(input_dim) - input_dim
+    if input_dim + extra > most:
+        raise InvalidInput(
+            f"input_dim {input_dim} passes the {most - extra} dimensions of {kind}; monte_carlo has no limit",
+            "/sampler/kind",
+        )
+
+
 class PointSampler(FrequencySampler):
     """A method that places s points in the unit cube; the kernel's quantile functions make them frequencies."""
 

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy.stats import qmc
 
-from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import PointSampler
+from app.core.samplers.base import PointSampler, check_dimensions
 
 # Bits of an interlaced coordinate: what a float64 in (0, 1) holds exactly.
 _BITS = 52
@@ -28,19 +27,16 @@ class DigitalNet(PointSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Direction numbers are known for 21,201 coordinates, and interlacing uses alpha a dimension."""
-        del kernel, s
-        most = qmc.Sobol.MAXDIM // self.alpha
-        if input_dim > most:
-            raise InvalidInput(
-                f"input_dim {input_dim} passes the {most} dimensions of digital_net with alpha {self.alpha}; "
-                "monte_carlo has no limit",
-                "/sampler/alpha",
-            )
+        del s
+        kind = f"{self.kind} with alpha {self.alpha}"
+        check_dimensions(kind, qmc.Sobol.MAXDIM // self.alpha, kernel, input_dim)
 
     def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
         """The first `n` points, the origin left out when not shifted."""
-        per_digit = _BITS // self.alpha
-        engine = qmc.Sobol(d * self.alpha, scramble=False, bits=per_digit)
+        # Rounded up, and what is too much cut off at the end: for alpha 3, as far as a float64 goes too.
+        per_digit = -(-_BITS // self.alpha)
+        # An engine of `per_digit` bits would end after 2^per_digit points.
+        engine = qmc.Sobol(d * self.alpha, scramble=False, bits=_BITS)
         if not self.scramble:
             engine.fast_forward(1)
         shift = rng.integers(1 << _BITS, size=d) if self.scramble else np.zeros(d, np.int64)
@@ -51,7 +47,7 @@ class DigitalNet(PointSampler):
         while done < n:
             some = min(most, 1 << ((n - done).bit_length() - 1))
             digits = (engine.random(some) * (1 << per_digit)).astype(np.int64).reshape(some, d, self.alpha)
-            mixed = _interlaced(digits, per_digit) << (_BITS - per_digit * self.alpha)
+            mixed = _interlaced(digits, per_digit) >> (per_digit * self.alpha - _BITS)
             # Half a step keeps the shifted points off 0.
             points[done : done + some] = ((mixed ^ shift) + 0.5) * 2.0**-_BITS
             done += some

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import PointSampler
+from app.core.samplers.base import PointSampler, check_dimensions
 
 # A coordinate costs time in proportion to its base, here up to 104,729.
 _MOST_DIMENSIONS = 10_000
@@ -32,15 +32,12 @@ class Halton(PointSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A leap that shares a factor with a base would never change that coordinate's first digit."""
-        del kernel, s
-        if input_dim > _MOST_DIMENSIONS:
-            raise InvalidInput(
-                f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of halton; monte_carlo has no limit",
-                "/sampler/kind",
-            )
-        stuck = [base for base in _primes(input_dim) if (self.leap + 1) % base == 0] if self.leap else []
+        del s
+        check_dimensions(self.kind, _MOST_DIMENSIONS, kernel, input_dim)
+        dimensions = kernel.uniforms_per_frequency(input_dim)
+        stuck = [base for base in _primes(dimensions) if (self.leap + 1) % base == 0] if self.leap else []
         if stuck:
-            works = _primes(input_dim + 1)[-1] - 1
+            works = _primes(dimensions + 1)[-1] - 1
             raise InvalidInput(
                 f"leap {self.leap} takes every {self.leap + 1}th point, a multiple of base {stuck[0]} of the sequence; "
                 f"leap {works} works",

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import PointSampler
+from app.core.samplers.base import PointSampler, check_dimensions
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
 
@@ -27,13 +26,8 @@ class Lattice(PointSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """The vector is known for so many dimensions."""
-        del kernel, s
-        known = len(_generating_vector())
-        if input_dim > known:
-            raise InvalidInput(
-                f"input_dim {input_dim} passes the {known} dimensions of lattice; monte_carlo has no limit",
-                "/sampler/kind",
-            )
+        del s
+        check_dimensions(self.kind, len(_generating_vector()), kernel, input_dim)
 
     def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
         """Point i is {i·z/n + shift}; products are taken modulo n, so that no digit is lost."""
@@ -47,10 +41,12 @@ class Lattice(PointSampler):
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """The vector is good at powers of two from 1024 on; without a random shift the points are not random at all."""
         warnings = []
-        shared = d - len(np.unique(_generating_vector()[:d] % n))
+        # z and n − z make mirrored columns, which depend on each other as much as equal ones.
+        multipliers = _generating_vector()[:d] % n
+        shared = d - len(np.unique(np.minimum(multipliers, -multipliers % n)))
         if shared:
             warnings.append(
-                f"a lattice of {n} points repeats {shared} of its {d} columns: those coordinates move together; take "
+                f"a lattice of {n} points repeats or mirrors {shared} of its {d} columns: those coordinates move together; take "
                 "a larger s, or halton"
             )
         if n & (n - 1) or not _LEAST_EMBEDDED <= n <= _MOST_EMBEDDED:

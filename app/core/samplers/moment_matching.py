@@ -11,6 +11,8 @@ from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
 
+_MOST_DIMENSIONS = 4096
+
 
 class MomentMatching(FrequencySampler):
     """Frequencies moved to the exact mean 0 and covariance of their law (MM paper, algorithm 1).
@@ -32,6 +34,12 @@ class MomentMatching(FrequencySampler):
             raise InvalidInput(
                 "moment_matching needs frequencies of finite variance, which this kernel's law has not; "
                 f"sampler {self.base.kind} alone works",
+                "/sampler/kind",
+            )
+        if input_dim > _MOST_DIMENSIONS:
+            raise InvalidInput(
+                f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of moment_matching, whose time grows "
+                f"with their cube; sampler {self.base.kind} alone works",
                 "/sampler/kind",
             )
         if s <= input_dim:

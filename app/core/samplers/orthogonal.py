@@ -8,6 +8,8 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.base import FrequencySampler, FrequencySet
 
+_MOST_DIMENSIONS = 4096
+
 
 class Orthogonal(FrequencySampler):
     """Normal frequencies in blocks of d that are exactly orthogonal before scaling (Yu et al., 2016).
@@ -21,6 +23,12 @@ class Orthogonal(FrequencySampler):
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Only a normal law is invariant under rotation."""
         del s
+        if input_dim > _MOST_DIMENSIONS:
+            raise InvalidInput(
+                f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of orthogonal, whose time grows with "
+                "their cube; sampler sobol works",
+                "/sampler/kind",
+            )
         if kernel.normal_deviations(input_dim) is None:
             raise InvalidInput(
                 "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works",
@@ -35,15 +43,18 @@ class Orthogonal(FrequencySampler):
         frequencies = np.empty((s, input_dim))
         for start in range(0, s, input_dim):
             rows = frequencies[start : start + input_dim]
-            rows[:] = _haar(input_dim, rng)[: len(rows)]
+            rows[:] = _orthonormal(len(rows), input_dim, rng)
         # Lengths row by row: along the other axis they would change the law.
         frequencies *= np.sqrt(rng.chisquare(input_dim, s))[:, None]
         frequencies *= deviations
         return FrequencySet(frequencies, np.full(s, 1 / s))
 
 
-def _haar(d: int, rng: np.random.Generator) -> Matrix:
-    """A uniformly distributed orthogonal matrix: Q of a normal matrix, its signs fixed by R (Mezzadri, 2007)."""
-    q, r = np.linalg.qr(rng.standard_normal((d, d)))
-    haar: Matrix = q * np.sign(np.diagonal(r))
-    return haar
+def _orthonormal(n: int, d: int, rng: np.random.Generator) -> Matrix:
+    """The first n ≤ d rows of a uniformly distributed orthogonal matrix, without the others, which may be many.
+
+    Q of a normal matrix, its signs fixed by R (Mezzadri, 2007).
+    """
+    q, r = np.linalg.qr(rng.standard_normal((d, n)))
+    rows: Matrix = (q * np.sign(np.diagonal(r))).T
+    return rows

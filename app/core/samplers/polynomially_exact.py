@@ -19,6 +19,8 @@ _MOST_ENTRIES = 1 << 25
 _MOST_RESIDUAL = 1e-10
 # Fewer random candidates than this many an equation seldom have a solution with non-negative weights.
 _CANDIDATES_PER_EQUATION = 3
+# Up to here the number of candidates is doubled until they do: high degrees want points far out, which are rare.
+_MOST_ENTRIES_DOUBLED = 1 << 22
 
 
 class PolynomiallyExact(FrequencySampler):
@@ -31,7 +33,7 @@ class PolynomiallyExact(FrequencySampler):
     kind: Literal["polynomially_exact"]
     degree: Annotated[int, Field(ge=0, le=20, description="R, the total degree.")]
     candidates: Annotated[int, Field(ge=1, le=1 << 20)] | None = Field(
-        None, description="Random candidates; three an equation if not given."
+        None, description="Random candidates; if not given, three an equation, and more where those do not do."
     )
 
     def count(self, s: int | None, input_dim: int) -> int:
@@ -61,13 +63,15 @@ class PolynomiallyExact(FrequencySampler):
         """The candidates kept, with their weights."""
         del s
         candidates = rng.standard_normal((self._n_candidates(input_dim), input_dim))
-        equations = _hermite_products(candidates, self.degree)
-        moments = np.eye(1, len(equations))[0]
-        weights, residual = nnls(equations, moments, maxiter=30 * len(candidates))
+        weights, residual = _solved(candidates, self.degree)
+        most = 0 if self.candidates else _MOST_ENTRIES_DOUBLED // self.count(None, input_dim)
+        while residual > _MOST_RESIDUAL and 2 * len(candidates) <= most:
+            candidates = np.concatenate([candidates, rng.standard_normal(candidates.shape)])
+            weights, residual = _solved(candidates, self.degree)
         if residual > _MOST_RESIDUAL:
             raise InvalidInput(
-                f"{len(candidates)} candidates have no non-negative solution of {len(equations)} moment equations "
-                f"(residual {residual:.1e}); try {2 * len(candidates)}",
+                f"{len(candidates)} candidates have no non-negative solution of {self.count(None, input_dim)} moment "
+                f"equations (residual {residual:.1e}); try {2 * len(candidates)}, or a lower degree",
                 "/sampler/candidates",
             )
         kept = weights > 0
@@ -76,6 +80,14 @@ class PolynomiallyExact(FrequencySampler):
 
     def _n_candidates(self, input_dim: int) -> int:
         return self.candidates or _CANDIDATES_PER_EQUATION * self.count(None, input_dim)
+
+
+def _solved(candidates: Matrix, degree: int) -> tuple[Matrix, float]:
+    """Non-negative weights nearest to the moments of the normal law, shape (candidates,), and what they miss."""
+    equations = _hermite_products(candidates, degree)
+    moments = np.eye(1, len(equations))[0]
+    weights, residual = nnls(equations, moments, maxiter=30 * len(candidates))
+    return weights, float(residual)
 
 
 def _hermite_products(points: Matrix, degree: int) -> Matrix:

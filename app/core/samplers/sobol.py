@@ -6,9 +6,8 @@ import numpy as np
 from pydantic import Field
 from scipy.stats import qmc
 
-from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import PointSampler
+from app.core.samplers.base import PointSampler, check_dimensions
 
 # Points drawn between two releases of the interpreter lock, in coordinates.
 _COORDINATES_PER_DRAW = 1 << 18
@@ -25,16 +24,13 @@ class Sobol(PointSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Direction numbers are known for 21,201 dimensions."""
-        del kernel, s
-        if input_dim > qmc.Sobol.MAXDIM:
-            raise InvalidInput(
-                f"input_dim {input_dim} passes the {qmc.Sobol.MAXDIM} dimensions of sobol; monte_carlo has no limit",
-                "/sampler/kind",
-            )
+        del s
+        check_dimensions(self.kind, qmc.Sobol.MAXDIM, kernel, input_dim)
 
     def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
         """The first `n` points, the origin left out when not scrambled."""
-        engine = qmc.Sobol(d, scramble=self.scramble, rng=int(rng.integers(1 << 63)))
+        # 30 bits, the engine's default, would put scrambled coordinates on exact zeros.
+        engine = qmc.Sobol(d, scramble=self.scramble, bits=52, rng=int(rng.integers(1 << 63)))
         if not self.scramble:
             engine.fast_forward(1)
         points = np.empty((n, d))

@@ -64,8 +64,9 @@ class SparseGrid(FrequencySampler):
 
     def _levels(self, k: int) -> list[tuple[int, ...]]:
         """Levels of k coordinates, each at least 1, together at most `level`."""
-        choices = itertools.product(range(1, self.level + 1), repeat=k)
-        return [levels for levels in choices if sum(levels) <= self.level]
+        # Their partial sums are any k of the numbers up to `level`.
+        sums = itertools.combinations(range(1, self.level + 1), k)
+        return [tuple(b - a for a, b in itertools.pairwise((0, *ends))) for ends in sums]
 
     def _merged(self, d: int) -> tuple[Matrix, Matrix]:
         """Distinct nodes (n, d) and weights (n,).

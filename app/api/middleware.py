@@ -1,4 +1,4 @@
-"""A name for every request."""
+"""What is done with every request before any route sees it."""
 
 import re
 import secrets
@@ -30,3 +30,16 @@ class RequestId:
             await send(message)
 
         await self._app(scope, receive, named)
+
+
+class HeadAsGet:
+    """Answers HEAD wherever GET is answered; the server leaves out the body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a HEAD on as a GET."""
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, receive, send)

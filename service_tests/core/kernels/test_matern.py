@@ -1,0 +1,153 @@
+"""The Matérn kernel against the Bessel function, its closed forms, and what one shared chi-square makes of it."""
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from app.core.errors import InvalidInput
+from app.core.kernels.matern import Matern
+from service_tests.core.specs import kernel, refusal, spec
+
+NUS = [0.3, 0.5, 1.0, 1.5, 2.5, 30.0, 99.0, 100.0, 150.0, 1e4]
+DISTANCES = [0.0, 1e-300, 1e-12, 1e-6, 1e-3, 0.05, 0.3, 1.0, 2.0, 5.0, 20.0, 200.0]
+
+every_nu = pytest.mark.parametrize("nu", NUS)
+
+
+def matern(nu: float, length_scale: Any = 1.0) -> Matern:
+    made = kernel(kind="matern", nu=nu, length_scale=length_scale)
+    assert isinstance(made, Matern)
+    return made
+
+
+def at_distance(nu: float, distances: Any) -> NDArray[np.float64]:
+    return matern(nu).gram(np.array(distances, ndmin=2).T, np.zeros((1, 1)))[:, 0]
+
+
+def formula(nu: float, r: float) -> float:
+    """2^(1−ν)/Γ(ν) z^ν K_ν(z) in sixty digits."""
+    if r == 0:
+        return 1.0
+    with mpmath.workdps(60):
+        order, z = mpmath.mpf(nu), mpmath.sqrt(2 * mpmath.mpf(nu)) * mpmath.mpf(r)
+        return float(2 ** (1 - order) / mpmath.gamma(order) * z**order * mpmath.besselk(order, z))
+
+
+def mean_cosine(kernel_: Matern, delta: Any) -> tuple[float, float]:
+    """The mean of 10⁶ cosines and its standard error."""
+    rng = np.random.default_rng(1)
+    cosines = np.cos(kernel_.frequencies(rng.random((1_000_000, len(delta) + 1))) @ np.array(delta))
+    return float(cosines.mean()), float(cosines.std() / 1000)
+
+
+@every_nu
+def test_the_gram_block_is_the_bessel_formula_from_no_distance_to_a_large_one(nu: float) -> None:
+    expected = [formula(nu, r) for r in DISTANCES]
+    # Rounding is raised to the power ν, and the expansion for large ν is good to ν^−4 = 1e-8 at ν = 100.
+    np.testing.assert_allclose(at_distance(nu, DISTANCES), expected, rtol=1e-11 if nu < 90 else 1e-8, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("nu", "closed"),
+    [
+        (0.5, lambda r: np.exp(-r)),
+        (1.5, lambda r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r)),
+        (2.5, lambda r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r)),
+    ],
+)
+def test_half_integers_have_their_closed_forms(nu: float, closed: Any) -> None:
+    r = np.linspace(0, 10, 201)
+    np.testing.assert_allclose(at_distance(nu, r), closed(r), rtol=1e-12)
+
+
+def test_a_very_smooth_kernel_is_the_gaussian_one() -> None:
+    r = np.linspace(0, 4, 81)
+    np.testing.assert_allclose(at_distance(1e6, r), np.exp(-(r**2) / 2), rtol=0, atol=1e-6)
+    assert np.abs(at_distance(2.5, r) - np.exp(-(r**2) / 2)).max() > 0.02
+
+
+@every_nu
+def test_the_kernel_falls_from_one_to_zero_and_has_no_nan(nu: float) -> None:
+    values = at_distance(nu, np.concatenate([[0.0], np.geomspace(1e-308, 1e307, 2000)]))
+    assert values[0] == 1
+    assert values[-1] == 0
+    assert ((values >= 0) & (values <= 1)).all()
+    assert np.diff(values).max() < 1e-7 if nu >= 90 else np.diff(values).max() < 1e-12
+
+
+@pytest.mark.parametrize("nu", [0.5, 2.5, 150.0])
+def test_each_coordinate_has_its_own_scale(nu: float) -> None:
+    x, y = np.random.default_rng(2).normal(size=(2, 5, 4))
+    scales = np.array([0.4, 1.0, 2.5, 7.0])
+    distances = np.linalg.norm((x[:, None] - y[None]) / scales, axis=2)
+    expected = np.reshape(at_distance(nu, distances.ravel()), (5, 5))
+    np.testing.assert_allclose(matern(nu, scales.tolist()).gram(x, y), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("delta", "exact", "wrong"), [([1.0, 1.0, 1.0], 0.199, 0.114), ([1.0], 0.483, 0.416)])
+def test_one_chi_square_is_shared_by_the_coordinates_of_a_frequency(
+    delta: list[float], exact: float, wrong: float
+) -> None:
+    """ν = 3/2. Independent t(ν) coordinates would give 0.114, t(2ν) without the factor √(2ν/q) 0.416."""
+    value = matern(1.5).gram(np.array([delta]), np.zeros((1, len(delta)))).item()
+    assert value == pytest.approx(exact, abs=5e-4)
+    mean, error = mean_cosine(matern(1.5), delta)
+    # One standard error is about 0.0006.
+    assert abs(mean - value) < 4 * error
+    assert abs(mean - wrong) > 50 * error
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.5, 2.5, 150.0])
+def test_the_mean_of_the_cosines_is_the_kernel_of_scaled_differences(nu: float) -> None:
+    made, delta = matern(nu, [0.5, 1.0, 2.0]), [0.2, -0.5, 0.8]
+    mean, error = mean_cosine(made, delta)
+    exact = made.gram(np.array([delta]), np.zeros((1, 3))).item()
+    assert 0.3 < exact < 0.9
+    # One standard error is about 0.0005.
+    assert abs(mean - exact) < 4 * error
+
+
+@pytest.mark.parametrize("nu", [0.3, 1.5, 30.0])
+def test_each_coordinate_alone_has_the_t_law_and_its_squares_go_together(nu: float) -> None:
+    frequencies = matern(nu, [0.5, 1.0, 2.0]).frequencies(np.random.default_rng(3).random((20_000, 4)))
+    for j, scale in enumerate([0.5, 1.0, 2.0]):
+        # Level 1e-3; a scale wrong by 10 % has a p-value far below it.
+        assert stats.kstest(frequencies[:, j], stats.t(2 * nu, scale=1 / scale).cdf).pvalue > 1e-3
+        assert stats.kstest(frequencies[:, j], stats.t(2 * nu, scale=1.1 / scale).cdf).pvalue < 1e-3
+    ranks = stats.spearmanr(np.abs(frequencies)).statistic[np.triu_indices(3, 1)]
+    # One standard error is 1/√20,000 = 0.007.
+    assert (ranks > 4 / np.sqrt(20_000)).all() if nu < 30 else (np.abs(ranks) < 0.06).all()
+
+
+def test_the_deviations_are_those_of_the_t_law_where_it_has_any() -> None:
+    for nu in (1.01, 1.5, 2.5, 150.0):
+        deviations = matern(nu, [0.5, 1.0, 1e200]).frequency_deviations(3)
+        assert deviations is not None
+        np.testing.assert_allclose(deviations, stats.t(2 * nu).std() / np.array([0.5, 1.0, 1e200]), rtol=1e-9)
+    assert matern(1.0).frequency_deviations(3) is None
+    assert matern(0.5).frequency_deviations(3) is None
+    assert matern(2.5).normal_deviations(3) is None
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.5, 1.0])
+def test_moment_matching_is_refused_where_there_are_no_two_moments(nu: float) -> None:
+    fields = {"kind": "matern", "length_scale": 1.0, "nu": nu}
+    error = refusal(kernel=fields, sampler={"kind": "moment_matching", "base": {"kind": "sobol"}})
+    assert error.pointer == "/sampler/kind"
+    assert error.detail.endswith("sampler sobol alone works")
+    assert spec(kernel=fields | {"nu": 1.001}, sampler={"kind": "moment_matching"}).s == 64
+
+
+def test_orthogonal_frequencies_are_refused_and_one_named_that_works() -> None:
+    error = refusal(kernel={"kind": "matern", "length_scale": 1.0, "nu": 2.5}, sampler={"kind": "orthogonal"})
+    assert error.pointer == "/sampler/kind"
+    assert error.detail.endswith("sampler sobol works")
+
+
+def test_a_chi_square_that_rounds_to_zero_is_refused_and_not_infinite() -> None:
+    with pytest.raises(InvalidInput, match="leave the range of float64"):
+        matern(1e-3).frequencies(np.full((2, 4), 2.0**-53))

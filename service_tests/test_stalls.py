@@ -1,0 +1,108 @@
+"""Clients that stop halfway, against a service of little patience."""
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from benchmarks.http_round_trip import NPY, npy
+from service_tests.running import Running, service, start
+
+PATIENCE = 1.0
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service that waits a second for its clients and serves two at once."""
+    options = ("--client-timeout", str(PATIENCE), "--max-requests", "2", "--max-operations", "10000000")
+    with service(tmp_path_factory.mktemp("impatient") / "data", *options) as running:
+        with httpx.Client(base_url=running.url) as client:
+            spec = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}}
+            client.put("/v1/maps/small", json={**spec, "input_dim": 1, "s": 1024}).raise_for_status()
+            hashing = {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 1024}
+            client.put("/v1/maps/hashing", json=hashing).raise_for_status()
+        yield running
+
+
+def connected(running: Running) -> socket.socket:
+    host, port = running.url.removeprefix("http://").split(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+def request(length: int) -> bytes:
+    return (
+        "POST /v1/maps/small/transform HTTP/1.1\r\nHost: here\r\nContent-Type: application/x-npy\r\n"
+        f"Content-Length: {length}\r\n\r\n"
+    ).encode()
+
+
+def transform(running: Running) -> int:
+    return httpx.post(running.url + "/v1/maps/small/transform", content=npy(np.ones((1, 1))), headers=NPY).status_code
+
+
+def test_an_upload_that_stalls_is_given_up_and_locks_nobody_out(impatient: Running) -> None:
+    with closing(connected(impatient)) as one, closing(connected(impatient)) as other:
+        for stalled in (one, other):
+            stalled.sendall(request(1000) + b"\x93")
+        deadline = time.monotonic() + 30
+        while transform(impatient) != 503:
+            assert time.monotonic() < deadline
+        for stalled in (one, other):
+            answer = stalled.recv(4096)
+            assert answer.startswith(b"HTTP/1.1 408 ")
+            assert b"/problems/request-timeout" in answer
+    assert transform(impatient) == 200
+
+
+def test_a_client_that_does_not_read_is_given_up(impatient: Running) -> None:
+    body = npy(np.ones((5000, 1), np.float32))
+    with closing(connected(impatient)) as one, closing(connected(impatient)) as other:
+        for slow in (one, other):
+            slow.sendall(request(len(body)) + body)
+            assert slow.recv(16).startswith(b"HTTP/1.1 200")
+        assert transform(impatient) == 503  # an answer that is being sent still counts
+        deadline = time.monotonic() + 30
+        while transform(impatient) != 200:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_a_stalled_client_does_not_keep_the_service_from_stopping(tmp_path: Path) -> None:
+    running = start(tmp_path / "data", "--client-timeout", "600")
+    with closing(connected(running)) as stalled:
+        stalled.sendall(request(1000) + b"\x93")
+        time.sleep(0.2)  # long enough to be inside; too short only makes the test easier
+        running.process.terminate()
+        assert running.process.wait(30) == 0
+    assert not (tmp_path / "data" / "store.sock").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("small/kernel", {"x": [[1.0]] * 100}),
+        ("hashing/codes", {"vectors": [[1.0, 2.0]] * 1000}),
+        ("hashing/kernel", {"x": [[1.0, 2.0]] * 100}),
+        ("hashing/similarity", {"x": [[1.0, 2.0]] * 500, "y": [[1.0, 2.0]] * 500}),
+    ],
+)
+def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, path: str, body: Any) -> None:
+    answer = httpx.post(f"{impatient.url}/v1/maps/{path}", json=body)
+    assert answer.status_code == 413
+    problem = answer.json()
+    assert (problem["limit"], problem["value"]) == ("max_operations", 10_000_000)
+    assert problem["setting"] == "BOCHNER_MAX_OPERATIONS"
+
+
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/v1/maps/small", "/v1/maps/small/weights", "/docs"])
+def test_head_answers_as_get_without_a_body(impatient: Running, path: str) -> None:
+    head, get = httpx.head(impatient.url + path), httpx.get(impatient.url + path)
+    assert head.status_code == get.status_code == 200
+    assert head.headers["content-type"] == get.headers["content-type"]
+    assert not head.content
