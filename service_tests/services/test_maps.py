@@ -197,9 +197,9 @@ def test_a_map_too_large_is_refused_unless_it_is_there_already(
     large = SPEC.model_copy(update={"s": 10_000})
     with pytest.raises(TooLarge) as refused:
         service().create("m", large)
-    assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 160_000)
+    assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 170_000)
     assert keys(client) == set()
-    Maps(MapStore(client), LIMITS._replace(max_map_bytes=160_000), 0, lambda: None).create("m", large)
+    Maps(MapStore(client), LIMITS._replace(max_map_bytes=170_000), 0, lambda: None).create("m", large)
     assert not service().create("m", large)[1]
 
 

@@ -1,5 +1,6 @@
 """Sums of Gaussian kernels on subsets of the coordinates."""
 
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -11,6 +12,8 @@ from app.core.kernels.gaussian import Gaussian
 from app.core.model import Frozen
 
 _MOST_SUBSETS = 1 << 16
+# Coordinates named by all subsets together.
+_MOST_COORDINATES = 1 << 18
 
 Extent = Annotated[int, Field(ge=1, le=1 << 15)]
 Subset = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, fail_fast=True)]
@@ -56,10 +59,14 @@ class Anova(ShiftInvariantKernel):
         if self.windows is not None:
             (height, width), (tall, wide) = self.windows.image_shape, self.windows.patch_shape
             placements = (height - tall + 1) * (width - wide + 1)
-            if tall > height or wide > width or placements > _MOST_SUBSETS:
+            if tall > height or wide > width:
                 raise InvalidInput(
-                    f"a patch of {tall}×{wide} in an image of {height}×{width} has no place or more than "
-                    f"{_MOST_SUBSETS} places",
+                    f"a patch of {tall}×{wide} does not fit an image of {height}×{width}", "/kernel/windows/patch_shape"
+                )
+            if placements * tall * wide > _MOST_COORDINATES:
+                raise InvalidInput(
+                    f"{placements} places of a patch of {tall}×{wide} name {placements * tall * wide} coordinates; "
+                    f"{_MOST_COORDINATES} are the most",
                     "/kernel/windows",
                 )
         return self
@@ -77,10 +84,8 @@ class Anova(ShiftInvariantKernel):
                 raise InvalidInput(
                     f"subset {i} must name coordinates from 0 to {input_dim - 1}, each once", f"/kernel/subsets/{i}"
                 )
-        if self.weights is not None and len(self.weights) != len(self._subsets()):
-            raise InvalidInput(
-                f"{len(self.weights)} weights came for {len(self._subsets())} subsets", "/kernel/weights"
-            )
+        if self.weights is not None and len(self.weights) != len(self._subsets):
+            raise InvalidInput(f"{len(self.weights)} weights came for {len(self._subsets)} subsets", "/kernel/weights")
         if isinstance(self.length_scale, tuple) and len(self.length_scale) != input_dim:
             raise InvalidInput(
                 f"length_scale has {len(self.length_scale)} entries; input_dim {input_dim} wants as many, or one",
@@ -90,7 +95,7 @@ class Anova(ShiftInvariantKernel):
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """A Gaussian kernel for each subset."""
         del input_dim
-        subsets = self._subsets()
+        subsets = self._subsets
         weights = self.weights or (1.0,) * len(subsets)
         return tuple(
             Block(Gaussian(kind="gaussian", length_scale=self._scale(subset)), subset, weight)
@@ -106,6 +111,7 @@ class Anova(ShiftInvariantKernel):
             gram += summand
         return gram
 
+    @cached_property
     def _subsets(self) -> tuple[tuple[int, ...], ...]:
         return self.subsets or (self.windows.subsets() if self.windows else ())
 

@@ -69,6 +69,10 @@ class SpectralKernel(ShiftInvariantKernel):
         del input_dim
         return None
 
+    def is_heavy_tailed(self) -> bool:
+        """Whether the frequencies have no fourth moment, so that their sample covariances never settle."""
+        return False
+
     def uniforms_per_frequency(self, input_dim: int) -> int:
         """How many uniforms make one frequency."""
         return input_dim
@@ -109,8 +113,8 @@ class ScaledKernel(SpectralKernel):
     def scaled_deviations(self, standard: float, input_dim: int) -> Matrix:
         """A standard deviation at σ = 1, divided by σ_j; no squares, which would leave the range of float64 first."""
         with np.errstate(over="ignore"):  # a deviation of infinity has infinite frequencies, refused above
-            deviations: Matrix = standard / self.scales(input_dim)
-        return deviations
+            deviations = standard / np.asarray(self.length_scale, dtype=np.float64)
+        return np.broadcast_to(deviations, (input_dim,))
 
     def scaled_rows(self, rows: Matrix) -> Matrix:
         """Rows divided by σ_j."""

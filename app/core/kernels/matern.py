@@ -36,6 +36,10 @@ class Matern(ScaledKernel):
             frequencies /= np.sqrt(mixing)[:, None]
         return self.scaled_frequencies(frequencies)
 
+    def is_heavy_tailed(self) -> bool:
+        """Up to ν = 2."""
+        return self.nu <= 2
+
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
         """√(ν/(ν − 1))/σ_j; none for ν ≤ 1."""
         if self.nu <= 1:

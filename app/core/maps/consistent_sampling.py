@@ -86,12 +86,12 @@ class ConsistentSamplingMap:
 
     def hash_operations(self, rows: Rows) -> int:
         """Multiplications that take as long as hashing the rows."""
-        return _OPERATIONS_PER_HASH * int(rows.size) * self._s
+        return int(_OPERATIONS_PER_HASH * rows.size * self._s)
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications that take as long as `gram`, which compares every code with every other."""
         compared = _OPERATIONS_PER_HASH * x.shape[0] * y.shape[0] * self._s
-        return self.hash_operations(x) + self.hash_operations(y) + compared
+        return int(self.hash_operations(x) + self.hash_operations(y) + compared)
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The min-max kernel itself, (n, m)."""

@@ -9,8 +9,8 @@ from app.core.arrays import Array, Floats, Rows, dense, largest, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays, Built
-from app.core.samplers.base import FrequencySampler, FrequencySet
-from app.core.spec import Form, MapSpec, shares
+from app.core.maps.drawing import frequency_set
+from app.core.spec import Dtype, Form, MapSpec, shares
 
 # Phases computed at a time: small enough to stay in the cache between product and cosine.
 _PHASES_PER_BLOCK = 1 << 18
@@ -48,9 +48,9 @@ class FourierMap:
 
     @staticmethod
     def frozen_bytes(spec: MapSpec) -> int:
-        """Size of the arrays that `build` will make."""
+        """The most that the arrays that `build` will make can take, a byte a frequency for the signature included."""
         columns = spec.input_dim + 1 + (spec.form is Form.phase)
-        return sum(share.size for share in shares(spec)) * columns * spec.numpy_dtype.itemsize
+        return sum(share.size for share in shares(spec)) * (columns * spec.numpy_dtype.itemsize + 1)
 
     @staticmethod
     def build(spec: MapSpec) -> Built:
@@ -61,18 +61,15 @@ class FourierMap:
                 have both signs and the form has a meaning for positive ones only.
         """
         for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in _streams(spec.seed))
-        drawn = _drawn(spec, for_frequencies)
+        drawn = frequency_set(spec, for_frequencies)
         n_frequencies = len(drawn.weights)
         with np.errstate(over="ignore"):  # what overflows is refused by name below
             arrays: Arrays = {
                 "frequencies": drawn.frequencies.astype(spec.numpy_dtype, copy=False),
                 "weights": drawn.weights.astype(spec.numpy_dtype, copy=False),
             }
-        if not np.isfinite(arrays["frequencies"]).all():
-            raise InvalidInput(
-                f"length_scale is so small that frequencies leave the range of {spec.dtype.value}",
-                "/kernel/length_scale",
-            )
+        _check_arrays(spec, arrays)
+        warnings = drawn.warnings
         if (drawn.weights < 0).any():
             if spec.form is Form.phase or spec.normalize:
                 raise InvalidInput(
@@ -81,9 +78,11 @@ class FourierMap:
                     "/normalize" if spec.normalize else "/form",
                 )
             arrays["signature"] = np.where(drawn.weights < 0, -1, 1).astype(np.int8)
+            if spec.dtype is Dtype.float32:
+                warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
         if spec.form is Form.phase:
             arrays["offsets"] = _uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
-        return Built(arrays, n_frequencies, _columns(spec, n_frequencies), drawn.warnings)
+        return Built(arrays, n_frequencies, _columns(spec, n_frequencies), warnings)
 
     @property
     def arrays(self) -> Arrays:
@@ -166,11 +165,14 @@ class FourierMap:
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications that `gram` takes."""
-        return int(x.size + y.size) * self.n_frequencies + x.shape[0] * y.shape[0] * self.n_output
+        return int((x.size + y.size) * self.n_frequencies + x.shape[0] * y.shape[0] * self.n_output)
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
-        """The kernel itself, (n, m)."""
-        return self.kernel.gram(dense(self.kernel.prepared(x)), dense(self.kernel.prepared(y)))
+        """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""
+        gram = self.kernel.gram(dense(self.kernel.prepared(x)), dense(self.kernel.prepared(y)))
+        if self.spec.normalize:
+            gram /= sum(block.weight for block in self.kernel.blocks(self.spec.input_dim))
+        return gram
 
     def _check_range(self, rows: Rows) -> None:
         most = float(np.finfo(self.spec.numpy_dtype).max) / 4
@@ -209,28 +211,24 @@ class FourierMap:
         cosines *= amplitudes
 
 
-def _drawn(spec: MapSpec, rng: np.random.Generator) -> FrequencySet:
-    """The frequencies of every summand of the kernel, 0 on coordinates it does not look at."""
-    if not isinstance(spec.sampler, FrequencySampler):
-        raise TypeError(f"sampler {spec.sampler.kind} draws no frequencies")
-    sets = []
-    for block, size in shares(spec):
-        drawn = spec.sampler.frequency_set(block.kernel, size, block.dim(spec.input_dim), rng)
-        frequencies = drawn.frequencies
-        if block.coordinates is not None:
-            frequencies = np.zeros((len(drawn.weights), spec.input_dim))
-            frequencies[:, block.coordinates] = drawn.frequencies
-        sets.append(FrequencySet(frequencies, drawn.weights * block.weight, drawn.warnings))
-    if len(sets) == 1:
-        frequencies, weights, _ = sets[0]
-    else:
-        frequencies, weights = (np.concatenate(parts) for parts in list(zip(*sets, strict=True))[:2])
-    # Summands of one size have the same to tell.
-    warnings = list(dict.fromkeys(warning for drawn in sets for warning in drawn.warnings))
-    warnings += spec.sampler.form_warnings(spec.form is not Form.complex)
-    if spec.s is not None and len(weights) != spec.s:
-        warnings.append(f"{spec.sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
-    return FrequencySet(frequencies, weights, tuple(warnings))
+def _check_arrays(spec: MapSpec, arrays: Arrays) -> None:
+    """Refuse arrays that left the range of the map's dtype, or weights that did and make features of 0 or infinity."""
+    kind = spec.dtype.value
+    if not np.isfinite(arrays["frequencies"]).all():
+        if spec.sampler.kind == "uploaded":
+            raise InvalidInput(f"a frequency is outside the range of {kind}", "/sampler/frequencies")
+        if hasattr(spec.kernel, "length_scale"):
+            raise InvalidInput(
+                f"length_scale is so small that frequencies leave the range of {kind}", "/kernel/length_scale"
+            )
+        raise InvalidInput(f"frequencies of this kernel leave the range of {kind}", "/kernel")
+    with np.errstate(over="ignore"):  # an infinite sum is refused below
+        total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
+    if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
+        raise InvalidInput(
+            f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
+            "/sampler/weights" if spec.sampler.kind == "uploaded" else "/kernel/weights",
+        )
 
 
 def _columns(spec: MapSpec, n_frequencies: int) -> int:

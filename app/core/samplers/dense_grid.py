@@ -34,9 +34,9 @@ class DenseGrid(FrequencySampler):
         if self.count(None, input_dim) > _MOST_POINTS:
             exponent = input_dim * np.log10(self.points_per_dim)
             raise InvalidInput(
-                f"dense_grid has {self.points_per_dim}^{input_dim} ≈ {10 ** (exponent % 1):.1f}e{int(exponent)} points; "
-                f"{_MOST_POINTS} is the most: sparse_grid or polynomially_exact need far fewer, subsampled_grid takes "
-                "any s",
+                f"dense_grid has {self.points_per_dim}^{input_dim} ≈ {10 ** (exponent % 1):.1f}e{int(exponent)} "
+                f"points; {_MOST_POINTS} is the most: sparse_grid or polynomially_exact need far fewer, "
+                "subsampled_grid takes any s",
                 "/sampler/points_per_dim",
             )
 
@@ -44,9 +44,7 @@ class DenseGrid(FrequencySampler):
         """The grid, last coordinate fastest, with products of weights; nothing here is random."""
         del s, rng
         nodes, weights = gauss_hermite(self.points_per_dim)
-        frequencies = np.empty((self.count(None, input_dim), input_dim))
-        products = np.ones(1)
-        for j in range(input_dim):
-            frequencies[:, j] = np.resize(np.repeat(nodes, self.points_per_dim ** (input_dim - 1 - j)), len(frequencies))
-            products = np.outer(products, weights).ravel()
-        return FrequencySet(frequencies * deviations_for_grid(kernel, input_dim, self.kind), products)
+        places = self.points_per_dim ** np.arange(input_dim)[::-1]
+        chosen = np.arange(self.count(None, input_dim))[:, None] // places % self.points_per_dim
+        frequencies = nodes[chosen] * deviations_for_grid(kernel, input_dim, self.kind)
+        return FrequencySet(frequencies, weights[chosen].prod(axis=1))

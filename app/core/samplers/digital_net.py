@@ -38,7 +38,7 @@ class DigitalNet(PointSampler):
         # An engine of `per_digit` bits would end after 2^per_digit points.
         engine = qmc.Sobol(d * self.alpha, scramble=False, bits=_BITS)
         if not self.scramble:
-            engine.fast_forward(1)
+            engine.random(1)  # fast_forward of SciPy 1.17 fails beyond 32 bits
         shift = rng.integers(1 << _BITS, size=d) if self.scramble else np.zeros(d, np.int64)
         points = np.empty((n, d))
         # Powers of two first: the engine complains of an unbalanced first draw, which point_warnings says better.

@@ -46,8 +46,8 @@ class Lattice(PointSampler):
         shared = d - len(np.unique(np.minimum(multipliers, -multipliers % n)))
         if shared:
             warnings.append(
-                f"a lattice of {n} points repeats or mirrors {shared} of its {d} columns: those coordinates move together; take "
-                "a larger s, or halton"
+                f"a lattice of {n} points repeats or mirrors {shared} of its {d} columns: those coordinates move "
+                "together; take a larger s, or halton"
             )
         if n & (n - 1) or not _LEAST_EMBEDDED <= n <= _MOST_EMBEDDED:
             warnings.append(

@@ -66,7 +66,13 @@ class MomentMatching(FrequencySampler):
             frequencies = _whitened(frequencies)
         with np.errstate(over="ignore"):  # the map refuses infinite frequencies by name
             frequencies *= deviations
-        return base._replace(frequencies=frequencies)
+        warnings = base.warnings
+        if kernel.is_heavy_tailed():
+            warnings += (
+                "moment_matching biases this kernel, whose frequencies have no fourth moment (matern with nu up to 2): "
+                f"sampler {self.base.kind} alone is better",
+            )
+        return base._replace(frequencies=frequencies, warnings=warnings)
 
 
 def _whitened(rows: Matrix) -> Matrix:

@@ -14,13 +14,13 @@ from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid
 
-_MOST_EQUATIONS = 2000
-_MOST_ENTRIES = 1 << 25
+_MOST_EQUATIONS = 400
+_MOST_ENTRIES = 1 << 20
 _MOST_RESIDUAL = 1e-10
 # Fewer random candidates than this many an equation seldom have a solution with non-negative weights.
 _CANDIDATES_PER_EQUATION = 3
 # Up to here the number of candidates is doubled until they do: high degrees want points far out, which are rare.
-_MOST_ENTRIES_DOUBLED = 1 << 22
+_MOST_ENTRIES_DOUBLED = 1 << 20
 
 
 class PolynomiallyExact(FrequencySampler):
@@ -31,7 +31,7 @@ class PolynomiallyExact(FrequencySampler):
     """
 
     kind: Literal["polynomially_exact"]
-    degree: Annotated[int, Field(ge=0, le=20, description="R, the total degree.")]
+    degree: Annotated[int, Field(ge=0, le=10, description="R, the total degree.")]
     candidates: Annotated[int, Field(ge=1, le=1 << 20)] | None = Field(
         None, description="Random candidates; if not given, three an equation, and more where those do not do."
     )
@@ -86,7 +86,10 @@ def _solved(candidates: Matrix, degree: int) -> tuple[Matrix, float]:
     """Non-negative weights nearest to the moments of the normal law, shape (candidates,), and what they miss."""
     equations = _hermite_products(candidates, degree)
     moments = np.eye(1, len(equations))[0]
-    weights, residual = nnls(equations, moments, maxiter=30 * len(candidates))
+    try:
+        weights, residual = nnls(equations, moments)
+    except RuntimeError:  # it gives up after three steps a candidate
+        return np.zeros(len(candidates)), np.inf
     return weights, float(residual)
 
 

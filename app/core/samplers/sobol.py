@@ -32,7 +32,7 @@ class Sobol(PointSampler):
         # 30 bits, the engine's default, would put scrambled coordinates on exact zeros.
         engine = qmc.Sobol(d, scramble=self.scramble, bits=52, rng=int(rng.integers(1 << 63)))
         if not self.scramble:
-            engine.fast_forward(1)
+            engine.random(1)  # fast_forward of SciPy 1.17 fails beyond 32 bits
         points = np.empty((n, d))
         # Powers of two first: the engine complains of an unbalanced first draw, which point_warnings says better.
         most = 1 << max(0, (_COORDINATES_PER_DRAW // d).bit_length() - 1)

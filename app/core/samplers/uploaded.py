@@ -48,4 +48,7 @@ class Uploaded(FrequencySampler):
         del kernel, s, input_dim, rng
         n = len(self.frequencies)
         weights = np.full(n, 1 / n) if self.weights is None else np.array(self.weights)
-        return FrequencySet(np.array(self.frequencies), weights)
+        with np.errstate(over="ignore"):  # an infinite sum is refused by the map
+            total = float(weights.sum())
+        warnings = (f"the weights sum to {total:.4g}, so that k(x, x) is not 1",) if abs(total - 1) > 0.01 else ()
+        return FrequencySet(np.array(self.frequencies), weights, warnings)

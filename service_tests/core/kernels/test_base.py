@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 
 from app.core.errors import InvalidInput
 from service_tests.core.specs import PRODUCT_KERNELS, kind, product_kernel, refusal
@@ -71,10 +72,13 @@ def test_the_quantiles_are_those_of_the_spectral_law(name: str) -> None:
     uniforms = np.concatenate([np.geomspace(1e-16, 0.5, 400), 1 - np.geomspace(1e-12, 0.5, 400)])[:, None]
     expected = LAWS[name].ppf(uniforms, scale=1 / 2.5)
     # Near 1 the law of 1 − t is steep: what a rounding of t makes there is no error of the quantile.
-    np.testing.assert_allclose(product_kernel(name, 2.5).frequencies(uniforms), expected, rtol=2e-4, atol=1e-14)
+    np.testing.assert_allclose(product_kernel(name, 2.5).frequencies(uniforms.copy()), expected, rtol=2e-4, atol=1e-14)
     inner = np.linspace(0.01, 0.99, 197)[:, None]
     np.testing.assert_allclose(
-        product_kernel(name, 2.5).frequencies(inner), LAWS[name].ppf(inner, scale=1 / 2.5), rtol=1e-12, atol=1e-14
+        product_kernel(name, 2.5).frequencies(inner.copy()),
+        LAWS[name].ppf(inner, scale=1 / 2.5),
+        rtol=1e-12,
+        atol=1e-14,
     )
 
 
@@ -137,3 +141,30 @@ def test_a_length_scale_whose_frequencies_overflow_is_refused(name: str) -> None
     with pytest.raises(InvalidInput, match="leave the range of float64") as caught:
         product_kernel(name, 1e-308).frequencies(np.full((2, 3), 1e-3))
     assert caught.value.pointer == "/kernel/length_scale"
+
+
+@every_kind
+def test_the_density_integrates_to_one_and_to_the_kernel(name: str) -> None:
+    made = product_kernel(name, 1.0)
+
+    def density(w: float) -> float:
+        return made.standard_density(np.array([w])).item()
+
+    assert 2 * quad(density, 0, np.inf)[0] == pytest.approx(1, abs=1e-9)
+    lags = np.array([0.1, 0.7, 1.0, 2.5, 6.0])
+    for lag, expected in zip(lags, made.standard_characteristic(lags), strict=True):
+        # The law is even: twice the cosine integral over the half line is the characteristic function.
+        assert 2 * quad(density, 0, np.inf, weight="cos", wvar=lag)[0] == pytest.approx(expected, abs=1e-8)
+        assert expected == pytest.approx(FORMULAS[name](lag, 1.0), rel=1e-14)
+        assert expected == pytest.approx(made.gram(np.array([[-lag]]), np.zeros((1, 1))).item(), rel=1e-14)
+    assert made.standard_characteristic(np.zeros(1)) == 1
+    np.testing.assert_allclose(made.standard_characteristic(-lags), made.standard_characteristic(lags), rtol=1e-15)
+
+
+@every_kind
+def test_the_quantile_is_the_inverse_of_the_integrated_density(name: str) -> None:
+    made = product_kernel(name, 1.0)
+    for uniform in (0.001, 0.2, 0.5, 0.7, 0.99):
+        end = made.standard_quantile(np.array([uniform])).item()
+        below = 0.5 + np.sign(end) * quad(lambda w: made.standard_density(np.array([w])).item(), 0, abs(end))[0]
+        assert below == pytest.approx(uniform, abs=1e-9)

@@ -50,7 +50,7 @@ def test_a_gamma_at_the_ends_of_float64_still_has_a_scale(gamma: float) -> None:
         ({"sigma": 1.0, "gamma": 1.0}, "gamma and sigma"),
         ({"length_scale": 1.0, "sigma": 1.0}, "length_scale and sigma"),
         ({"length_scale": 1.0, "gamma": 0.5, "sigma": 1.0}, "gamma and length_scale and sigma"),
-        ({"sigma": None}, "sigma"),
+        ({"sigma": None}, "no scale"),
     ],
 )
 def test_two_scales_or_none_are_refused_at_the_kernel(fields: dict[str, Any], came: str) -> None:

@@ -171,7 +171,7 @@ def test_the_refusal_of_unsampled_rows_names_ten_of_them_at_most() -> None:
     with pytest.raises(InvalidInput) as caught:
         refuse_unsampled(codes, "/vectors", first_row=100)
     assert caught.value.pointer == "/vectors/104"
-    assert caught.value.detail.endswith("row 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, …")
+    assert "row 104, 105, 106, 107, 108, 109, 110, 111, 112, 113, …: it is all zero" in caught.value.detail
 
 
 def test_a_float32_map_rounds_the_rows_and_then_computes_as_a_float64_map_does() -> None:

@@ -121,7 +121,7 @@ def test_the_warnings_of_the_sampler_come_with_the_arrays() -> None:
 
 
 def test_a_kernel_without_frequencies_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(TypeError, match="gmm has no frequencies"):
+    with pytest.raises(TypeError, match="gcws draws no frequencies"):
         FourierMap.build(gmm_spec())
     with pytest.raises(TypeError, match="gmm has no frequencies"):
         FourierMap(gmm_spec(), fourier().arrays)

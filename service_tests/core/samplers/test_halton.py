@@ -139,3 +139,9 @@ def test_the_missing_origin_and_poor_dimensions_are_told_of(scramble: str) -> No
 
 def test_random_scrambling_has_nothing_to_tell() -> None:
     assert sampler(kind="halton").point_warnings(63, 1000) == ()
+
+
+def test_the_extra_uniform_of_matern_counts_as_a_dimension() -> None:
+    matern = {"kind": "matern", "length_scale": 1.0, "nu": 1.5}
+    assert "multiple of base 11" in refusal(kernel=matern, sampler={"kind": "halton", "leap": 10}).detail
+    assert "passes the 9999 dimensions" in refusal(input_dim=10_000, kernel=matern, sampler={"kind": "halton"}).detail

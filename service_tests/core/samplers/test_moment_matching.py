@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from service_tests.core.specs import POINTS, fourier, kernel, kind, refusal, sampler
+from app.core.maps import FourierMap
+from service_tests.core.specs import POINTS, fourier, kernel, kind, refusal, sampler, spec
 
 RANDOM: list[dict[str, Any]] = [{"kind": kind(model)} for model in POINTS]
 PLAIN: list[dict[str, Any]] = [
@@ -16,7 +17,11 @@ PLAIN: list[dict[str, Any]] = [
 ]
 # Few plain points lie in a subspace, and are refused: see below.
 SIZES = [(base, s, d) for base in RANDOM + PLAIN for s, d in ((64, 5), (300, 20))]
-SIZES += [(base, s, d) for base in RANDOM for s, d in ((6, 5), (21, 20), (22, 20))]
+# s pairs are s/2 points to span dimensions, and small lattices repeat columns: refused too.
+FULL = [base for base in RANDOM if base["kind"] not in ("antithetic", "lattice")]
+SIZES += [(base, s, d) for base in FULL for s, d in ((6, 5), (21, 20), (22, 20))]
+SIZES += [({"kind": "antithetic"}, 40, 20), ({"kind": "digital_net", "alpha": 3}, 64, 20)]
+SIZES += [({"kind": "lattice", "shift": False}, 300, 20), ({"kind": "halton", "skip": 5, "leap": 22}, 64, 5)]
 # Nearly in a subspace: one whitening leaves errors of 4e-10 here.
 SIZES += [(PLAIN[1], 41, 40)]
 DEVIATIONS = {"gaussian": 1.0, "cauchy": np.sqrt(2)}
@@ -29,10 +34,18 @@ def matched(name: str, scale: Any, base: dict[str, Any], s: int, d: int, seed: i
 
 
 @pytest.mark.parametrize("ard", [False, True], ids=["isotropic", "ard"])
-@pytest.mark.parametrize("name", ["gaussian", "cauchy"])
-@pytest.mark.parametrize(("base", "s", "d"), SIZES, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("name", "base", "s", "d"),
+    [
+        (name, *size)
+        for name in DEVIATIONS
+        for size in SIZES
+        if (name, size[0]["kind"]) != ("cauchy", "orthogonal")  # which is for normal laws
+    ],
+    ids=str,
+)
 def test_mean_and_covariance_are_those_of_the_law_to_rounding(
-    base: dict[str, Any], s: int, d: int, name: str, ard: bool
+    name: str, base: dict[str, Any], s: int, d: int, ard: bool
 ) -> None:
     scale = np.geomspace(1e-3, 1e3, d).tolist() if ard else 0.7
     deviations = DEVIATIONS[name] / np.broadcast_to(scale, d)
@@ -82,9 +95,48 @@ def test_no_more_frequencies_than_dimensions_are_refused_and_enough_named(s: int
     assert np.isfinite(fourier(s=5, sampler=over).arrays["frequencies"]).all()
 
 
-def test_the_limits_of_the_base_are_its_own_too() -> None:
-    over = {"kind": "moment_matching", "base": {"kind": "halton", "leap": 1}}
-    assert "leap 10 works" in refusal(sampler=over).detail
+@pytest.mark.parametrize(
+    ("base", "members", "field", "told"),
+    [
+        ({"kind": "halton", "leap": 1}, {}, "leap", "leap 10 works"),
+        ({"kind": "sobol"}, {"input_dim": 21_202}, "kind", "21201 dimensions of sobol"),
+        ({"kind": "lattice"}, {"input_dim": 9126}, "kind", "9125 dimensions of lattice"),
+        ({"kind": "digital_net"}, {"input_dim": 10_601}, "kind", "10600 dimensions of digital_net with alpha 2"),
+        ({"kind": "orthogonal"}, {"kernel": {"kind": "cauchy", "length_scale": 1.0}}, "kind", "sampler sobol works"),
+    ],
+    ids=lambda value: str(value["kind"]) if isinstance(value, dict) and "kind" in value else None,
+)
+def test_a_refusal_of_the_base_is_found_below_it(
+    base: dict[str, Any], members: dict[str, Any], field: str, told: str
+) -> None:
+    error = refusal(sampler={"kind": "moment_matching", "base": base}, **members)
+    assert error.pointer == f"/sampler/base/{field}"
+    assert told in error.detail
+
+
+def test_an_odd_number_of_pairs_is_refused_at_s() -> None:
+    assert refusal(s=63, sampler={"kind": "moment_matching", "base": {"kind": "antithetic"}}).pointer == "/s"
+
+
+@pytest.mark.parametrize("base", RANDOM, ids=lambda base: str(base["kind"]))
+def test_no_base_saves_from_needing_more_frequencies_than_dimensions(base: dict[str, Any]) -> None:
+    error = refusal(s=4, sampler={"kind": "moment_matching", "base": base})
+    assert error.pointer == "/s"
+    assert "take s of 5 or more" in error.detail
+
+
+@pytest.mark.parametrize(("base", "s", "d"), [({"kind": "antithetic"}, 38, 20), ({"kind": "lattice"}, 6, 5)])
+def test_pairs_and_repeated_columns_that_span_too_little_are_refused(base: dict[str, Any], s: int, d: int) -> None:
+    with pytest.raises(InvalidInput, match=f"span fewer than {d} dimensions") as caught:
+        matched("gaussian", 1.0, base, s, d)
+    assert caught.value.pointer == "/s"
+
+
+def test_absurd_dimensions_are_refused_at_once() -> None:
+    over = {"kind": "moment_matching", "base": {"kind": "monte_carlo"}}
+    error = refusal(input_dim=1 << 31, sampler=over)
+    assert error.pointer == "/sampler/kind"
+    assert error.detail.endswith("sampler monte_carlo alone works")
 
 
 @pytest.mark.parametrize(
@@ -124,3 +176,11 @@ def test_the_variance_is_that_of_optimal_control_variates(t: float) -> None:
     assert abs(monte_carlo.mean() - variance) < 4 * monte_carlo.std() / np.sqrt(repeats)
     promised = variance * (1 - t * np.exp(-t) / rest - t**2 * np.exp(-t) / rest / 2)
     assert abs(squares["moment_matching"].mean() / promised - 1) < 0.05
+
+
+@pytest.mark.parametrize(("nu", "told"), [(1.05, True), (2.0, True), (2.1, False)])
+def test_a_law_without_a_fourth_moment_is_warned_of(nu: float, told: bool) -> None:
+    of = {"kind": "matern", "nu": nu, "length_scale": 1.0}
+    warnings = FourierMap.build(spec(kernel=of, sampler={"kind": "moment_matching"})).warnings
+    assert [warning for warning in warnings if "fourth moment" in warning] == list(warnings)
+    assert bool(warnings) == told

@@ -78,3 +78,9 @@ def test_another_number_of_points_names_the_powers_of_two_beside_it(n: int, lowe
     unbalanced = f"sobol is balanced only at a power of two; s = {n}, take {lower} or {upper}"
     assert sampler(kind="sobol").point_warnings(n, 5) == (unbalanced,)
     assert sampler(kind="sobol", scramble=False).point_warnings(n, 5) == (unbalanced, NO_ORIGIN)
+
+
+def test_the_extra_uniform_of_matern_counts_as_a_dimension() -> None:
+    matern = {"kind": "matern", "length_scale": 1.0, "nu": 1.5}
+    assert spec(input_dim=21_200, kernel=matern, sampler={"kind": "sobol"}).input_dim == 21_200
+    assert "passes the 21200 dimensions" in refusal(input_dim=21_201, kernel=matern, sampler={"kind": "sobol"}).detail

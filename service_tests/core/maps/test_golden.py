@@ -1,0 +1,103 @@
+"""Maps that must never change: what a seed names today it must name for ever."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.maps import FourierMap
+from app.core.spec import MapSpec
+from service_tests.core.combinations import variants
+from service_tests.core.specs import KERNELS, SAMPLERS, kind, spec
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "dense_grid": {"points_per_dim": 3},
+    "sparse_grid": {"level": 2},
+    "subsampled_grid": {"points_per_dim": 5},
+    "polynomially_exact": {"degree": 2},
+    "uploaded": {"frequencies": [[0.1, 0.2, 0.3], [1.0, 2.0, 3.0]]},
+    "moment_matching": {"base": {"kind": "sobol"}},
+}
+RULES = {"dense_grid", "sparse_grid", "polynomially_exact", "uploaded"}
+
+# The last frequency, its weight and its offset (of the form phase) of maps of seed 7 and s = 16. Should one of them
+# change, clients who create a map again get another one than they had: that is a new kind or field, not a mend.
+GOLDEN: dict[str, list[float]] = {
+    "monte_carlo": [-0.44218511769699276, 0.03690014641528569, 0.8688704963610907, 0.0625, 1.5119877931451668],
+    "antithetic": [-0.6942833525812554, 0.27197296893090694, 0.5307624017098245, 0.0625, 1.5119877931451668],
+    "latin_hypercube": [0.3051267573033318, -1.0314376641467569, -0.007304748016017553, 0.0625, 1.5119877931451668],
+    "halton": [1.2443325432342178, -0.24826394274118924, 0.3809917048933011, 0.0625, 1.5119877931451668],
+    "sobol": [1.4572929221356283, -0.3436754649893426, -0.11435045861026605, 0.0625, 1.5119877931451668],
+    "lattice": [1.2582060007828733, -0.34354596620329064, -0.12169568094768064, 0.0625, 1.5119877931451668],
+    "digital_net": [0.5401719118196682, 0.3041682222844966, -0.6545289555462941, 0.0625, 1.5119877931451668],
+    "orthogonal": [1.0784481714646517, 0.2960428854251132, 0.6480698418904721, 0.0625, 1.5119877931451668],
+    "moment_matching": [1.4512243395457722, -0.382104397103741, -0.15626755701393938, 0.0625, 1.5119877931451668],
+    "dense_grid": [3.464101615137755, 1.7320508075688774, 0.8660254037844387, 0.004629629629629624, 5.918984254290045],
+    "sparse_grid": [0.0, 1.7320508075688774, 0.8660254037844387, 0.027777777777777755],
+    "subsampled_grid": [0.0, 0.0, 0.677813089987133, 0.0625, 1.5119877931451668],
+    "polynomially_exact": [
+        -2.1240571556945187,
+        0.003979115089800331,
+        -0.4752495517489474,
+        0.20133112556355112,
+        0.639830362724734,
+    ],
+    "uploaded": [1.0, 2.0, 3.0, 0.5, 0.3741122048415613],
+}
+KERNEL_GOLDEN: dict[str, list[float]] = {
+    "gaussian": [-0.1473950392323309, 0.02460009761019046, 1.158493995148121, 0.0625, 1.5119877931451668],
+    "laplacian": [-0.18799642430882282, 0.03084663975766404, 5.130888374535837, 0.0625, 1.5119877931451668],
+    "cauchy": [-0.1282314728112896, 0.01991819417193998, 1.665275550209819, 0.0625, 1.5119877931451668],
+    "matern": [0.4937817036135755, -0.5722050305147018, 0.3959925571320526, 0.0625, 1.5119877931451668],
+    "anova": [0.0, -0.7383271505472045, 0.6091775401755377, 0.125, 1.5119877931451668],
+    "correlation_rbf": [-0.20974681790281885, 0.03500655259980007, 1.6485658561332528, 0.0625, 1.5119877931451668],
+}
+
+
+def golden_spec(its_kernel: dict[str, Any], its_sampler: dict[str, Any]) -> MapSpec:
+    name = its_sampler["kind"]
+    form = "cos_sin" if name == "sparse_grid" else "phase"
+    size = None if name in RULES else 16
+    return spec(kernel=its_kernel, sampler=its_sampler, form=form, s=size, input_dim=3, dtype="float64")
+
+
+def of_sampler(name: str) -> MapSpec:
+    its_kernel = {"kind": "gaussian", "length_scale": [0.5, 1.0, 2.0]}
+    return golden_spec(its_kernel, {"kind": name} | FIELDS.get(name, {}))
+
+
+def of_kernel(name: str) -> MapSpec:
+    model = next(model for model in KERNELS if kind(model) == name)
+    return golden_spec(variants(model, 3)[0], {"kind": "monte_carlo"})
+
+
+def last(of: MapSpec) -> list[float]:
+    arrays = FourierMap.build(of).arrays
+    tail = [arrays["weights"][-1], *arrays.get("offsets", [])[-1:]]
+    return [*arrays["frequencies"][-1].tolist(), *map(float, tail)]
+
+
+@pytest.mark.parametrize("name", [kind(model) for model in SAMPLERS if kind(model) != "gcws"])
+def test_a_map_of_each_sampler_never_changes(name: str) -> None:
+    assert name in GOLDEN, f"commit the values of sampler {name}: {last(of_sampler(name))}"
+    # Roots and eigenvectors may round differently on another machine; nothing else may differ.
+    np.testing.assert_allclose(last(of_sampler(name)), GOLDEN[name], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", [kind(model) for model in KERNELS if kind(model) != "gmm"])
+def test_a_map_of_each_kernel_never_changes(name: str) -> None:
+    assert name in KERNEL_GOLDEN, f"commit the values of kernel {name}: {last(of_kernel(name))}"
+    np.testing.assert_allclose(last(of_kernel(name)), KERNEL_GOLDEN[name], rtol=1e-12, atol=1e-14)
+
+
+def test_the_order_and_the_thread_in_which_maps_are_built_change_nothing() -> None:
+    specs = [of_sampler(name) for name in GOLDEN] + [of_kernel(name) for name in KERNEL_GOLDEN]
+
+    def digest(of: MapSpec) -> bytes:
+        return b"".join(array.tobytes() for array in FourierMap.build(of).arrays.values())
+
+    once = [digest(of) for of in specs]
+    assert [digest(of) for of in reversed(specs)] == once[::-1]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(digest, specs * 3)) == once * 3

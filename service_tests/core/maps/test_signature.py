@@ -1,0 +1,132 @@
+"""Maps whose weights have both signs, and other uploaded sets."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from app.core.errors import InvalidInput
+from app.core.maps import FourierMap
+from app.core.spec import MapSpec
+from service_tests.core.specs import fourier, refusal, spec
+
+D = 4
+FREQUENCIES = np.random.default_rng(1).normal(size=(30, D))
+WEIGHTS = np.random.default_rng(2).normal(size=30)
+
+signed_forms = pytest.mark.parametrize("form", ["complex", "cos_sin"])
+
+
+def uploaded(weights: Any = WEIGHTS.tolist(), **fields: Any) -> dict[str, Any]:  # noqa: B008
+    return {"kind": "uploaded", "frequencies": FREQUENCIES.tolist(), "weights": weights} | fields
+
+
+def rows(n: int, seed: int, dtype: str = "float64") -> Any:
+    return np.random.default_rng(seed).normal(size=(n, D)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@signed_forms
+def test_features_have_the_root_of_the_absolute_weight_and_the_gram_block_its_sign(form: str, dtype: str) -> None:
+    made = fourier(sampler=uploaded(), s=None, form=form, dtype=dtype)
+    x, y, close = rows(6, 3, dtype), rows(5, 4, dtype), 1e-5 if dtype == "float32" else 1e-12
+    roots, phases = np.sqrt(np.abs(WEIGHTS)), x @ FREQUENCIES.T
+    if form == "complex":
+        expected = roots * np.exp(-1j * phases)
+    else:
+        expected = np.hstack([roots * np.cos(phases), roots * np.sin(phases)])
+    np.testing.assert_allclose(made.transform(x), expected, rtol=0, atol=close)
+
+    gram = np.zeros((6, 5), complex)
+    for i in range(6):
+        for j in range(5):
+            turns = FREQUENCIES @ (x[i].astype(np.float64) - y[j])
+            gram[i, j] = (WEIGHTS * np.exp(-1j * turns)).sum()
+    np.testing.assert_allclose(made.gram(x, y), gram if form == "complex" else gram.real, rtol=0, atol=10 * close)
+    np.testing.assert_allclose(np.diag(made.gram(x, x)), WEIGHTS.sum(), rtol=0, atol=10 * close)
+    signature = made.arrays["signature"]
+    assert signature.dtype == np.int8
+    assert (signature == np.sign(WEIGHTS)).all()
+    features = made.transform(x), made.transform(y)
+    joined = features[0] * np.tile(signature, features[0].shape[1] // 30) @ features[1].conj().T
+    np.testing.assert_allclose(joined, made.gram(x, y), rtol=0, atol=10 * close)
+
+
+@signed_forms
+def test_a_gram_block_summed_over_blocks_of_frequencies_keeps_its_signs(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, x, y = fourier(sampler=uploaded(), s=None, form=form, dtype="float64"), rows(6, 3), rows(5, 4)
+    whole = made.gram(x, y)
+    monkeypatch.setattr("app.core.maps.fourier._FEATURES_PER_BLOCK", 2 * 11 * 7)
+    np.testing.assert_allclose(made.gram(x, y), whole, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer"),
+    [
+        ({"form": "phase"}, "/form"),
+        ({"normalize": True}, "/normalize"),
+        ({"normalize": True, "form": "complex"}, "/normalize"),
+        ({"normalize": True, "form": "phase"}, "/normalize"),
+    ],
+)
+@pytest.mark.parametrize("over", [uploaded(), {"kind": "sparse_grid", "level": 2}], ids=["uploaded", "sparse_grid"])
+def test_phase_and_normalize_are_refused_and_forms_named_that_work(
+    over: dict[str, Any], members: dict[str, Any], pointer: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        FourierMap.build(spec(sampler=over, s=None, **members))
+    assert caught.value.pointer == pointer
+    assert "cos_sin and complex" in caught.value.detail
+    assert fourier(sampler=over, s=None).arrays["signature"].min() == -1
+
+
+@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalized"])
+@pytest.mark.parametrize("form", ["complex", "cos_sin", "phase"])
+def test_weights_of_one_sign_have_no_signature_and_every_form(form: str, normalize: bool) -> None:
+    weights = np.abs(WEIGHTS)
+    made = fourier(sampler=uploaded(weights.tolist()), s=None, form=form, normalize=normalize, dtype="float64")
+    x, y = rows(6, 3), rows(5, 4)
+    assert "signature" not in made.arrays
+    np.testing.assert_allclose(made.gram(x, y), made.transform(x) @ made.transform(y).conj().T, rtol=0, atol=1e-12)
+    if form == "cos_sin":
+        exact = (weights * np.cos((x[:, None] - y[None]) @ FREQUENCIES.T)).sum(axis=2)
+        np.testing.assert_allclose(made.gram(x, y), exact / (weights.sum() if normalize else 1), rtol=0, atol=1e-12)
+
+
+def test_an_uploaded_set_is_frozen_as_it_came_and_weighs_alike_if_not_said() -> None:
+    made = fourier(sampler=uploaded(None), s=None, dtype="float64")
+    assert (made.arrays["frequencies"] == FREQUENCIES).all()
+    np.testing.assert_allclose(made.arrays["weights"], 1 / 30, rtol=1e-15)
+    of = spec(sampler=uploaded(), s=None)
+    assert MapSpec.model_validate_json(of.canonical()).canonical() == of.canonical()
+    assert json.loads(of.canonical())["sampler"]["weights"] == WEIGHTS.tolist()
+    (warning,) = FourierMap.build(spec(sampler=uploaded(None), s=31)).warnings
+    assert warning == "uploaded dictates 30 frequencies; s = 31 was not used"
+    assert FourierMap.build(spec(sampler=uploaded(None), s=30)).warnings == ()
+
+
+def test_uploaded_sets_of_another_shape_are_refused_where_they_stand() -> None:
+    ragged = FREQUENCIES.tolist()
+    ragged[7] = ragged[7][:3]
+    error = refusal(sampler=uploaded(frequencies=ragged), s=None)
+    assert error.pointer == "/sampler/frequencies/7"
+    assert error.detail == "frequency 7 has 3 entries; input_dim 4 wants as many"
+    error = refusal(sampler=uploaded([1.0] * 29), s=None)
+    assert error.pointer == "/sampler/weights"
+    assert error.detail == "29 weights came for 30 frequencies"
+    for frequencies in ([], [[1.0, 2.0, 3.0, "4"]]):
+        with pytest.raises(ValidationError):
+            spec(sampler=uploaded(frequencies=frequencies), s=None)
+
+
+def test_uploaded_frequencies_outside_float32_are_refused_and_not_infinite() -> None:
+    far = [[1e300, 0.0, 0.0, 0.0]]
+    with pytest.raises(InvalidInput, match="outside the range of float32"):
+        FourierMap.build(spec(sampler={"kind": "uploaded", "frequencies": far}, s=None))
+    assert np.isfinite(
+        fourier(sampler={"kind": "uploaded", "frequencies": far}, s=None, dtype="float64").arrays["frequencies"]
+    ).all()

@@ -1,0 +1,101 @@
+"""Orthogonal blocks: their geometry, the law of each frequency, and what they gain."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from service_tests.core.specs import kernel, refusal, sampler, spec
+
+
+def frequencies(s: int, d: int, seed: int = 1, length_scale: Any = 1.0) -> Any:
+    gaussian = kernel(kind="gaussian", length_scale=length_scale)
+    drawn = sampler(kind="orthogonal").frequency_set(gaussian, s, d, np.random.default_rng(seed))
+    assert drawn.frequencies.shape == (s, d)
+    assert (drawn.weights == 1 / s).all()
+    return drawn.frequencies
+
+
+@pytest.mark.parametrize(("s", "d"), [(5, 5), (3, 8), (17, 5), (64, 20), (4, 1), (1, 1000)])
+@pytest.mark.parametrize("ard", [False, True], ids=["isotropic", "ard"])
+def test_the_rows_of_a_block_are_orthogonal_before_scaling(s: int, d: int, ard: bool) -> None:
+    scale = np.geomspace(0.1, 10, d) if ard else np.ones(d)
+    rows = frequencies(s, d, length_scale=scale.tolist()) * scale
+    directions = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    for start in range(0, s, d):
+        block = directions[start : start + d]
+        np.testing.assert_allclose(block @ block.T, np.eye(len(block)), rtol=0, atol=1e-13)
+    if s > d > 1:  # and blocks are independent of each other
+        assert np.abs(directions[d:] @ directions[:d].T).max() > 1e-3
+
+
+@pytest.mark.parametrize(("s", "d"), [(3000, 3), (2999, 20), (7, 20)])
+def test_lengths_follow_the_chi_law_and_coordinates_the_normal_law(s: int, d: int) -> None:
+    rows = np.concatenate([frequencies(s, d, seed) for seed in range(max(1, 3000 // s))])
+    # Level 1e-3 each; the lengths are independent, the coordinates of one column nearly so.
+    assert stats.kstest(np.linalg.norm(rows, axis=1), stats.chi(d).cdf).pvalue > 1e-3
+    assert stats.kstest(rows[:, 0], "norm").pvalue > 1e-3
+    assert stats.kstest(rows[:, -1], "norm").pvalue > 1e-3
+
+
+def test_directions_are_uniform_in_every_place_of_a_block() -> None:
+    # QR alone fixes signs: the diagonal of Q would lean to one side.
+    d, seeds = 4, 4000
+    blocks = np.array([frequencies(d, d, seed) for seed in range(seeds)])
+    directions = blocks / np.linalg.norm(blocks, axis=2, keepdims=True)
+    # A coordinate of a uniform direction has mean 0 and mean square 1/d, of variance 2(d − 1)/(d²(d + 2)).
+    assert np.abs(directions.mean(axis=0)).max() < 4 / np.sqrt(d * seeds)
+    squares = np.square(directions).mean(axis=0)
+    assert np.abs(squares - 1 / d).max() < 4 * np.sqrt(2 * (d - 1) / (d**2 * (d + 2)) / seeds)
+    for i in range(d):
+        # (coordinate + 1)/2 is Beta((d − 1)/2, (d − 1)/2). Level 1e-3.
+        assert stats.kstest((directions[:, i, i] + 1) / 2, stats.beta(1.5, 1.5).cdf).pvalue > 1e-3
+
+
+def test_the_covariance_of_many_frequencies_has_the_scales_on_the_right_axis() -> None:
+    scale, s = np.array([0.25, 1.0, 3.0]), 60_000
+    standard = frequencies(s, 3, length_scale=scale.tolist()) * scale
+    covariance = standard.T @ standard / s
+    # Of independent frequencies 1/√s off and √2/√s on the diagonal; orthogonal ones have no larger.
+    assert np.abs(covariance - np.eye(3)).max() < 4 * np.sqrt(2 / s)
+    assert np.abs(standard.mean(axis=0)).max() < 4 / np.sqrt(s)
+
+
+@pytest.mark.parametrize("s", [20, 50, 200])
+@pytest.mark.parametrize("ard", [False, True], ids=["isotropic", "ard"])
+def test_it_is_unbiased_and_its_error_below_that_of_monte_carlo(s: int, ard: bool) -> None:
+    d, seeds = 20, 1500
+    scale = np.geomspace(0.2, 5, d) if ard else np.ones(d)
+    rng = np.random.default_rng(6)
+    gaussian = kernel(kind="gaussian", length_scale=scale.tolist())
+    delta = rng.normal(size=d)
+    delta *= scale / np.linalg.norm(delta)
+    made = sampler(kind="orthogonal")
+    sums = [np.cos(made.frequency_set(gaussian, s, d, rng).frequencies @ delta).mean() for _ in range(seeds)]
+    error = np.array(sums) - np.exp(-0.5)
+    assert abs(error.mean()) < 4 * error.std() / np.sqrt(seeds)
+    # A variance from 1,500 errors has a relative standard error of √(2/1500) = 3.7 %.
+    monte_carlo = (1 - np.exp(-1)) ** 2 / 2 / s
+    assert np.square(error).mean() < monte_carlo * (1 - 4 * np.sqrt(2 / seeds))
+
+
+@pytest.mark.parametrize("name", ["laplacian", "cauchy", "matern"])
+def test_laws_that_rotation_changes_are_refused(name: str) -> None:
+    its_kernel = {"kind": name, "length_scale": 1.0} | ({"nu": 2.5} if name == "matern" else {})
+    error = refusal(kernel=its_kernel, sampler={"kind": "orthogonal"})
+    assert error.pointer == "/sampler/kind"
+    assert "orthogonal needs normally distributed frequencies" in error.detail
+    assert error.detail.endswith("sampler sobol works")
+
+
+def test_dimensions_past_the_limit_are_refused_and_as_many_are_not() -> None:
+    assert spec(input_dim=4096, s=2, sampler={"kind": "orthogonal"}).input_dim == 4096
+    error = refusal(input_dim=4097, s=2, sampler={"kind": "orthogonal"})
+    assert error.pointer == "/sampler/kind"
+    assert "passes the 4096 dimensions of orthogonal" in error.detail
+
+
+def test_the_seed_alone_decides() -> None:
+    assert (frequencies(7, 4) == frequencies(7, 4)).all()
+    assert (frequencies(7, 4) != frequencies(7, 4, seed=2)).all()

@@ -1,0 +1,105 @@
+"""Frequencies that the client brings."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from app.core.errors import InvalidInput
+from app.core.maps import FourierMap
+from service_tests.core.specs import fourier, refusal, spec
+
+ROWS = np.random.default_rng(1).normal(size=(5, 4)).tolist()
+
+
+def uploaded(**fields: Any) -> dict[str, Any]:
+    return {"kind": "uploaded", "frequencies": ROWS} | fields
+
+
+def test_the_set_is_kept_as_it_came_and_weighted_equally() -> None:
+    arrays = fourier(s=None, sampler=uploaded(), dtype="float64").arrays
+    assert (arrays["frequencies"] == ROWS).all()
+    assert (arrays["weights"] == 0.2).all()
+
+
+def test_weights_are_kept_and_negative_ones_make_a_signature() -> None:
+    weights = [0.5, -0.25, 0.5, 0.0, 0.25]
+    made = fourier(s=None, sampler=uploaded(weights=weights), dtype="float64")
+    assert (made.arrays["weights"] == weights).all()
+    assert made.signature is not None
+    assert made.signature.tolist() == [1, -1, 1, 1, 1]
+    x, y = np.random.default_rng(2).normal(size=(2, 3, 4))
+    expected = np.einsum("l,nml->nm", weights, np.cos((x[:, None] - y[None]) @ np.transpose(ROWS)))
+    np.testing.assert_allclose(made.gram(x, y), expected, rtol=0, atol=1e-14)
+
+
+def test_a_wrong_s_is_told_of() -> None:
+    assert FourierMap.build(spec(s=5, sampler=uploaded())).warnings == ()
+    assert FourierMap.build(spec(s=7, sampler=uploaded())).warnings == (
+        "uploaded dictates 5 frequencies; s = 7 was not used",
+    )
+
+
+@pytest.mark.parametrize(("i", "row"), [(0, [1.0] * 3), (3, [1.0] * 5), (4, [])])
+def test_a_row_of_another_width_is_refused_by_its_number(i: int, row: list[float]) -> None:
+    error = refusal(sampler=uploaded(frequencies=[*ROWS[:i], row, *ROWS[i + 1 :]]))
+    assert error.pointer == f"/sampler/frequencies/{i}"
+    assert error.detail == f"frequency {i} has {len(row)} entries; input_dim 4 wants as many"
+
+
+@pytest.mark.parametrize("count", [0, 4, 6])
+def test_another_number_of_weights_is_refused(count: int) -> None:
+    error = refusal(sampler=uploaded(weights=[0.1] * count))
+    assert error.pointer == "/sampler/weights"
+    assert error.detail == f"{count} weights came for 5 frequencies"
+
+
+@pytest.mark.parametrize(
+    ("fields", "at"),
+    [
+        ({"frequencies": []}, ("frequencies",)),
+        ({"frequencies": None}, ("frequencies",)),
+        ({"frequencies": [[1.0, 2.0, float("nan"), 3.0]]}, ("frequencies", 0, 2)),
+        ({"frequencies": [[1.0] * 4, [float("inf")] * 4]}, ("frequencies", 1, 0)),
+        ({"frequencies": [["1", "2", "3", "4"]]}, ("frequencies", 0, 0)),
+        ({"weights": [0.2, 0.2, float("nan"), 0.2, 0.2]}, ("weights", 2)),
+    ],
+)
+def test_what_is_no_list_of_finite_numbers_is_refused_at_its_place(fields: dict[str, Any], at: tuple[Any, ...]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        spec(sampler=uploaded(**fields))
+    assert caught.value.errors()[0]["loc"] == ("sampler", "uploaded", *at)
+
+
+def test_negative_weights_have_no_phase_form() -> None:
+    made = spec(sampler=uploaded(weights=[0.5, 0.5, 0.5, 0.5, -1.0]), form="phase")
+    with pytest.raises(InvalidInput, match="negative weights") as caught:
+        FourierMap.build(made)
+    assert caught.value.pointer == "/form"
+
+
+@pytest.mark.parametrize(
+    ("weights", "dtype"),
+    [
+        ([0.0], "float32"),
+        ([1e-50], "float32"),
+        ([1e308], "float32"),
+        ([3e38], "float32"),
+        ([1e308, 1e308], "float64"),
+        ([-1e-320], "float32"),
+    ],
+)
+def test_weights_that_make_features_of_nothing_or_infinity_are_refused(weights: list[float], dtype: str) -> None:
+    rows = [[0.5, 1.0, 1.5, 2.0]] * len(weights)
+    made = spec(sampler={"kind": "uploaded", "frequencies": rows, "weights": weights}, s=None, dtype=dtype)
+    with pytest.raises(InvalidInput, match="the sizes of the weights sum to") as caught:
+        FourierMap.build(made)
+    assert caught.value.pointer == "/sampler/weights"
+
+
+def test_weights_that_do_not_sum_to_one_are_told_of() -> None:
+    rows = [[0.5, 1.0, 1.5, 2.0]] * 2
+    for weights, told in (([3.0, 4.0], True), ([0.5, 0.495], False), ([0.5, 0.52], True)):
+        made = spec(sampler={"kind": "uploaded", "frequencies": rows, "weights": weights}, s=None)
+        assert bool(FourierMap.build(made).warnings) == told

@@ -1,0 +1,164 @@
+"""Right on average, right in law, exact near 0: what each sampler promises of each kernel, in 3 and 20 dimensions."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.core.kernels.base import Matrix, ScaledKernel
+from app.core.maps import FourierMap
+from app.core.samplers.base import FrequencySampler
+from app.core.spec import MapSpec
+from service_tests.core.combinations import (
+    LAWS,
+    Fields,
+    Pair,
+    goes_together,
+    is_unbiased,
+    named,
+    pairs,
+    rows,
+    weight_sum,
+    with_frequencies,
+)
+from service_tests.core.specs import KERNELS, shift_invariant, spec
+
+SEEDS = 48
+
+
+def fourier_pairs(d: int) -> list[Pair]:
+    """Pairs of the Fourier family, a kind with its first fields only."""
+    spectral = with_frequencies(KERNELS)
+    every = [pair for pair in pairs(d) if pair[0]["kind"] in spectral and goes_together(*pair)]
+    first: dict[tuple[str, str], Pair] = {}
+    for pair in every:
+        first.setdefault((pair[0]["kind"], named({k: v for k, v in pair[1].items() if k in ("kind", "base")})), pair)
+    return list(first.values())
+
+
+UNBIASED = [(d, *pair) for d in (3, 20) for pair in fourier_pairs(d) if is_unbiased(pair[1])]
+MATCHED = [(d, *pair) for d in (3, 20) for pair in fourier_pairs(d) if pair[1]["kind"] == "moment_matching"]
+
+
+def build(of: MapSpec) -> FourierMap:
+    return FourierMap(of, FourierMap.build(of).arrays)
+
+
+def standardised(of: MapSpec) -> list[Matrix]:
+    """Frequencies of each summand at σ = 1."""
+    assert isinstance(of.sampler, FrequencySampler)
+    drawn = []
+    for block in shift_invariant(of).blocks(of.input_dim):
+        dim = block.dim(of.input_dim)
+        frequencies = of.sampler.frequency_set(block.kernel, of.s or 0, dim, np.random.default_rng(3)).frequencies
+        assert isinstance(block.kernel, ScaledKernel)
+        scales = block.kernel.scales(dim)
+        drawn.append(frequencies * scales)
+    return drawn
+
+
+@pytest.mark.parametrize("form", ["complex", "phase"])
+@pytest.mark.parametrize(
+    ("d", "its_kernel", "its_sampler"), UNBIASED, ids=lambda v: named(v) if isinstance(v, dict) else v
+)
+def test_the_mean_over_seeds_is_the_exact_kernel(d: int, its_kernel: Fields, its_sampler: Fields, form: str) -> None:
+    of = spec(kernel=its_kernel, sampler=its_sampler, form=form, dtype="float64", input_dim=d, s=64)
+    x, y = rows(2, 1, d), rows(2, 2, d)
+    made = [build(of.model_copy(update={"seed": seed})) for seed in range(SEEDS)]
+    grams = np.array([feature_map.gram(x, y) for feature_map in made])
+    exact = made[0].exact_gram(x, y)
+    assert (exact < 0.999 * weight_sum(its_kernel, d)).all()
+    assert (exact > 0.01 * weight_sum(its_kernel, d)).all()
+    for part, right in ((grams.real, exact), (grams.imag, np.zeros_like(exact))):
+        # One standard error: the deviation over the seeds by √48. At 1e-12 rounding is all there is.
+        error = part.std(axis=0, ddof=1) / np.sqrt(SEEDS)
+        assert (np.abs(part.mean(axis=0) - right) < 4 * error + 1e-12).all()
+    assert grams.real.std(axis=0).min() > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("d", "its_kernel", "its_sampler"), UNBIASED, ids=lambda v: named(v) if isinstance(v, dict) else v
+)
+def test_each_coordinate_of_the_frequencies_has_the_law_of_the_kernel(
+    d: int, its_kernel: Fields, its_sampler: Fields
+) -> None:
+    if its_sampler["kind"] == "subsampled_grid":
+        pytest.skip("its law is discrete, with the moments of the kernel's")
+    law = LAWS[its_kernel["kind"]](its_kernel)
+    of = spec(kernel=its_kernel, sampler=its_sampler, input_dim=d, s=4096)
+    for frequencies in standardised(of)[:2]:
+        for coordinate in frequencies.T[:3]:
+            # Level 1e-4 each, over 300 of them; a scale wrong by 30 % has a p-value far below it.
+            assert stats.kstest(coordinate, law.cdf).pvalue > 1e-4
+            assert stats.kstest(coordinate * 1.3, law.cdf).pvalue < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("d", "its_kernel", "its_sampler"), UNBIASED + MATCHED, ids=lambda v: named(v) if isinstance(v, dict) else v
+)
+def test_the_frequencies_have_the_moments_of_the_law_where_it_has_any(
+    d: int, its_kernel: Fields, its_sampler: Fields
+) -> None:
+    law = LAWS[its_kernel["kind"]](its_kernel)
+    if not np.isfinite(law.var()):
+        pytest.skip("a law without variance")
+    of = spec(kernel=its_kernel, sampler=its_sampler, input_dim=d, s=4096)
+    for frequencies in standardised(of)[:2]:
+        z = frequencies / law.std()
+        products = z.T @ z / len(z)
+        if its_sampler["kind"] == "moment_matching":
+            assert np.abs(z.mean(axis=0)).max() < 1e-12
+            assert np.abs(products - np.eye(len(products))).max() < 1e-12
+            continue
+        # Antithetic pairs count once, hence √2 on the error of a mean of 4096.
+        error = np.sqrt(2 / len(z))
+        assert np.abs(z.mean(axis=0)).max() < 4 * error
+        for i, j in zip(*np.triu_indices(min(3, len(products))), strict=True):
+            spread = (z[:, i] * z[:, j]).std()
+            assert abs(products[i, j] - (i == j)) < 4 * error * spread
+            assert spread > 0.5
+
+
+@pytest.mark.parametrize(
+    ("d", "its_kernel", "its_sampler"), MATCHED, ids=lambda v: named(v) if isinstance(v, dict) else v
+)
+def test_matched_moments_leave_a_bias_of_order_one_over_s(d: int, its_kernel: Fields, its_sampler: Fields) -> None:
+    of = spec(kernel=its_kernel, sampler=its_sampler, dtype="float64", input_dim=d, s=512)
+    x, y = rows(2, 1, d), rows(2, 2, d)
+    made = [build(of.model_copy(update={"seed": seed})) for seed in range(16)]
+    grams = np.array([feature_map.gram(x, y) for feature_map in made])
+    blocks = len(shift_invariant(of).blocks(d))
+    # As above, over 16 seeds, and the bias: of order d/s (heavy tails), and 1/s of each summand's share.
+    allowed = 4 * grams.std(axis=0, ddof=1) / 4 + max(d, blocks**2) / 512
+    assert (np.abs(grams.mean(axis=0) - made[0].exact_gram(x, y)) < allowed).all()
+    assert grams.std(axis=0).max() > 1e-6
+
+
+@pytest.mark.parametrize("name", ["gaussian", "anova", "correlation_rbf"])
+@pytest.mark.parametrize(
+    ("d", "over", "within"),
+    [
+        (3, {"kind": "dense_grid", "points_per_dim": 9}, 1e-11),
+        (3, {"kind": "sparse_grid", "level": 3}, 1e-8),
+        (20, {"kind": "sparse_grid", "level": 2}, 1e-5),
+        (3, {"kind": "polynomially_exact", "degree": 6}, 1e-5),
+        (20, {"kind": "polynomially_exact", "degree": 2}, 1e-3),
+    ],
+    ids=lambda v: named(v) if isinstance(v, dict) else None,
+)
+def test_a_rule_is_exact_near_zero_and_monte_carlo_is_not(name: str, d: int, over: Fields, within: float) -> None:
+    its_kernel = next(k for k, _ in fourier_pairs(d) if k["kind"] == name)
+    made = build(spec(kernel=its_kernel, sampler=over, dtype="float64", input_dim=d, s=None))
+    x = rows(1, 5, d) + rows(6, 1, d, size=0.15)
+    exact = made.exact_gram(x, x)
+    assert exact.min() < 0.999 * weight_sum(its_kernel, d)
+    assert np.abs(made.gram(x, x) - exact).max() < within * weight_sum(its_kernel, d)
+    other = build(
+        spec(
+            kernel=its_kernel,
+            sampler={"kind": "monte_carlo"},
+            dtype="float64",
+            input_dim=d,
+            s=len(made.arrays["weights"]),
+        )
+    )
+    assert np.abs(other.gram(x, x) - exact).max() > 2 * np.abs(made.gram(x, x) - exact).max()
