@@ -18,7 +18,8 @@ class Lattice(PointSampler):
     """Multiples of one generating vector, modulo 1 (QMC paper, section 2.2), randomly shifted.
 
     The vector is Frances Kuo's `lattice-33002-1024-1048576` (University of New South Wales), made component by
-    component for all powers of two from 1024 to 1048576 at once.
+    component for all powers of two from 1024 to 1048576 at once. At one s its entries begin to repeat or mirror each
+    other, long before that many columns must: such entries are replaced.
     """
 
     kind: Literal["lattice"]
@@ -31,7 +32,7 @@ class Lattice(PointSampler):
 
     def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
         """Point i is {i·z/n + shift}; products are taken modulo n, so that no digit is lost."""
-        steps = np.multiply.outer(np.arange(n, dtype=np.int64), _generating_vector()[:d] % n)
+        steps = np.multiply.outer(np.arange(n, dtype=np.int64), _multipliers(n, d))
         steps %= n
         points = steps / n
         points += rng.random(d) if self.shift else 0.5 / n
@@ -41,13 +42,11 @@ class Lattice(PointSampler):
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """The vector is good at powers of two from 1024 on; without a random shift the points are not random at all."""
         warnings = []
-        # z and n − z make mirrored columns, which depend on each other as much as equal ones.
-        multipliers = _generating_vector()[:d] % n
-        shared = d - len(np.unique(np.minimum(multipliers, -multipliers % n)))
+        shared = d - len(np.unique(_classes(_multipliers(n, d), n)))
         if shared:
             warnings.append(
                 f"a lattice of {n} points repeats or mirrors {shared} of its {d} columns: those coordinates move "
-                "together; take a larger s, or halton"
+                f"together; take s of {1 << (4 * d - 1).bit_length()}, which has columns enough, or halton"
             )
         if n & (n - 1) or not _LEAST_EMBEDDED <= n <= _MOST_EMBEDDED:
             warnings.append(
@@ -56,6 +55,31 @@ class Lattice(PointSampler):
         if not self.shift:
             warnings.append("lattice without random shift was moved by half a step, away from the origin")
         return tuple(warnings)
+
+
+def _classes(multipliers: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """The smaller of z and n − z: the two make mirrored columns, which depend on each other as much as equal ones."""
+    return np.minimum(multipliers, -multipliers % n)
+
+
+def _multipliers(n: int, d: int) -> NDArray[np.int64]:
+    """The generating vector modulo n, shape (d,), no two entries of one class while there are classes left.
+
+    Entries whose class came before, and those that share a factor with n and so reach a part of its n values only,
+    are replaced by classes of units nobody took. There are φ(n)/2 of them, n/4 for powers of two.
+    """
+    multipliers = _generating_vector()[:d] % n
+    units = np.flatnonzero(np.gcd(multipliers, n) == 1)
+    kept = units[np.unique(_classes(multipliers[units], n), return_index=True)[1]]
+    if len(kept) < d:
+        candidates = np.arange(1, n // 2 + 1)
+        candidates = candidates[np.gcd(candidates, n) == 1]
+        free = np.setdiff1d(candidates, _classes(multipliers[kept], n), assume_unique=True)
+        # In an order without a pattern, and always the same: neighbouring multipliers would make a pattern.
+        free = np.random.Generator(np.random.PCG64(n)).permutation(free)
+        replaced = np.setdiff1d(np.arange(d), kept)[: len(free)]
+        multipliers[replaced] = free[: len(replaced)]
+    return multipliers
 
 
 @cache
