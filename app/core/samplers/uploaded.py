@@ -21,7 +21,10 @@ class Uploaded(FrequencySampler):
 
     source = f"The client; sums of this form: {GQ}, section 3"
     choose_when = "For frequencies that were found, learned or optimised elsewhere."
-    limits = ("input_dim entries in each frequency, and as many weights as frequencies",)
+    limits = (
+        "input_dim entries in each frequency; with kernel anova as many as in each subset",
+        "as many weights as frequencies, if any",
+    )
 
     kind: Literal["uploaded"]
     frequencies: Annotated[
