@@ -1,4 +1,6 @@
-"""The base of every model a client can write."""
+"""The bases of every model a client can write."""
+
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -7,3 +9,21 @@ class Frozen(BaseModel):
     """Immutable, refuses unknown fields, and takes JSON values as they are (no "7" for 7, no NaN)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def _describe_tag(schema: dict[str, Any]) -> None:
+    if "kind" in schema.get("properties", {}):
+        schema["properties"]["kind"]["description"] = "Tells this kind from the others of its family."
+
+
+class Kind(Frozen):
+    """A kind that a spec may name. Its class attributes are what the catalogue says of it beside its schema."""
+
+    model_config = ConfigDict(json_schema_extra=_describe_tag)
+
+    source: ClassVar[str]
+    """Paper and section it is taken from."""
+    choose_when: ClassVar[str]
+    """When to take it and when not, with measured figures where there are any."""
+    limits: ClassVar[tuple[str, ...]] = ()
+    """What is refused beyond the ranges of the fields, with the numbers that the checks use."""

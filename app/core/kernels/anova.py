@@ -7,9 +7,10 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Block, LengthScale, Matrix, Positive, ShiftInvariantKernel
+from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Matrix, Positive, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
 from app.core.model import Frozen
+from app.core.papers import GQ
 
 _MOST_SUBSETS = 1 << 16
 # Coordinates named by all subsets together.
@@ -22,8 +23,8 @@ Subset = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, 
 class Windows(Frozen):
     """Every placement of a patch in an image whose pixels are the coordinates, row by row."""
 
-    image_shape: tuple[Extent, Extent]
-    patch_shape: tuple[Extent, Extent]
+    image_shape: tuple[Extent, Extent] = Field(description="Rows and columns of pixels, input_dim in all.")
+    patch_shape: tuple[Extent, Extent] = Field(description="Rows and columns of pixels in a patch.")
 
     def subsets(self) -> tuple[tuple[int, ...], ...]:
         """The pixels of each placement."""
@@ -37,18 +38,30 @@ class Windows(Frozen):
 
 
 class Anova(ShiftInvariantKernel):
-    """Σ_S weight_S Π_{i∈S} exp(−δ_i²/(2σ_i²)) over subsets S of the coordinates (GQ paper, section 4), not normalised.
+    """Σ_S weight_S Π_{i∈S} exp(−δ_i²/(2σ_i²)) over subsets S of the coordinates, not normalised.
 
     Frequencies are drawn subset by subset, zero outside, s shared out equally; a rule is applied to each subset. The
     kernel of convolution-like structure: `windows` makes the subsets of all patches of an image.
     """
 
+    source = f"{GQ}, section 4"
+    choose_when = (
+        "Where few coordinates at a time act together, such as the pixels of a patch (`windows`). Subsets are "
+        "small, so that rules like dense_grid and polynomially_exact, hopeless on all coordinates, serve on each."
+    )
+    limits = (
+        "s of at least the number of subsets",
+        f"at most {_MOST_COORDINATES} coordinates named by all placements of `windows` together",
+    )
+
     kind: Literal["anova"]
-    length_scale: LengthScale
-    subsets: Annotated[tuple[Subset, ...], Field(min_length=1, max_length=_MOST_SUBSETS, fail_fast=True)] | None = None
-    windows: Windows | None = None
+    length_scale: LengthScale = Field(description=LENGTH_SCALE)
+    subsets: Annotated[tuple[Subset, ...], Field(min_length=1, max_length=_MOST_SUBSETS, fail_fast=True)] | None = (
+        Field(None, description="Lists of coordinates, counted from 0; instead of `windows`.")
+    )
+    windows: Windows | None = Field(None, description="All patches of an image, instead of `subsets`.")
     weights: Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = Field(
-        None, description="One per subset; 1 if not given."
+        None, description="Factor of each subset's kernel, one per subset; 1 if not given."
     )
 
     @model_validator(mode="after")

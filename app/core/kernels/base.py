@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag
 
 from app.core.arrays import Rows
 from app.core.errors import InvalidInput
-from app.core.model import Frozen
+from app.core.model import Kind
 
 Positive = Annotated[float, Field(gt=0)]
 LengthScale = Annotated[
@@ -17,6 +17,8 @@ LengthScale = Annotated[
     Discriminator(lambda value: "list" if isinstance(value, list | tuple) else "number"),
 ]
 """One number for every coordinate, or a list with one per coordinate (automatic relevance determination)."""
+
+LENGTH_SCALE = "σ_j, in the unit of coordinate j of the vectors: one number for all, or a list of one per coordinate."
 
 Matrix = NDArray[np.float64]
 
@@ -33,7 +35,7 @@ class Block(NamedTuple):
         return input_dim if self.coordinates is None else len(self.coordinates)
 
 
-class ShiftInvariantKernel(Frozen):
+class ShiftInvariantKernel(Kind):
     """A kernel k(x - z) that is a sum of spectral kernels, most often of one."""
 
     @abstractmethod
@@ -86,7 +88,7 @@ class SpectralKernel(ShiftInvariantKernel):
 class ScaledKernel(SpectralKernel):
     """A kernel of δ_j/σ_j."""
 
-    length_scale: LengthScale
+    length_scale: LengthScale = Field(description=LENGTH_SCALE)
 
     def scales(self, input_dim: int) -> Matrix:
         """The length scales σ_j, shape (d,)."""

@@ -6,12 +6,19 @@ import numpy as np
 
 from app.core.arrays import row_blocks
 from app.core.kernels.base import Matrix, ProductKernel
+from app.core.papers import RFF
 
 _ENTRIES_PER_BLOCK = 1 << 16
 
 
 class Cauchy(ProductKernel):
-    """Π 1/(1 + δ_j²/σ_j²); frequencies independent Laplace(0, 1/σ_j). For smooth functions with far correlations."""
+    """Π 1/(1 + δ_j²/σ_j²); frequencies independent Laplace(0, 1/σ_j)."""
+
+    source = f"{RFF}, section 3"
+    choose_when = (
+        "For smooth functions with far correlations: it falls with a power of the distance where gaussian falls "
+        "exponentially. The grids and orthogonal do not serve it, moment_matching does."
+    )
 
     kind: Literal["cauchy"]
 

@@ -7,16 +7,23 @@ from pydantic import Field
 from app.core.arrays import Rows, unit_rows
 from app.core.kernels.base import Block, Matrix, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
+from app.core.papers import GMM
 
 
 class CorrelationRbf(ShiftInvariantKernel):
-    """exp(−γ(1 − ρ(x, z))), ρ the cosine of x and z (GMM paper, (3)): free of the length of the rows.
+    """exp(−γ(1 − ρ(x, z))), ρ the cosine of x and z: free of the length of the rows.
 
     On rows of unit length it is the Gaussian kernel with σ = γ^(−1/2); rows are brought to unit length inside.
     """
 
+    source = f"{GMM}, section 2, (14)"
+    choose_when = (
+        "Where the direction of a row matters and its length does not, as with counts of words; it is the kernel "
+        "that the source compares gmm with. A row that is all zero is refused."
+    )
+
     kind: Literal["correlation_rbf"]
-    gamma: Annotated[float, Field(gt=0)]
+    gamma: Annotated[float, Field(gt=0, description="γ, without unit; the kernel is exp(−γ) for rows at right angles.")]
 
     def check(self, input_dim: int) -> None:
         """Fits vectors of any length."""

@@ -8,7 +8,8 @@ from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import LengthScale, Matrix, ProductKernel
+from app.core.kernels.base import LENGTH_SCALE, LengthScale, Matrix, ProductKernel
+from app.core.papers import RFF
 
 
 def _without_default(schema: dict[str, Any]) -> None:
@@ -16,15 +17,23 @@ def _without_default(schema: dict[str, Any]) -> None:
 
 
 class Gaussian(ProductKernel):
-    """exp(−Σ δ_j²/(2σ_j²)); frequencies N(0, σ_j⁻²). The kernel to take when nothing speaks for another.
+    """exp(−Σ δ_j²/(2σ_j²)); frequencies N(0, σ_j⁻²).
 
     The scale is given once, as `length_scale` or `sigma` (σ) or `gamma` (1/(2σ²)), and echoed as `length_scale`.
     """
 
+    source = f"{RFF}, section 3"
+    choose_when = (
+        "When nothing speaks for another: for smooth functions, and every sampler but gcws serves it. A length "
+        "scale to start from is the mean distance of a row to its tenth nearest neighbour."
+    )
+
     kind: Literal["gaussian"]
-    length_scale: LengthScale = Field(0.0, description="σ_j", json_schema_extra=_without_default)
-    sigma: LengthScale | None = Field(None, exclude=True, description="Another name of length_scale.")
-    gamma: LengthScale | None = Field(None, exclude=True, description="1/(2σ²), instead of length_scale.")
+    length_scale: LengthScale = Field(0.0, description=LENGTH_SCALE, json_schema_extra=_without_default)
+    sigma: LengthScale | None = Field(None, exclude=True, description="σ_j, another name of length_scale.")
+    gamma: LengthScale | None = Field(
+        None, exclude=True, description="1/(2σ_j²), instead of length_scale: one number, or one per coordinate."
+    )
 
     @model_validator(mode="after")
     def _resolve_aliases(self) -> Self:

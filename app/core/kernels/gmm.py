@@ -8,19 +8,27 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
 from app.core.loops import min_max_gram, min_max_pairs
-from app.core.model import Frozen
+from app.core.model import Kind
+from app.core.papers import GMM
 
 
-class GeneralizedMinMax(Frozen):
-    """Σ min(ũ, ṽ)^p / Σ max(ũ, ṽ)^p, where ũ parts u − center into positive and negative parts (GMM paper, (7), (8)).
+class GeneralizedMinMax(Kind):
+    """Σ min(ũ, ṽ)^p / Σ max(ũ, ṽ)^p, where ũ parts u − center into positive and negative parts.
 
     Free of scale: multiplying both vectors by one number changes nothing. Hashed by the sampler `gcws`.
     """
 
+    source = f"{GMM}, sections 1.1 and 1.2, (7) and (8); the power p: Li (2017), Tunable GMM kernels"
+    choose_when = (
+        "For classification and near-neighbour search without a bandwidth to tune. Letter data, linear SVM: 95.1% "
+        "with 256 8-bit hashes, 85.1% with 256 normalised Fourier features at γ = 11. With γ and C tuned for "
+        "the latter the gap is one or two points, and on data with few dominant columns there is none."
+    )
+
     kind: Literal["gmm"]
     p: Annotated[float, Field(gt=0, le=1e6, description="Power of the tunable kernel; 1 is the paper's.")] = 1.0
     center: Annotated[tuple[float, ...], Field(fail_fast=True)] | None = Field(
-        None, description="Subtracted from each vector before the transform."
+        None, description="Subtracted from each vector before the transform, one entry per coordinate; 0 if not given."
     )
 
     def check(self, input_dim: int) -> None:

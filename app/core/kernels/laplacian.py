@@ -6,10 +6,17 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from app.core.kernels.base import Matrix, ProductKernel
+from app.core.papers import QMC, RFF
 
 
 class Laplacian(ProductKernel):
-    """exp(−Σ |δ_j|/σ_j); frequencies independent Cauchy(0, 1/σ_j). For rough functions."""
+    """exp(−Σ |δ_j|/σ_j); frequencies independent Cauchy(0, 1/σ_j)."""
+
+    source = f"{RFF}, section 3; {QMC}, section 4"
+    choose_when = (
+        "For rough functions. Its frequencies have no variance, so that moment_matching, orthogonal and the "
+        "grids do not serve it: take sobol or halton."
+    )
 
     kind: Literal["laplacian"]
 

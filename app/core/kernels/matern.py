@@ -20,6 +20,12 @@ class Matern(ScaledKernel):
     chi-square per frequency. Independent t coordinates would be another kernel.
     """
 
+    source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1"
+    choose_when = (
+        "Between rough (nu = 1/2 is exp(−r)) and smooth (gaussian), in Gaussian processes most often with nu 3/2 "
+        "or 5/2. Any point sampler serves; moment_matching from nu > 2 on, the grids and orthogonal never."
+    )
+
     kind: Literal["matern"]
     nu: Annotated[float, Field(gt=0, le=1e6, description="ν; ½ is exp(−r), ∞ the Gaussian kernel.")]
 

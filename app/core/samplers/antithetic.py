@@ -17,6 +17,13 @@ class Antithetic(FrequencySampler):
     worth one frequency and the error grows by √2.
     """
 
+    source = "Hammersley and Morton (1956), A new Monte Carlo technique: antithetic variates"
+    choose_when = (
+        "Only with the form complex, whose imaginary error it takes away. With the real forms it is a loss: Gram "
+        "error .099 on MNIST in 250 dimensions at s = 1024, where monte_carlo has .0693."
+    )
+    limits = ("s is even, on each subset of kernel anova",)
+
     kind: Literal["antithetic"]
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:

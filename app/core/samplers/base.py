@@ -7,10 +7,13 @@ import numpy as np
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.model import Frozen
+from app.core.model import Kind
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
 _LEAST = 2.0**-53
+
+NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
+"""What rules for the normal law are limited to."""
 
 
 class FrequencySet(NamedTuple):
@@ -21,7 +24,7 @@ class FrequencySet(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-class FrequencySampler(Frozen):
+class FrequencySampler(Kind):
     """A method that turns a kernel's spectral law into a finite set of frequencies."""
 
     def count(self, s: int | None, input_dim: int) -> int:

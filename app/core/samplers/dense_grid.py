@@ -7,17 +7,23 @@ from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.papers import GQ
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
 
 _MOST_POINTS = 1 << 20
 
 
 class DenseGrid(FrequencySampler):
-    """Every combination of L Gauss–Hermite nodes (GQ paper, section 3.1): L^d points, for two or three dimensions.
+    """Every combination of L Gauss–Hermite nodes: L^d points."""
 
-    The error falls exponentially with L while the diameter of the data in units of σ stays moderate.
-    """
+    source = f"{GQ}, section 3.3"
+    choose_when = (
+        "In two or three dimensions, while |δ|/σ stays moderate: 11 nodes in two dimensions have an error of "
+        "6e-8 up to |δ| = 2σ. The error falls exponentially with the number of nodes, which grows exponentially "
+        "with the dimension."
+    )
+    limits = (f"at most {_MOST_POINTS} points, points_per_dim^input_dim", NORMAL_LAW)
 
     kind: Literal["dense_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]

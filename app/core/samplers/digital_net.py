@@ -7,18 +7,26 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, check_dimensions
 from app.core.samplers.sobol_sequence import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
 
 class DigitalNet(PointSampler):
-    """Sobol' points whose digits are interlaced, alpha coordinates into one (Dick, 2008), with a digital shift.
+    """Sobol' points whose digits are interlaced, alpha coordinates into one, with a digital shift."""
 
-    Higher order alpha pays for smooth integrands in few dimensions. With alpha 1 these are the Sobol' points.
-    """
+    source = (
+        "Dick (2008), Walsh spaces containing smooth functions and quasi-Monte Carlo rules of arbitrary high "
+        f"order; {QMC}, section 6.1"
+    )
+    choose_when = (
+        "For smooth kernels in few dimensions with s a power of two, where an order of 2 or more can pay. With "
+        "alpha 1 it is sobol; in many dimensions sobol is the one to take."
+    )
+    limits = (f"input_dim of at most {MOST_DIMENSIONS} divided by alpha; one less for kernel matern",)
 
     kind: Literal["digital_net"]
-    alpha: Annotated[int, Field(ge=1, le=4, description="Order of the interlacing.")] = 2
+    alpha: Annotated[int, Field(ge=1, le=4, description="Order: how many coordinates are interlaced into one.")] = 2
     scramble: bool = Field(True, description="Digital shift; without it the first point, the origin, is left out.")
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:

@@ -6,6 +6,7 @@ from numpy.polynomial import hermite_e
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.samplers.base import NORMAL_LAW
 
 
 @cache
@@ -31,8 +32,7 @@ def deviations_for_grid(kernel: SpectralKernel, input_dim: int, kind: str) -> Ma
     deviations = kernel.normal_deviations(input_dim)
     if deviations is None:
         raise InvalidInput(
-            f"{kind} is a rule for normally distributed frequencies (kernels gaussian, correlation_rbf, anova); "
-            "for this kernel sampler sobol works",
+            f"{kind} is a rule for {NORMAL_LAW}; for this kernel sampler sobol works",
             "/sampler/kind",
         )
     return deviations

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, check_dimensions
 
 # A coordinate costs time in proportion to its base, here up to 104,729.
@@ -18,15 +19,27 @@ _POOR_ABOVE = 30
 
 
 class Halton(PointSampler):
-    """Radical inverses in the first d primes, with permuted digits (QMC paper, sections 2.2 and 6).
+    """Radical inverses in the first d primes, with permuted digits.
 
-    `random` permutes every digit anew (Owen, A randomized Halton algorithm in R, 2017) and serves any dimension
-    up to 10,000; `reverse_radix` is the paper's deterministic permutation; `none` is the plain sequence. The last two
-    leave out the origin: their point 1 comes first.
+    The deterministic sequences leave out the origin: their point 1 comes first.
     """
 
+    source = f"{QMC}, sections 2.3 and 6.1; scramble random: Owen (2017), A randomized Halton algorithm in R"
+    choose_when = (
+        "With scramble random, where s is no power of two, or points are to be skipped: Gram error .0573 on "
+        "MNIST in 250 dimensions and .0709 on cpu in 21 (s = 1024), where monte_carlo has .0693 and .0825. "
+        "Without it in few dimensions only: .109 on MNIST."
+    )
+    limits = (
+        f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernel matern",
+        "leap + 1 shares no factor with the first input_dim primes",
+    )
+
     kind: Literal["halton"]
-    scramble: Literal["random", "reverse_radix", "none"] = "random"
+    scramble: Literal["random", "reverse_radix", "none"] = Field(
+        "random",
+        description="Permutations of the digits: drawn anew for every digit, the bit reversal, or none.",
+    )
     skip: Annotated[int, Field(ge=0, le=1 << 31, description="Points left out at the start.")] = 0
     leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0
 

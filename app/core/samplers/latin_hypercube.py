@@ -10,10 +10,16 @@ from app.core.samplers.base import PointSampler
 
 
 class LatinHypercube(PointSampler):
-    """Random points with exactly one in each of s slices of every coordinate (McKay, Beckman and Conover, 1979).
+    """Random points with exactly one in each of s slices of every coordinate."""
 
-    Takes out the part of the error that is a sum over single coordinates: good where one coordinate decides.
-    """
+    source = (
+        "McKay, Beckman, Conover (1979), A comparison of three methods for selecting values of input variables in the "
+        "analysis of output from a computer code"
+    )
+    choose_when = (
+        "Where one coordinate decides: it takes out the part of the error that is a sum over single coordinates, "
+        "and leaves the rest as large as monte_carlo's."
+    )
 
     kind: Literal["latin_hypercube"]
 

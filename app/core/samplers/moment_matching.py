@@ -4,9 +4,11 @@ from typing import Literal
 
 import numpy as np
 from numpy.linalg import eigh
+from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.papers import MM
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
@@ -15,14 +17,26 @@ _MOST_DIMENSIONS = 4096
 
 
 class MomentMatching(FrequencySampler):
-    """Frequencies moved to the exact mean 0 and covariance of their law (MM paper, algorithm 1).
+    """Frequencies moved to the exact mean 0 and covariance of their law."""
 
-    The best single choice for smooth kernels: never far from the best sampler, and far ahead in high dimension or
-    for wide kernels. `base` may be any point sampler; over scrambled Sobol' points it keeps their gain.
-    """
+    source = f"{MM}, section 3, algorithm 1"
+    choose_when = (
+        "The best default, over sobol: Gram error .0488 on MNIST in 250 dimensions and .0669 on cpu in 21 (s = "
+        "1024), where monte_carlo has .0693 and .0825. Gains most from 64 dimensions on and for wide kernels: "
+        ".99, .63, .19, .05 of monte_carlo's error at 0.5, 1, 2, 4 times the length scale. Not for matern with "
+        "nu up to 2."
+    )
+    limits = (
+        "s above input_dim",
+        f"input_dim of at most {_MOST_DIMENSIONS}",
+        "frequencies of finite variance: not kernel laplacian, nor matern with nu up to 1",
+        "those of the base",
+    )
 
     kind: Literal["moment_matching"]
-    base: Points = MonteCarlo(kind="monte_carlo")
+    base: Points = Field(
+        MonteCarlo(kind="monte_carlo"), description="Sampler of the frequencies that are moved; their gain is kept."
+    )
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """The law needs two finite moments, and s must exceed d."""

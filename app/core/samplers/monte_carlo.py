@@ -5,11 +5,18 @@ from typing import Literal
 import numpy as np
 
 from app.core.kernels.base import Matrix
+from app.core.papers import RFF
 from app.core.samplers.base import PointSampler
 
 
 class MonteCarlo(PointSampler):
-    """Independent draws: random Fourier features (Rahimi and Recht, 2007), the baseline of every other sampler."""
+    """Independent draws: random Fourier features."""
+
+    source = f"{RFF}, section 3"
+    choose_when = (
+        "As the baseline, and where frequencies must be independent. Gram error .0693 on MNIST in 250 dimensions "
+        "at s = 1024, where moment_matching has .0475."
+    )
 
     kind: Literal["monte_carlo"]
 

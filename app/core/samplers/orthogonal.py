@@ -6,17 +6,24 @@ import numpy as np
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 
 _MOST_DIMENSIONS = 4096
 
 
 class Orthogonal(FrequencySampler):
-    """Normal frequencies in blocks of d that are exactly orthogonal before scaling (Yu et al., 2016).
+    """Normal frequencies in blocks of d that are exactly orthogonal before scaling.
 
     Each block is a uniformly distributed orthogonal matrix whose rows get the lengths of normal vectors, so each
-    frequency alone has the right law and those of a block avoid each other. Pays most in high dimension.
+    frequency alone has the right law and those of a block avoid each other.
     """
+
+    source = "Yu, Suresh, Choromanski, Holtmann-Rice, Kumar (2016), Orthogonal random features, section 3"
+    choose_when = (
+        "For normal laws in many dimensions, where each frequency alone must have the right law (moment_matching "
+        "is biased by the order of 1/s) or s is not above input_dim."
+    )
+    limits = (f"input_dim of at most {_MOST_DIMENSIONS}", NORMAL_LAW)
 
     kind: Literal["orthogonal"]
 

@@ -11,7 +11,8 @@ from scipy.special import factorial
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.papers import GQ
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid
 
 _MOST_EQUATIONS = 400
@@ -26,9 +27,21 @@ _MOST_ENTRIES_DOUBLED = 1 << 20
 class PolynomiallyExact(FrequencySampler):
     """Random normal candidates, of which as few as needed get non-negative weights that are exact to total degree R.
 
-    The moment equations are solved by non-negative least squares (GQ paper, section 3.1); at most as many points are
-    kept as there are equations, C(d + R, R).
+    The moment equations are solved by non-negative least squares; at most as many points are kept as there are
+    equations, C(d + R, R).
     """
+
+    source = f"{GQ}, section 3.2, (3)"
+    choose_when = (
+        "For near data, where weights must not be negative. Largest error in 25 dimensions, degree 2, for |δ|/σ "
+        "up to 0.1, 1, 2, 4: 8.6e-6, .043, .163, .23; monte_carlo has 9.5e-4, .061, .092, .10, and "
+        "moment_matching 3.7e-6, .018, .090, .11."
+    )
+    limits = (
+        f"at most {_MOST_EQUATIONS} equations, C(input_dim + degree, degree), and no fewer candidates",
+        f"at most {_MOST_ENTRIES} coefficients, equations times candidates",
+        NORMAL_LAW,
+    )
 
     kind: Literal["polynomially_exact"]
     degree: Annotated[int, Field(ge=0, le=10, description="R, the total degree.")]

@@ -6,15 +6,27 @@ import numpy as np
 from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, check_dimensions
 from app.core.samplers.sobol_sequence import MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
 
 class Sobol(PointSampler):
-    """Sobol' points (directions of Joe and Kuo), scrambled by a random linear matrix and shift.
+    """Sobol' points, scrambled by a random linear matrix and shift.
 
-    Best at s = 2^m, where the points are balanced; the sampler to take up to some twenty dimensions.
+    Best at s = 2^m, where the points are balanced.
     """
+
+    source = (
+        "Joe and Kuo (2008), Constructing Sobol' sequences with better two-dimensional projections; scramble: Matoušek "
+        f"(1998), On the L2-discrepancy for anchored boxes; as features: {QMC}, section 6.1"
+    )
+    choose_when = (
+        "Up to some twenty dimensions, with s a power of two: Gram error .0669 on cpu in 21 dimensions at s = "
+        "1024, where monte_carlo has .0825. On MNIST in 250 it has .0509, behind moment_matching (.0475), but in "
+        "the form complex it leads (.0710 against .0761)."
+    )
+    limits = (f"input_dim of at most {MOST_DIMENSIONS}; one less for kernel matern",)
 
     kind: Literal["sobol"]
     scramble: bool = Field(True, description="False gives the plain sequence without its first point, the origin.")

@@ -10,7 +10,8 @@ from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.papers import GQ
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
 
 _MOST_POINTS = 1 << 17
@@ -20,14 +21,21 @@ _RADII = np.arange(0.05, 10, 0.05).tolist()
 
 
 class SparseGrid(FrequencySampler):
-    """Smolyak's combination of Gauss–Hermite rules of 2l + 1 points, l ≤ level (GQ paper, section 3.2).
+    """Smolyak's combination of Gauss–Hermite rules of 2l + 1 points, l ≤ level.
 
-    Exact for polynomials to total degree 2·level + 1: unmatched while the data stay close together, useless beyond
-    (`warnings` says where). Weights of both signs, so features carry a `signature`.
+    Exact for polynomials to total degree 2·level + 1; `warnings` says how far that serves. Weights of both signs, so
+    features carry a `signature`.
     """
 
+    source = f"{GQ}, section 3.4"
+    choose_when = (
+        "Only while the data lie within about one σ of each other. Largest error in 25 dimensions, level 2 (1351 "
+        "points), for |δ|/σ up to 0.1, 1, 2, 4: 1.7e-8, .015, .65, 13.5; monte_carlo has 9.5e-4, .061, .092, .10."
+    )
+    limits = (f"at most {_MOST_POINTS} points", NORMAL_LAW)
+
     kind: Literal["sparse_grid"]
-    level: Annotated[int, Field(ge=0, le=12)]
+    level: Annotated[int, Field(ge=0, le=12, description="Most that the levels of all coordinates sum to.")]
 
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of distinct nodes: on k coordinates off the origin, those with levels l_i have Π 2l_i nodes."""

@@ -6,15 +6,23 @@ import numpy as np
 from pydantic import Field
 
 from app.core.kernels.base import SpectralKernel
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.papers import GQ
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
 
 
 class SubsampledGrid(FrequencySampler):
-    """s points of the dense grid, drawn by its weights and counted equally (GQ paper, section 3.3).
+    """s points of the dense grid, drawn by its weights and counted equally.
 
     Drawing by weight already does what the weights do; weighting the draws again would count them twice.
     """
+
+    source = f"{GQ}, section 3.4, on subsampled grids"
+    choose_when = (
+        "Where few distinct values per coordinate make the features cheaper to compute, as in hardware. The "
+        "error is monte_carlo's."
+    )
+    limits = (NORMAL_LAW,)
 
     kind: Literal["subsampled_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]

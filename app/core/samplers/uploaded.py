@@ -7,6 +7,7 @@ from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
+from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet
 
 Row = Annotated[tuple[float, ...], Field(fail_fast=True)]
@@ -18,8 +19,18 @@ class Uploaded(FrequencySampler):
     The kernel is what exact values and diagnostics compare with; whether the set belongs to it is the client's affair.
     """
 
+    source = f"The client; sums of this form: {GQ}, section 3"
+    choose_when = "For frequencies that were found, learned or optimised elsewhere."
+    limits = (
+        "input_dim entries in each frequency; with kernel anova as many as in each subset",
+        "as many weights as frequencies, if any",
+    )
+
     kind: Literal["uploaded"]
-    frequencies: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
+    frequencies: Annotated[
+        tuple[Row, ...],
+        Field(min_length=1, fail_fast=True, description="Rows w_l of input_dim entries, in units of 1/coordinate."),
+    ]
     weights: Annotated[tuple[float, ...], Field(fail_fast=True)] | None = Field(
         None, description="One per frequency, of either sign; 1/s if not given."
     )
