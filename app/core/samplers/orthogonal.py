@@ -4,11 +4,14 @@ from typing import Literal
 
 import numpy as np
 
+from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.base import FrequencySampler, FrequencySet
 
 _MOST_DIMENSIONS = 4096
+# Entries of the matrices decomposed at a time: of few dimensions there are millions of blocks.
+_ENTRIES_PER_STACK = 1 << 18
 
 
 class Orthogonal(FrequencySampler):
@@ -41,20 +44,23 @@ class Orthogonal(FrequencySampler):
         if deviations is None:
             raise AssertionError("check() lets no such kernel through")
         frequencies = np.empty((s, input_dim))
-        for start in range(0, s, input_dim):
-            rows = frequencies[start : start + input_dim]
-            rows[:] = _orthonormal(len(rows), input_dim, rng)
+        whole = s - s % input_dim
+        blocks = frequencies[:whole].reshape(-1, input_dim, input_dim)
+        for stack in row_blocks(len(blocks), _ENTRIES_PER_STACK // input_dim**2):
+            blocks[stack] = _orthonormal(stack.stop - stack.start, input_dim, input_dim, rng)
+        if whole < s:
+            frequencies[whole:] = _orthonormal(1, s - whole, input_dim, rng)[0]
         # Lengths row by row: along the other axis they would change the law.
         frequencies *= np.sqrt(rng.chisquare(input_dim, s))[:, None]
         frequencies *= deviations
         return FrequencySet(frequencies, np.full(s, 1 / s))
 
 
-def _orthonormal(n: int, d: int, rng: np.random.Generator) -> Matrix:
-    """The first n ≤ d rows of a uniformly distributed orthogonal matrix, without the others, which may be many.
+def _orthonormal(k: int, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    """The first n ≤ d rows of k uniformly distributed orthogonal matrices, (k, n, d), without the others.
 
     Q of a normal matrix, its signs fixed by R (Mezzadri, 2007).
     """
-    q, r = np.linalg.qr(rng.standard_normal((d, n)))
-    rows: Matrix = (q * np.sign(np.diagonal(r))).T
-    return rows
+    q, r = np.linalg.qr(rng.standard_normal((k, d, n)))
+    q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
+    return q.swapaxes(1, 2)
