@@ -48,9 +48,14 @@ class ShiftInvariantKernel(Frozen):
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block: prepared rows (n, d) and (m, d) to (n, m), without an n×m×d temporary."""
 
-    def prepared(self, rows: Rows) -> Rows:
-        """The rows as features and `gram` take them; for most kernels as they came."""
+    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+        """The rows as features and `gram` take them, for most kernels as they came; they stood at `pointer`."""
+        del pointer
         return rows
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the client should know about the kernel as it was written."""
+        return ()
 
 
 class SpectralKernel(ShiftInvariantKernel):

@@ -27,9 +27,9 @@ class CorrelationRbf(ShiftInvariantKernel):
         del input_dim
         return (Block(self._gaussian()),)
 
-    def prepared(self, rows: Rows) -> Rows:
-        """Rows of unit L2 norm; InvalidInput names a row that is all zero and has no direction."""
-        return unit_rows(rows)
+    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+        """Rows of unit L2 norm; InvalidInput names the rows that are all zero and have no direction."""
+        return unit_rows(rows, pointer)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block of unit rows."""

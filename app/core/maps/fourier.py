@@ -125,7 +125,7 @@ class FourierMap:
         Raises:
             InvalidInput: entries so large that a phase w·x could leave the range of the dtype.
         """
-        rows = self.kernel.prepared(rows)
+        rows = self.kernel.prepared(rows, "/vectors")
         self._check_range(rows)
         features = np.empty((rows.shape[0], self.n_output), self._feature_dtype)
         for block in row_blocks(rows.shape[0], _PHASES_PER_BLOCK // self.n_frequencies):
@@ -142,7 +142,7 @@ class FourierMap:
 
         Summed over blocks of frequencies, so that the features of all rows never stand in memory at once.
         """
-        x, y = self.kernel.prepared(x), self.kernel.prepared(y)
+        x, y = self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y")
         self._check_range(x)
         self._check_range(y)
         n, m = x.shape[0], y.shape[0]
@@ -169,7 +169,8 @@ class FourierMap:
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""
-        gram = self.kernel.gram(dense(self.kernel.prepared(x)), dense(self.kernel.prepared(y)))
+        x, y = self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y")
+        gram = self.kernel.gram(dense(x), dense(y))
         if self.spec.normalize:
             gram /= sum(block.weight for block in self.kernel.blocks(self.spec.input_dim))
         return gram
