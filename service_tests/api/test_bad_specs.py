@@ -140,7 +140,7 @@ def test_frequencies_out_of_range_are_refused_also_when_matched(
     ("spec", "named"),
     [
         (with_(kernel={"kind": "gmm"}), "gcws"),
-        (with_(sampler=MATCHED, s=3), "s of 4"),
+        (with_(sampler=MATCHED, s=3), "take 4"),
         (with_(input_dim=21202), "monte_carlo"),
         (with_(kernel={"kind": "cauchy", "length_scale": [1]}), "input_dim 3"),
     ],

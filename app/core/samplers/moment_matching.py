@@ -7,6 +7,7 @@ from numpy.linalg import eigh
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
@@ -43,11 +44,8 @@ class MomentMatching(FrequencySampler):
                 "/sampler/kind",
             )
         if s <= input_dim:
-            raise InvalidInput(
-                f"moment_matching needs more frequencies than dimensions; s is {s}, input_dim {input_dim}: "
-                f"take s of {input_dim + 1} or more",
-                "/s",
-            )
+            reason = f"moment_matching needs more frequencies than the {input_dim} dimensions"
+            raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """What the base has to tell."""
