@@ -18,6 +18,11 @@ class CorrelationRbf(ShiftInvariantKernel):
     kind: Literal["correlation_rbf"]
     gamma: Annotated[float, Field(gt=0)]
 
+    @property
+    def scale_field(self) -> str:
+        """γ."""
+        return "gamma"
+
     def check(self, input_dim: int) -> None:
         """Fits vectors of any length."""
         del input_dim

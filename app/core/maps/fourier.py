@@ -215,14 +215,10 @@ class FourierMap:
 def _check_arrays(spec: MapSpec, arrays: Arrays) -> None:
     """Refuse arrays that left the range of the map's dtype, or weights that did and make features of 0 or infinity."""
     kind = spec.dtype.value
-    if not np.isfinite(arrays["frequencies"]).all():
+    if not np.isfinite(arrays["frequencies"]).all() and isinstance(spec.kernel, ShiftInvariantKernel):
         if spec.sampler.kind == "uploaded":
             raise InvalidInput(f"a frequency is outside the range of {kind}", "/sampler/frequencies")
-        if hasattr(spec.kernel, "length_scale"):
-            raise InvalidInput(
-                f"length_scale is so small that frequencies leave the range of {kind}", "/kernel/length_scale"
-            )
-        raise InvalidInput(f"frequencies of this kernel leave the range of {kind}", "/kernel")
+        raise spec.kernel.out_of_range(kind)
     with np.errstate(over="ignore"):  # an infinite sum is refused below
         total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
     if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
