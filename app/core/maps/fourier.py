@@ -70,6 +70,8 @@ class FourierMap:
             }
         _check_arrays(spec, arrays)
         warnings = drawn.warnings
+        if not arrays["frequencies"].any():
+            warnings += ("every frequency is 0, so that this map takes the kernel for a constant",)
         if (drawn.weights < 0).any():
             if spec.form is Form.phase or spec.normalize:
                 raise InvalidInput(
