@@ -159,6 +159,17 @@ def test_many_errors_are_refused_soon_and_in_short(http: httpx.Client, name: str
         assert answer.elapsed.total_seconds() < 10
 
 
+@pytest.mark.parametrize(
+    ("subsets", "pointer"), [([[]], "/kernel/subsets/0"), ([["a"]], "/kernel/subsets/0/0"), ([], "/kernel/subsets")]
+)
+def test_a_wrong_item_does_not_make_its_list_too_short_as_well(
+    http: httpx.Client, name: str, subsets: Any, pointer: str
+) -> None:
+    spec = with_(kernel={"kind": "anova", "length_scale": 1, "subsets": subsets})
+    document = assert_problem(http, put(http, name, spec), 422, "invalid-input", pointer)
+    assert [one["pointer"] for one in document["errors"]] == [pointer]
+
+
 NAMES = [".hidden", "-dash", "_low", "a" * 129, "a%20b", "a%0A", "%C3%A9", "a%00", "a:b", "a@b", "%7Bx%7D"]
 
 
