@@ -12,7 +12,9 @@ from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
 
-_MOST_DIMENSIONS = 4096
+# Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
+_MOST_DIMENSIONS = 2048
+_MOST_PRODUCTS = 1 << 35
 
 
 class MomentMatching(FrequencySampler):
@@ -43,6 +45,10 @@ class MomentMatching(FrequencySampler):
                 f"with their cube; sampler {self.base.kind} alone works",
                 "/sampler/kind",
             )
+        if s * input_dim**2 > _MOST_PRODUCTS:
+            most = _MOST_PRODUCTS // input_dim**2
+            reason = f"moment_matching takes s·d² multiplications, {_MOST_PRODUCTS} at the most"
+            raise InvalidInput(SizeAdvice(f"{reason} (sampler {self.base.kind} alone takes more)", s, most), "/s")
         if s <= input_dim:
             reason = f"moment_matching needs more frequencies than the {input_dim} dimensions"
             raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")

@@ -7,9 +7,12 @@ import numpy as np
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySampler, FrequencySet
 
+# Together they bound the time to some ten seconds.
 _MOST_DIMENSIONS = 4096
+_MOST_PRODUCTS = 1 << 36
 # Entries of the matrices decomposed at a time: of few dimensions there are millions of blocks.
 _ENTRIES_PER_STACK = 1 << 18
 
@@ -25,13 +28,15 @@ class Orthogonal(FrequencySampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Only a normal law is invariant under rotation."""
-        del s
         if input_dim > _MOST_DIMENSIONS:
             raise InvalidInput(
                 f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of orthogonal, whose time grows with "
                 "their cube; sampler sobol works",
                 "/sampler/kind",
             )
+        if s * input_dim**2 > _MOST_PRODUCTS:
+            reason = f"orthogonal takes s·d² multiplications, {_MOST_PRODUCTS} at the most (sampler sobol takes more)"
+            raise InvalidInput(SizeAdvice(reason, s, _MOST_PRODUCTS // input_dim**2), "/s")
         if kernel.normal_deviations(input_dim) is None:
             raise InvalidInput(
                 "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works",

@@ -184,3 +184,14 @@ def test_a_law_without_a_fourth_moment_is_warned_of(nu: float, told: bool) -> No
     warnings = FourierMap.build(spec(kernel=of, sampler={"kind": "moment_matching"})).warnings
     assert [warning for warning in warnings if "fourth moment" in warning] == list(warnings)
     assert bool(warnings) == told
+
+
+def test_what_would_take_more_than_seconds_is_refused_with_the_largest_number_that_does_not() -> None:
+    over = {"kind": "moment_matching"}
+    error = refusal(input_dim=2048, s=8193, sampler=over)
+    assert error.pointer == "/s"
+    assert "(sampler monte_carlo alone takes more); s = 8193, take 8192" in error.detail
+    assert spec(input_dim=2048, s=8192, sampler=over).s == 8192
+    error = refusal(input_dim=2049, s=4096, sampler=over)
+    assert error.pointer == "/sampler/kind"
+    assert "passes the 2048 dimensions of moment_matching" in error.detail
