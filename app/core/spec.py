@@ -76,7 +76,7 @@ class MapSpec(Frozen):
             raise InvalidInput(
                 f"sampler uploaded serves each of the {len(every)} subsets with the same frequencies, so all must have "
                 f"one size; they have from {min(alike)[0]} to {max(alike)[0]} coordinates: upload for subsets of one "
-                "size, or take another sampler, for instance sobol",
+                "size, or take another sampler, for instance, sobol",
                 "/sampler/kind",
             )
         # The largest summand first: what is enough for it is enough for all.
