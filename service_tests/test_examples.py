@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from service_tests.checks import JSON, put
+from service_tests.core.combinations import RULES
 
 FOLDER = Path(__file__).parent.parent / "openapi" / "examples"
 EXAMPLES = sorted(FOLDER.iterdir())
@@ -38,8 +39,8 @@ def test_an_example_is_accepted(http: httpx.Client, name: str, example: Path) ->
     if operation(example) == "put_map":
         answer = put(http, name, body)
         assert answer.status_code == 201, answer.text
-        # An example is no doubtful map, but a sparse grid always says how far it reaches.
-        assert bool(answer.json()["warnings"]) == ("sparse_grid" in example.read_text())
+        # An example is no doubtful map, but a rule always says how far it reaches.
+        assert bool(answer.json()["warnings"]) == (json.loads(body)["sampler"]["kind"] in RULES)
         return
     assert put(http, name, MAP_OF[operation(example)]).status_code == 201
     answer = http.post(f"/v1/maps/{name}/{operation(example)}", content=body, headers={"Content-Type": JSON})

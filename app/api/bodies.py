@@ -66,12 +66,25 @@ def parse(model: type[Model], body: bytes) -> Model:
     except ValidationError as error:
         if error.error_count() > _MOST_LOOKED_AT:
             raise InvalidBody([("", f"{error.error_count()} things are wrong with it")]) from error
-        found = error.errors(include_url=False)[:_MOST_NAMED]
+        found = _told_once(error.errors(include_url=False))[:_MOST_NAMED]
         try:
             document = from_json(body)
         except ValueError:
             document = None
         raise InvalidBody([(_pointer(one, document), _sentence(one)) for one in found]) from error
+
+
+def _told_once(errors: list[Any]) -> list[Any]:
+    """The errors without those of lists that are too short only because an item of theirs is wrong, as told before."""
+    return [
+        error
+        for i, error in enumerate(errors)
+        if error["type"] != "too_short" or not any(_within(error["loc"], other["loc"]) for other in errors[:i])
+    ]
+
+
+def _within(outer: tuple[Any, ...], inner: tuple[Any, ...]) -> bool:
+    return len(inner) > len(outer) and inner[: len(outer)] == outer
 
 
 def _sentence(error: Any) -> str:

@@ -59,11 +59,11 @@ def dense(rows: Rows) -> NDArray[np.float64]:
     return matrix.astype(np.float64, copy=False)
 
 
-def unit_rows(rows: Rows) -> Rows:
-    """The rows scaled to unit L2 norm, in their dtype.
+def unit_rows(rows: Rows, pointer: str = "") -> Rows:
+    """The rows, which stood at `pointer` of the request, scaled to unit L2 norm, in their dtype.
 
     Raises:
-        InvalidInput: a row is all zero and has no direction.
+        InvalidInput: rows are all zero and have no direction.
     """
     if rows.shape[0] == 0:
         return rows
@@ -72,7 +72,7 @@ def unit_rows(rows: Rows) -> Rows:
     ).reshape(-1, 1)
     zero = np.flatnonzero(top == 0)
     if zero.size:
-        raise InvalidInput(f"row {zero[0]} is all zero: it has no direction")
+        raise InvalidInput(f"row {named(zero)} is all zero: it has no direction", f"{pointer}/{zero[0]}")
     # Divided by its largest entry first, a row has no squares that leave the range of the dtype.
     if isinstance(rows, np.ndarray):
         scaled = rows / top
@@ -83,6 +83,11 @@ def unit_rows(rows: Rows) -> Rows:
     unit.data /= np.repeat(top.ravel(), lengths)
     unit.data /= np.repeat(np.sqrt(np.asarray((unit * unit).sum(axis=1))).ravel(), lengths)
     return unit
+
+
+def named(numbers: NDArray[np.int64]) -> str:
+    """Row numbers as an error names them: the first ten."""
+    return ", ".join(str(number) for number in numbers[:10]) + (", …" if numbers.size > 10 else "")
 
 
 def largest(rows: Rows) -> float:

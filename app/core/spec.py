@@ -13,8 +13,10 @@ from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.model import Frozen
 from app.core.papers import GMM, MM, QMC, RFF
 from app.core.samplers import Sampler
+from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySampler
 from app.core.samplers.gcws import ConsistentWeightedSampling
+from app.core.samplers.uploaded import Uploaded
 
 
 class Form(StrEnum):
@@ -86,11 +88,26 @@ class MapSpec(Frozen):
                 "/sampler/kind",
             )
         else:
-            # Summands of one size are alike to a sampler, and there may be thousands.
-            alike = {(share.block.dim(self.input_dim), share.size): share for share in shares(self)}
-            for (dim, size), share in alike.items():
-                self.sampler.check(share.block.kernel, size, dim)
+            self._check_shares(self.sampler)
         return self
+
+    def _check_shares(self, sampler: FrequencySampler) -> None:
+        every = shares(self)
+        # Summands of one size are alike to a sampler, and there may be thousands.
+        alike = {(share.block.dim(self.input_dim), share.size): share for share in every}
+        if isinstance(sampler, Uploaded) and len(alike) > 1:
+            raise InvalidInput(
+                f"sampler uploaded serves each of the {len(every)} subsets with the same frequencies, so all must have "
+                f"one size; they have from {min(alike)[0]} to {max(alike)[0]} coordinates: upload for subsets of one "
+                "size, or take another sampler, for instance, sobol",
+                "/sampler/kind",
+            )
+        # The largest summand first: what is enough for it is enough for all.
+        for (dim, size), share in sorted(alike.items(), reverse=True, key=lambda item: item[0]):
+            try:
+                sampler.check(share.block.kernel, size, dim)
+            except InvalidInput as error:
+                raise InvalidInput(of_share(error.detail, share, every, self), error.pointer) from None
 
     def _check_hashing(self, kernel: GeneralizedMinMax) -> None:
         if not isinstance(self.sampler, ConsistentWeightedSampling):
@@ -132,10 +149,26 @@ def shares(spec: MapSpec) -> list[Share]:
     if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
         raise TypeError(f"kernel {spec.kernel.kind} has no frequencies")
     blocks = spec.kernel.blocks(spec.input_dim)
-    if spec.s is not None and spec.s < len(blocks):
-        raise InvalidInput(f"s is {spec.s}; each of the {len(blocks)} subsets needs a frequency at least", "/s")
     each, left = divmod(spec.s or 0, len(blocks))
-    return [
+    found = [
         Share(block, spec.sampler.count(spec.s and each + (i < left), block.dim(spec.input_dim)))
         for i, block in enumerate(blocks)
     ]
+    if found[-1].size == 0:  # never with a count of the rule's own
+        raise InvalidInput(f"s is {spec.s}; each of the {len(blocks)} subsets needs a frequency at least", "/s")
+    return found
+
+
+def of_share(text: str, share: Share, every: list[Share], spec: MapSpec) -> str:
+    """What a sampler says of one share: where there are several, of which, and what is better for all of them."""
+    if len(every) == 1:
+        return str(text)
+    s = sum(other.size for other in every)
+    if isinstance(text, SizeAdvice):
+        alike = sum(other.size == share.size for other in every)
+        which = (
+            f"each of the {alike} subsets gets" if alike == len(every) else f"{alike} of the {len(every)} subsets get"
+        )
+        return f"{which} {share.size} of the s = {s} frequencies: {text.for_each_of(len(every))}"
+    gets = f" with {share.size} of the s = {s} frequencies" if s == spec.s else ""
+    return f"on a subset of {share.block.dim(spec.input_dim)} coordinates{gets}: {text}"

@@ -140,7 +140,7 @@ def test_frequencies_out_of_range_are_refused_also_when_matched(
     ("spec", "named"),
     [
         (with_(kernel={"kind": "gmm"}), "gcws"),
-        (with_(sampler=MATCHED, s=3), "s of 4"),
+        (with_(sampler=MATCHED, s=3), "take 4"),
         (with_(input_dim=21202), "monte_carlo"),
         (with_(kernel={"kind": "cauchy", "length_scale": [1]}), "input_dim 3"),
     ],
@@ -157,6 +157,17 @@ def test_many_errors_are_refused_soon_and_in_short(http: httpx.Client, name: str
         assert 1 <= len(document["errors"]) <= 20
         assert len(answer.content) < 10_000
         assert answer.elapsed.total_seconds() < 10
+
+
+@pytest.mark.parametrize(
+    ("subsets", "pointer"), [([[]], "/kernel/subsets/0"), ([["a"]], "/kernel/subsets/0/0"), ([], "/kernel/subsets")]
+)
+def test_a_wrong_item_does_not_make_its_list_too_short_as_well(
+    http: httpx.Client, name: str, subsets: Any, pointer: str
+) -> None:
+    spec = with_(kernel={"kind": "anova", "length_scale": 1, "subsets": subsets})
+    document = assert_problem(http, put(http, name, spec), 422, "invalid-input", pointer)
+    assert [one["pointer"] for one in document["errors"]] == [pointer]
 
 
 NAMES = [".hidden", "-dash", "_low", "a" * 129, "a%20b", "a%0A", "%C3%A9", "a%00", "a:b", "a@b", "%7Bx%7D"]

@@ -51,7 +51,7 @@ EDGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "halton": ({"input_dim": 10000}, {"input_dim": 10001}, "10000"),
     "lattice": ({"input_dim": 9125}, {"input_dim": 9126}, "9125"),
     "orthogonal": ({"input_dim": 4096}, {"input_dim": 4097}, "4096"),
-    "moment_matching": ({"input_dim": 4096, "s": 8192}, {"input_dim": 4097, "s": 8192}, "4096"),
+    "moment_matching": ({"input_dim": 2048, "s": 8192}, {"input_dim": 2049, "s": 8192}, "2048"),
     "dense_grid": ({"points_per_dim": 2, "input_dim": 20}, {"points_per_dim": 2, "input_dim": 21}, "1048576"),
     "sparse_grid": ({"level": 1, "input_dim": 65535}, {"level": 1, "input_dim": 65536}, "131072"),
     "polynomially_exact": ({"degree": 2, "input_dim": 26}, {"degree": 2, "input_dim": 27}, "400"),

@@ -115,6 +115,18 @@ class Anova(ShiftInvariantKernel):
             for subset, weight in zip(subsets, weights, strict=True)
         )
 
+    def warnings(self) -> tuple[str, ...]:
+        """Subsets named more than once."""
+        first: dict[tuple[int, ...], int] = {}
+        for i, subset in enumerate(self.subsets or ()):
+            before = first.setdefault(tuple(sorted(subset)), i)
+            if before < i:
+                return (
+                    f"subsets {before} and {i} name the same coordinates (the first such pair): they act as one subset "
+                    "whose weight is the sum of theirs",
+                )
+        return ()
+
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block, summed subset by subset."""
         gram = np.zeros((len(x), len(y)))

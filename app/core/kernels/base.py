@@ -50,9 +50,27 @@ class ShiftInvariantKernel(Kind):
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block: prepared rows (n, d) and (m, d) to (n, m), without an n×m×d temporary."""
 
-    def prepared(self, rows: Rows) -> Rows:
-        """The rows as features and `gram` take them; for most kernels as they came."""
+    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+        """The rows as features and `gram` take them, for most kernels as they came; they stood at `pointer`."""
+        del pointer
         return rows
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the client should know about the kernel as it was written."""
+        return ()
+
+    @property
+    def scale_field(self) -> str:
+        """The field that sets the scale of the frequencies, as the client named it."""
+        return "length_scale"
+
+    def out_of_range(self, dtype: str) -> InvalidInput:
+        """The refusal of frequencies that leave the range of the dtype: names the field to blame."""
+        extreme = "large" if self.scale_field == "gamma" else "small"
+        return InvalidInput(
+            f"{self.scale_field} is so {extreme} that frequencies leave the range of {dtype}",
+            f"/kernel/{self.scale_field}",
+        )
 
 
 class SpectralKernel(ShiftInvariantKernel):
@@ -98,8 +116,8 @@ class ScaledKernel(SpectralKernel):
         """One length scale, or as many as there are coordinates."""
         if isinstance(self.length_scale, tuple) and len(self.length_scale) != input_dim:
             raise InvalidInput(
-                f"length_scale has {len(self.length_scale)} entries; input_dim {input_dim} wants as many, or one",
-                "/kernel/length_scale",
+                f"{self.scale_field} has {len(self.length_scale)} entries; input_dim {input_dim} wants as many, or one",
+                f"/kernel/{self.scale_field}",
             )
 
     def scaled_frequencies(self, standard: Matrix) -> Matrix:
@@ -107,9 +125,7 @@ class ScaledKernel(SpectralKernel):
         with np.errstate(over="ignore"):  # refused by name below
             standard /= self.scales(standard.shape[1])
         if not np.isfinite(standard).all():
-            raise InvalidInput(
-                "length_scale is so small that frequencies leave the range of float64", "/kernel/length_scale"
-            )
+            raise self.out_of_range("float64")
         return standard
 
     def scaled_deviations(self, standard: float, input_dim: int) -> Matrix:

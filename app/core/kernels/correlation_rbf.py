@@ -25,6 +25,11 @@ class CorrelationRbf(ShiftInvariantKernel):
     kind: Literal["correlation_rbf"]
     gamma: Annotated[float, Field(gt=0, description="γ, without unit; the kernel is exp(−γ) for rows at right angles.")]
 
+    @property
+    def scale_field(self) -> str:
+        """γ."""
+        return "gamma"
+
     def check(self, input_dim: int) -> None:
         """Fits vectors of any length."""
         del input_dim
@@ -34,9 +39,9 @@ class CorrelationRbf(ShiftInvariantKernel):
         del input_dim
         return (Block(self._gaussian()),)
 
-    def prepared(self, rows: Rows) -> Rows:
-        """Rows of unit L2 norm; InvalidInput names a row that is all zero and has no direction."""
-        return unit_rows(rows)
+    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+        """Rows of unit L2 norm; InvalidInput names the rows that are all zero and have no direction."""
+        return unit_rows(rows, pointer)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block of unit rows."""

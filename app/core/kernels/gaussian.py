@@ -51,6 +51,11 @@ class Gaussian(ProductKernel):
         object.__setattr__(self, "length_scale", scale)
         return self
 
+    @property
+    def scale_field(self) -> str:
+        """The one of the three names that came."""
+        return next((name for name in ("sigma", "gamma") if getattr(self, name) is not None), "length_scale")
+
     def normal_deviations(self, input_dim: int) -> Matrix:
         """1/σ_j."""
         return self.scaled_deviations(1.0, input_dim)

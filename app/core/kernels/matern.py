@@ -7,6 +7,7 @@ from pydantic import Field
 from scipy.spatial.distance import cdist
 from scipy.special import gammaincinv, gammaln, kve, ndtri
 
+from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ScaledKernel
 
 # Above it, the uniform expansion of the Bessel function is as good as the function, which overflows.
@@ -41,6 +42,13 @@ class Matern(ScaledKernel):
         with np.errstate(over="ignore", divide="ignore"):  # infinite frequencies are refused by name
             frequencies /= np.sqrt(mixing)[:, None]
         return self.scaled_frequencies(frequencies)
+
+    def out_of_range(self, dtype: str) -> InvalidInput:
+        """Of nu and length_scale, names the one that does more."""
+        # The chi-square quantile of the smallest uniform, 2^-53, multiplies a frequency by some 2^(53/(2ν)).
+        if 53 / (2 * self.nu) > -np.log2(np.min(self.length_scale)):
+            return InvalidInput(f"nu is so small that frequencies leave the range of {dtype}", "/kernel/nu")
+        return super().out_of_range(dtype)
 
     def is_heavy_tailed(self) -> bool:
         """Up to ν = 2."""

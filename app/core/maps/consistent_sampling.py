@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, dense, row_blocks
+from app.core.arrays import Rows, dense, named, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.loops import consistent_samples, count_collisions
@@ -138,8 +138,7 @@ def refuse_unsampled(codes: Codes, pointer: str, first_row: int = 0) -> None:
     first_hash = codes[:, 0] if codes.ndim == 2 else codes[:, 0, 0]
     unsampled = np.flatnonzero(first_hash < 0) + first_row
     if unsampled.size:
-        named = ", ".join(str(row) for row in unsampled[:10]) + (", …" if unsampled.size > 10 else "")
         raise InvalidInput(
-            f"no sample of row {named}: it is all zero (after centering), or its codes are -1",
+            f"no sample of row {named(unsampled)}: it is all zero (after centering), or its codes are -1",
             f"{pointer}/{unsampled[0]}",
         )

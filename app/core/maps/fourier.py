@@ -70,6 +70,8 @@ class FourierMap:
             }
         _check_arrays(spec, arrays)
         warnings = drawn.warnings
+        if not arrays["frequencies"].any():
+            warnings += ("every frequency is 0, so that this map takes the kernel for a constant",)
         if (drawn.weights < 0).any():
             if spec.form is Form.phase or spec.normalize:
                 raise InvalidInput(
@@ -125,7 +127,7 @@ class FourierMap:
         Raises:
             InvalidInput: entries so large that a phase w·x could leave the range of the dtype.
         """
-        rows = self.kernel.prepared(rows)
+        rows = self.kernel.prepared(rows, "/vectors")
         self._check_range(rows)
         features = np.empty((rows.shape[0], self.n_output), self._feature_dtype)
         for block in row_blocks(rows.shape[0], _PHASES_PER_BLOCK // self.n_frequencies):
@@ -142,7 +144,7 @@ class FourierMap:
 
         Summed over blocks of frequencies, so that the features of all rows never stand in memory at once.
         """
-        x, y = self.kernel.prepared(x), self.kernel.prepared(y)
+        x, y = self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y")
         self._check_range(x)
         self._check_range(y)
         n, m = x.shape[0], y.shape[0]
@@ -169,7 +171,8 @@ class FourierMap:
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""
-        gram = self.kernel.gram(dense(self.kernel.prepared(x)), dense(self.kernel.prepared(y)))
+        x, y = self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y")
+        gram = self.kernel.gram(dense(x), dense(y))
         if self.spec.normalize:
             gram /= sum(block.weight for block in self.kernel.blocks(self.spec.input_dim))
         return gram
@@ -214,14 +217,10 @@ class FourierMap:
 def _check_arrays(spec: MapSpec, arrays: Arrays) -> None:
     """Refuse arrays that left the range of the map's dtype, or weights that did and make features of 0 or infinity."""
     kind = spec.dtype.value
-    if not np.isfinite(arrays["frequencies"]).all():
+    if not np.isfinite(arrays["frequencies"]).all() and isinstance(spec.kernel, ShiftInvariantKernel):
         if spec.sampler.kind == "uploaded":
             raise InvalidInput(f"a frequency is outside the range of {kind}", "/sampler/frequencies")
-        if hasattr(spec.kernel, "length_scale"):
-            raise InvalidInput(
-                f"length_scale is so small that frequencies leave the range of {kind}", "/kernel/length_scale"
-            )
-        raise InvalidInput(f"frequencies of this kernel leave the range of {kind}", "/kernel")
+        raise spec.kernel.out_of_range(kind)
     with np.errstate(over="ignore"):  # an infinite sum is refused below
         total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
     if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:

@@ -6,6 +6,7 @@ import numpy as np
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
+from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 
@@ -30,10 +31,7 @@ class Antithetic(FrequencySampler):
         """Pairs need an even s."""
         del kernel, input_dim
         if s % 2:
-            raise InvalidInput(
-                f"antithetic frequencies come in pairs, and {s} is odd; take {s + 1} (for each subset)",
-                "/s",
-            )
+            raise InvalidInput(SizeAdvice("antithetic frequencies come in pairs", s, s + 1), "/s")
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """A loss with every real form."""

@@ -1,5 +1,6 @@
 """The full tensor grid."""
 
+from functools import cache
 from typing import Annotated, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
+from app.core.samplers.reach import directions, reach, reach_warnings
 
 _MOST_POINTS = 1 << 20
 
@@ -53,4 +55,14 @@ class DenseGrid(FrequencySampler):
         places = self.points_per_dim ** np.arange(input_dim)[::-1]
         chosen = np.arange(self.count(None, input_dim))[:, None] // places % self.points_per_dim
         frequencies = nodes[chosen] * deviations_for_grid(kernel, input_dim, self.kind)
-        return FrequencySet(frequencies, weights[chosen].prod(axis=1))
+        # One point has no reach: its kernel is a constant, which the map tells.
+        warnings = reach_warnings(_reach(self.points_per_dim, input_dim)) if self.points_per_dim > 1 else ()
+        return FrequencySet(frequencies, weights[chosen].prod(axis=1), warnings)
+
+
+@cache
+def _reach(points_per_dim: int, input_dim: int) -> float | None:
+    """The reach of the grid, whose value is a product over the coordinates: no need to sum up a million points."""
+    nodes, weights = gauss_hermite(points_per_dim)
+    phases = directions(input_dim)[:, :, None] * nodes
+    return reach(lambda radius: (np.cos(radius * phases) @ weights).prod(axis=1), points_per_dim**input_dim)

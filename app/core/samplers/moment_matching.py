@@ -9,11 +9,14 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import MM
+from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
 
-_MOST_DIMENSIONS = 4096
+# Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
+_MOST_DIMENSIONS = 2048
+_MOST_PRODUCTS = 1 << 35
 
 
 class MomentMatching(FrequencySampler):
@@ -28,7 +31,7 @@ class MomentMatching(FrequencySampler):
     )
     limits = (
         "s above input_dim",
-        f"input_dim of at most {_MOST_DIMENSIONS}",
+        f"input_dim of at most {_MOST_DIMENSIONS}, s·input_dim² of at most {_MOST_PRODUCTS}",
         "frequencies of finite variance: not kernel laplacian, nor matern with nu up to 1",
         "those of the base",
     )
@@ -56,12 +59,13 @@ class MomentMatching(FrequencySampler):
                 f"with their cube; sampler {self.base.kind} alone works",
                 "/sampler/kind",
             )
+        if s * input_dim**2 > _MOST_PRODUCTS:
+            most = _MOST_PRODUCTS // input_dim**2
+            reason = f"moment_matching takes s·d² multiplications, {_MOST_PRODUCTS} at the most"
+            raise InvalidInput(SizeAdvice(f"{reason} (sampler {self.base.kind} alone takes more)", s, most), "/s")
         if s <= input_dim:
-            raise InvalidInput(
-                f"moment_matching needs more frequencies than dimensions; s is {s}, input_dim {input_dim}: "
-                f"take s of {input_dim + 1} or more",
-                "/s",
-            )
+            reason = f"moment_matching needs more frequencies than the {input_dim} dimensions"
+            raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """What the base has to tell."""

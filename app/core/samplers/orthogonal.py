@@ -4,11 +4,17 @@ from typing import Literal
 
 import numpy as np
 
+from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 
+# Together they bound the time to some ten seconds.
 _MOST_DIMENSIONS = 4096
+_MOST_PRODUCTS = 1 << 36
+# Entries of the matrices decomposed at a time: of few dimensions there are millions of blocks.
+_ENTRIES_PER_STACK = 1 << 18
 
 
 class Orthogonal(FrequencySampler):
@@ -23,19 +29,21 @@ class Orthogonal(FrequencySampler):
         "For normal laws in many dimensions, where each frequency alone must have the right law (moment_matching "
         "is biased by the order of 1/s) or s is not above input_dim."
     )
-    limits = (f"input_dim of at most {_MOST_DIMENSIONS}", NORMAL_LAW)
+    limits = (f"input_dim of at most {_MOST_DIMENSIONS}, s·input_dim² of at most {_MOST_PRODUCTS}", NORMAL_LAW)
 
     kind: Literal["orthogonal"]
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Only a normal law is invariant under rotation."""
-        del s
         if input_dim > _MOST_DIMENSIONS:
             raise InvalidInput(
                 f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of orthogonal, whose time grows with "
                 "their cube; sampler sobol works",
                 "/sampler/kind",
             )
+        if s * input_dim**2 > _MOST_PRODUCTS:
+            reason = f"orthogonal takes s·d² multiplications, {_MOST_PRODUCTS} at the most (sampler sobol takes more)"
+            raise InvalidInput(SizeAdvice(reason, s, _MOST_PRODUCTS // input_dim**2), "/s")
         if kernel.normal_deviations(input_dim) is None:
             raise InvalidInput(
                 "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works",
@@ -48,20 +56,23 @@ class Orthogonal(FrequencySampler):
         if deviations is None:
             raise AssertionError("check() lets no such kernel through")
         frequencies = np.empty((s, input_dim))
-        for start in range(0, s, input_dim):
-            rows = frequencies[start : start + input_dim]
-            rows[:] = _orthonormal(len(rows), input_dim, rng)
+        whole = s - s % input_dim
+        blocks = frequencies[:whole].reshape(-1, input_dim, input_dim)
+        for stack in row_blocks(len(blocks), _ENTRIES_PER_STACK // input_dim**2):
+            blocks[stack] = _orthonormal(stack.stop - stack.start, input_dim, input_dim, rng)
+        if whole < s:
+            frequencies[whole:] = _orthonormal(1, s - whole, input_dim, rng)[0]
         # Lengths row by row: along the other axis they would change the law.
         frequencies *= np.sqrt(rng.chisquare(input_dim, s))[:, None]
         frequencies *= deviations
         return FrequencySet(frequencies, np.full(s, 1 / s))
 
 
-def _orthonormal(n: int, d: int, rng: np.random.Generator) -> Matrix:
-    """The first n ≤ d rows of a uniformly distributed orthogonal matrix, without the others, which may be many.
+def _orthonormal(k: int, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    """The first n ≤ d rows of k uniformly distributed orthogonal matrices, (k, n, d), without the others.
 
     Q of a normal matrix, its signs fixed by R (Mezzadri, 2007).
     """
-    q, r = np.linalg.qr(rng.standard_normal((d, n)))
-    rows: Matrix = (q * np.sign(np.diagonal(r))).T
-    return rows
+    q, r = np.linalg.qr(rng.standard_normal((k, d, n)))
+    q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
+    return q.swapaxes(1, 2)

@@ -14,6 +14,7 @@ from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid
+from app.core.samplers.reach import reach_of, reach_warnings
 
 _MOST_EQUATIONS = 400
 _MOST_ENTRIES = 1 << 20
@@ -87,9 +88,15 @@ class PolynomiallyExact(FrequencySampler):
                 f"equations (residual {residual:.1e}); try {2 * len(candidates)}, or a lower degree",
                 "/sampler/candidates",
             )
-        kept = weights > 0
-        deviations = deviations_for_grid(kernel, input_dim, self.kind)
-        return FrequencySet(candidates[kept] * deviations, weights[kept])
+        candidates, weights = candidates[weights > 0], weights[weights > 0]
+        if self.degree < 2:
+            warnings: tuple[str, ...] = (
+                f"degree {self.degree} leaves the spread of the {len(weights)} frequencies, and so the kernel, to "
+                "chance: take degree 2 or more",
+            )
+        else:
+            warnings = reach_warnings(reach_of(candidates, weights))
+        return FrequencySet(candidates * deviations_for_grid(kernel, input_dim, self.kind), weights, warnings)
 
     def _n_candidates(self, input_dim: int) -> int:
         return self.candidates or _CANDIDATES_PER_EQUATION * self.count(None, input_dim)

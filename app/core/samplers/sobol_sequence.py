@@ -6,6 +6,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from app.core.kernels.base import Matrix
+from app.core.samplers.advice import SizeAdvice
 
 MOST_DIMENSIONS: int = qmc.Sobol.MAXDIM
 # What a float64 in (0, 1) holds exactly. 30 bits, the engine's default, would put scrambled coordinates on exact zeros,
@@ -41,4 +42,4 @@ def balance_warnings(kind: str, n: int) -> list[str]:
     if n & (n - 1) == 0:
         return []
     lower = 1 << (n.bit_length() - 1)
-    return [f"{kind} is balanced only at a power of two; s = {n}, take {lower} or {2 * lower}"]
+    return [SizeAdvice(f"{kind} is balanced only at a power of two", n, lower, 2 * lower)]

@@ -1,6 +1,5 @@
 """Smolyak's sparse grid."""
 
-import bisect
 import itertools
 from math import comb, prod
 from typing import Annotated, Literal
@@ -13,11 +12,9 @@ from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
+from app.core.samplers.reach import reach_of, reach_warnings
 
 _MOST_POINTS = 1 << 17
-# Directions and radii, in units of 1/σ, at which the rule is compared with Monte Carlo.
-_DIRECTIONS = 16
-_RADII = np.arange(0.05, 10, 0.05).tolist()
 
 
 class SparseGrid(FrequencySampler):
@@ -51,9 +48,12 @@ class SparseGrid(FrequencySampler):
         deviations_for_grid(kernel, input_dim, self.kind)
         count = self.count(None, input_dim)
         if count > _MOST_POINTS:
+            lower = (self.model_copy(update={"level": level}) for level in reversed(range(self.level)))
+            works = next(grid.level for grid in lower if grid.count(None, input_dim) <= _MOST_POINTS)
             raise InvalidInput(
                 f"sparse_grid of level {self.level} has {count} points in {input_dim} dimensions; "
-                f"{_MOST_POINTS} is the most: take a lower level",
+                f"{_MOST_POINTS} is the most: "
+                + (f"take level {works}" if works else "take monte_carlo, as only level 0, a constant, has fewer"),
                 "/sampler/level",
             )
 
@@ -62,12 +62,13 @@ class SparseGrid(FrequencySampler):
         del s, rng
         frequencies, weights = self._merged(input_dim)
         negative = int((weights < 0).sum())
-        warning = (
-            f"{negative} of {len(weights)} weights are negative and |weights| sum to {np.abs(weights).sum():.4g}; "
-            "better than monte_carlo of the same size only where |δ|/σ is below about "
-            f"{_radius_of_use(frequencies, weights):.2f}"
-        )
-        return FrequencySet(frequencies * deviations_for_grid(kernel, input_dim, self.kind), weights, (warning,))
+        warnings = reach_warnings(reach_of(frequencies, weights)) if self.level else ()
+        if negative:
+            signs = (
+                f"{negative} of {len(weights)} weights are negative and |weights| sum to {np.abs(weights).sum():.4g}"
+            )
+            warnings = (signs, *warnings)
+        return FrequencySet(frequencies * deviations_for_grid(kernel, input_dim, self.kind), weights, warnings)
 
     def _levels(self, k: int, d: int) -> list[tuple[int, ...]]:
         """Levels of k of the d coordinates, each at least 1, together at most `level`."""
@@ -115,19 +116,3 @@ def _off_zero(level: int) -> tuple[Matrix, Matrix]:
     """Nodes and weights of the rule of 2·level + 1 points, without the one at 0."""
     nodes, weights = gauss_hermite(2 * level + 1)
     return np.delete(nodes, level), np.delete(weights, level)
-
-
-def _radius_of_use(frequencies: Matrix, weights: Matrix) -> float:
-    """The radius from which on the rule's error passes the standard deviation of as many Monte Carlo frequencies."""
-    # Always the same directions, so that a rule always has the same radius.
-    directions = np.random.default_rng(0).standard_normal((_DIRECTIONS, frequencies.shape[1]))
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    projected = frequencies @ directions.T
-
-    def passes(radius: float) -> bool:
-        exact = np.exp(-(radius**2) / 2)
-        error = np.sqrt(np.mean((weights @ np.cos(radius * projected) - exact) ** 2))
-        return bool(error > (1 - exact**2) / np.sqrt(2 * len(weights)))
-
-    # The error grows with the radius faster than Monte Carlo's, so the first radius that passes can be bisected.
-    return float(_RADII[min(bisect.bisect_left(_RADII, True, key=passes), len(_RADII) - 1)])

@@ -17,6 +17,7 @@ class Uploaded(FrequencySampler):
     """Frequencies and weights brought along, for instance from an optimisation elsewhere.
 
     The kernel is what exact values and diagnostics compare with; whether the set belongs to it is the client's affair.
+    With kernel `anova` the set serves each subset anew: the subsets must be of one size, the entries of a frequency.
     """
 
     source = f"The client; sums of this form: {GQ}, section 3"

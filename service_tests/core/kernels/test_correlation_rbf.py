@@ -88,6 +88,25 @@ def test_a_row_of_zeros_is_refused_by_its_number() -> None:
             feature_map.exact_gram(x, bad)
 
 
+def test_rows_of_zeros_are_named_up_to_ten_where_they_stood_in_the_request() -> None:
+    x, few, many, feature_map = rows(20, 1), rows(20, 1), rows(20, 1), correlation()
+    few[[2, 5]] = 0
+    many[3:] = 0
+    for bad in (few, csr(few)):
+        for pointer, call, given in (
+            ("/vectors/2", feature_map.transform, (bad,)),
+            ("/x/2", feature_map.gram, (bad, bad)),
+            ("/y/2", feature_map.gram, (x, bad)),
+            ("/x/2", feature_map.exact_gram, (bad, x)),
+            ("/y/2", feature_map.exact_gram, (x, bad)),
+        ):
+            with pytest.raises(InvalidInput, match="row 2, 5 is all zero: it has no direction") as caught:
+                call(*given)
+            assert caught.value.pointer == pointer
+    with pytest.raises(InvalidInput, match="row 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, … is all zero"):
+        feature_map.transform(many)
+
+
 def test_sparse_rows_have_the_features_of_the_dense_ones() -> None:
     x = rows(8, 3)
     x[np.random.default_rng(4).random(x.shape) < 0.6] = 0

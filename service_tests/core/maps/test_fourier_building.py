@@ -11,7 +11,7 @@ from scipy.stats import kstest, norm
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.fourier import _uniform_angles
-from service_tests.core.specs import fourier, gmm_spec, spec
+from service_tests.core.specs import fourier, gmm_spec, refusal, spec
 
 PHASE: dict[str, Any] = {"form": "phase", "dtype": "float64"}
 
@@ -105,6 +105,34 @@ def test_frequencies_outside_the_dtype_are_refused_at_the_length_scale(
     with pytest.raises(InvalidInput, match="length_scale is so small") as caught:
         FourierMap.build(made)
     assert caught.value.pointer == "/kernel/length_scale"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "field"),
+    [
+        ({"kind": "gaussian", "sigma": 1e-39}, "sigma"),
+        ({"kind": "gaussian", "gamma": 1e80}, "gamma"),
+        ({"kind": "gaussian", "gamma": [1.0, 1.0, 1e80, 1.0]}, "gamma"),
+        ({"kind": "correlation_rbf", "gamma": 1e80}, "gamma"),
+        ({"kind": "matern", "length_scale": 1.0, "nu": 1e-3}, "nu"),
+        ({"kind": "matern", "length_scale": 1e-39, "nu": 2.5}, "length_scale"),
+        ({"kind": "anova", "length_scale": 1e-39, "subsets": [[0, 1]]}, "length_scale"),
+        ({"kind": "laplacian", "length_scale": [1.0, 1.0, 1.0, 1e-39]}, "length_scale"),
+    ],
+)
+def test_frequencies_outside_float32_are_blamed_on_the_field_that_came(kernel: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        FourierMap.build(spec(kernel=kernel, s=1000))
+    assert caught.value.pointer == f"/kernel/{field}"
+    size = "large" if field == "gamma" else "small"
+    assert caught.value.detail.startswith(f"{field} is so {size} that frequencies leave the range of float")
+
+
+@pytest.mark.parametrize("field", ["length_scale", "sigma", "gamma"])
+def test_a_list_of_another_length_is_blamed_on_the_field_that_came(field: str) -> None:
+    error = refusal(kernel={"kind": "gaussian", field: [1.0, 2.0]})
+    assert error.pointer == f"/kernel/{field}"
+    assert error.detail == f"{field} has 2 entries; input_dim 4 wants as many, or one"
 
 
 def test_a_map_of_frequencies_whose_sum_overflows_takes_the_origin_only() -> None:

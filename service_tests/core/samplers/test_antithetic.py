@@ -53,7 +53,7 @@ def test_in_a_real_form_the_variance_is_twice_that_of_monte_carlo() -> None:
 def test_an_odd_number_is_refused_and_the_next_one_named(s: int) -> None:
     error = refusal(s=s, sampler={"kind": "antithetic"})
     assert error.pointer == "/s"
-    assert f"{s} is odd; take {s + 1}" in error.detail
+    assert f"come in pairs; s = {s}, take {s + 1}" in error.detail
     assert spec(s=s + 1, sampler={"kind": "antithetic"}).s == s + 1
 
 

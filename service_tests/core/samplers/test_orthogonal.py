@@ -1,5 +1,6 @@
 """Orthogonal blocks: their geometry, the law of each frequency, and what they gain."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,30 @@ def test_dimensions_past_the_limit_are_refused_and_as_many_are_not() -> None:
     error = refusal(input_dim=4097, s=2, sampler={"kind": "orthogonal"})
     assert error.pointer == "/sampler/kind"
     assert "passes the 4096 dimensions of orthogonal" in error.detail
+    error = refusal(input_dim=2048, s=16385, sampler={"kind": "orthogonal"})
+    assert error.pointer == "/s"
+    assert error.detail.endswith("(sampler sobol takes more); s = 16385, take 16384")
+    assert spec(input_dim=2048, s=16384, sampler={"kind": "orthogonal"}).s == 16384
 
 
 def test_the_seed_alone_decides() -> None:
     assert (frequencies(7, 4) == frequencies(7, 4)).all()
     assert (frequencies(7, 4) != frequencies(7, 4, seed=2)).all()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_million_frequencies_of_few_dimensions_are_made_in_seconds(d: int) -> None:
+    started = time.process_time()
+    frequencies(1 << 20, d)
+    assert time.process_time() - started < 2  # one block at a time took 8 for d = 2, 16 for d = 1
+
+
+@pytest.mark.parametrize(("s", "d"), [(3 << 17, 2), (3000, 70), (5, 5), (7, 20)])
+def test_blocks_made_together_are_those_made_one_by_one(s: int, d: int) -> None:
+    rng, one_by_one = np.random.default_rng(1), []
+    for start in range(0, min(s, 20 * d), d):
+        q, r = np.linalg.qr(rng.standard_normal((d, min(d, s - start))))
+        one_by_one.append((q * np.sign(np.diagonal(r))).T)
+    made = frequencies(s, d)[: 20 * d]
+    directions = made / np.linalg.norm(made, axis=1, keepdims=True)
+    np.testing.assert_allclose(directions, np.concatenate(one_by_one), rtol=0, atol=1e-13)

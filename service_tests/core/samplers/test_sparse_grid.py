@@ -90,10 +90,10 @@ def test_length_scales_divide_coordinate_by_coordinate() -> None:
 @pytest.mark.parametrize(("level", "d"), [(2, 25), (1, 20), (3, 8), (4, 3)])
 def test_warnings_name_the_negative_weights_their_size_and_the_radius_of_use(level: int, d: int) -> None:
     drawn = grid(level, d)
-    (warning,) = drawn.warnings
-    assert warning.startswith(f"{(drawn.weights < 0).sum()} of {len(drawn.weights)} weights are negative")
-    assert f"|weights| sum to {np.abs(drawn.weights).sum():.4g};" in warning
-    told = re.search(r"below about (\d+\.\d+)$", warning)
+    signs, reach = drawn.warnings
+    assert signs.startswith(f"{(drawn.weights < 0).sum()} of {len(drawn.weights)} weights are negative")
+    assert signs.endswith(f"|weights| sum to {np.abs(drawn.weights).sum():.4g}")
+    told = re.search(r"below about (\d+\.\d+)$", reach)
     assert told is not None
     radius = float(told[1])
     for factor, better in ((0.5, True), (0.9, True), (1.1, False), (1.3, False)):
@@ -104,9 +104,10 @@ def test_warnings_name_the_negative_weights_their_size_and_the_radius_of_use(lev
 
 
 def test_a_rule_without_negative_weights_tells_its_reach_too() -> None:
-    for level, d in ((0, 5), (1, 2), (1, 3)):
+    for level, d in ((1, 2), (1, 3)):
         (warning,) = grid(level, d).warnings
-        assert warning.startswith("0 of ")
+        assert warning.startswith("better than monte_carlo")
+    assert grid(0, 5).warnings == ()  # a constant; the map tells
     assert grid(0, 5).frequencies.tolist() == [[0.0] * 5]
     assert grid(0, 5).weights.tolist() == [1.0]
 
@@ -116,7 +117,12 @@ def test_too_many_points_are_refused_without_being_made(level: int, d: int) -> N
     error = refusal(input_dim=d, s=None, sampler={"kind": "sparse_grid", "level": level})
     assert error.pointer == "/sampler/level"
     assert re.match(rf"sparse_grid of level {level} has \d+ points in {d} dimensions; 131072 is the most", error.detail)
-    assert "take a lower level" in error.detail
+    told = re.search(r": take level (\d+)$", error.detail)
+    if told is None:
+        assert error.detail.endswith("take monte_carlo, as only level 0, a constant, has fewer")
+    works = int(told[1]) if told else 0
+    assert spec(input_dim=d, s=None, sampler={"kind": "sparse_grid", "level": works})
+    assert "131072 is the most" in refusal(input_dim=d, sampler={"kind": "sparse_grid", "level": works + 1}).detail
 
 
 @pytest.mark.parametrize(("level", "d"), [(12, 1), (12, 2), (12, 3), (2, 250), (1, 60_000)])

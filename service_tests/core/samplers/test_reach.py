@@ -1,0 +1,90 @@
+"""Up to where rules are said to beat random frequencies, and what is said of those that are constants."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.maps import FourierMap
+from app.core.samplers.base import FrequencySet
+from app.core.samplers.dense_grid import _reach
+from app.core.samplers.reach import reach, reach_of, reach_warnings
+from service_tests.core.specs import kernel, sampler, spec
+
+
+def drawn(d: int, **fields: Any) -> FrequencySet:
+    made = sampler(**fields).frequency_set(kernel(kind="gaussian", length_scale=2.0), 1, d, np.random.default_rng(1))
+    assert isinstance(made, FrequencySet)
+    return made._replace(frequencies=made.frequencies * 2.0)
+
+
+def ratio(of: FrequencySet, radius: float) -> float:
+    """Error of a rule on a sphere, over the standard deviation of as many Monte Carlo frequencies."""
+    deltas = np.random.default_rng(3).normal(size=(200, of.frequencies.shape[1]))
+    deltas *= radius / np.linalg.norm(deltas, axis=1, keepdims=True)
+    errors = np.cos(deltas @ of.frequencies.T) @ of.weights - np.exp(-(radius**2) / 2)
+    return float(np.sqrt(np.square(errors).mean()) / (1 - np.exp(-(radius**2))) * np.sqrt(2 * len(of.weights)))
+
+
+@pytest.mark.parametrize(
+    ("d", "fields"),
+    [
+        (1, {"kind": "dense_grid", "points_per_dim": 4}),
+        (2, {"kind": "dense_grid", "points_per_dim": 11}),
+        (3, {"kind": "dense_grid", "points_per_dim": 5}),
+        (10, {"kind": "polynomially_exact", "degree": 2}),
+        (3, {"kind": "polynomially_exact", "degree": 5}),
+    ],
+)
+def test_a_rule_beats_random_frequencies_up_to_the_radius_it_tells(d: int, fields: dict[str, Any]) -> None:
+    rule = drawn(d, **fields)
+    (warning,) = rule.warnings
+    told = re.fullmatch(
+        r"better than monte_carlo of the same size only where \|δ\|/σ is below about (\d+\.\d+)", warning
+    )
+    assert told is not None
+    # The directions are others than those the radius was found on.
+    assert all(ratio(rule, factor * float(told[1])) < 1 for factor in (0.1, 0.5, 0.85))
+    assert ratio(rule, 1.2 * float(told[1])) > 1
+
+
+@pytest.mark.parametrize(("points_per_dim", "d"), [(2, 5), (3, 3), (9, 2), (6, 1)])
+def test_the_reach_of_a_grid_needs_none_of_its_points(points_per_dim: int, d: int) -> None:
+    rule = drawn(d, kind="dense_grid", points_per_dim=points_per_dim)
+    assert _reach(points_per_dim, d) == reach_of(rule.frequencies, rule.weights)
+
+
+def test_a_reach_beyond_ten_is_nothing_to_tell() -> None:
+    assert drawn(1, kind="dense_grid", points_per_dim=200).warnings == ()
+    assert reach_warnings(None) == ()
+
+
+def test_a_rule_that_is_right_again_far_out_is_known_by_its_first_failure() -> None:
+    def wrong_between(radius: float) -> Any:
+        return np.full(16, np.exp(-(radius**2) / 2) + (1.0 < radius < 2.0))
+
+    found = reach(wrong_between, 10)
+    assert found is not None
+    assert 1.0 < found < 1.05
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "dense_grid", "points_per_dim": 1},
+        {"kind": "subsampled_grid", "points_per_dim": 1},
+        {"kind": "sparse_grid", "level": 0},
+        {"kind": "uploaded", "frequencies": [[0.0] * 4]},
+    ],
+)
+def test_a_map_of_zero_frequencies_is_built_and_said_to_be_a_constant(fields: dict[str, Any]) -> None:
+    built = FourierMap.build(spec(sampler=fields, s=1))
+    assert built.warnings == ("every frequency is 0, so that this map takes the kernel for a constant",)
+    assert not built.arrays["frequencies"].any()
+
+
+@pytest.mark.parametrize(("degree", "count"), [(0, 1), (1, 5)])
+def test_degrees_below_two_are_said_to_leave_the_kernel_to_chance(degree: int, count: int) -> None:
+    (warning,) = drawn(4, kind="polynomially_exact", degree=degree).warnings
+    assert warning.startswith(f"degree {degree} leaves the spread of the {count} frequencies")
