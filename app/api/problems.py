@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from app.api.bodies import InvalidBody, Stalled
-from app.core.errors import InvalidInput, TooLarge
+from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.settings import Settings
 from app.store.errors import StoreDamaged, StoreUnavailable
@@ -166,6 +166,11 @@ def install(app: FastAPI) -> None:
             request, "invalid-input", error.detail, errors=[{"pointer": error.pointer, "detail": error.detail}]
         )
 
+    def invalid_option(request: Request, error: InvalidOption) -> Response:
+        return problem(
+            request, "invalid-input", error.detail, errors=[{"parameter": error.option, "detail": error.detail}]
+        )
+
     def invalid_body(request: Request, error: InvalidBody) -> Response:
         errors = [{"pointer": pointer, "detail": detail} for pointer, detail in error.errors]
         return problem(request, "invalid-input", str(error), errors=errors)
@@ -199,6 +204,7 @@ def install(app: FastAPI) -> None:
 
     handlers: dict[Any, Any] = {
         InvalidInput: invalid,
+        InvalidOption: invalid_option,
         InvalidBody: invalid_body,
         RequestValidationError: invalid_parameter,
         TooLarge: too_large,

@@ -83,5 +83,14 @@ def fourier(**members: Any) -> FourierMap:
 
 def hashing(**members: Any) -> ConsistentSamplingMap:
     """A map built from `gmm_spec`."""
-    made = gmm_spec(**members)
-    return ConsistentSamplingMap(made, ConsistentSamplingMap.build(made).arrays)
+    return ConsistentSamplingMap(gmm_spec(**members))
+
+
+def pairs(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:
+    """Samples (i*, t*) of the rows, (n, s, 2), −1 for a row that has none."""
+    return sampling.codes(rows, Encoder(Encoding.pairs, marked=True))
+
+
+def zero_bit(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:
+    """i* alone, (n, s), −1 for a row that has none."""
+    return sampling.codes(rows, Encoder(Encoding.zero_bit, marked=True))

@@ -133,7 +133,7 @@ def test_codes_collide_as_often_as_their_kernel_says(its_kernel: Fields, its_sam
     sampling = build(of)
     assert isinstance(sampling, ConsistentSamplingMap)
     x, y = rows(6, 1, dtype=dtype), rows(5, 2, dtype=dtype)
-    assert sampling.pairs(x).shape == (6, sampling.n_output, 2)
+    assert pairs(sampling, x).shape == (6, sampling.n_output, 2)
     exact = sampling.exact_gram(x, y)
     # One standard error is √(k(1 − k)/512); 30 values, all within 4.
     assert (np.abs(sampling.gram(x, y) - exact) < 4 * np.sqrt(exact * (1 - exact) / S) + 1e-12).all()

@@ -40,7 +40,7 @@ def service(client: redis.Redis) -> Callable[..., Maps]:
     client.flushall()
 
     def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
-        return Maps(MapStore(client), LIMITS, cache_bytes, lambda: unfit)
+        return Maps(MapStore(client), LIMITS, cache_bytes, 1, lambda: unfit)
 
     return make
 
@@ -199,7 +199,7 @@ def test_a_map_too_large_is_refused_unless_it_is_there_already(
         service().create("m", large)
     assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 170_000)
     assert keys(client) == set()
-    Maps(MapStore(client), LIMITS._replace(max_map_bytes=170_000), 0, lambda: None).create("m", large)
+    Maps(MapStore(client), LIMITS._replace(max_map_bytes=170_000), 0, 1, lambda: None).create("m", large)
     assert not service().create("m", large)[1]
 
 

@@ -26,6 +26,8 @@ class FourierMap:
     then it is Σ signature_l z_l(x) z_l(y) that approximates k.
     """
 
+    parameter_stream = None
+
     def __init__(self, spec: MapSpec, arrays: Arrays) -> None:
         if not isinstance(spec.kernel, ShiftInvariantKernel):
             raise TypeError(f"kernel {spec.kernel.kind} has no frequencies")
@@ -176,6 +178,14 @@ class FourierMap:
         if self.spec.normalize:
             gram /= sum(block.weight for block in self.kernel.blocks(self.spec.input_dim))
         return gram
+
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications that take as long as `exact_gram`."""
+        return int(x.shape[0] * y.shape[0] * self.spec.input_dim)
+
+    def exact_bytes(self, x: Rows, y: Rows) -> int:
+        """Memory for the rows that the exact kernel takes."""
+        return int(8 * (x.shape[0] + y.shape[0]) * self.spec.input_dim)
 
     def _check_range(self, rows: Rows) -> None:
         most = float(np.finfo(self.spec.numpy_dtype).max) / 4

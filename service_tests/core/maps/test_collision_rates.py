@@ -32,7 +32,7 @@ def min_max(u: Any, v: Any, p: float = 1.0, center: Any = None) -> float:
 
 def rate(sampling: ConsistentSamplingMap, u: Any, v: Any) -> float:
     """Share of hashes whose pairs agree."""
-    codes: NDArray[np.int64] = sampling.pairs(np.array([u, v], np.float64))
+    codes: NDArray[np.int64] = pairs(sampling, np.array([u, v], np.float64))
     return float((codes[0] == codes[1]).all(axis=1).mean())
 
 
@@ -87,7 +87,7 @@ def test_equal_rows_always_agree_and_rows_without_a_shared_coordinate_never(samp
 
 def test_i_star_is_drawn_in_proportion_to_the_weight_of_its_coordinate(sampling: ConsistentSamplingMap) -> None:
     u, _ = PAIRS["signed"]
-    counts = np.bincount(sampling.zero_bit(np.array([u]))[0], minlength=2 * D)
+    counts = np.bincount(zero_bit(sampling, np.array([u]))[0], minlength=2 * D)
     weights = np.array([max(sign * entry, 0) for entry in u for sign in (1, -1)])
     shares = weights / weights.sum()
     # One standard error √(share(1 − share)/S); an index of weight 0 never comes.
@@ -95,7 +95,7 @@ def test_i_star_is_drawn_in_proportion_to_the_weight_of_its_coordinate(sampling:
 
 
 def test_hashes_are_independent_of_their_neighbours(sampling: ConsistentSamplingMap) -> None:
-    codes = sampling.pairs(np.array(PAIRS["signed"]))
+    codes = pairs(sampling, np.array(PAIRS["signed"]))
     equal = (codes[0] == codes[1]).all(axis=1).astype(np.float64)
     # One standard error of a correlation is 1/√200,000.
     assert abs(np.corrcoef(equal[1:], equal[:-1])[0, 1]) < 4 / np.sqrt(S)
@@ -105,7 +105,7 @@ def test_the_index_alone_agrees_more_often_where_few_coordinates_carry_the_weigh
     sampling: ConsistentSamplingMap,
 ) -> None:
     u, v = PAIRS["one shared coordinate"]
-    codes = sampling.zero_bit(np.array([u, v]))
+    codes = zero_bit(sampling, np.array([u, v]))
     exact = min_max(u, v)
     # The 0-bit rate is an approximation from above: the full pair is the unbiased one.
     assert (codes[0] == codes[1]).mean() > exact + 4 * standard_error(exact)

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from app.core.arrays import vectors
 from app.core.errors import InvalidInput
+from app.core.hashing.parameter_stream import sampling_parameters
 from app.core.maps import ConsistentSamplingMap, consistent_sampling
 from app.core.maps.consistent_sampling import refuse_unsampled
-from app.core.parameter_stream import sampling_parameters
 from service_tests.core.specs import fourier, gmm_spec, hashing, spec
 
 CENTER = [0.5, -1.0, 0.0, 2.0, 0.25]
@@ -53,7 +53,7 @@ def test_the_codes_are_those_of_algorithm_1_on_the_same_tables(p: float, center:
     sampling = hashing(input_dim=5, s=200, kernel={"kind": "gmm", "p": p, "center": center})
     centered = rows() - (CENTER if center else np.zeros(5))
     expected = [[algorithm_1(list(row), sampling.arrays, h, p) for h in range(200)] for row in centered]
-    codes = sampling.pairs(rows())
+    codes = pairs(sampling, rows())
     assert codes.dtype == np.int64
     assert (codes == np.array(expected)).all()
     assert len(np.unique(codes[..., 0])) > 5
@@ -61,10 +61,10 @@ def test_the_codes_are_those_of_algorithm_1_on_the_same_tables(p: float, center:
 
 def test_zero_bit_codes_are_the_first_of_the_pairs_in_32_bits() -> None:
     sampling = hashing(input_dim=5)
-    zero_bit = sampling.zero_bit(rows())
+    zero_bit = zero_bit(sampling, rows())
     assert zero_bit.dtype == np.int32
     assert zero_bit.shape == (12, 64)
-    assert (zero_bit == sampling.pairs(rows())[..., 0]).all()
+    assert (zero_bit == pairs(sampling, rows())[..., 0]).all()
 
 
 @pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
@@ -75,19 +75,19 @@ def test_coordinate_j_has_index_2j_above_the_center_and_2j_plus_1_below(center: 
         for sign, index in ((1.0, 2 * j), (-1.0, 2 * j + 1)):
             row = middle.copy()
             row[j] += 0.1 * sign
-            assert (sampling.zero_bit(row[None]) == index).all()
+            assert (zero_bit(sampling, row[None]) == index).all()
 
 
 def test_both_signs_are_sampled_so_that_opposite_rows_never_collide() -> None:
     sampling = hashing(input_dim=5, s=1000)
-    codes, opposite = sampling.zero_bit(rows()), sampling.zero_bit(-rows())
+    codes, opposite = zero_bit(sampling, rows()), zero_bit(sampling, -rows())
     assert (codes != opposite).all()
     assert 0.2 < (codes % 2).mean() < 0.8
 
 
 def test_the_hashes_of_a_map_do_not_share_one_index() -> None:
     # One index for all hashes is a known defect: on a row of equal entries each of ten must come up.
-    codes = hashing(input_dim=5, s=2000, kernel={"kind": "gmm", "center": [0.0] * 5}).zero_bit(np.ones((1, 5)))
+    codes = zero_bit(hashing(input_dim=5, s=2000, kernel={"kind": "gmm", "center": [0.0] * 5}), np.ones((1, 5)))
     counts = np.bincount(codes[0], minlength=10)
     # Expected 400 each, one standard error √(2000·0.2·0.8) = 18.
     assert (counts[1::2] == 0).all()
@@ -99,19 +99,19 @@ def test_a_row_of_zeros_has_code_minus_one_and_leaves_its_neighbours_alone(as_cs
     sampling = hashing(input_dim=5)
     with_zero = np.insert(rows(4), 2, 0, axis=0)
     posted = vectors(sparse.csr_array(with_zero), 5, np.dtype(np.float64)) if as_csr else with_zero
-    pairs, zero_bit = sampling.pairs(posted), sampling.zero_bit(posted)
+    pairs, zero_bit = pairs(sampling, posted), zero_bit(sampling, posted)
     assert (pairs[2] == -1).all()
     assert (zero_bit[2] == -1).all()
     others = [0, 1, 3, 4]
-    assert (pairs[others] == sampling.pairs(rows(4))).all()
+    assert (pairs[others] == pairs(sampling, rows(4))).all()
     assert (pairs[others][..., 0] >= 0).all()
 
 
 def test_a_batch_of_zeros_only_and_an_empty_one_have_codes_too() -> None:
     sampling = hashing(input_dim=5)
-    assert (sampling.pairs(np.zeros((3, 5))) == -1).all()
-    assert sampling.pairs(np.empty((0, 5))).shape == (0, 64, 2)
-    assert sampling.zero_bit(np.empty((0, 5))).shape == (0, 64)
+    assert (pairs(sampling, np.zeros((3, 5))) == -1).all()
+    assert pairs(sampling, np.empty((0, 5))).shape == (0, 64, 2)
+    assert zero_bit(sampling, np.empty((0, 5))).shape == (0, 64)
     assert sampling.gram(np.empty((0, 5)), rows(3)).shape == (0, 3)
 
 
@@ -123,16 +123,16 @@ def test_an_explicit_zero_in_a_sparse_row_changes_nothing(center: Any) -> None:
     )
     assert explicit.nnz == 6
     dense = np.array([[0, 1.5, 0, 0, -2.0], [0, 0, 0, 0, 0], [3.0, 0, 0, 0, 0]])
-    assert (sampling.pairs(vectors(explicit, 5, np.dtype(np.float64))) == sampling.pairs(dense)).all()
-    assert (sampling.pairs(sparse.csr_array(dense)) == sampling.pairs(dense)).all()
+    assert (pairs(sampling, vectors(explicit, 5, np.dtype(np.float64))) == pairs(sampling, dense)).all()
+    assert (pairs(sampling, sparse.csr_array(dense)) == pairs(sampling, dense)).all()
 
 
 def test_codes_in_blocks_of_rows_are_the_codes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     sampling = hashing(input_dim=5)
-    whole = sampling.pairs(rows())
+    whole = pairs(sampling, rows())
     monkeypatch.setattr(consistent_sampling, "_ENTRIES_PER_BLOCK", 5 * 5)
-    assert (sampling.pairs(rows()) == whole).all()
-    assert (sampling.pairs(sparse.csr_array(rows())) == whole).all()
+    assert (pairs(sampling, rows()) == whole).all()
+    assert (pairs(sampling, sparse.csr_array(rows())) == whole).all()
 
 
 @pytest.mark.parametrize("per_block", [1, 150, 1 << 18])
@@ -141,7 +141,7 @@ def test_the_gram_block_is_the_share_of_equal_pairs_whatever_the_blocks_of_hashe
 ) -> None:
     sampling = hashing(input_dim=5, s=100)
     x, y = rows(6, seed=1), np.concatenate([rows(3, seed=2), rows(6, seed=1)[:2] * 1.1])
-    x_codes, y_codes = sampling.pairs(x), sampling.pairs(y)
+    x_codes, y_codes = pairs(sampling, x), pairs(sampling, y)
     expected = [[(u == v).all(axis=1).mean() for v in y_codes] for u in x_codes]
     by_index = [[(u[:, 0] == v[:, 0]).mean() for v in y_codes] for u in x_codes]
     monkeypatch.setattr(consistent_sampling, "_ENTRIES_PER_BLOCK", per_block)
@@ -178,16 +178,16 @@ def test_a_float32_map_rounds_the_rows_and_then_computes_as_a_float64_map_does()
     single, double = hashing(input_dim=5, dtype="float32", s=500), hashing(input_dim=5, dtype="float64", s=500)
     rounded = rows().astype(np.float32)
     from_float32, from_float64 = (vectors(posted, 5, np.dtype(np.float32)) for posted in (rounded, rows()))
-    codes = single.pairs(from_float32)
-    assert (single.pairs(from_float64) == codes).all()
-    assert (double.pairs(vectors(rounded, 5, np.dtype(np.float64))) == codes).all()
+    codes = pairs(single, from_float32)
+    assert (pairs(single, from_float64) == codes).all()
+    assert (pairs(double, vectors(rounded, 5, np.dtype(np.float64))) == codes).all()
     assert all(array.dtype == np.float64 for array in single.arrays.values())
 
 
 @pytest.mark.parametrize("extreme", [5e-324, 1e-300, 1e300, 1.7e308])
 def test_rows_at_the_ends_of_float64_have_codes_also_under_a_large_power(extreme: float) -> None:
     sampling = hashing(input_dim=5, kernel={"kind": "gmm", "p": 1e6}, s=500)
-    codes = sampling.pairs(np.array([[0, extreme, 0, 0, 0], [0, 0, 0, -extreme, 0]]))
+    codes = pairs(sampling, np.array([[0, extreme, 0, 0, 0], [0, 0, 0, -extreme, 0]]))
     assert (codes[0, :, 0] == 2).all()
     assert (codes[1, :, 0] == 7).all()
     assert (np.sign(codes[..., 1]) == np.sign(math.log(extreme))).all()
@@ -214,7 +214,7 @@ def test_the_tables_are_the_stream_of_the_seed_from_coordinate_zero_on() -> None
 
 
 def test_a_longer_map_begins_with_the_codes_of_a_shorter_one() -> None:
-    assert (hashing(input_dim=5, s=100).pairs(rows())[:, :64] == hashing(input_dim=5).pairs(rows())).all()
+    assert (pairs(hashing(input_dim=5, s=100), rows())[:, :64] == pairs(hashing(input_dim=5), rows())).all()
 
 
 def test_a_kernel_with_frequencies_is_a_mistake_of_the_caller() -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from app.core.parameter_stream import STREAM_VERSION, philox, sampling_parameters
+from app.core.hashing.parameter_stream import STREAM_VERSION, philox, sampling_parameters
 
 Tables = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
