@@ -6,7 +6,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
+from app.core.arrays import Rows
 from app.core.errors import InvalidInput
+from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.kernels import Kernel
 from app.core.kernels.base import ProductKernel, ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FourierMap

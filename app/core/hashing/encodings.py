@@ -53,13 +53,13 @@ ENCODINGS = {
     "⌊k/8⌋, and hash j has the bits from j·bits on, the lowest first.",
     Encoding.one_hot: "Column indices j·2^bits + code, shape (n, s): a row of the 2^bits·s expansion has a 1 in each. As "
     "JSON in CSR form, `indptr`, `indices`, `shape`.",
-    Encoding.fingerprint: "The lowest 32 or 64 bits of mixed(mixed(i*) + t*) modulo 2^64, uint32 or uint64, shape (n, s).",
+    Encoding.fingerprint: "The lowest 32 or 64 bits of what bits_of=pair takes its from, uint32 or uint64, shape (n, s).",
 }
 
 BITS_OF = {
     BitsOf.index: "i* itself, as the paper does; its lowest bit is the sign of the coordinate.",
-    BitsOf.mixed_index: "i* through a fixed integer hash: chance collisions are 2^−bits also on data of one sign.",
-    BitsOf.pair: "The fixed hash of (i*, t*): unbiased, also where few coordinates carry the weight.",
+    BitsOf.mixed_index: "mixed(mixed(j) + i*) for hash j: chance collisions are 2^−bits also on data of one sign.",
+    BitsOf.pair: "mixed(mixed(mixed(j) + i*) + t*): unbiased, also where few coordinates carry the weight.",
 }
 
 
@@ -132,9 +132,12 @@ class Encoder(NamedTuple):
     def _words(self, samples: Samples) -> NDArray[np.uint64]:
         """What the bits are taken from, a copy."""
         index = samples[..., 0].astype(np.uint64)
-        if self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair:
-            return mixed(mixed(index) + samples[..., 1].astype(np.uint64))
-        return mixed(index) if self.bits_of is BitsOf.mixed_index else index
+        whole = self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair
+        if not whole and self.bits_of is BitsOf.index:
+            return index
+        # Each hash j mixes in its own way: the few samples of dominated rows would else collide in every hash or none.
+        words = mixed(mixed(np.arange(samples.shape[1], dtype=np.uint64)) + index)
+        return mixed(words + samples[..., 1].astype(np.uint64)) if whole else words
 
     def unpacked(self, codes: Codes, s: int) -> Codes:
         """Codes of the encoding `packed`, uint8 (n, ⌈s·bits/8⌉), back to one code a hash, (n, s)."""
