@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from app.core.arrays import Array, Floats, Rows, dense, largest, row_blocks
 from app.core.errors import InvalidInput
@@ -63,7 +64,9 @@ class FourierMap:
                 have both signs and the form has a meaning for positive ones only.
         """
         for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in _streams(spec.seed))
-        drawn = frequency_set(spec, for_frequencies)
+        # Sums by several threads of the linear algebra round differently: one seed is to give one map on any machine.
+        with threadpool_limits(1):
+            drawn = frequency_set(spec, for_frequencies)
         n_frequencies = len(drawn.weights)
         with np.errstate(over="ignore"):  # what overflows is refused by name below
             arrays: Arrays = {
