@@ -6,7 +6,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
+from app.core.arrays import Rows
 from app.core.errors import InvalidInput
+from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.kernels import Kernel
 from app.core.kernels.base import ProductKernel, ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FourierMap
@@ -81,9 +83,9 @@ def fourier(**members: Any) -> FourierMap:
     return FourierMap(made, FourierMap.build(made).arrays)
 
 
-def hashing(**members: Any) -> ConsistentSamplingMap:
-    """A map built from `gmm_spec`."""
-    return ConsistentSamplingMap(gmm_spec(**members))
+def hashing(threads: int = 1, **members: Any) -> ConsistentSamplingMap:
+    """The map of `gmm_spec`."""
+    return ConsistentSamplingMap(gmm_spec(**members), threads)
 
 
 def pairs(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:
