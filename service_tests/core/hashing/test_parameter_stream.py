@@ -14,8 +14,8 @@ Tables = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 MOST = (1 << 64) - 1
 WORDS = [0, 1, 2, MOST, 0x0123456789ABCDEF]
-# r, log c and β of version 1 by (seed, coordinate, first hash). Should one of these change, give the stream a new version
-# instead: every code kept by a client hangs on them.
+# r, log c and β of version 1 by (seed, coordinate, first hash). Should one of these change, give the stream a new
+# version instead: every code kept by a client hangs on them.
 GOLDEN: dict[tuple[int, int, int], list[tuple[str, str, str]]] = {
     (7, 3, 0): [
         ("0x1.2feb200a52c6ep+0", "0x1.0afa034824f2dp-2", "0x1.1229d6b8cf070p-1"),
