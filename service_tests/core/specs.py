@@ -83,9 +83,9 @@ def fourier(**members: Any) -> FourierMap:
     return FourierMap(made, FourierMap.build(made).arrays)
 
 
-def hashing(**members: Any) -> ConsistentSamplingMap:
-    """A map built from `gmm_spec`."""
-    return ConsistentSamplingMap(gmm_spec(**members))
+def hashing(threads: int = 1, **members: Any) -> ConsistentSamplingMap:
+    """The map of `gmm_spec`."""
+    return ConsistentSamplingMap(gmm_spec(**members), threads)
 
 
 def pairs(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:

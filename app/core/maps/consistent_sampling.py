@@ -128,6 +128,8 @@ class ConsistentSamplingMap:
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The min-max kernel itself, (n, m)."""
+        self.refuse_unsampled(x, "/x")
+        self.refuse_unsampled(y, "/y")
         gram = np.empty((x.shape[0], y.shape[0]))
 
         def fill(part: slice) -> None:
