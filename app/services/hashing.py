@@ -174,5 +174,5 @@ def _can_only_be_vectors(posted: Any, by: Encoder, sampling: ConsistentSamplingM
     if not isinstance(row, list):
         return isinstance(row, dict)
     code_length = by.row(sampling.n_output, sampling.spec.input_dim)[0][0]
-    as_codes = len(row) == code_length and set(map(type, row)) <= {int, list}
+    as_codes = len(row) == code_length and set(map(type, row)) == {list if by.encoding is Encoding.pairs else int}
     return len(row) == sampling.spec.input_dim and not as_codes

@@ -27,8 +27,8 @@ def collision_rate(x: Codes, y: Codes) -> Numbers:
 def kernel_estimate(rate: Numbers, s: int, chance: float) -> Estimate:
     """The min-max kernel from the rate at which codes agree.
 
-    Codes of b bits also agree by chance, at the rate g + (1 − g)c with c = 2^−b, which is turned around. The estimate is
-    unbiased, and may therefore be below 0. The rate is a mean of s independent collisions (GMM paper, (12)).
+    Codes of b bits also agree by chance, at the rate g + (1 − g)c with c = 2^−b, which is turned around. The estimate
+    is unbiased, and may therefore be below 0. The rate is a mean of s independent collisions (GMM paper, (12)).
 
     Args:
         rate: shares of hashes that agree, shape (n,).
