@@ -34,7 +34,8 @@ def _body(content: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _answer(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
+def _answer(description: str, required: list[str], **properties: Any) -> dict[int | str, dict[str, Any]]:
+    schema = {"type": "object", **({"required": required, "properties": properties} if properties else {})}
     content = {"application/json": {"schema": schema}, "application/x-npy": {"schema": _BINARY}}
     return {200: {"description": description, "content": content}}
 
@@ -45,16 +46,16 @@ def _members(required: list[str], **properties: Any) -> dict[str, Any]:
 
 _ONE_HOT = {
     **_members(["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
-    "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the columns "
-    "indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
+    "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the "
+    "columns indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
 }
 _CODES = {
     "anyOf": [
         {
             "type": "array",
             "items": _WHOLE,
-            "description": "A list of whole numbers a row: all encodings but pairs and one_hot. Fingerprints of 64 bits "
-            "go up to 2^64 − 1, past what a double holds.",
+            "description": "A list of whole numbers a row: all encodings but pairs and one_hot. Fingerprints of 64 "
+            "bits go up to 2^64 − 1, past what a double holds.",
         },
         {
             "type": "array",
@@ -90,23 +91,20 @@ GRAM_BODY = _body(
     }
 )
 PAIRS_BODY = _body({"application/json": {"schema": _members(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}})
-ARRAY_ANSWER = _answer({"type": "object"}, "The array, or an object of arrays; several arrays are stacked in .npy.")
+ARRAY_ANSWER = _answer("The array, or an object of arrays; several arrays are stacked in .npy.", [])
 CODES_ANSWER = _answer(
-    _members(["codes"], codes=_CODES),
-    "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
+    "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).", ["codes"], codes=_CODES
 )
 SIMILARITY_ANSWER = _answer(
-    _members(
-        ["estimate", "standard_error"],
-        estimate={**_NUMBERS, "description": "Of the min-max kernel; corrected for chance, it may be below 0."},
-        standard_error={**_NUMBERS, "description": "Of the estimate."},
-        rbf_estimate={**_NUMBERS, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
-        rbf_standard_error={**_NUMBERS, "description": "With gamma: of rbf_estimate."},
-        exact={**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
-        zero_bit={**_NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
-        rbf_exact={**_NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
-    ),
     "A number for each pair of rows; in .npy the members are stacked in this order, those that are there.",
+    ["estimate", "standard_error"],
+    estimate={**_NUMBERS, "description": "Of the min-max kernel; corrected for chance, it may be below 0."},
+    standard_error={**_NUMBERS, "description": "Of the estimate."},
+    rbf_estimate={**_NUMBERS, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
+    rbf_standard_error={**_NUMBERS, "description": "With gamma: of rbf_estimate."},
+    exact={**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
+    zero_bit={**_NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
+    rbf_exact={**_NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
 )
 
 
