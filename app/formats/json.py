@@ -101,18 +101,20 @@ def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) 
     return array
 
 
-def csr_codes(value: dict[str, Any], s: int, pointer: str) -> Array:
+def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Array:
     """One-hot rows in CSR form, as `Json` writes them, as rows of s column indices."""
     if set(value) != {"indptr", "indices", "shape"}:
         raise InvalidInput("an object came whose members are not indptr, indices, shape", pointer)
-    starts, indices = (
-        codes([value[k]], (_length(value[k]),), _INT64, f"{pointer}/{k}")[0] for k in ("indptr", "indices")
+    starts, indices, shape = (
+        codes([value[k]], (_length(value[k]),), _INT64, f"{pointer}/{k}")[0] for k in ("indptr", "indices", "shape")
     )
     if not starts.size or starts[0] != 0 or starts[-1] != indices.size:
         raise InvalidInput(f"indptr must run from 0 to {indices.size}, the number of indices", f"{pointer}/indptr")
     wrong = np.flatnonzero(np.diff(starts) != s)
     if wrong.size:
         raise InvalidInput(f"row {wrong[0]} has no {s} codes", f"{pointer}/indptr/{wrong[0]}")
+    if shape.tolist() != [starts.size - 1, n_columns]:
+        raise InvalidInput(f"shape must be [{starts.size - 1}, {n_columns}]", f"{pointer}/shape")
     columns: Array = indices.reshape(-1, s)
     return columns
 

@@ -89,10 +89,12 @@ class Hashing:
         self._limits.check_operations(sampling.hash_operations(x) + sampling.hash_operations(y))
         sampling.refuse_unsampled(x, "/x")
         sampling.refuse_unsampled(y, "/y")
+        # Hash by hash, however many of them share a byte.
+        compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
         rate, zero_bit, exact, rbf = (np.empty(x.shape[0]) for _ in range(4))
         for block in row_blocks(x.shape[0], _CODES_PER_BLOCK // s):
             x_samples, y_samples = sampling.codes(x[block]), sampling.codes(y[block])
-            rate[block] = collision_rate(by.encode(x_samples), by.encode(y_samples))
+            rate[block] = collision_rate(compared.encode(x_samples), compared.encode(y_samples))
             zero_bit[block] = collision_rate(x_samples[..., 0], y_samples[..., 0])
             exact[block] = sampling.exact_pairs(x[block], y[block])
             if gamma is not None:
@@ -134,7 +136,7 @@ def _posted_codes(value: Any, by: Encoder, sampling: ConsistentSamplingMap, poin
     s, input_dim = sampling.n_output, sampling.spec.input_dim
     shape, dtype = by.row(s, input_dim)
     if by.encoding is Encoding.one_hot and isinstance(value, dict):
-        read = csr_codes(value, s, pointer)
+        read = csr_codes(value, s, s << by.bits, pointer)
     else:
         read = codes(value, shape, dtype, pointer)
     refuse_unsampled(read, pointer)
@@ -174,5 +176,5 @@ def _can_only_be_vectors(posted: Any, by: Encoder, sampling: ConsistentSamplingM
     if not isinstance(row, list):
         return isinstance(row, dict)
     code_length = by.row(sampling.n_output, sampling.spec.input_dim)[0][0]
-    as_codes = len(row) == code_length and set(map(type, row)) <= {int, list}
+    as_codes = len(row) == code_length and set(map(type, row)) == {list if by.encoding is Encoding.pairs else int}
     return len(row) == sampling.spec.input_dim and not as_codes

@@ -125,7 +125,8 @@ class Maps:
         known = family(spec).parameter_stream
         if manifest.parameter_stream != known:
             raise StoreDamaged(
-                f"map {manifest.name!r} was made with parameter stream {manifest.parameter_stream}; this version knows {known}"
+                f"map {manifest.name!r} was made with parameter stream {manifest.parameter_stream}; "
+                f"this version knows {known}"
             )
         arrays: Arrays = {}
         for array_name in manifest.arrays:

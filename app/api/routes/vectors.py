@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api import bodies
 from app.api.answers import HeldResponse, array_response
 from app.api.context import Context, ContextOf, MapName
-from app.api.documents import ARRAY_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
+from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, SIMILARITY_ANSWER, VECTORS_BODY
 from app.api.negotiation import answer_format, posted_format
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.formats import FORMATS, Answer, Format
@@ -44,7 +44,7 @@ _BITS = "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32
 _BITS_OF = "What b_bit, packed and one_hot take their bits from. " + _listed(BITS_OF)
 
 
-@router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY)
+@router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY, responses=CODES_ANSWER)
 async def codes(
     name: MapName,
     request: Request,
@@ -59,7 +59,7 @@ async def codes(
     return await _answer(request, context, lambda form, body: context.hashing.codes(name, form, body, written))
 
 
-@router.post("/similarity", operation_id="similarity", openapi_extra=PAIRS_BODY)
+@router.post("/similarity", operation_id="similarity", openapi_extra=PAIRS_BODY, responses=SIMILARITY_ANSWER)
 async def similarity(
     name: MapName,
     request: Request,
@@ -67,8 +67,8 @@ async def similarity(
     encoding: Annotated[
         Encoding | None,
         Query(
-            description="How x and y encode codes, or which codes of vectors to compare. Without it, rows of pairs, and "
-            "rows of s whole numbers where s is not input_dim, are read as codes; vectors are compared by pairs."
+            description="How x and y encode codes, or which codes of vectors to compare. Without it, rows of pairs, "
+            "and rows of s whole numbers where s is not input_dim, are read as codes; vectors are compared by pairs."
         ),
     ] = None,
     bits: Annotated[int | None, Query(description=_BITS)] = None,

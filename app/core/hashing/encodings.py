@@ -51,9 +51,10 @@ ENCODINGS = {
     Encoding.b_bit: "The lowest `bits` bits, uint8 or uint16, shape (n, s).",
     Encoding.packed: "The same bits without gaps, uint8, shape (n, ⌈s·bits/8⌉); bit k of a row is bit k mod 8 of byte "
     "⌊k/8⌋, and hash j has the bits from j·bits on, the lowest first.",
-    Encoding.one_hot: "Column indices j·2^bits + code, shape (n, s): a row of the 2^bits·s expansion has a 1 in each. As "
-    "JSON in CSR form, `indptr`, `indices`, `shape`.",
-    Encoding.fingerprint: "The lowest 32 or 64 bits of what bits_of=pair takes its from, uint32 or uint64, shape (n, s).",
+    Encoding.one_hot: "Column indices j·2^bits + code, shape (n, s): a row of the 2^bits·s expansion has a 1 in each. "
+    "As JSON in CSR form, `indptr`, `indices`, `shape`.",
+    Encoding.fingerprint: "The lowest 32 or 64 bits of what bits_of=pair takes bits from, uint32 or uint64, "
+    "shape (n, s).",
 }
 
 BITS_OF = {
@@ -64,7 +65,7 @@ BITS_OF = {
 
 
 def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A fixed bijection of 64-bit words that leaves no pattern: the output function of SplitMix64 (Steele et al., 2014)."""
+    """A fixed bijection of 64-bit words that leaves no pattern: one step of SplitMix64 (Steele et al., 2014)."""
     words = words + _STEP
     for shift, factor in _SHIFTS_AND_FACTORS:
         words ^= words >> shift

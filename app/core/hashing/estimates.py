@@ -27,8 +27,8 @@ def collision_rate(x: Codes, y: Codes) -> Numbers:
 def kernel_estimate(rate: Numbers, s: int, chance: float) -> Estimate:
     """The min-max kernel from the rate at which codes agree.
 
-    Codes of b bits also agree by chance, at the rate g + (1 − g)c with c = 2^−b, which is turned around. The estimate is
-    unbiased, and may therefore be below 0. The rate is a mean of s independent collisions (GMM paper, (12)).
+    Codes of b bits also agree by chance, at the rate g + (1 − g)c with c = 2^−b, which is turned around. The estimate
+    is unbiased, and may therefore be below 0. The rate is a mean of s independent collisions (GMM paper, (12)).
 
     Args:
         rate: shares of hashes that agree, shape (n,).
@@ -46,5 +46,7 @@ def rbf_estimate(kernel: Estimate, gamma: float) -> Estimate:
     is the root of the paper's variance (26). The bias is of order 1/s.
     """
     x = np.clip(kernel.value, 0, 1)
-    value = np.exp(-2 * gamma * np.square((1 - x) / (1 + x)))
-    return Estimate(value, 8 * gamma * (1 - x) / (1 + x) ** 3 * value * kernel.standard_error)
+    ratio = (1 - x) / (1 + x)
+    # In an order that overflows for no finite γ.
+    value = np.square(np.exp(-gamma * ratio * ratio))
+    return Estimate(value, 8 * ratio / (1 + x) ** 2 * (gamma * value) * kernel.standard_error)

@@ -1,7 +1,7 @@
 """The compiled inner loops of the exact min-max kernel.
 
-Rows come as signed powers scaled to a largest entry of ±1, with the logarithm of that scale (`top`) beside them, so that
-no power over- or underflows. Opposite signs share nothing; Σ max = Σ|u| + Σ|v| − Σ min.
+Rows come as signed powers scaled to a largest entry of ±1, with the logarithm of that scale (`top`) beside them, so
+that no power over- or underflows. Opposite signs share nothing; Σ max = Σ|u| + Σ|v| − Σ min.
 """
 
 import math

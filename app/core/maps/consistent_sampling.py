@@ -149,7 +149,8 @@ class ConsistentSamplingMap:
             for rows in (x, y)
         ]
         cosines = np.asarray((units[0] * units[1]).sum(axis=1), np.float64)
-        return np.exp(gamma * (cosines - 1))
+        # Rounding takes cosines past 1, and a large γ makes much of that.
+        return np.exp(gamma * np.minimum(cosines - 1, 0))
 
     def hash_operations(self, rows: Rows) -> int:
         """Multiplications that take as long as hashing the rows."""
