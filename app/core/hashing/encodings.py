@@ -58,8 +58,10 @@ ENCODINGS = {
 
 BITS_OF = {
     BitsOf.index: "i* itself, as the paper does; its lowest bit is the sign of the coordinate.",
-    BitsOf.mixed_index: "i* through a fixed integer hash: chance collisions are 2^−bits also on data of one sign.",
-    BitsOf.pair: "The fixed hash of (i*, t*): unbiased, also where few coordinates carry the weight.",
+    BitsOf.mixed_index: "i* and the number j of the hash through a fixed integer hash, mixed(mixed(i*) + j): chance "
+    "collisions are 2^−bits also on data of one sign.",
+    BitsOf.pair: "(i*, t*) and j through it, mixed(mixed(mixed(i*) + t*) + j): unbiased, also where few coordinates "
+    "carry the weight.",
 }
 
 
@@ -131,10 +133,18 @@ class Encoder(NamedTuple):
 
     def _words(self, samples: Samples) -> NDArray[np.uint64]:
         """What the bits are taken from, a copy."""
-        index = samples[..., 0].astype(np.uint64)
-        if self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair:
-            return mixed(mixed(index) + samples[..., 1].astype(np.uint64))
-        return mixed(index) if self.bits_of is BitsOf.mixed_index else index
+        words: NDArray[np.uint64] = samples[..., 0].astype(np.uint64)
+        whole = self.encoding is Encoding.fingerprint
+        if not whole and self.bits_of is BitsOf.index:
+            return words
+        words = mixed(words)
+        if whole or self.bits_of is BitsOf.pair:
+            words = mixed(words + samples[..., 1].astype(np.uint64))
+        if whole:
+            return words
+        # Without the number of the hash, two samples whose bits agree would agree in every hash: where a row has few
+        # likely samples, chance would not be 2^−bits but all or nothing.
+        return mixed(words + np.arange(words.shape[1]).astype(np.uint64))
 
     def unpacked(self, codes: Codes, s: int) -> Codes:
         """Codes of the encoding `packed`, uint8 (n, ⌈s·bits/8⌉), back to one code a hash, (n, s)."""
