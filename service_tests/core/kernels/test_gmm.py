@@ -190,9 +190,10 @@ def test_a_sparse_row_of_zeros_or_at_the_center_is_refused_by_its_number(center:
     x = rows("signed", 4, 11)
     x[2] = np.zeros(D) if center is None else center
     made = gmm(center=center)
-    for refused in (lambda: made.gram(csr(rows("signed", 2, 12)), csr(x)), lambda: made.pairs(csr(x), csr(x))):
-        with pytest.raises(InvalidInput, match="row 2 is all zero"):
-            refused()
+    with pytest.raises(InvalidInput, match="row 2 is all zero"):
+        made.gram(csr(rows("signed", 2, 12)), csr(x))
+    with pytest.raises(InvalidInput, match="row 2 is all zero"):
+        made.pairs(csr(x), csr(x))
     stored = csr(rows("signed", 4, 11))
     stored.data[3 * D :] = 0
     if center is None:

