@@ -96,25 +96,7 @@ def test_b_bit_codes_are_the_lowest_bits_and_the_others_are_made_of_them(bits: i
 @pytest.mark.parametrize("bits", [32, 64])
 def test_a_fingerprint_is_the_lowest_bits_of_the_mixed_pair(bits: int) -> None:
     codes = written(Encoder(Encoding.fingerprint, bits), samples())
-    expected = [[mix((mix(int(i)) + int(t)) % WORD) % (1 << bits) for i, t in row] for row in samples()]
-    assert codes.tolist() == expected
-
-
-@pytest.mark.parametrize("bits_of", [BitsOf.mixed_index, BitsOf.pair])
-def test_two_samples_whose_bits_agree_in_one_hash_do_not_agree_in_every_other(bits_of: BitsOf) -> None:
-    s, n = 4096, 30
-    made = np.empty((n, s, 2), np.int64)
-    made[..., 0] = np.arange(n)[:, None] // 3
-    made[..., 1] = np.arange(n)[:, None] % 3
-    codes = written(Encoder(Encoding.b_bit, 4, bits_of), made)
-    for k in range(n):
-        for other in range(k):
-            rate = (codes[k] == codes[other]).mean()
-            if bits_of is BitsOf.mixed_index and k // 3 == other // 3:
-                assert rate == 1
-            else:
-                # One standard error is √(15/256/4096) = 0.0038; 435 pairs.
-                assert abs(rate - 1 / 16) < 4 * 0.0038
+    assert codes.tolist() == slow(samples(), bits, BitsOf.pair)
 
 
 def test_pairs_and_zero_bit_keep_the_numbers_themselves() -> None:
