@@ -54,7 +54,8 @@ def test_entries_that_are_no_codes_are_refused(http: httpx.Client, query: str) -
 def test_what_is_no_list_of_rows_is_refused(http: httpx.Client, query: str) -> None:
     length, entry, _ = PLAIN[query]
     good = [[entry] * length]
-    for bad in (None, 1, 0.5, True, "codes", {}, [None], [1], ["codes"], [[]], [{}], [[[]]], {"indptr": [0]}):
+    wrong: list[Any] = [None, 1, 0.5, True, "codes", {}, [None], [1], ["codes"], [[]], [{}], [[[]]], {"indptr": [0]}]
+    for bad in wrong:
         refused(http, query, bad, good, "/x")
         refused(http, query, good, bad, "/y")
 

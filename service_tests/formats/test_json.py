@@ -94,7 +94,7 @@ def test_codes_are_read_as_they_were_written(value: Any, row: tuple[int, ...], d
 def test_the_widest_codes_are_read_whole() -> None:
     ends: list[tuple[type, list[int]]] = [(np.uint64, [0, (1 << 64) - 1]), (np.int64, [-(1 << 63), (1 << 63) - 1])]
     for dtype, numbers in ends:
-        array = np.array([numbers], dtype)
+        array: NDArray[Any] = np.array([numbers], dtype)
         assert written(a=array)["a"] == [numbers]
         np.testing.assert_array_equal(codes([numbers], (2,), np.dtype(dtype), "/x"), array)
         for far in (numbers[0] - 1, numbers[1] + 1, 1 << 70):

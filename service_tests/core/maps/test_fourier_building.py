@@ -186,7 +186,7 @@ def test_one_seed_builds_one_map_whatever_the_threads_of_the_linear_algebra(samp
     )
     command = [sys.executable, "-c", code, made.canonical()]
     one, two = (
-        subprocess.run(command, env={**os.environ, "OPENBLAS_NUM_THREADS": threads}, capture_output=True, check=True)  # noqa: S603
+        subprocess.run(command, env={**os.environ, "OPENBLAS_NUM_THREADS": threads}, capture_output=True, check=True)
         for threads in ("1", "2")
     )
     assert len(one.stdout) == 250 * 1024 * 8
