@@ -1,5 +1,6 @@
 """The portable logarithm against sixty digits, and to the bit."""
 
+import hashlib
 import math
 from decimal import Decimal, localcontext
 
@@ -29,6 +30,8 @@ GOLDEN = {
     "0x1.0f0cf064dd592p+73": "0x1.95414621954fep+5",
     "0x1.fffffffffffffp+1023": "0x1.62e42fefa39efp+9",
 }
+
+DIGEST = "422297542c5ad0e8134479781f89cf67d26edd94f0f3e1962ced6e527f60b224"
 
 
 def log(x: Vector) -> Vector:
@@ -75,6 +78,12 @@ def test_it_is_within_two_units_in_the_last_place(kind: str) -> None:
 def test_its_bits_never_change() -> None:
     x = np.array([float.fromhex(text) for text in GOLDEN])
     assert [float(value).hex() for value in log(x)] == list(GOLDEN.values())
+
+
+def test_nor_do_those_of_a_hundred_thousand_numbers() -> None:
+    # Products of whole numbers and powers of two, so that they are the same everywhere.
+    x = np.ldexp(np.arange(1, 100_001) * 10_007.0, np.arange(100_000) % 601 - 300)
+    assert hashlib.sha256(log(x).astype("<f8").tobytes()).hexdigest() == DIGEST
 
 
 def test_of_one_it_is_zero_and_it_grows_with_x_across_every_change_of_exponent() -> None:
