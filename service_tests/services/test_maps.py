@@ -1,6 +1,6 @@
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -11,39 +11,16 @@ from app.core.errors import TooLarge
 from app.core.maps import FeatureMap, FourierMap
 from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound, MapExists, NotFound
-from app.services.limits import Limits
 from app.services.maps import Maps
-from app.store.connection import connect
 from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.manifest import ArrayEntry, digest
 from app.store.maps import MapStore
 from service_tests.checks import keys
-from service_tests.servers import EVERY_WRITE, valkey
+from service_tests.services.conftest import LIMITS
 
-LIMITS = Limits(
-    max_body_bytes=1000, max_spec_bytes=1000, max_result_bytes=1000, max_map_bytes=100_000, max_operations=1000
-)
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 50}
 )
 BYTES = 50 * 4 * 4
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    with valkey(tmp_path_factory.mktemp("services"), *EVERY_WRITE) as url, connect(url, 5) as client:
-        yield client
-
-
-@pytest.fixture
-def service(client: redis.Redis) -> Callable[..., Maps]:
-    """Makes services of one store, each with a cache of its own."""
-    client.flushall()
-
-    def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
-        return Maps(MapStore(client), LIMITS, cache_bytes, 1, lambda: unfit)
-
-    return make
 
 
 def seeded(seed: int) -> MapSpec:
@@ -157,75 +134,6 @@ def test_a_manifest_that_was_changed_gives_no_features(
     client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
     with pytest.raises(StoreDamaged):
         service().ready("m")
-
-
-GMM = MapSpec.model_validate({"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 5})
-
-
-def resealed(manifest: dict[str, Any]) -> dict[str, Any]:
-    """With the digest of what it says now, as another version of the service would have written it."""
-    arrays = {name: ArrayEntry.model_validate(entry) for name, entry in manifest["arrays"].items()}
-    return manifest | {"digest": digest(manifest["spec"], arrays, manifest.get("parameter_stream"))}
-
-
-def without_stream(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {field: value for field, value in manifest.items() if field != "parameter_stream"}
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (lambda manifest: manifest | {"parameter_stream": 2}, "digest"),
-        (without_stream, "digest"),
-        (lambda manifest: resealed(manifest | {"parameter_stream": 2}), "parameter stream 2; this version knows 1"),
-        (lambda manifest: resealed(without_stream(manifest)), "parameter stream None"),
-    ],
-    ids=["changed", "taken away", "of another version", "of a version without"],
-)
-def test_a_map_of_another_parameter_stream_gives_no_codes(
-    service: Callable[..., Maps], client: redis.Redis, change: Callable[[Any], Any], complaint: str
-) -> None:
-    service().create("m", GMM)
-    service().create("n", GMM)
-    key = "bochner:{map:m}:manifest"
-    client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
-    with pytest.raises(StoreDamaged, match=complaint):
-        service().ready("m")
-    listed = service().list("", None, 10).maps
-    assert [one.name for one in listed] == ["m", "n"], "its record can be read all the same"
-    service().delete("m")
-    assert service().create("m", GMM)[1]
-
-
-def test_a_fourier_map_has_no_parameter_stream(service: Callable[..., Maps], client: redis.Redis) -> None:
-    assert service().create("m", SPEC)[0].parameter_stream is None
-    key = "bochner:{map:m}:manifest"
-    manifest = json.loads(cast(bytes, client.get(key)))
-    client.set(key, json.dumps(resealed(manifest | {"parameter_stream": 1})))
-    with pytest.raises(StoreDamaged, match="this version knows None"):
-        service().ready("m")
-
-
-def test_a_hashing_map_takes_no_room_but_its_manifest(service: Callable[..., Maps], client: redis.Redis) -> None:
-    maps = service(cache_bytes=0)
-    huge = GMM.model_copy(update={"input_dim": 1 << 31, "s": 1 << 24})
-    assert maps.create("m", huge)[0].bytes == 0
-    assert keys(client) == {b"bochner:{map:m}:manifest", b"bochner:maps"}
-    assert maps.ready("m").bytes == 0
-    with pytest.raises(ArrayNotFound):
-        maps.array("m", "frequencies")
-
-
-def test_tables_of_parameters_count_as_memory_of_the_cache(service: Callable[..., Maps]) -> None:
-    one_map = 3 * 8 * 2 * 3 * 5
-    maps = service(cache_bytes=2 * one_map)
-    for seed in range(3):
-        maps.create(str(seed), GMM.model_copy(update={"seed": seed}))
-    zero, one = maps.ready("0"), maps.ready("1")
-    assert zero.bytes == one_map
-    assert maps.ready("1") is one
-    maps.ready("2")
-    assert maps.ready("0") is not zero
 
 
 def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(service: Callable[..., Maps]) -> None:
