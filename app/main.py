@@ -16,6 +16,7 @@ from app.api.context import Context
 from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unknown_parameters
 from app.api.routes import ROUTERS
+from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
 from app.services.status import Status
@@ -33,7 +34,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     client = connect(settings.redis_url, settings.store_timeout)
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
     status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
-    maps = Maps(MapStore(client), limits, settings.cache_bytes, status.unfit)
+    maps = Maps(MapStore(client), limits, settings.cache_bytes, settings.threads, status.unfit)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -62,6 +63,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=maps,
         vectors=Vectors(maps, limits),
+        hashing=Hashing(maps, limits),
         status=status,
     )
     return app

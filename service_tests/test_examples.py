@@ -1,10 +1,12 @@
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
 
+from app.core.hashing.encodings import Encoding
 from service_tests.checks import JSON, put
 from service_tests.core.combinations import RULES
 
@@ -29,8 +31,21 @@ ANSWERS = {
 }
 
 
+BESIDE_VECTORS = {"exact", "zero_bit"}
+
+
 def operation(example: Path) -> str:
     return example.name.partition(".")[0]
+
+
+def query(example: Path) -> str:
+    """What stands between title and suffix."""
+    return ".".join(example.name.split(".")[2:-1])
+
+
+def length(rows: Any) -> int:
+    """Number of rows, also in CSR form."""
+    return len(rows["indptr"]) - 1 if isinstance(rows, dict) else len(rows)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
@@ -43,12 +58,16 @@ def test_an_example_is_accepted(http: httpx.Client, name: str, example: Path) ->
         assert bool(answer.json()["warnings"]) == (json.loads(body)["sampler"]["kind"] in RULES)
         return
     assert put(http, name, MAP_OF[operation(example)]).status_code == 201
-    answer = http.post(f"/v1/maps/{name}/{operation(example)}", content=body, headers={"Content-Type": JSON})
+    answer = http.post(
+        f"/v1/maps/{name}/{operation(example)}?{query(example)}", content=body, headers={"Content-Type": JSON}
+    )
     assert answer.status_code == 200, answer.text
-    assert set(answer.json()) - {"exact"} == ANSWERS[operation(example)]
+    with_gamma = {"rbf_estimate", "rbf_standard_error"} if "gamma=" in query(example) else set()
+    beside = BESIDE_VECTORS | ({"rbf_exact"} if with_gamma else set())
+    assert set(answer.json()) - beside == ANSWERS[operation(example)] | with_gamma
     rows = json.loads(body).get("vectors") or json.loads(body)["x"]
     numbers = next(iter(answer.json().values()))
-    assert len(numbers) == len(rows)
+    assert length(numbers) == length(rows)
 
 
 def test_every_name_tells_operation_and_title() -> None:
@@ -61,9 +80,14 @@ def test_every_name_tells_operation_and_title() -> None:
     }
     assert {operation(example) for example in EXAMPLES} == with_body
     for example in EXAMPLES:
-        _, title, suffix = example.name.split(".")
+        _, title, *_, suffix = example.name.split(".")
         assert title
         assert suffix == "json"
+
+
+def test_every_encoding_has_an_example() -> None:
+    shown = {dict(parse_qsl(query(example))).get("encoding") for example in EXAMPLES}
+    assert set(Encoding) - {"zero_bit", "pairs"} <= shown, "these two are recognised without their names"
 
 
 @pytest.mark.parametrize(("family", "member"), [("kernels", "kernel"), ("samplers", "sampler"), ("forms", "form")])

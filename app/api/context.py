@@ -6,6 +6,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Request
 
 from app.api.admission import Admission
+from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
 from app.services.status import Status
@@ -22,6 +23,7 @@ class Context:
     admission: Admission
     maps: Maps
     vectors: Vectors
+    hashing: Hashing
     status: Status
 
 

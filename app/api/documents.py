@@ -27,15 +27,50 @@ _ROWS = {
         },
     ]
 }
-_CODES = {"type": "array", "description": "Codes as /codes answers them.", "items": {"type": "array", "items": {}}}
+_WHOLE = {"type": "array", "items": {"type": "integer"}}
 
 
 def _body(content: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
+def _answer(description: str, required: list[str], **properties: Any) -> dict[int | str, dict[str, Any]]:
+    schema = {"type": "object", **({"required": required, "properties": properties} if properties else {})}
+    content = {"application/json": {"schema": schema}, "application/x-npy": {"schema": _BINARY}}
+    return {200: {"description": description, "content": content}}
+
+
 def _members(required: list[str], **properties: Any) -> dict[str, Any]:
     return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+
+
+_ONE_HOT = {
+    **_members(["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
+    "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the "
+    "columns indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
+}
+_CODES = {
+    "anyOf": [
+        {
+            "type": "array",
+            "items": _WHOLE,
+            "description": "A list of whole numbers a row: all encodings but pairs and one_hot. Fingerprints of 64 "
+            "bits go up to 2^64 − 1, past what a double holds.",
+        },
+        {
+            "type": "array",
+            "items": {"type": "array", "items": {**_WHOLE, "minItems": 2, "maxItems": 2}},
+            "description": "Encoding pairs: a list of pairs [i*, t*] a row.",
+        },
+        _ONE_HOT,
+    ]
+}
+_VECTORS_OR_CODES = {
+    "anyOf": [
+        {**_ROWS, "description": "Vectors."},
+        {**_CODES, "description": "Codes as /codes answers them; one_hot also as rows of s column indices."},
+    ]
+}
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
@@ -55,15 +90,22 @@ GRAM_BODY = _body(
         "application/x-npy": {"schema": {**_BINARY, "description": "x as a 2-D .npy; y is x."}},
     }
 )
-PAIRS_BODY = _body(
-    {"application/json": {"schema": _members(["x", "y"], x={"anyOf": [_ROWS, _CODES]}, y={"anyOf": [_ROWS, _CODES]})}}
+PAIRS_BODY = _body({"application/json": {"schema": _members(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}})
+ARRAY_ANSWER = _answer("The array, or an object of arrays; several arrays are stacked in .npy.", [])
+CODES_ANSWER = _answer(
+    "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).", ["codes"], codes=_CODES
 )
-ARRAY_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "The array, or an object of arrays; several arrays are stacked in .npy.",
-        "content": {"application/json": {"schema": {"type": "object"}}, "application/x-npy": {"schema": _BINARY}},
-    }
-}
+SIMILARITY_ANSWER = _answer(
+    "A number for each pair of rows; in .npy the members are stacked in this order, those that are there.",
+    ["estimate", "standard_error"],
+    estimate={**_NUMBERS, "description": "Of the min-max kernel; corrected for chance, it may be below 0."},
+    standard_error={**_NUMBERS, "description": "Of the estimate."},
+    rbf_estimate={**_NUMBERS, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
+    rbf_standard_error={**_NUMBERS, "description": "With gamma: of rbf_estimate."},
+    exact={**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
+    zero_bit={**_NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
+    rbf_exact={**_NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
+)
 
 
 def install(app: FastAPI) -> None:

@@ -1,7 +1,7 @@
 """Problem documents (RFC 9457): every refusal, its status, and the page that explains it."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from app.api.bodies import InvalidBody, Stalled
-from app.core.errors import InvalidInput, TooLarge
+from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.settings import Settings
 from app.store.errors import StoreDamaged, StoreUnavailable
@@ -153,66 +153,83 @@ def _allowed(request: Request) -> str:
     )
 
 
+def _invalid(request: Request, error: InvalidInput) -> Response:
+    return problem(request, "invalid-input", error.detail, errors=[{"pointer": error.pointer, "detail": error.detail}])
+
+
+def _invalid_option(request: Request, error: InvalidOption) -> Response:
+    return problem(request, "invalid-input", error.detail, errors=[{"parameter": error.option, "detail": error.detail}])
+
+
+def _invalid_body(request: Request, error: InvalidBody) -> Response:
+    errors = [{"pointer": pointer, "detail": detail} for pointer, detail in error.errors]
+    return problem(request, "invalid-input", str(error), errors=errors)
+
+
+def _invalid_parameter(request: Request, error: RequestValidationError) -> Response:
+    errors = [{"parameter": str(one["loc"][-1]), "detail": str(one["msg"])} for one in error.errors()]
+    detail = "; ".join(f"{one['parameter']}: {one['detail']}" for one in errors)
+    return problem(request, "invalid-input", detail, errors=errors)
+
+
+def _too_large(request: Request, error: TooLarge) -> Response:
+    setting = Settings.variable(error.limit)
+    return problem(request, "too-large", error.detail, limit=error.limit, value=error.allowed, setting=setting)
+
+
+def _refused(request: Request, error: Refusal) -> Response:
+    return problem(request, error.slug, str(error))
+
+
+def _http(request: Request, error: HTTPException) -> Response:
+    slug = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
+    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+    return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", headers)
+
+
+def _left(request: Request, error: ClientDisconnect) -> Response:
+    """Nobody reads the answer, but a client that leaves is no failure to be logged as one."""
+    del error
+    return problem(request, "bad-request", "the client left in its request")
+
+
 def _store_failed(request: Request, error: Exception) -> Response:
     logger.error("request %s: %s", request.scope["state"]["request_id"], error)
     return problem(request, "store-damaged" if isinstance(error, StoreDamaged) else "store-unavailable", str(error))
 
 
+def _failed(request: Request, error: Exception) -> Response:
+    request_id = request.scope["state"]["request_id"]
+    logger.error("request %s failed", request_id, exc_info=error)
+    # The framework runs this handler outside of all middleware, so the header is set here.
+    headers = {"X-Request-ID": request_id}
+    return problem(request, "internal-error", "the service failed; the log has the request id", headers)
+
+
+def _said(slug: str) -> Callable[[Request, Exception], Response]:
+    return lambda request, error: problem(request, slug, str(error))
+
+
+_HANDLERS: dict[Any, Any] = {
+    InvalidInput: _invalid,
+    InvalidOption: _invalid_option,
+    InvalidBody: _invalid_body,
+    RequestValidationError: _invalid_parameter,
+    TooLarge: _too_large,
+    Refusal: _refused,
+    HTTPException: _http,
+    ClientDisconnect: _left,
+    Exception: _failed,
+    NotFound: _said("map-not-found"),
+    ArrayNotFound: _said("array-not-found"),
+    Stalled: _said("request-timeout"),
+    MapExists: _said("map-exists"),
+    StoreUnavailable: _store_failed,
+    StoreDamaged: _store_failed,
+}
+
+
 def install(app: FastAPI) -> None:
     """Turn every exception into its problem document."""
-
-    def invalid(request: Request, error: InvalidInput) -> Response:
-        return problem(
-            request, "invalid-input", error.detail, errors=[{"pointer": error.pointer, "detail": error.detail}]
-        )
-
-    def invalid_body(request: Request, error: InvalidBody) -> Response:
-        errors = [{"pointer": pointer, "detail": detail} for pointer, detail in error.errors]
-        return problem(request, "invalid-input", str(error), errors=errors)
-
-    def invalid_parameter(request: Request, error: RequestValidationError) -> Response:
-        errors = [{"parameter": str(one["loc"][-1]), "detail": str(one["msg"])} for one in error.errors()]
-        detail = "; ".join(f"{one['parameter']}: {one['detail']}" for one in errors)
-        return problem(request, "invalid-input", detail, errors=errors)
-
-    def too_large(request: Request, error: TooLarge) -> Response:
-        setting = Settings.variable(error.limit)
-        return problem(request, "too-large", error.detail, limit=error.limit, value=error.allowed, setting=setting)
-
-    def refused(request: Request, error: Refusal) -> Response:
-        return problem(request, error.slug, str(error))
-
-    def http(request: Request, error: HTTPException) -> Response:
-        slug = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
-        headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
-        return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", headers)
-
-    def failed(request: Request, error: Exception) -> Response:
-        request_id = request.scope["state"]["request_id"]
-        logger.error("request %s failed", request_id, exc_info=error)
-        # The framework runs this handler outside of all middleware, so the header is set here.
-        headers = {"X-Request-ID": request_id}
-        return problem(request, "internal-error", "the service failed; the log has the request id", headers)
-
-    def said(slug: str) -> Any:
-        return lambda request, error: problem(request, slug, str(error))
-
-    handlers: dict[Any, Any] = {
-        InvalidInput: invalid,
-        InvalidBody: invalid_body,
-        RequestValidationError: invalid_parameter,
-        TooLarge: too_large,
-        Refusal: refused,
-        HTTPException: http,
-        # Nobody reads the answer, but a client that leaves is no failure to be logged as one.
-        ClientDisconnect: lambda request, _: problem(request, "bad-request", "the client left in its request"),
-        Exception: failed,
-        NotFound: said("map-not-found"),
-        ArrayNotFound: said("array-not-found"),
-        Stalled: said("request-timeout"),
-        MapExists: said("map-exists"),
-        StoreUnavailable: _store_failed,
-        StoreDamaged: _store_failed,
-    }
-    for kind, handler in handlers.items():
+    for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)

@@ -15,6 +15,20 @@ class InvalidInput(Exception):
         self.pointer = pointer
 
 
+class InvalidOption(Exception):
+    """As `InvalidInput`, of an option that stands beside the input.
+
+    Args:
+        detail: one sentence for a person.
+        option: its name.
+    """
+
+    def __init__(self, detail: str, option: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.option = option
+
+
 class TooLarge(Exception):
     """A request whose body, result or map passes a limit.
 

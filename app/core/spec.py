@@ -5,7 +5,9 @@ from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from scipy.sparse import csr_array
 
+from app.core.arrays import Array, Rows, vectors
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.base import Block, ShiftInvariantKernel
@@ -127,6 +129,10 @@ class MapSpec(Frozen):
     def numpy_dtype(self) -> np.dtype[Any]:
         """The dtype as NumPy knows it."""
         return np.dtype(self.dtype.value)
+
+    def gate(self, rows: Array | csr_array, pointer: str) -> Rows:
+        """Posted rows, which stood at `pointer` of the request, through the gate of this map's width and dtype."""
+        return vectors(rows, self.input_dim, self.numpy_dtype, pointer)
 
     def canonical(self) -> str:
         """The spec as JSON with every default filled in and every alias resolved: equal for equal maps."""

@@ -1,13 +1,26 @@
 """What a format must do."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from scipy import sparse
 
 from app.core.arrays import Array
 
-Answer = Mapping[str, Array]
+
+class OneHot(NamedTuple):
+    """Sparse rows of ones: the column indices of each, (n, s), −1 throughout for a row without any."""
+
+    columns: Array
+    n_columns: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the column indices."""
+        return self.columns.nbytes
+
+
+Answer = Mapping[str, Array | OneHot]
 """Arrays by the names they have in a JSON answer, rows first."""
 
 Posted = dict[str, Array | sparse.csr_array]

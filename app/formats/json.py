@@ -1,7 +1,7 @@
 """JSON: rows as lists or as {indices, values}, answers written straight from the arrays."""
 
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -11,12 +11,13 @@ from scipy import sparse
 
 from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidInput
-from app.formats.base import Answer, Posted
+from app.formats.base import Answer, OneHot, Posted
 
 _NUMBERS_PER_PIECE = 1 << 16
 # Bodies up to this length are parsed whatever they hold.
 _TRUSTED_BYTES = 1 << 20
 _NUMBER_TYPES = {int, float}
+_INT64 = np.dtype(np.int64)
 
 
 class Json:
@@ -32,20 +33,11 @@ class Json:
         return {name: rows(value, width, f"/{name}") for name, value in members(body, [wanted], optional).items()}
 
     def encode(self, answer: Answer) -> Iterator[bytes]:
-        """One object with the arrays as members; a complex array is an object of `real` and `imag`."""
-        before = b"{"
-        for name, array in answer.items():
-            yield before + orjson.dumps(name) + b":"
-            before = b","
-            if np.iscomplexobj(array):
-                yield b'{"real":'
-                yield from _encoded(array.real)
-                yield b',"imag":'
-                yield from _encoded(array.imag)
-                yield b"}"
-            else:
-                yield from _encoded(array)
-        yield b"}"
+        """One object with the arrays as members.
+
+        A complex array is an object of `real` and `imag`, one-hot rows one of `indptr`, `indices` and `shape`.
+        """
+        return _object({name: _parts(array) for name, array in answer.items()})
 
 
 def members(body: bytes, wanted: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
@@ -83,21 +75,52 @@ def rows(value: Any, width: int, pointer: str) -> Array | sparse.csr_array:
     )
 
 
-def codes(value: Any, s: int, width: int, pointer: str) -> Array:
-    """Codes as /codes answers them: rows of s numbers (width 1) or of s pairs (width 2), as int64 (n, s, width)."""
-    wanted = f"rows of {s} " + ("whole numbers" if width == 1 else "pairs of whole numbers")
+def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) -> Array:
+    """Rows of whole numbers in the shape of `row`, as int64, or as uint64 if the dtype is that."""
+    wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
+    wanted = f"rows of {row[0]} " + ("whole numbers" if len(row) == 1 else "pairs of whole numbers")
+    if not isinstance(value, list):
+        raise InvalidInput(f"{_called(value)} came; {wanted} are wanted", pointer)
+    if not value:
+        return np.empty((0, *row), wide)
+    numbers: Any = value
+    for _ in row:
+        if set(map(type, numbers)) - {list}:
+            raise InvalidInput(f"something else than lists came; {wanted} are wanted", pointer)
+        numbers = list(chain.from_iterable(numbers))
+    if set(map(type, numbers)) - {int}:
+        raise InvalidInput(f"something else than whole numbers came; {wanted} are wanted", pointer)
     try:
-        array = np.array(value)
-    except (ValueError, OverflowError):
+        array = np.array(value, wide)
+    except ValueError:
         raise InvalidInput(f"rows of unequal length came; {wanted} are wanted", pointer) from None
-    if array.shape == (0,):
-        return np.empty((0, s, width), np.int64)
-    if array.dtype != np.int64 or array.shape[1:] != ((s,) if width == 1 else (s, 2)):
-        raise InvalidInput(f"an array of {array.dtype}, shape {array.shape}, came; {wanted} are wanted", pointer)
-    numbers = value if width == 1 else chain.from_iterable(value)
-    if bool in set(map(type, chain.from_iterable(numbers))):  # which NumPy takes for 0 and 1 among numbers
-        raise InvalidInput(f"true or false came; {wanted} are wanted", pointer)
-    return array.reshape(len(array), s, width)
+    except OverflowError:
+        raise InvalidInput(f"a number outside the range of {wide} came", pointer) from None
+    if array.shape[1:] != row:
+        raise InvalidInput(f"an array of shape {array.shape} came; {wanted} are wanted", pointer)
+    return array
+
+
+def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Array:
+    """One-hot rows in CSR form, as `Json` writes them, as rows of s column indices."""
+    if set(value) != {"indptr", "indices", "shape"}:
+        raise InvalidInput("an object came whose members are not indptr, indices, shape", pointer)
+    starts, indices, shape = (
+        codes([value[k]], (_length(value[k]),), _INT64, f"{pointer}/{k}")[0] for k in ("indptr", "indices", "shape")
+    )
+    if not starts.size or starts[0] != 0 or starts[-1] != indices.size:
+        raise InvalidInput(f"indptr must run from 0 to {indices.size}, the number of indices", f"{pointer}/indptr")
+    wrong = np.flatnonzero(np.diff(starts) != s)
+    if wrong.size:
+        raise InvalidInput(f"row {wrong[0]} has no {s} codes", f"{pointer}/indptr/{wrong[0]}")
+    if shape.tolist() != [starts.size - 1, n_columns]:
+        raise InvalidInput(f"shape must be [{starts.size - 1}, {n_columns}]", f"{pointer}/shape")
+    columns: Array = indices.reshape(-1, s)
+    return columns
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
 
 
 def _dense(value: list[Any], width: int, pointer: str) -> Array:
@@ -147,10 +170,31 @@ def _numbers(value: Any, pointer: str) -> Array:
     return np.array(value, dtype=np.float64)
 
 
+def _parts(array: Array | OneHot) -> Array | dict[str, Array]:
+    if isinstance(array, OneHot):
+        there = array.columns[:, 0] >= 0
+        lengths = np.where(there, array.columns.shape[1], 0)
+        return {
+            "indptr": np.concatenate([[0], np.cumsum(lengths)]),
+            "indices": (array.columns if there.all() else array.columns[there]).reshape(-1),
+            "shape": np.array([len(lengths), array.n_columns]),
+        }
+    return {"real": array.real, "imag": array.imag} if np.iscomplexobj(array) else array
+
+
+def _object(members: Mapping[str, Array | dict[str, Array]]) -> Iterator[bytes]:
+    before = b"{"
+    for name, value in members.items():
+        yield before + orjson.dumps(name) + b":"
+        before = b","
+        yield from _object(value) if isinstance(value, dict) else _encoded(value)
+    yield b"}"
+
+
 def _encoded(array: Array) -> Iterator[bytes]:
     """A list, some rows at a time."""
-    if array.ndim == 1 or not array.size:
-        yield orjson.dumps(np.ascontiguousarray(array), option=orjson.OPT_SERIALIZE_NUMPY)
+    if not array.size:
+        yield orjson.dumps(array.tolist())
         return
     before = b"["
     for block in row_blocks(len(array), _NUMBERS_PER_PIECE // (array.size // len(array))):

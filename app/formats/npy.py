@@ -9,7 +9,7 @@ from numpy.lib import format as npy_format
 
 from app.core.arrays import Array
 from app.core.errors import InvalidInput
-from app.formats.base import Answer, Posted
+from app.formats.base import Answer, OneHot, Posted
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 # Kinds of dtype with a value in each entry; the gate says which of them are taken.
@@ -28,7 +28,7 @@ class Npy:
 
     def encode(self, answer: Answer) -> list[bytes | memoryview]:
         """Header and numbers."""
-        first, *others = answer.values()
+        first, *others = (array.columns if isinstance(array, OneHot) else array for array in answer.values())
         arrays = [first, *(other for other in others if other.shape == first.shape)]
         array = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.stack(arrays)
         header = io.BytesIO()

@@ -9,7 +9,7 @@ from typing import Any
 import cachetools
 from numpy.typing import NDArray
 
-from app.core.maps import Arrays, FeatureMap, family
+from app.core.maps import Arrays, FeatureMap, family, opened
 from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.services.limits import Limits
@@ -30,12 +30,16 @@ class Maps:
         store: where the maps are.
         limits: of a request.
         cache_bytes: memory for maps kept ready; the least recently used go first.
+        threads: how many one call of a map may use.
         unfit: says why the store cannot be trusted with new maps, None if it can.
     """
 
-    def __init__(self, store: MapStore, limits: Limits, cache_bytes: int, unfit: Callable[[], str | None]) -> None:
+    def __init__(
+        self, store: MapStore, limits: Limits, cache_bytes: int, threads: int, unfit: Callable[[], str | None]
+    ) -> None:
         self._store = store
         self._limits = limits
+        self._threads = threads
         self._unfit = unfit
         # By digest of spec and arrays: a map deleted and made anew under its old name can never be served stale. The
         # condition makes threads that want one map wait for the first of them to load it.
@@ -115,16 +119,22 @@ class Maps:
         return manifest
 
     def _load(self, manifest: Manifest) -> FeatureMap:
-        if digest(manifest.spec, manifest.arrays) != manifest.digest:
+        if digest(manifest.spec, manifest.arrays, manifest.parameter_stream) != manifest.digest:
             raise StoreDamaged(f"the manifest of map {manifest.name!r} does not have the digest it was stored with")
+        spec = spec_of(manifest)
+        known = family(spec).parameter_stream
+        if manifest.parameter_stream != known:
+            raise StoreDamaged(
+                f"map {manifest.name!r} was made with parameter stream {manifest.parameter_stream}; "
+                f"this version knows {known}"
+            )
         arrays: Arrays = {}
         for array_name in manifest.arrays:
             array = self._store.read(manifest, array_name)
             if array is None:
                 raise _Gone
             arrays[array_name] = array
-        spec = spec_of(manifest)
-        return family(spec)(spec, arrays)
+        return opened(spec, arrays, self._threads)
 
 
 class _Gone(Exception):
@@ -141,4 +151,5 @@ def _built(name: str, spec: MapSpec) -> NewMap:
         n_output=built.n_output,
         generator={package: version(package) for package in ("bochner", "numpy", "scipy")},
         warnings=built.warnings,
+        parameter_stream=family(spec).parameter_stream,
     )

@@ -23,6 +23,9 @@ class MapRecord(BaseModel):
     bytes: int = Field(description="Size of the frozen arrays.")
     created_at: datetime
     generator: dict[str, str] = Field(description="Versions that drew the arrays. The arrays are kept, not redrawn.")
+    parameter_stream: int | None = Field(
+        description="For kernel gmm, version of the random parameters; codes of one version are the same for ever."
+    )
     signature: str | None = Field(description="Link of the signs of the weights, if some are negative.")
     job: str | None = Field(description="Link of the job that builds the map, if one does.")
     warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, and what would be better.")
@@ -59,6 +62,7 @@ def record(manifest: Manifest) -> MapRecord:
         bytes=manifest.nbytes,
         created_at=manifest.created_at,
         generator=manifest.generator,
+        parameter_stream=manifest.parameter_stream,
         signature=f"/v1/maps/{manifest.name}/signature" if "signature" in manifest.arrays else None,
         job=None,
         warnings=manifest.warnings,

@@ -1,12 +1,15 @@
 """The first transform and the first hashing of a process, which compile what is compiled at first use."""
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from app.core.maps import ConsistentSamplingMap, FourierMap
 from app.core.spec import MapSpec
 
 _FOURIER = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "sobol"}}'
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
+# So many coordinates have no tables.
+_DRAWN_DIM = 1 << 31
 
 
 def warm_up() -> None:
@@ -15,11 +18,13 @@ def warm_up() -> None:
     fourier = MapSpec.model_validate_json(_FOURIER)
     FourierMap(fourier, FourierMap.build(fourier).arrays).transform(rows)
     hashing = MapSpec.model_validate_json(_HASHING)
-    hashing_map = ConsistentSamplingMap(hashing, ConsistentSamplingMap.build(hashing).arrays)
-    hashing_map.zero_bit(rows)
-    hashing_map.gram(rows, rows)
-    hashing_map.exact_gram(rows, rows)
-    hashing_map.exact_pairs(rows, rows)
+    tables, drawn = (ConsistentSamplingMap(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
+    tables.codes(rows)
+    drawn.codes(csr_array(([1.0], [0], [0, 1]), shape=(1, _DRAWN_DIM)))
+    for exact in (rows, csr_array(rows)):
+        tables.exact_gram(exact, exact)
+        tables.exact_pairs(exact, exact)
+    tables.gram(rows, rows)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,8 @@ class Manifest(BaseModel):
     n_output: int
     created_at: datetime
     generator: dict[str, str]
+    parameter_stream: int | None = None
+    """Version of the stream of parameters that takes the place of arrays; None where there is none."""
     warnings: tuple[str, ...]
 
     @property
@@ -85,10 +87,15 @@ class Manifest(BaseModel):
         return manifest
 
 
-def digest(spec: str, arrays: dict[str, ArrayEntry]) -> str:
-    """The digest of a spec and its frozen arrays: equal exactly for maps that give the same features."""
-    entries = {name: entry.model_dump(mode="json") for name, entry in sorted(arrays.items())}
-    text = json.dumps({"spec": json.loads(spec), "arrays": entries}, sort_keys=True, separators=(",", ":"))
+def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:
+    """The digest of all that a map's answers hang on: equal exactly for maps that give the same."""
+    hashed: dict[str, Any] = {
+        "spec": json.loads(spec),
+        "arrays": {name: entry.model_dump(mode="json") for name, entry in arrays.items()},
+    }
+    if parameter_stream is not None:
+        hashed["parameter_stream"] = parameter_stream
+    text = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 

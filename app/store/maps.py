@@ -57,6 +57,7 @@ class NewMap(NamedTuple):
     n_output: int
     generator: dict[str, str]
     warnings: tuple[str, ...]
+    parameter_stream: int | None = None
 
 
 class MapStore:
@@ -88,11 +89,12 @@ class MapStore:
             name=new.name,
             spec=new.spec,
             arrays=entries,
-            digest=digest(new.spec, entries),
+            digest=digest(new.spec, entries, new.parameter_stream),
             n_frequencies=new.n_frequencies,
             n_output=new.n_output,
             created_at=now(),
             generator=new.generator,
+            parameter_stream=new.parameter_stream,
             warnings=new.warnings,
         )
         pieces = _piece_keys(manifest)

@@ -189,7 +189,7 @@ def test_a_name_with_a_slash_is_another_address(http: httpx.Client) -> None:
     "spec",
     [
         with_(input_dim=10_000, s=1 << 20, sampler={"kind": "monte_carlo"}),
-        with_(input_dim=10_000, s=1 << 20, kernel={"kind": "gmm"}, sampler={"kind": "gcws"}),
+        with_(input_dim=10_000, s=1 << 20, sampler={"kind": "halton"}, form="phase"),
     ],
 )
 def test_a_map_too_large_is_refused_before_it_is_built(http: httpx.Client, name: str, spec: Any) -> None:

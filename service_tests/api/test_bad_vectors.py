@@ -117,28 +117,6 @@ def test_a_zero_row_has_no_similarity(http: httpx.Client) -> None:
     assert_problem(http, post(http, "standing-gmm/kernel", {"x": [[0, 0, 0]]}), 422, "invalid-input", "/x/0")
 
 
-CODES = [
-    ([[0] * 15], "/x"),
-    ([[0] * 15 + [0.5]], "/x"),
-    ([["0"] * 16], "/x"),
-    ([[True] + [0] * 15], "/x"),
-    ([[0] * 15 + [6]], "/x/0"),
-    ([[0] * 16, [0] * 15 + [-1]], "/x/1"),
-    ([[0] * 15 + [1 << 63]], "/x"),
-    ([[[0, 0]] * 16], "/x"),
-    ([None], "/x"),
-    ({}, "/x"),
-    ("codes", "/x"),
-]
-
-
-@pytest.mark.parametrize(("codes", "pointer"), CODES)
-def test_what_no_hash_gave_is_refused_as_codes(http: httpx.Client, codes: Any, pointer: str) -> None:
-    body = {"x": codes, "y": [[0] * 16] * len(codes)}
-    answer = post(http, "standing-gmm/similarity?encoding=zero_bit", body)
-    assert_problem(http, answer, 422, "invalid-input", pointer)
-
-
 def test_pairs_and_plain_codes_are_not_mixed(http: httpx.Client) -> None:
     body = {"x": [[[0, 0]] * 16], "y": [[0] * 16]}
     assert_problem(http, post(http, "standing-gmm/similarity", body), 422, "invalid-input", "/y")

@@ -18,6 +18,7 @@ RECORD = {
     "bytes": int,
     "created_at": str,
     "generator": dict,
+    "parameter_stream": type(None),
     "signature": type(None),
     "job": type(None),
     "warnings": list,
@@ -55,6 +56,17 @@ def test_a_new_map_is_created_with_its_record(http: httpx.Client, name: str, gau
 @pytest.mark.parametrize("form", ["complex", "phase"])
 def test_output_columns_follow_the_form(http: httpx.Client, name: str, gaussian: dict[str, Any], form: str) -> None:
     assert put(http, name, {**gaussian, "form": form}).json()["n_output"] == 16
+
+
+def test_the_record_of_a_hashing_map_names_its_parameter_stream(
+    http: httpx.Client, name: str, gmm: dict[str, Any]
+) -> None:
+    record = put(http, name, gmm).json()
+    assert {field: type(value) for field, value in record.items()} == RECORD | {"parameter_stream": int}
+    assert record["parameter_stream"] == 1
+    assert record["bytes"] == 0
+    assert (record["n_frequencies"], record["n_output"]) == (16, 16)
+    assert http.get(f"/v1/maps/{name}").json() == record
 
 
 def test_a_doubtful_spec_is_built_with_a_warning(http: httpx.Client, name: str, gaussian: dict[str, Any]) -> None:

@@ -155,7 +155,7 @@ def test_the_list_takes_get_alone(http: httpx.Client) -> None:
     ("path", "parameter"),
     [
         ("standing-cos_sin/kernel?exact=maybe", "exact"),
-        ("standing-gmm/codes?encoding=b_bit", "encoding"),
+        ("standing-gmm/codes?encoding=two_bit", "encoding"),
         ("standing-gmm/codes?on_zero=skip", "on_zero"),
         ("standing-gmm/similarity?encoding=", "encoding"),
     ],

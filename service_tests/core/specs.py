@@ -6,7 +6,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import TypeAdapter
 
+from app.core.arrays import Rows
 from app.core.errors import InvalidInput
+from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.kernels import Kernel
 from app.core.kernels.base import ProductKernel, ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FourierMap
@@ -81,7 +83,16 @@ def fourier(**members: Any) -> FourierMap:
     return FourierMap(made, FourierMap.build(made).arrays)
 
 
-def hashing(**members: Any) -> ConsistentSamplingMap:
-    """A map built from `gmm_spec`."""
-    made = gmm_spec(**members)
-    return ConsistentSamplingMap(made, ConsistentSamplingMap.build(made).arrays)
+def hashing(threads: int = 1, **members: Any) -> ConsistentSamplingMap:
+    """The map of `gmm_spec`."""
+    return ConsistentSamplingMap(gmm_spec(**members), threads)
+
+
+def pairs(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:
+    """Samples (i*, t*) of the rows, (n, s, 2), −1 for a row that has none."""
+    return sampling.codes(rows, Encoder(Encoding.pairs, marked=True))
+
+
+def zero_bit(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:
+    """i* alone, (n, s), −1 for a row that has none."""
+    return sampling.codes(rows, Encoder(Encoding.zero_bit, marked=True))

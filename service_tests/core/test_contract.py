@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family
+from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family, opened
 from app.core.spec import Dtype, Form, MapSpec
 from service_tests.core.combinations import (
     FIELDS,
@@ -39,8 +39,7 @@ every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
 
 
 def build(of: MapSpec) -> FeatureMap:
-    made = family(of)
-    return made(of, made.build(of).arrays)
+    return opened(of, family(of).build(of).arrays, 1)
 
 
 def test_no_kind_is_left_out() -> None:
@@ -133,13 +132,14 @@ def test_codes_collide_as_often_as_their_kernel_says(its_kernel: Fields, its_sam
     sampling = build(of)
     assert isinstance(sampling, ConsistentSamplingMap)
     x, y = rows(6, 1, dtype=dtype), rows(5, 2, dtype=dtype)
-    assert sampling.pairs(x).shape == (6, sampling.n_output, 2)
+    assert sampling.codes(x).shape == (6, sampling.n_output, 2)
     exact = sampling.exact_gram(x, y)
     # One standard error is √(k(1 − k)/512); 30 values, all within 4.
     assert (np.abs(sampling.gram(x, y) - exact) < 4 * np.sqrt(exact * (1 - exact) / S) + 1e-12).all()
     np.testing.assert_allclose(sampling.exact_pairs(x[:5], y), np.diag(exact[:5]), rtol=1e-14)
     assert np.ptp(exact) > 0.2
-    assert sampling.bytes == ConsistentSamplingMap.frozen_bytes(of)
+    assert sampling.arrays == {}
+    assert ConsistentSamplingMap.frozen_bytes(of) == 0
 
 
 @every_dtype
@@ -151,6 +151,12 @@ def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
     read_back = MapSpec.model_validate_json(of.canonical())
     assert read_back.canonical() == of.canonical()
     first, again, other = (build(made) for made in (of, read_back, of.model_copy(update={"seed": 8})))
+    if isinstance(first, ConsistentSamplingMap):
+        x = rows(6, 1, dtype=dtype)
+        codes = first.codes(x).tobytes()
+        assert isinstance(again, ConsistentSamplingMap)
+        assert isinstance(other, ConsistentSamplingMap)
+        assert codes == again.codes(x).tobytes() != other.codes(x).tobytes()
     for name, array in first.arrays.items():
         assert array.tobytes() == again.arrays[name].tobytes()
         if name not in ("weights", "signature"):
@@ -160,9 +166,9 @@ def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), TOGETHER, ids=named)
 def test_a_map_opened_from_its_arrays_is_the_map(its_kernel: Fields, its_sampler: Fields) -> None:
     made = build(spec(kernel=its_kernel, sampler=its_sampler))
-    opened = family(made.spec)(made.spec, {name: array.copy() for name, array in made.arrays.items()})
+    again = opened(made.spec, {name: array.copy() for name, array in made.arrays.items()}, 2)
     x, y = rows(6, 1, dtype="float32"), rows(5, 2, dtype="float32")
-    assert (opened.gram(x, y) == made.gram(x, y)).all()
+    assert (again.gram(x, y) == made.gram(x, y)).all()
 
 
 @pytest.mark.parametrize("its_kernel", [k for model in KERNELS for k in variants(model)], ids=named)

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.errors import InvalidInput
-from app.formats.json import Json, codes, members, rows
+from app.formats import OneHot
+from app.formats.json import Json, codes, csr_codes, members, rows
 
 
 def written(**answer: NDArray[Any]) -> Any:
@@ -79,12 +80,48 @@ def test_members_must_be_those_wanted() -> None:
         assert refused.value.pointer == pointer
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64])
 @pytest.mark.parametrize(
-    ("value", "width", "shape"),
-    [([], 1, (0, 2, 1)), ([], 2, (0, 2, 2)), ([[3, 4]], 1, (1, 2, 1)), ([[[3, -4], [5, 6]]], 2, (1, 2, 2))],
+    ("value", "row"), [([], (2,)), ([], (2, 2)), ([[3, 4]], (2,)), ([[[3, 4], [5, 6]]], (2, 2)), ([[0]] * 3, (1,))]
 )
-def test_codes_are_read_as_they_were_written(value: Any, width: int, shape: tuple[int, ...]) -> None:
-    found = codes(value, 2, width, "/x")
-    assert found.shape == shape
-    assert found.dtype == np.int64
+def test_codes_are_read_as_they_were_written(value: Any, row: tuple[int, ...], dtype: type) -> None:
+    found = codes(value, row, np.dtype(dtype), "/x")
+    assert found.shape == (len(value), *row)
+    assert found.dtype == (np.uint64 if dtype is np.uint64 else np.int64)
     assert found.ravel().tolist() == np.ravel(value).tolist()
+
+
+def test_the_widest_codes_are_read_whole() -> None:
+    ends: list[tuple[type, list[int]]] = [(np.uint64, [0, (1 << 64) - 1]), (np.int64, [-(1 << 63), (1 << 63) - 1])]
+    for dtype, numbers in ends:
+        array: NDArray[Any] = np.array([numbers], dtype)
+        assert written(a=array)["a"] == [numbers]
+        np.testing.assert_array_equal(codes([numbers], (2,), np.dtype(dtype), "/x"), array)
+        for far in (numbers[0] - 1, numbers[1] + 1, 1 << 70):
+            with pytest.raises(InvalidInput) as refused:
+                codes([[far, 0]], (2,), np.dtype(dtype), "/x")
+            assert refused.value.pointer == "/x"
+
+
+@pytest.mark.parametrize(
+    "columns", [np.empty((0, 3)), [[0, 5, 9]], [[0, 5, 9], [-1, -1, -1], [1, 4, 8]], [[-1, -1, -1]]]
+)
+def test_one_hot_rows_are_written_in_csr_form(columns: Any) -> None:
+    columns = np.array(columns, np.int32)
+    parts = json.loads(b"".join(Json().encode({"codes": OneHot(columns, 12)})))["codes"]
+    assert list(parts) == ["indptr", "indices", "shape"]
+    assert parts["shape"] == [len(columns), 12]
+    matrix = sparse.csr_array((np.ones(len(parts["indices"])), parts["indices"], parts["indptr"]), shape=parts["shape"])
+    marked = (columns < 0).all(axis=1)
+    assert (matrix.sum(axis=1) == np.where(marked, 0, 3)).all()
+    for i in np.flatnonzero(~marked):
+        assert matrix[[i]].nonzero()[1].tolist() == columns[i].tolist()
+    if not marked.any():
+        np.testing.assert_array_equal(csr_codes(parts, 3, 12, "/x"), columns)
+
+
+def test_one_hot_rows_that_are_many_come_in_pieces() -> None:
+    columns = np.tile(np.arange(100) << 8, (3000, 1))
+    pieces = list(Json().encode({"codes": OneHot(columns, 25_600)}))
+    assert max(map(len, pieces)) < 1 << 20
+    assert json.loads(b"".join(pieces))["codes"]["indices"] == columns.ravel().tolist()

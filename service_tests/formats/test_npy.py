@@ -6,6 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.errors import InvalidInput
+from app.formats import OneHot
 from app.formats.npy import Npy, read
 from service_tests.checks import npy
 
@@ -62,3 +63,11 @@ def test_damaged_files_are_refused_or_read_but_never_fail() -> None:
         except InvalidInput:
             refused += 1
     assert refused > 2500
+
+
+def test_one_hot_rows_are_written_as_their_columns() -> None:
+    columns = np.array([[0, 5, 9], [-1, -1, -1]], np.int32)
+    body = b"".join(Npy().encode({"codes": OneHot(columns, 12)}))
+    found = np.load(io.BytesIO(body))
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, columns)

@@ -1,6 +1,6 @@
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -11,38 +11,16 @@ from app.core.errors import TooLarge
 from app.core.maps import FeatureMap, FourierMap
 from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound, MapExists, NotFound
-from app.services.limits import Limits
 from app.services.maps import Maps
-from app.store.connection import connect
 from app.store.errors import StoreDamaged, StoreUnavailable
 from app.store.maps import MapStore
 from service_tests.checks import keys
-from service_tests.servers import EVERY_WRITE, valkey
+from service_tests.services.conftest import LIMITS
 
-LIMITS = Limits(
-    max_body_bytes=1000, max_spec_bytes=1000, max_result_bytes=1000, max_map_bytes=100_000, max_operations=1000
-)
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 50}
 )
 BYTES = 50 * 4 * 4
-
-
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    with valkey(tmp_path_factory.mktemp("services"), *EVERY_WRITE) as url, connect(url, 5) as client:
-        yield client
-
-
-@pytest.fixture
-def service(client: redis.Redis) -> Callable[..., Maps]:
-    """Makes services of one store, each with a cache of its own."""
-    client.flushall()
-
-    def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
-        return Maps(MapStore(client), LIMITS, cache_bytes, lambda: unfit)
-
-    return make
 
 
 def seeded(seed: int) -> MapSpec:
@@ -199,7 +177,7 @@ def test_a_map_too_large_is_refused_unless_it_is_there_already(
         service().create("m", large)
     assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 170_000)
     assert keys(client) == set()
-    Maps(MapStore(client), LIMITS._replace(max_map_bytes=170_000), 0, lambda: None).create("m", large)
+    Maps(MapStore(client), LIMITS._replace(max_map_bytes=170_000), 0, 1, lambda: None).create("m", large)
     assert not service().create("m", large)[1]
 
 

@@ -1,18 +1,24 @@
 """What is done with posted vectors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
 from app.api.answers import HeldResponse, array_response
 from app.api.context import Context, ContextOf, MapName
-from app.api.documents import ARRAY_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
+from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, SIMILARITY_ANSWER, VECTORS_BODY
 from app.api.negotiation import answer_format, posted_format
+from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.formats import FORMATS, Answer, Format
-from app.services.vectors import Encoding, OnZero
+from app.services.hashing import OnZero
+
+
+def _listed(described: Mapping[Any, str]) -> str:
+    return " ".join(f"{key.value}: {text}" for key, text in described.items())
+
 
 router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_class=Response, responses=ARRAY_ANSWER)
 
@@ -34,35 +40,58 @@ async def kernel(
     return await _answer(request, context, lambda form, body: context.vectors.kernel(name, form, body, exact))
 
 
-@router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY)
+_BITS = "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32 or 64, the default, for fingerprint."
+_BITS_OF = "What b_bit, packed and one_hot take their bits from. " + _listed(BITS_OF)
+
+
+@router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY, responses=CODES_ANSWER)
 async def codes(
     name: MapName,
     request: Request,
     context: ContextOf,
-    encoding: Annotated[Encoding, Query(description="pairs: (i*, t*). zero_bit: i* alone.")] = Encoding.zero_bit,
+    encoding: Annotated[Encoding, Query(description=_listed(ENCODINGS))] = Encoding.zero_bit,
+    bits: Annotated[int | None, Query(description=_BITS)] = None,
+    bits_of: Annotated[BitsOf | None, Query(description=_BITS_OF)] = None,
     on_zero: Annotated[OnZero, Query(description="What to do with rows that are all zero.")] = OnZero.refuse,
 ) -> Response:
     """Consistent-sampling codes of the posted vectors; for maps with kernel gmm."""
-    return await _answer(
-        request, context, lambda form, body: context.vectors.codes(name, form, body, encoding, on_zero)
-    )
+    written = encoder(encoding, bits, bits_of, marked=on_zero is OnZero.mark)
+    return await _answer(request, context, lambda form, body: context.hashing.codes(name, form, body, written))
 
 
-@router.post("/similarity", operation_id="similarity", openapi_extra=PAIRS_BODY)
+@router.post("/similarity", operation_id="similarity", openapi_extra=PAIRS_BODY, responses=SIMILARITY_ANSWER)
 async def similarity(
     name: MapName,
     request: Request,
     context: ContextOf,
     encoding: Annotated[
         Encoding | None,
-        Query(description="How x and y encode codes. Needed for zero_bit codes of a map whose s equals input_dim."),
+        Query(
+            description="How x and y encode codes, or which codes of vectors to compare. Without it, rows of pairs, "
+            "and rows of s whole numbers where s is not input_dim, are read as codes; vectors are compared by pairs."
+        ),
+    ] = None,
+    bits: Annotated[int | None, Query(description=_BITS)] = None,
+    bits_of: Annotated[BitsOf | None, Query(description=_BITS_OF)] = None,
+    gamma: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            allow_inf_nan=False,
+            description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): "
+            "`rbf_estimate` and `rbf_standard_error`, for vectors beside the exact `rbf_exact`.",
+        ),
     ] = None,
 ) -> Response:
-    """Estimated min-max kernel of row i of x with row i of y, its standard error, and for vectors the exact kernel."""
+    """Estimated min-max kernel of row i of x with row i of y, and its standard error.
+
+    Codes of b bits are corrected for chance collisions. For vectors there are beside it the `exact` kernel and
+    `zero_bit`, the rate at which i* alone agrees, which is too high where few coordinates carry the weight.
+    """
     return await _answer(
         request,
         context,
-        lambda _, body: context.vectors.similarity(name, body, encoding),
+        lambda _, body: context.hashing.similarity(name, body, encoding, bits, bits_of, gamma),
         allowed=("application/json",),
     )
 

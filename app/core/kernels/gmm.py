@@ -1,13 +1,16 @@
 """The generalized min-max kernel."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
+from scipy import sparse
 
+from app.core.arrays import Rows, dense
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
-from app.core.loops import min_max_gram, min_max_pairs
+from app.core.kernels.min_max import min_max_gram, min_max_pairs, sparse_min_max
 from app.core.model import Kind
 from app.core.papers import GMM
 
@@ -48,17 +51,27 @@ class GeneralizedMinMax(Kind):
             raise InvalidInput(f"an entry of center is outside the range of {dtype}", "/kernel/center")
         return self.model_copy(update={"center": tuple(center.tolist())})
 
-    def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block: rows (n, d) and (m, d) to (n, m)."""
-        gram = np.empty((len(x), len(y)))
-        min_max_gram(*self._powers(x), *self._powers(y), self.p, gram)
+    def gram(self, x: Rows, y: Rows) -> Matrix:
+        """Exact kernel block: rows (n, d) and (m, d) to (n, m); of sparse rows without a centre, never made dense."""
+        gram = np.empty((x.shape[0], y.shape[0]))
+        if self.stays_sparse(x) and self.stays_sparse(y):
+            self._fill_sparse(x, y, False, gram)
+        else:
+            min_max_gram(*self._powers(dense(x)), *self._powers(dense(y)), self.p, gram)
         return gram
 
-    def pairs(self, x: Matrix, y: Matrix) -> Matrix:
+    def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel of row i of x with row i of y, shape (n,)."""
-        kernel = np.empty(len(x))
-        min_max_pairs(*self._powers(x), *self._powers(y), self.p, kernel)
+        kernel = np.empty(x.shape[0])
+        if self.stays_sparse(x) and self.stays_sparse(y):
+            self._fill_sparse(x, y, True, kernel[:, None])
+        else:
+            min_max_pairs(*self._powers(dense(x)), *self._powers(dense(y)), self.p, kernel)
         return kernel
+
+    def stays_sparse(self, rows: Rows) -> TypeGuard[sparse.csr_array]:
+        """Whether what is zero in the rows is zero after the transform too."""
+        return not isinstance(rows, np.ndarray) and self.center is None
 
     def centered(self, rows: Matrix) -> Matrix:
         """The rows minus the centre."""
@@ -78,14 +91,42 @@ class GeneralizedMinMax(Kind):
         rows = self.centered(rows)
         magnitude: Matrix = np.abs(rows)
         top: Matrix = magnitude.max(axis=1)
-        empty = np.flatnonzero(top == 0)
-        if empty.size:
-            raise InvalidInput(f"row {empty[0]} is all zero (after centering): the min-max kernel is 0/0 there")
+        _refuse_empty(top == 0)
         log_top = np.log(top)
+        return self._signed_powers(magnitude, log_top[:, None], rows), log_top
+
+    def _signed_powers(self, magnitude: Matrix, log_top: Matrix, signs: Matrix) -> Matrix:
+        """sign·(magnitude/top)^p, in place."""
         with np.errstate(divide="ignore"):  # the logarithm of 0 is right: its power is 0
             np.log(magnitude, out=magnitude)
-        magnitude -= log_top[:, None]
+        magnitude -= log_top
         magnitude *= self.p
         np.exp(magnitude, out=magnitude)
-        np.copysign(magnitude, rows, out=magnitude)
-        return magnitude, log_top
+        np.copysign(magnitude, signs, out=magnitude)
+        return magnitude
+
+    def _fill_sparse(self, x: sparse.csr_array, y: sparse.csr_array, paired: bool, out: Matrix) -> None:
+        _, numbers = np.unique(np.concatenate([x.indices, y.indices]), return_inverse=True)
+        n_columns = int(numbers.max(initial=-1)) + 1
+        u, u_top = self._sparse_powers(x)
+        v, v_top = self._sparse_powers(y)
+        u_ends, v_ends = x.indptr.astype(np.int64), y.indptr.astype(np.int64)
+        u_columns, v_columns = numbers[: x.nnz], numbers[x.nnz :]
+        sparse_min_max(u, u_columns, u_ends, u_top, v, v_columns, v_ends, v_top, self.p, n_columns, paired, out)
+
+    def _sparse_powers(self, rows: sparse.csr_array) -> tuple[Matrix, Matrix]:
+        """As `_powers`, of the entries that are stored."""
+        values = rows.data.astype(np.float64)
+        magnitude: Matrix = np.abs(values)
+        lengths = np.diff(rows.indptr)
+        top = np.zeros(len(lengths))
+        np.maximum.at(top, np.repeat(np.arange(len(lengths)), lengths), magnitude)
+        _refuse_empty(top == 0)
+        log_top = np.log(top)
+        return self._signed_powers(magnitude, np.repeat(log_top, lengths), values), log_top
+
+
+def _refuse_empty(empty: NDArray[np.bool_]) -> None:
+    if empty.any():
+        row = int(empty.argmax())
+        raise InvalidInput(f"row {row} is all zero (after centering): the min-max kernel is 0/0 there")

@@ -13,4 +13,9 @@ def family(spec: MapSpec) -> type[FourierMap] | type[ConsistentSamplingMap]:
     return ConsistentSamplingMap if spec.kernel.kind == "gmm" else FourierMap
 
 
-__all__ = ["Arrays", "Built", "ConsistentSamplingMap", "FeatureMap", "FourierMap", "family"]
+def opened(spec: MapSpec, arrays: Arrays, threads: int) -> FeatureMap:
+    """The map of a spec and its frozen arrays, ready for use; its calls use up to `threads` threads of their own."""
+    return ConsistentSamplingMap(spec, threads) if spec.kernel.kind == "gmm" else FourierMap(spec, arrays)
+
+
+__all__ = ["Arrays", "Built", "ConsistentSamplingMap", "FeatureMap", "FourierMap", "family", "opened"]

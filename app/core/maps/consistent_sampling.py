@@ -1,54 +1,69 @@
 """Maps of kernel gmm: generalized consistent weighted sampling."""
 
+from collections.abc import Callable, Iterator
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, dense, named, row_blocks
+from app.core.arrays import Rows, dense, named, row_blocks, unit_rows
 from app.core.errors import InvalidInput
+from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
+from app.core.hashing.logarithm import logarithms
+from app.core.hashing.parameter_stream import STREAM_VERSION
+from app.core.hashing.parameters import Entries, parameters
+from app.core.hashing.sampling import count_collisions
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.loops import consistent_samples, count_collisions
 from app.core.maps.base import Arrays, Built
-from app.core.parameter_stream import sampling_parameters
 from app.core.spec import MapSpec
+from app.core.threads import for_each
 
-Codes = NDArray[Any]
+Whole = NDArray[np.int64]
 
-# Entries turned into logarithms, or codes compared, at a time.
-_ENTRIES_PER_BLOCK = 1 << 18
-# A hash of one entry, or the comparison of two codes, in multiplications of a matrix product.
-_OPERATIONS_PER_HASH = 16
+PAIRS = Encoder(Encoding.pairs)
+# The comparison of two samples or of two entries, in multiplications of a matrix product.
+_OPERATIONS_PER_COMPARISON = 16
+# Samples held at a time while a Gram block is counted.
+_SAMPLES_PER_GRAM = 1 << 20
+# Work that is not worth a second thread: hashes of entries, or comparisons.
+_STEPS_PER_THREAD = 1 << 20
 
 
 class ConsistentSamplingMap:
-    """Codes (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
+    """Samples (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
 
-    Arrays: `r`, `log_c`, `beta`, each (2·input_dim, s) float64. All arithmetic is in float64 whatever the map's
-    dtype, so that a code does not hang on the precision of the tables.
+    Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
+    float64 whatever the map's dtype, and in an order that no number of threads changes.
+
+    Args:
+        spec: of kernel gmm.
+        threads: how many a call may use.
     """
 
-    def __init__(self, spec: MapSpec, arrays: Arrays) -> None:
-        if not isinstance(spec.kernel, GeneralizedMinMax):
+    parameter_stream = STREAM_VERSION
+
+    def __init__(self, spec: MapSpec, threads: int = 1) -> None:
+        if not isinstance(spec.kernel, GeneralizedMinMax) or spec.s is None:
             raise TypeError(f"kernel {spec.kernel.kind} is not hashed")
         self.spec = spec
-        self._s: int = arrays["r"].shape[1]
         self.kernel = spec.kernel.rounded(spec.numpy_dtype)
-        self.arrays = arrays
-        self._tables = (arrays["r"], arrays["log_c"], arrays["beta"])
+        self.n_output = spec.s
+        self.arrays: Arrays = {}
+        self._threads = threads
+        self._parameters = parameters(spec.seed, 2 * spec.input_dim, spec.s, threads)
 
     @staticmethod
     def frozen_bytes(spec: MapSpec) -> int:
-        """Size of the arrays that `build` will make."""
-        return 3 * 2 * spec.input_dim * (spec.s or 0) * 8
+        """Nothing is stored."""
+        del spec
+        return 0
 
     @staticmethod
     def build(spec: MapSpec) -> Built:
-        """Draw the tables."""
+        """There is nothing to draw."""
         s = spec.s or 0
-        r, log_c, beta = (np.empty((2 * spec.input_dim, s)) for _ in range(3))
-        sampling_parameters(np.uint64(spec.seed), 0, r, log_c, beta)
-        return Built({"r": r, "log_c": log_c, "beta": beta}, s, s, ())
+        return Built({}, s, s, ())
 
     @property
     def gram_dtype(self) -> np.dtype[Any]:
@@ -56,89 +71,166 @@ class ConsistentSamplingMap:
         return np.dtype(np.float64)
 
     @property
-    def n_output(self) -> int:
-        """Number of codes of a row."""
-        return self._s
-
-    @property
     def bytes(self) -> int:
         """Memory of the opened map."""
-        return sum(array.nbytes for array in self.arrays.values())
+        return self._parameters.nbytes
 
-    def pairs(self, rows: Rows) -> Codes:
-        """(i*, t*) of each row and hash, int64 of shape (n, s, 2); a row without a sample gets −1 in both."""
-        return self._codes(rows, slice(0, self._s), np.dtype(np.int64), 2)
+    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors") -> Codes:
+        """The encoded samples of the rows, one row of codes each.
 
-    def zero_bit(self, rows: Rows) -> Codes:
-        """i* alone, shape (n, s), int32 while the coordinates fit; −1 for a row without a sample."""
-        dtype = np.dtype(np.int32 if 2 * self.spec.input_dim <= np.iinfo(np.int32).max else np.int64)
-        return self._codes(rows, slice(0, self._s), dtype, 1)[:, :, 0]
+        Args:
+            rows: behind the gate.
+            encoder: how to write them.
+            pointer: where the rows stood in the request, for the error.
+
+        Raises:
+            InvalidInput: rows are all zero and the encoder does not mark them.
+        """
+        shape, dtype = encoder.row(self.n_output, self.spec.input_dim)
+        codes = np.empty((rows.shape[0], *shape), dtype)
+        if not encoder.marked:
+            self.refuse_unsampled(rows, pointer)
+
+        def write(block: slice, samples: Samples) -> None:
+            codes[block] = encoder.encode(samples)
+            if encoder.marked:
+                codes[block][samples[:, 0, 0] < 0] = -1
+
+        self._sample(rows, slice(0, self.n_output), write)
+        return codes
+
+    def refuse_unsampled(self, rows: Rows, pointer: str) -> None:
+        """Raise InvalidInput naming the rows that are all zero and have no sample, if there are any.
+
+        Args:
+            rows: behind the gate.
+            pointer: where they stood in the request.
+        """
+        unsampled = np.ones(rows.shape[0], np.bool_)
+        for block in self._row_blocks(rows):
+            row, _, _ = self._nonzero(rows[block])
+            unsampled[block][row] = False
+        _refuse(np.flatnonzero(unsampled), pointer)
 
     def gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """Collision rate of (i*, t*), rows (n, d) and (m, d) to (n, m): the unbiased estimate of the kernel."""
+        self.refuse_unsampled(x, "/x")
+        self.refuse_unsampled(y, "/y")
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
-        for hashes in row_blocks(self._s, _ENTRIES_PER_BLOCK // max(1, x.shape[0] + y.shape[0])):
-            x_codes, y_codes = (self._codes(rows, hashes, np.dtype(np.int64), 2) for rows in (x, y))
-            refuse_unsampled(x_codes, "/x")
-            refuse_unsampled(y_codes, "/y")
-            count_collisions(x_codes, y_codes, equal)
-        return equal / self._s
+        for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, sum(equal.shape))):
+            x_samples, y_samples = self._samples(x, hashes), self._samples(y, hashes)
 
-    def hash_operations(self, rows: Rows) -> int:
-        """Multiplications that take as long as hashing the rows."""
-        return int(_OPERATIONS_PER_HASH * rows.size * self._s)
+            def count(part: slice, x_samples: Samples = x_samples, y_samples: Samples = y_samples) -> None:
+                count_collisions(x_samples[part], y_samples, equal[part])
 
-    def gram_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications that take as long as `gram`, which compares every code with every other."""
-        compared = _OPERATIONS_PER_HASH * x.shape[0] * y.shape[0] * self._s
-        return int(self.hash_operations(x) + self.hash_operations(y) + compared)
+            self._in_parts(count, len(equal), equal.size * x_samples.shape[1])
+        return equal / self.n_output
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The min-max kernel itself, (n, m)."""
-        return self.kernel.gram(dense(x), dense(y))
+        self.refuse_unsampled(x, "/x")
+        self.refuse_unsampled(y, "/y")
+        gram = np.empty((x.shape[0], y.shape[0]))
+
+        def fill(part: slice) -> None:
+            gram[part] = self.kernel.gram(x[part], y)
+
+        self._in_parts(fill, len(gram), self._comparisons(x, y))
+        return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The min-max kernel of row i of x with row i of y, (n,)."""
-        return self.kernel.pairs(dense(x), dense(y))
+        return self.kernel.pairs(x, y)
 
-    def _codes(self, rows: Rows, hashes: slice, dtype: np.dtype[Any], width: int) -> Codes:
-        codes = np.empty((rows.shape[0], hashes.stop - hashes.start, width), dtype)
-        for block in row_blocks(rows.shape[0], _ENTRIES_PER_BLOCK * rows.shape[0] // max(1, rows.size)):
-            row, coordinate, logs = self._entries(rows[block])
-            indptr = np.searchsorted(row, np.arange(block.stop - block.start + 1))
-            consistent_samples(indptr, coordinate, logs, *self._tables, hashes.start, codes[block])
-        return codes
+    def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> NDArray[np.float64]:
+        """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ the cosine of the centred rows, (n,)."""
+        units = [
+            unit_rows(rows.astype(np.float64) if self.kernel.stays_sparse(rows) else self.kernel.centered(dense(rows)))
+            for rows in (x, y)
+        ]
+        cosines = np.asarray((units[0] * units[1]).sum(axis=1), np.float64)
+        # Rounding takes cosines past 1, and a large γ makes much of that.
+        return np.exp(gamma * np.minimum(cosines - 1, 0))
 
-    def _entries(self, rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Row, coordinate of the transformed 2d-vector, and p·log ũ of every non-zero entry, ordered by row."""
-        if isinstance(rows, np.ndarray) or self.kernel.center is not None:
-            centered = self.kernel.centered(dense(rows))
-            row, column = np.nonzero(centered)
-            values = centered[row, column]
-        else:
+    def hash_operations(self, rows: Rows) -> int:
+        """Multiplications that take as long as hashing the rows."""
+        return int(self._parameters.operations_per_hash * rows.size * self.n_output)
+
+    def gram_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications that take as long as `gram`, which compares every code with every other."""
+        compared = _OPERATIONS_PER_COMPARISON * x.shape[0] * y.shape[0] * self.n_output
+        return int(self.hash_operations(x) + self.hash_operations(y) + compared)
+
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications that take as long as `exact_gram`."""
+        return int(_OPERATIONS_PER_COMPARISON * self._comparisons(x, y))
+
+    def exact_bytes(self, x: Rows, y: Rows) -> int:
+        """Memory for the rows that the exact kernel takes: those that do not stay sparse are made dense."""
+        return 8 * (self._entry_count(x) + self._entry_count(y))
+
+    def _comparisons(self, x: Rows, y: Rows) -> int:
+        return int(x.shape[0]) * self._entry_count(y)
+
+    def _entry_count(self, rows: Rows) -> int:
+        return int(rows.nnz if self.kernel.stays_sparse(rows) else prod(rows.shape))
+
+    def _in_parts(self, work: Callable[[slice], None], n: int, steps: int) -> None:
+        """Share n rows out to the threads."""
+        threads = self._threads if steps > _STEPS_PER_THREAD else 1
+        for_each(work, row_blocks(n, -(-n // threads)), threads)
+
+    def _samples(self, rows: Rows, hashes: slice) -> Samples:
+        samples = np.empty((rows.shape[0], hashes.stop - hashes.start, 2), np.int64)
+        self._sample(rows, hashes, samples.__setitem__)
+        return samples
+
+    def _sample(self, rows: Rows, hashes: slice, use: Callable[[slice, Samples], None]) -> None:
+        """Call `use` with every block of rows and its samples (rows, hashes, 2), −1 for a row without one."""
+        n_hashes = hashes.stop - hashes.start
+        threads = self._parameters.blocks_at_once if self._entry_count(rows) * n_hashes > _STEPS_PER_THREAD else 1
+
+        def work(block: slice) -> None:
+            row, column, values = self._nonzero(rows[block])
+            coordinate = 2 * column + (values < 0)
+            np.abs(values, out=values)
+            logarithms(values, values)
+            values *= self.kernel.p
+            entries = Entries(row, coordinate, values)
+            use(block, self._parameters.samples(entries, block.stop - block.start, hashes))
+
+        for_each(work, self._row_blocks(rows, n_hashes, threads), threads)
+
+    def _row_blocks(self, rows: Rows, n_hashes: int = 1, threads: int = 1) -> Iterator[slice]:
+        """Blocks of rows of bounded memory for entries and samples, one or more for each thread."""
+        n, held = rows.shape[0], self._parameters
+        by_entries = held.entries_per_block * n // max(1, self._entry_count(rows))
+        return row_blocks(n, min(by_entries, held.samples_per_block // n_hashes, -(-n // threads)))
+
+    def _nonzero(self, rows: Rows) -> tuple[Whole, Whole, NDArray[np.float64]]:
+        """Row, column and value of what is not zero after centering, ordered by row and column."""
+        if self.kernel.stays_sparse(rows):
             stored = rows.data != 0
             row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[stored]
-            column = rows.indices[stored].astype(np.int64)
-            values = rows.data[stored].astype(np.float64)
-        coordinate = 2 * column + (values < 0)
-        np.abs(values, out=values)
-        np.log(values, out=values)
-        values *= self.kernel.p
-        return row, coordinate, values
+            return row, rows.indices[stored].astype(np.int64), rows.data[stored].astype(np.float64)
+        centered = self.kernel.centered(dense(rows))
+        row, column = np.nonzero(centered)
+        return row, column, centered[row, column]
 
 
-def refuse_unsampled(codes: Codes, pointer: str, first_row: int = 0) -> None:
-    """Raise InvalidInput naming the rows of codes (n, s) or (n, s, k) that have no sample, if there are any.
+def refuse_unsampled(codes: Codes, pointer: str) -> None:
+    """Raise InvalidInput naming the rows of codes (n, s) or (n, s, 2) that are −1, if there are any.
 
     Args:
-        codes: −1 where a row has none.
+        codes: −1 where a row has no sample.
         pointer: where the rows stood in the request.
-        first_row: number of the first row among those posted.
     """
-    first_hash = codes[:, 0] if codes.ndim == 2 else codes[:, 0, 0]
-    unsampled = np.flatnonzero(first_hash < 0) + first_row
-    if unsampled.size:
+    _refuse(np.flatnonzero((codes[:, 0] if codes.ndim == 2 else codes[:, 0, 0]) < 0), pointer)
+
+
+def _refuse(rows: NDArray[np.intp], pointer: str) -> None:
+    if rows.size:
         raise InvalidInput(
-            f"no sample of row {named(unsampled)}: it is all zero (after centering), or its codes are -1",
-            f"{pointer}/{unsampled[0]}",
+            f"no sample of row {named(rows)}: it is all zero (after centering), or its codes are -1",
+            f"{pointer}/{rows[0]}",
         )

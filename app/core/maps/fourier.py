@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from app.core.arrays import Array, Floats, Rows, dense, largest, row_blocks
 from app.core.errors import InvalidInput
@@ -25,6 +26,8 @@ class FourierMap:
     `phase`, `offsets` (n_frequencies,) in [0, 2π); where weights are negative, `signature` (n_frequencies,) of ±1, and
     then it is Σ signature_l z_l(x) z_l(y) that approximates k.
     """
+
+    parameter_stream = None
 
     def __init__(self, spec: MapSpec, arrays: Arrays) -> None:
         if not isinstance(spec.kernel, ShiftInvariantKernel):
@@ -61,7 +64,9 @@ class FourierMap:
                 have both signs and the form has a meaning for positive ones only.
         """
         for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in _streams(spec.seed))
-        drawn = frequency_set(spec, for_frequencies)
+        # Sums by several threads of the linear algebra round differently: one seed is to give one map on any machine.
+        with threadpool_limits(1):
+            drawn = frequency_set(spec, for_frequencies)
         n_frequencies = len(drawn.weights)
         with np.errstate(over="ignore"):  # what overflows is refused by name below
             arrays: Arrays = {
@@ -176,6 +181,14 @@ class FourierMap:
         if self.spec.normalize:
             gram /= sum(block.weight for block in self.kernel.blocks(self.spec.input_dim))
         return gram
+
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications that take as long as `exact_gram`."""
+        return int(x.shape[0] * y.shape[0] * self.spec.input_dim)
+
+    def exact_bytes(self, x: Rows, y: Rows) -> int:
+        """Memory for the rows that the exact kernel takes."""
+        return int(8 * (x.shape[0] + y.shape[0]) * self.spec.input_dim)
 
     def _check_range(self, rows: Rows) -> None:
         most = float(np.finfo(self.spec.numpy_dtype).max) / 4

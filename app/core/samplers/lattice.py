@@ -10,6 +10,7 @@ from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
+from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import PointSampler, check_dimensions
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
@@ -54,16 +55,23 @@ class Lattice(PointSampler):
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """The vector is good at powers of two from 1024 on; without a random shift the points are not random at all."""
-        warnings = []
+        warnings: list[str] = []
         shared = d - len(np.unique(_classes(_multipliers(n, d), n)))
         if shared:
             warnings.append(
-                f"a lattice of {n} points repeats or mirrors {shared} of its {d} columns: those coordinates move "
-                f"together; take s of {1 << (4 * d - 1).bit_length()}, which has columns enough, or halton"
+                SizeAdvice(
+                    f"lattice repeats or mirrors {shared} of its {d} columns, which move together (halton never does)",
+                    n,
+                    1 << (4 * d - 1).bit_length(),
+                )
             )
         if n & (n - 1) or not _LEAST_EMBEDDED <= n <= _MOST_EMBEDDED:
             warnings.append(
-                f"the generating vector was made for powers of two from {_LEAST_EMBEDDED} to {_MOST_EMBEDDED}; s is {n}"
+                SizeAdvice(
+                    f"the generating vector was made for powers of two from {_LEAST_EMBEDDED} to {_MOST_EMBEDDED}",
+                    n,
+                    min(max(1 << (n - 1).bit_length(), _LEAST_EMBEDDED), _MOST_EMBEDDED),
+                )
             )
         if not self.shift:
             warnings.append("lattice without random shift was moved by half a step, away from the origin")

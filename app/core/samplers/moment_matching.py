@@ -68,8 +68,10 @@ class MomentMatching(FrequencySampler):
             raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
-        """What the base has to tell."""
-        return self.base.form_warnings(real)
+        """A base that is a loss remains one, compared with moment matching over another."""
+        if not self.base.form_warnings(real):
+            return ()
+        return (f"base {self.base.kind} is a loss with a real form: base monte_carlo has twice as many frequencies",)
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Base frequencies, centred and whitened with divisor s, then scaled to the law's deviations."""

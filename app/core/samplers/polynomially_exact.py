@@ -83,9 +83,11 @@ class PolynomiallyExact(FrequencySampler):
             candidates = np.concatenate([candidates, rng.standard_normal(candidates.shape)])
             weights, residual = _solved(candidates, self.degree)
         if residual > _MOST_RESIDUAL:
+            equations, more = self.count(None, input_dim), 2 * len(candidates)
+            advice = f"try {more}, or a lower degree" if equations * more <= _MOST_ENTRIES else "take a lower degree"
             raise InvalidInput(
-                f"{len(candidates)} candidates have no non-negative solution of {self.count(None, input_dim)} moment "
-                f"equations (residual {residual:.1e}); try {2 * len(candidates)}, or a lower degree",
+                f"{len(candidates)} candidates have no non-negative solution of {equations} moment equations (residual "
+                f"{residual:.1e}); {advice}",
                 "/sampler/candidates",
             )
         candidates, weights = candidates[weights > 0], weights[weights > 0]

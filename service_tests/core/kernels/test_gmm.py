@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import sparse
 
+from app.core.arrays import vectors
 from app.core.errors import InvalidInput
 from app.core.kernels.gmm import GeneralizedMinMax
 from service_tests.core.specs import kernel, refusal
@@ -45,6 +47,18 @@ def min_max(u: Vectors, v: Vectors, p: float = 1.0, center: Any = None) -> float
         low = sum((min(pair) ** power if min(pair) else Decimal(0)) for pair in zip(a, b, strict=True))
         high = sum((max(pair) ** power if max(pair) else Decimal(0)) for pair in zip(a, b, strict=True))
         return float(low / high)
+
+
+def csr(rows: Vectors, *, explicit_zeros: bool = False) -> Any:
+    """Sparse rows, on request with every second zero stored."""
+    n, d = rows.shape
+    stored = rows != 0
+    if explicit_zeros:
+        stored |= np.arange(n * d).reshape(n, d) % 2 == 0
+    row, column = np.nonzero(stored)
+    made = sparse.csr_array((rows[row, column], column, np.searchsorted(row, np.arange(n + 1))), shape=(n, d))
+    assert (made.nnz > np.count_nonzero(rows)) == explicit_zeros
+    return vectors(made, d, np.dtype(np.float64))
 
 
 def gmm(**fields: Any) -> GeneralizedMinMax:
@@ -125,3 +139,79 @@ def test_a_center_of_another_length_than_the_vectors_is_refused() -> None:
     error = refusal(kernel={"kind": "gmm", "center": [1.0, 2.0]}, sampler={"kind": "gcws"})
     assert error.pointer == "/kernel/center"
     assert error.detail == "center has 2 entries; input_dim 4 wants as many"
+
+
+@pytest.mark.parametrize("explicit_zeros", [False, True], ids=["stored", "zeros"])
+@pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 10.0])
+def test_sparse_rows_have_the_kernel_of_dense_ones(p: float, center: Any, explicit_zeros: bool) -> None:
+    x, y = rows("sparse", 6, 1), rows("sparse", 5, 2)
+    made = gmm(p=p, center=center)
+    a, b = csr(x, explicit_zeros=explicit_zeros), csr(y, explicit_zeros=explicit_zeros)
+    assert made.stays_sparse(a) == (center is None)
+    dense = made.gram(x, y)
+    # The order of the sums differs, nothing else.
+    for one, other in ((a, b), (a, y), (x, b)):
+        np.testing.assert_allclose(made.gram(one, other), dense, rtol=1e-14)
+        np.testing.assert_allclose(made.pairs(one[:5], other), np.diag(dense[:5]), rtol=1e-14)
+    assert np.ptp(dense) > 0.1
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+@pytest.mark.parametrize("p", [1.0, 10.0, 1000.0])
+def test_sparse_rows_of_any_size_too(p: float, scale: float) -> None:
+    x = rows("sparse", 4, 9)
+    y = x * (1 + 1e-3 * np.random.default_rng(9).normal(size=x.shape))
+    made = gmm(p=p)
+    np.testing.assert_allclose(made.pairs(csr(x * scale), csr(y * scale)), made.pairs(x, y), rtol=1e-9)
+    np.testing.assert_allclose(gmm().pairs(csr(x * 1e200), csr(x * 1e-100)), np.full(4, 1e-300), rtol=1e-9)
+    assert (made.pairs(csr(x), csr(x)) == 1).all()
+    assert (made.pairs(csr(x), csr(-x)) == 0).all()
+
+
+def test_sparse_rows_without_a_shared_coordinate_share_nothing_and_leave_their_neighbours_alone() -> None:
+    x = np.array([[1.0, 0, -2.0, 0, 0, 0], [0, 3.0, 0, 0, 0, 1.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
+    y = np.array([[0, 1.0, 0, 0, 0, 5.0], [-1.0, 0, 2.0, 0, 0, 0], [0, 0, 0, 0, -4.0, 0]])
+    expected = np.array([[0, 0, 0], [2 / 8, 0, 0], [2 / 10, 1 / 8, 0]])
+    np.testing.assert_allclose(gmm().gram(csr(x), csr(y)), expected, rtol=1e-15)
+
+
+def test_coordinates_past_two_to_the_31_need_no_memory_of_their_number() -> None:
+    far = (1 << 31) - 1
+    x, y = (
+        sparse.csr_array((np.array(values), np.array([0, far]), np.array([0, 2])), shape=(1, 1 << 31))
+        for values in ([1.0, -2.0], [3.0, -1.0])
+    )
+    assert gmm().gram(x, y).tolist() == [[2 / 5]]
+
+
+@pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
+def test_a_sparse_row_of_zeros_or_at_the_center_is_refused_by_its_number(center: Any) -> None:
+    x = rows("signed", 4, 11)
+    x[2] = np.zeros(D) if center is None else center
+    made = gmm(center=center)
+    with pytest.raises(InvalidInput, match="row 2 is all zero"):
+        made.gram(csr(rows("signed", 2, 12)), csr(x))
+    with pytest.raises(InvalidInput, match="row 2 is all zero"):
+        made.pairs(csr(x), csr(x))
+    stored = csr(rows("signed", 4, 11))
+    stored.data[3 * D :] = 0
+    if center is None:
+        with pytest.raises(InvalidInput, match="row 3 is all zero"):
+            made.gram(stored, stored)
+    else:
+        assert made.pairs(stored, stored).tolist() == [1, 1, 1, 1]
+
+
+def test_float32_sparse_rows_are_counted_in_float64() -> None:
+    x, y = rows("sparse", 5, 1).astype(np.float32), rows("sparse", 5, 2).astype(np.float32)
+    a, b = (sparse.csr_array(part) for part in (x, y))
+    np.testing.assert_allclose(gmm(p=2.0).gram(a, b), gmm(p=2.0).gram(x.astype(float), y.astype(float)), rtol=1e-14)
+
+
+def test_empty_blocks_have_empty_kernels() -> None:
+    x = rows("sparse", 3, 1)
+    for none, some in ((np.empty((0, D)), x), (csr(x)[:0], csr(x))):
+        assert gmm().gram(none, some).shape == (0, 3)
+        assert gmm().gram(some, none).shape == (3, 0)
+        assert gmm().pairs(none, none).shape == (0,)

@@ -1,5 +1,8 @@
 """How Fourier maps are built: streams, seeds, frozen arrays, and the error that sampling leaves."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -170,3 +173,21 @@ def test_the_error_of_the_gram_matrix_falls_as_the_root_of_s(form: str) -> None:
     slope = np.polyfit(np.log(sizes), np.log(errors.mean(axis=0)), 1)[0]
     # One standard error is 0.010 to 0.014 (bootstrap over the seeds).
     assert abs(slope + 0.5) < 0.05
+
+
+@pytest.mark.parametrize("sampler", ["orthogonal", "moment_matching"])
+def test_one_seed_builds_one_map_whatever_the_threads_of_the_linear_algebra(sampler: str) -> None:
+    # Large enough for OpenBLAS to share the work out.
+    made = spec(input_dim=250, s=1024, sampler={"kind": sampler}, dtype="float64")
+    code = (
+        "import sys; from app.core.maps import FourierMap; from app.core.spec import MapSpec; "
+        "made = FourierMap.build(MapSpec.model_validate_json(sys.argv[1])); "
+        "sys.stdout.buffer.write(made.arrays['frequencies'].tobytes())"
+    )
+    command = [sys.executable, "-c", code, made.canonical()]
+    one, two = (
+        subprocess.run(command, env={**os.environ, "OPENBLAS_NUM_THREADS": threads}, capture_output=True, check=True)
+        for threads in ("1", "2")
+    )
+    assert len(one.stdout) == 250 * 1024 * 8
+    assert one.stdout == two.stdout

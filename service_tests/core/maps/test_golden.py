@@ -1,15 +1,19 @@
 """Maps that must never change: what a seed names today it must name for ever."""
 
+import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
+from app.core.arrays import Rows
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.maps import FourierMap
 from app.core.spec import MapSpec
 from service_tests.core.combinations import variants
-from service_tests.core.specs import KERNELS, SAMPLERS, kind, spec
+from service_tests.core.specs import KERNELS, SAMPLERS, hashing, kind, spec
 
 FIELDS: dict[str, dict[str, Any]] = {
     "dense_grid": {"points_per_dim": 3},
@@ -53,6 +57,17 @@ KERNEL_GOLDEN: dict[str, list[float]] = {
     "anova": [0.0, -0.7383271505472045, 0.6091775401755377, 0.125, 1.5119877931451668],
     "correlation_rbf": [-0.20974681790281885, 0.03500655259980007, 1.6485658561332528, 0.0625, 1.5119877931451668],
 }
+# SHA-256 of codes of seed 7, s = 100, exact on every machine: clients keep codes in indexes. Should one of these
+# change, the parameter stream needs a new version.
+CENTER = [0.5, -1.0, 0.0, 2.0, 0.25, -0.75, 3.0, 0.125]
+CODES_GOLDEN: dict[str, str] = {
+    "plain": "4a0f28b6ba148da179c10ad8521933d93ad62ab98278b8607c22ebeba372ebb1",
+    "power": "348c233b2ca70128f8edae175f30a176e409f6bad60a364d18d6635100cf5d47",
+    "center": "e1423102f58df7c113fc0f7d23d21a35b0e32d2dae24c92a92b1165f58c95190",
+    "far": "c3a535483408dc7e8ea5023afb7f0f426a96629870a70164a03c186fc7537bf1",
+    "b_bit": "e46233ce2d73b86f9b27c19af5b4075bf68864d51467df432a6b29b6f7db4d95",
+    "fingerprint": "9b56b74e93adae38db496f8407d92788cccb080f3bf97e4b63e6691321381c76",
+}
 
 
 def golden_spec(its_kernel: dict[str, Any], its_sampler: dict[str, Any]) -> MapSpec:
@@ -72,6 +87,42 @@ def of_kernel(name: str) -> MapSpec:
     return golden_spec(variants(model, 3)[0], {"kind": "monte_carlo"})
 
 
+def golden_rows(d: int = 8) -> Any:
+    """Made by whole numbers and one division, so that they are the same everywhere."""
+    whole = np.arange(1, 12 * d + 1).reshape(12, d)
+    return (whole * 7919 % 1009 - 504) * (whole * 31 % 5 > 1) / 64
+
+
+def digest_of_codes(name: str) -> str:
+    its_kernel: dict[str, Any] = {"kind": "gmm"}
+    encoder, input_dim, posted = Encoder(Encoding.pairs), 8, golden_rows()
+    match name:
+        case "power":
+            its_kernel["p"] = 2.5
+        case "center":
+            its_kernel["center"] = CENTER
+        case "far":
+            input_dim = 1 << 31
+            posted = golden_rows(40)
+        case "b_bit":
+            encoder = Encoder(Encoding.b_bit, 8, BitsOf.pair)
+        case "fingerprint":
+            encoder = Encoder(Encoding.fingerprint, 64)
+    sampling = hashing(input_dim=input_dim, s=100, kernel=its_kernel)
+
+    def digest(rows: Rows) -> str:
+        codes = sampling.codes(rows, encoder)
+        return hashlib.sha256(codes.astype(codes.dtype.newbyteorder("<")).tobytes()).hexdigest()
+
+    if name == "far":
+        row, column = np.nonzero(posted)
+        columns = (1 << 31) - 1 - 97 * (posted.shape[1] - 1 - column)
+        indptr = np.searchsorted(row, np.arange(len(posted) + 1))
+        return digest(sparse.csr_array((posted[row, column], columns, indptr), shape=(len(posted), input_dim)))
+    assert digest(posted) == digest(sparse.csr_array(posted))
+    return digest(posted)
+
+
 def last(of: MapSpec) -> list[float]:
     arrays = FourierMap.build(of).arrays
     tail = [arrays["weights"][-1], *arrays.get("offsets", [])[-1:]]
@@ -89,6 +140,11 @@ def test_a_map_of_each_sampler_never_changes(name: str) -> None:
 def test_a_map_of_each_kernel_never_changes(name: str) -> None:
     assert name in KERNEL_GOLDEN, f"commit the values of kernel {name}: {last(of_kernel(name))}"
     np.testing.assert_allclose(last(of_kernel(name)), KERNEL_GOLDEN[name], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["plain", "power", "center", "far", "b_bit", "fingerprint"])
+def test_codes_never_change_on_any_machine(name: str) -> None:
+    assert digest_of_codes(name) == CODES_GOLDEN[name]
 
 
 def test_the_order_and_the_thread_in_which_maps_are_built_change_nothing() -> None:

@@ -1,0 +1,178 @@
+"""How the samples (i*, t*) of a row are written down as codes."""
+
+from enum import Enum, StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.errors import InvalidOption
+
+Codes = NDArray[Any]
+Samples = NDArray[np.int64]
+"""Pairs (i*, t*), shape (rows, s, 2); −1 in both for a row that has no sample."""
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_SHIFTS_AND_FACTORS = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
+_LAST_SHIFT = np.uint64(31)
+
+_MOST_BITS = 16
+# The largest codes that a wider signed integer holds too.
+_MOST_MARKED_BITS = 32
+_DEFAULT_BITS = 8
+_FINGERPRINT_BITS = (64, 32)
+
+
+class Encoding(StrEnum):
+    """What is kept of a sample (i*, t*)."""
+
+    pairs = "pairs"
+    zero_bit = "zero_bit"
+    b_bit = "b_bit"
+    packed = "packed"
+    one_hot = "one_hot"
+    fingerprint = "fingerprint"
+
+
+class BitsOf(Enum):
+    """What the lowest bits are taken from."""
+
+    index = "index"
+    mixed_index = "mixed_index"
+    pair = "pair"
+
+
+ENCODINGS = {
+    Encoding.pairs: "(i*, t*), int64, shape (n, s, 2): equal as often as the kernel says.",
+    Encoding.zero_bit: "i* alone, shape (n, s): close to the pairs only where many coordinates matter.",
+    Encoding.b_bit: "The lowest `bits` bits, uint8 or uint16, shape (n, s).",
+    Encoding.packed: "The same bits without gaps, uint8, shape (n, ⌈s·bits/8⌉); bit k of a row is bit k mod 8 of byte "
+    "⌊k/8⌋, and hash j has the bits from j·bits on, the lowest first.",
+    Encoding.one_hot: "Column indices j·2^bits + code, shape (n, s): a row of the 2^bits·s expansion has a 1 in each. "
+    "As JSON in CSR form, `indptr`, `indices`, `shape`.",
+    Encoding.fingerprint: "The lowest 32 or 64 bits of what bits_of=pair takes bits from, uint32 or uint64, "
+    "shape (n, s).",
+}
+
+BITS_OF = {
+    BitsOf.index: "i* itself, as the paper does; its lowest bit is the sign of the coordinate.",
+    BitsOf.mixed_index: "mixed(mixed(j) + i*) for hash j: chance collisions are 2^−bits also on data of one sign.",
+    BitsOf.pair: "mixed(mixed(mixed(j) + i*) + t*): unbiased, also where few coordinates carry the weight.",
+}
+
+
+def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A fixed bijection of 64-bit words that leaves no pattern: one step of SplitMix64 (Steele et al., 2014)."""
+    words = words + _STEP
+    for shift, factor in _SHIFTS_AND_FACTORS:
+        words ^= words >> shift
+        words *= factor
+    words ^= words >> _LAST_SHIFT
+    return words
+
+
+class Encoder(NamedTuple):
+    """One way to write codes.
+
+    `bits` and `bits_of` mean something where `encoder` asks for them; `marked` makes room for −1, the code of a row
+    without a sample.
+    """
+
+    encoding: Encoding
+    bits: int = 0
+    bits_of: BitsOf = BitsOf.index
+    marked: bool = False
+
+    def row(self, s: int, input_dim: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and dtype of the codes of one row."""
+        match self.encoding:
+            case Encoding.pairs:
+                return (s, 2), np.dtype(np.int64)
+            case Encoding.packed:
+                return (-(-s * self.bits // 8),), np.dtype(np.uint8)
+            case Encoding.zero_bit:
+                largest = 2 * input_dim
+            case Encoding.one_hot:
+                largest = s << self.bits
+            case Encoding.b_bit | Encoding.fingerprint:
+                # The smallest type that holds them; to hold −1 too, the next larger one.
+                bits = np.min_scalar_type((1 << self.bits) - 1).itemsize * 8
+                return (s,), np.dtype(f"int{2 * bits}" if self.marked else f"uint{bits}")
+        return (s,), np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
+
+    def ends(self, s: int, input_dim: int) -> tuple[NDArray[np.int64], int]:
+        """The smallest code of each hash, shape (s,) or (1,), and how many there are from it on."""
+        if self.encoding is Encoding.one_hot:
+            return np.arange(s) << self.bits, 1 << self.bits
+        if self.encoding is Encoding.packed:
+            return np.zeros(1, np.int64), 256
+        return np.zeros(1, np.int64), 1 << self.bits if self.bits else 2 * input_dim
+
+    def encode(self, samples: Samples) -> Codes:
+        """Codes of samples (n, s, 2), to be cast to the dtype of `row`; of a row without a sample, anything."""
+        if self.encoding is Encoding.pairs:
+            return samples
+        if self.encoding is Encoding.zero_bit:
+            return samples[..., 0]
+        words = self._words(samples)
+        words &= np.uint64((1 << self.bits) - 1)
+        if self.encoding is Encoding.one_hot:
+            words += np.arange(words.shape[1], dtype=np.uint64) << np.uint64(self.bits)
+        elif self.encoding is Encoding.packed:
+            bits = np.unpackbits(words.astype("<u2").view(np.uint8).reshape(*words.shape, 2), axis=2, bitorder="little")
+            return np.packbits(bits[..., : self.bits].reshape(len(bits), -1), axis=1, bitorder="little")
+        return words
+
+    def chance(self) -> float:
+        """How often the codes of different samples are equal, where bits are spread evenly."""
+        return 2.0**-self.bits if self.bits else 0.0
+
+    def _words(self, samples: Samples) -> NDArray[np.uint64]:
+        """What the bits are taken from, a copy."""
+        index = samples[..., 0].astype(np.uint64)
+        whole = self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair
+        if not whole and self.bits_of is BitsOf.index:
+            return index
+        # Each hash j mixes in its own way: the few samples of dominated rows would else collide in every hash or none.
+        words = mixed(mixed(np.arange(samples.shape[1], dtype=np.uint64)) + index)
+        return mixed(words + samples[..., 1].astype(np.uint64)) if whole else words
+
+    def unpacked(self, codes: Codes, s: int) -> Codes:
+        """Codes of the encoding `packed`, uint8 (n, ⌈s·bits/8⌉), back to one code a hash, (n, s)."""
+        bits = np.unpackbits(codes, axis=1, count=s * self.bits, bitorder="little")
+        whole = np.packbits(bits.reshape(len(codes), s, self.bits), axis=2, bitorder="little").astype(np.uint16)
+        unpacked: Codes = whole[..., 0] if whole.shape[2] == 1 else whole[..., 0] | whole[..., 1] << 8
+        return unpacked
+
+
+def encoder(encoding: Encoding, bits: int | None, bits_of: BitsOf | None, marked: bool = False) -> Encoder:
+    """The encoder of these options, None standing for the usual.
+
+    Raises:
+        InvalidOption: an option has no meaning for this encoding, or a value it does not take.
+    """
+    if encoding in (Encoding.pairs, Encoding.zero_bit):
+        if bits is not None:
+            raise InvalidOption(f"encoding {encoding.value} keeps whole numbers; bits has no meaning for it", "bits")
+    elif encoding is Encoding.fingerprint:
+        bits = _FINGERPRINT_BITS[0] if bits is None else bits
+        if bits not in _FINGERPRINT_BITS:
+            raise InvalidOption(f"bits is {bits}; a fingerprint has 32 or 64", "bits")
+    else:
+        bits = _DEFAULT_BITS if bits is None else bits
+        if not 1 <= bits <= _MOST_BITS:
+            raise InvalidOption(f"bits is {bits}; encoding {encoding.value} takes 1 to {_MOST_BITS}", "bits")
+    if bits_of is not None and encoding not in (Encoding.b_bit, Encoding.packed, Encoding.one_hot):
+        raise InvalidOption(
+            f"encoding {encoding.value} takes no bits of anything; bits_of is for b_bit, packed and one_hot", "bits_of"
+        )
+    if marked and (encoding is Encoding.packed or (bits or 0) > _MOST_MARKED_BITS):
+        raise InvalidOption(
+            f"encoding {encoding.value} of {bits} bits has no -1 to mark rows with; leave such rows out, or take "
+            "zero_bit, b_bit or a fingerprint of 32 bits",
+            "on_zero",
+        )
+    return Encoder(encoding, bits or 0, bits_of or BitsOf.index, marked)

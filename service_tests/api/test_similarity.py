@@ -1,0 +1,133 @@
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import NPY, array, member, post, put
+from service_tests.expected_codes import QUERIES, X, Y, expected, hashed, sparse
+
+pytestmark = pytest.mark.usefixtures("standing")
+
+S = 16
+EXACT = [3.5 / 3.75, 0.5, 0]
+GAMMA = 1.5
+OF_VECTORS = {"estimate", "standard_error", "exact", "zero_bit"}
+OF_RBF = {"rbf_estimate", "rbf_standard_error"}
+
+
+def similarity(http: httpx.Client, x: Any, y: Any, query: str = "", accept: str | None = None) -> httpx.Response:
+    return post(http, f"standing-gmm/similarity?{query}", {"x": x, "y": y}, accept)
+
+
+def rates(http: httpx.Client, query: str) -> list[float]:
+    """How often codes of X and Y agree, counted one by one."""
+    x, y = (expected(hashed(http, "standing-gmm", rows, "encoding=pairs"), query) for rows in (X, Y))
+    return [sum(a == b for a, b in zip(*rows, strict=True)) / S for rows in zip(x, y, strict=True)]
+
+
+def chance(query: str) -> float:
+    return 2.0 ** -int(query.partition("bits=")[2].partition("&")[0]) if "bits=" in query else 0
+
+
+@pytest.mark.parametrize("query", ["", *QUERIES])
+@pytest.mark.parametrize("written", [np.ndarray.tolist, sparse])
+def test_the_similarity_of_vectors_comes_with_error_and_truth(http: httpx.Client, query: str, written: Any) -> None:
+    answer = similarity(http, written(X), written(Y), query)
+    assert set(answer.json()) == OF_VECTORS
+    # Packed codes are compared hash by hash.
+    rate = np.array(rates(http, query.replace("packed", "b_bit") or "encoding=pairs"))
+    assert len(set(rate)) > 1, "the rows make no interesting case"
+    c = chance(query)
+    np.testing.assert_allclose(member(answer, "estimate"), (rate - c) / (1 - c), rtol=1e-12)
+    np.testing.assert_allclose(member(answer, "standard_error"), np.sqrt(rate * (1 - rate) / S) / (1 - c), rtol=1e-12)
+    np.testing.assert_allclose(member(answer, "exact"), EXACT, rtol=1e-6)
+    np.testing.assert_allclose(member(answer, "zero_bit"), rates(http, "encoding=zero_bit"), rtol=1e-12)
+
+
+def test_the_bias_of_zero_bit_codes_is_seen_where_one_column_rules(http: httpx.Client) -> None:
+    x, y = np.array([[1000, 1, 2]]), np.array([[3000, 2, 1]])
+    answer = post(http, "standing-wide-gmm/similarity", {"x": x.tolist(), "y": y.tolist()})
+    exact = member(answer, "exact")[0]
+    assert abs(member(answer, "estimate")[0] - exact) < 4 * member(answer, "standard_error")[0]
+    assert member(answer, "zero_bit")[0] - exact > 0.6
+    by_pairs = post(
+        http, "standing-wide-gmm/similarity?encoding=b_bit&bits_of=pair", {"x": x.tolist(), "y": y.tolist()}
+    )
+    assert abs(member(by_pairs, "estimate")[0] - exact) < 4 * member(by_pairs, "standard_error")[0]
+
+
+@pytest.mark.parametrize("query", ["", "encoding=b_bit&bits=4&bits_of=pair", "encoding=fingerprint&bits=32"])
+def test_gamma_adds_the_rbf_kernel(http: httpx.Client, query: str) -> None:
+    answer = similarity(http, X.tolist(), Y.tolist(), f"gamma={GAMMA}&{query}")
+    assert set(answer.json()) == OF_VECTORS | OF_RBF | {"rbf_exact"}
+    g = np.clip(member(answer, "estimate"), 0, 1)
+    kernel = np.exp(-2 * GAMMA * ((1 - g) / (1 + g)) ** 2)
+    np.testing.assert_allclose(member(answer, "rbf_estimate"), kernel, rtol=1e-12)
+    slope = 8 * GAMMA * (1 - g) / (1 + g) ** 3 * kernel
+    np.testing.assert_allclose(
+        member(answer, "rbf_standard_error"), slope * member(answer, "standard_error"), rtol=1e-12
+    )
+    np.testing.assert_allclose(member(answer, "rbf_exact"), rbf(X, Y), rtol=1e-6)
+
+
+def rbf(x: Any, y: Any) -> Any:
+    """e^(−γ(1 − ρ)) of rows that are centred already."""
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    rho = (x * y).sum(axis=1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
+    return np.exp(-GAMMA * (1 - rho))
+
+
+@pytest.mark.parametrize("written", [np.ndarray.tolist, sparse])
+def test_the_cosine_is_that_of_centred_rows(http: httpx.Client, name: str, written: Any) -> None:
+    center = [1.0, 0.5, -2.0]
+    kernel = {"kind": "gmm", "center": center}
+    spec = {"input_dim": 3, "kernel": kernel, "sampler": {"kind": "gcws"}, "s": S}
+    assert put(http, name, spec).status_code == 201
+    answer = post(http, f"{name}/similarity?gamma={GAMMA}", {"x": written(X), "y": written(Y)})
+    np.testing.assert_allclose(member(answer, "rbf_exact"), rbf(X - center, Y - center), rtol=1e-6)
+
+
+@pytest.mark.parametrize("gamma", ["1e-300", "1e300", "1e308"])
+def test_any_gamma_gives_numbers(http: httpx.Client, gamma: str) -> None:
+    answer = similarity(http, X.tolist(), Y.tolist(), f"gamma={gamma}")
+    for name in OF_RBF | {"rbf_exact"}:
+        assert np.isfinite(member(answer, name)).all()
+
+
+@pytest.mark.parametrize("query", ["", f"gamma={GAMMA}"])
+def test_similarity_comes_stacked_as_npy(http: httpx.Client, query: str) -> None:
+    stacked = array(similarity(http, X.tolist(), Y.tolist(), query, NPY))
+    as_json = similarity(http, X.tolist(), Y.tolist(), query)
+    np.testing.assert_array_equal(stacked, [member(as_json, k) for k in as_json.json()])
+    order = ["estimate", "standard_error", *(sorted(OF_RBF) if query else []), "exact", "zero_bit"]
+    assert list(as_json.json()) == order + (["rbf_exact"] if query else [])
+
+
+@pytest.mark.parametrize("query", ["", f"gamma={GAMMA}", *QUERIES])
+def test_no_pairs_have_no_similarity(http: httpx.Client, query: str) -> None:
+    answer = similarity(http, [], [], query)
+    assert answer.status_code == 200
+    assert all(numbers == [] for numbers in answer.json().values())
+    assert ("exact" in answer.json()) == ("encoding" not in query)
+
+
+def test_whole_numbers_of_the_width_of_a_vector_are_vectors(http: httpx.Client, name: str) -> None:
+    """Unless an encoding is said whose codes have that length."""
+    spec = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 3}
+    assert put(http, name, spec).status_code == 201
+    body = {"x": [[1, 2, 3]], "y": [[1, 2, 3]]}
+    for query in ("", "?encoding=pairs", "?encoding=packed&bits=16"):
+        assert "exact" in post(http, f"{name}/similarity{query}", body).json(), query
+    for query in ("?encoding=zero_bit", "?encoding=b_bit", "?encoding=packed", "?encoding=fingerprint"):
+        assert "exact" not in post(http, f"{name}/similarity{query}", body).json(), query
+
+
+def test_many_pairs_of_vectors_are_the_few_block_by_block(http: httpx.Client) -> None:
+    rng = np.random.default_rng(3)
+    x, y = rng.normal(size=(2, 2000, 3)).round(3)
+    query = f"encoding=b_bit&bits=3&bits_of=pair&gamma={GAMMA}"
+    answer = similarity(http, x.tolist(), y.tolist(), query)
+    for i in (0, 1000, 1999):
+        one = similarity(http, x[i : i + 1].tolist(), y[i : i + 1].tolist(), query)
+        assert one.json() == {k: v[i : i + 1] for k, v in answer.json().items()}

@@ -1,0 +1,274 @@
+"""Encodings against their definitions in whole numbers of Python, bit by bit."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import sparse
+
+from app.core.errors import InvalidOption
+from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoder, Encoding, encoder, mixed
+from app.core.hashing.estimates import collision_rate
+from service_tests.core.specs import hashing
+
+WORD = 1 << 64
+# Ordinary samples, levels below 0, and the ends of what coordinates (2³² of them) and levels can be.
+SAMPLES = [(0, 0), (1, -1), (2, 5), (399, -73), ((1 << 32) - 1, -(1 << 40)), (7, 1 << 62), (8, -(1 << 63))]
+BITTED = (Encoding.b_bit, Encoding.packed, Encoding.one_hot)
+
+
+def samples(n: int = 9, s: int = 13, seed: int = 5) -> NDArray[np.int64]:
+    """Random samples, led by the special ones."""
+    rng = np.random.default_rng(seed)
+    made = np.stack([rng.integers(0, 4000, (n, s)), rng.integers(-500, 500, (n, s))], axis=2)
+    made[0, : len(SAMPLES)] = SAMPLES
+    return made
+
+
+def mix(word: int) -> int:
+    """SplitMix64's step and output function."""
+    word = (word + 0x9E3779B97F4A7C15) % WORD
+    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % WORD
+    return word ^ (word >> 31)
+
+
+def low_bits(j: int, index: int, level: int, bits: int, bits_of: BitsOf) -> int:
+    """The code of one sample of hash j."""
+    mixed_index = mix((mix(j) + index) % WORD)
+    words = {
+        BitsOf.index: index,
+        BitsOf.mixed_index: mixed_index,
+        BitsOf.pair: mix((mixed_index + level) % WORD),
+    }
+    return words[bits_of] % (1 << bits)
+
+
+def slow(made: NDArray[np.int64], bits: int, bits_of: BitsOf) -> list[list[int]]:
+    return [[low_bits(j, int(i), int(t), bits, bits_of) for j, (i, t) in enumerate(row)] for row in made]
+
+
+def written(how: Encoder, made: NDArray[np.int64], input_dim: int = 10_000) -> NDArray[Any]:
+    """As a map writes them."""
+    shape, dtype = how.row(made.shape[1], input_dim)
+    codes = np.empty((len(made), *shape), dtype)
+    codes[:] = how.encode(made)
+    return codes
+
+
+def test_mixing_is_splitmix64() -> None:
+    # The first outputs of its reference implementation for the seed 1234567, whose state goes up by the same step.
+    states = [(1234567 + k * 0x9E3779B97F4A7C15) % WORD for k in range(3)]
+    expected = [6457827717110365317, 3203168211198807973, 9817491932198370423]
+    assert mixed(np.array(states, np.uint64)).tolist() == expected
+    words = np.random.default_rng(1).integers(0, WORD, 1000, np.uint64)
+    kept = words.copy()
+    assert mixed(words).tolist() == [mix(word) for word in words.tolist()]
+    assert (words == kept).all()
+
+
+def test_mixing_leaves_no_bit_that_hangs_on_the_sign() -> None:
+    bits = np.unpackbits(mixed(np.arange(1 << 15, dtype=np.uint64)).view(np.uint8).reshape(-1, 8), axis=1)
+    # One standard error of the mean of 16,384 bits is 0.0039; 64 bits, two signs.
+    assert np.abs(bits[::2].mean(axis=0) - 0.5).max() < 4 * 0.5 / np.sqrt(1 << 14)
+    assert np.abs(bits[1::2].mean(axis=0) - 0.5).max() < 4 * 0.5 / np.sqrt(1 << 14)
+
+
+@pytest.mark.parametrize("bits_of", BitsOf)
+@pytest.mark.parametrize("bits", range(1, 17))
+def test_b_bit_codes_are_the_lowest_bits_and_the_others_are_made_of_them(bits: int, bits_of: BitsOf) -> None:
+    made = samples()
+    plain = slow(made, bits, bits_of)
+    assert written(Encoder(Encoding.b_bit, bits, bits_of), made).tolist() == plain
+
+    one_hot = written(Encoder(Encoding.one_hot, bits, bits_of), made)
+    assert one_hot.tolist() == [[j * 2**bits + code for j, code in enumerate(row)] for row in plain]
+
+    packing = Encoder(Encoding.packed, bits, bits_of)
+    packed = written(packing, made)
+    for row, codes in zip(packed.tolist(), plain, strict=True):
+        number = sum(code << (j * bits) for j, code in enumerate(codes))
+        assert row == list(number.to_bytes(-(-13 * bits // 8), "little"))
+    assert packing.unpacked(packed, 13).tolist() == plain
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_fingerprint_is_the_lowest_bits_of_the_mixed_pair(bits: int) -> None:
+    codes = written(Encoder(Encoding.fingerprint, bits), samples())
+    assert codes.tolist() == slow(samples(), bits, BitsOf.pair)
+
+
+def test_pairs_and_zero_bit_keep_the_numbers_themselves() -> None:
+    made = samples()
+    assert (written(Encoder(Encoding.pairs), made) == made).all()
+    assert (written(Encoder(Encoding.zero_bit), made, 1 << 31) == made[..., 0]).all()
+
+
+def test_the_codes_of_fixed_samples_never_change() -> None:
+    made = np.array([SAMPLES])
+    assert written(Encoder(Encoding.fingerprint, 64), made).tolist() == [
+        [
+            2558736989570252433,
+            7427600023522335032,
+            1611321004572109886,
+            3705303796577471624,
+            2757890264495426152,
+            12885751710323841962,
+            1416851712406607579,
+        ]
+    ]
+    assert written(Encoder(Encoding.fingerprint, 32), made).tolist() == [
+        [956087953, 1203460408, 2695195710, 3823635592, 1757547112, 2914786218, 694572763]
+    ]
+    assert written(Encoder(Encoding.b_bit, 8, BitsOf.index), made).tolist() == [[0, 1, 2, 143, 255, 7, 8]]
+    assert written(Encoder(Encoding.b_bit, 8, BitsOf.mixed_index), made).tolist() == [[111, 3, 140, 203, 48, 157, 51]]
+    assert written(Encoder(Encoding.b_bit, 8, BitsOf.pair), made).tolist() == [[145, 56, 62, 136, 104, 170, 219]]
+    assert written(Encoder(Encoding.packed, 3, BitsOf.pair), made).tobytes().hex() == "81010d"
+    assert written(Encoder(Encoding.one_hot, 4, BitsOf.pair), made).tolist() == [[1, 24, 46, 56, 72, 90, 107]]
+
+
+@pytest.mark.parametrize(
+    ("how", "shape", "dtype"),
+    [
+        (Encoder(Encoding.pairs), (13, 2), "int64"),
+        (Encoder(Encoding.pairs, marked=True), (13, 2), "int64"),
+        (Encoder(Encoding.zero_bit), (13,), "int32"),
+        (Encoder(Encoding.zero_bit, marked=True), (13,), "int32"),
+        (Encoder(Encoding.b_bit, 1), (13,), "uint8"),
+        (Encoder(Encoding.b_bit, 8), (13,), "uint8"),
+        (Encoder(Encoding.b_bit, 9), (13,), "uint16"),
+        (Encoder(Encoding.b_bit, 16), (13,), "uint16"),
+        (Encoder(Encoding.b_bit, 8, marked=True), (13,), "int16"),
+        (Encoder(Encoding.b_bit, 9, marked=True), (13,), "int32"),
+        (Encoder(Encoding.packed, 1), (2,), "uint8"),
+        (Encoder(Encoding.packed, 8), (13,), "uint8"),
+        (Encoder(Encoding.packed, 11), (18,), "uint8"),
+        (Encoder(Encoding.one_hot, 8), (13,), "int32"),
+        (Encoder(Encoding.one_hot, 16, marked=True), (13,), "int32"),
+        (Encoder(Encoding.fingerprint, 32), (13,), "uint32"),
+        (Encoder(Encoding.fingerprint, 64), (13,), "uint64"),
+        (Encoder(Encoding.fingerprint, 32, marked=True), (13,), "int64"),
+    ],
+)
+def test_shapes_and_dtypes_are_the_documented_ones(how: Encoder, shape: tuple[int, ...], dtype: str) -> None:
+    assert how.row(13, 5000) == (shape, np.dtype(dtype))
+
+
+@pytest.mark.parametrize(
+    ("how", "s", "input_dim"),
+    [(Encoder(Encoding.zero_bit), 4, 1 << 31), (Encoder(Encoding.one_hot, 16), 1 << 15, 4)],
+    ids=["zero_bit", "one_hot"],
+)
+def test_numbers_past_int32_are_int64(how: Encoder, s: int, input_dim: int) -> None:
+    assert how.row(s, input_dim)[1] == np.int64
+    assert how.row(s // 4, input_dim // 4)[1] == np.int32
+
+
+@pytest.mark.parametrize("bits", [1, 8, 16])
+@pytest.mark.parametrize("encoding", [e for e in Encoding if e is not Encoding.pairs])
+def test_every_code_lies_within_the_ends(encoding: Encoding, bits: int) -> None:
+    how = Encoder(encoding, 0 if encoding is Encoding.zero_bit else bits, BitsOf.pair)
+    made = samples(2000)
+    made[0] = made[1]  # without the samples that no row of 10,000 entries has
+    first, count = how.ends(13, 10_000)
+    codes = written(how, made).astype(np.int64)
+    assert ((codes >= first) & (codes < first + count)).all()
+    assert codes.max() - codes.min() > 0.7 * (count - 1) * (0.1 if encoding is Encoding.zero_bit else 1)
+
+
+@pytest.mark.parametrize("bits_of", BitsOf)
+@pytest.mark.parametrize("bits", [1, 3, 8])
+def test_the_inner_product_of_one_hot_rows_over_s_is_the_collision_rate(bits: int, bits_of: BitsOf) -> None:
+    s, rows = 200, np.random.default_rng(2).normal(size=(6, 5))
+    sampling = hashing(input_dim=5, s=s)
+    columns = sampling.codes(rows, Encoder(Encoding.one_hot, bits, bits_of))
+    expanded = sparse.csr_array((np.ones(6 * s), columns.ravel(), np.arange(0, 6 * s + 1, s)), shape=(6, s << bits))
+    plain = sampling.codes(rows, Encoder(Encoding.b_bit, bits, bits_of))
+    inner = (expanded @ expanded.T).toarray() / s
+    for k in range(6):
+        assert (inner[k] == collision_rate(np.broadcast_to(plain[k], plain.shape), plain)).all()
+    assert len(np.unique(inner)) > 5
+
+
+@pytest.mark.parametrize("encoding", [e for e in Encoding if e is not Encoding.packed])
+def test_a_row_without_a_sample_is_minus_one_in_every_hash_and_its_neighbours_are_as_ever(encoding: Encoding) -> None:
+    how = encoder(encoding, 32 if encoding is Encoding.fingerprint else None, None, marked=True)
+    plain = how._replace(marked=False)
+    sampling, rows = hashing(input_dim=5), np.random.default_rng(2).normal(size=(5, 5))
+    with_zero = np.insert(rows, 2, 0, axis=0)
+    codes = sampling.codes(with_zero, how)
+    assert (codes[2] == -1).all()
+    assert (np.delete(codes, 2, axis=0) == sampling.codes(rows, plain)).all()
+    assert (np.delete(codes, 2, axis=0) >= 0).all() or encoding is Encoding.pairs
+
+
+def test_on_positive_data_one_bit_of_the_index_always_agrees_and_mixed_bits_follow_the_formula() -> None:
+    s, d = 4000, 400
+    x = np.random.default_rng(6).lognormal(size=(2, d))
+    sampling = hashing(input_dim=d, s=s)
+    kernel = float(sampling.exact_pairs(x[:1], x[1:])[0])
+    assert 0.3 < kernel < 0.7
+
+    def rate(bits: int, bits_of: BitsOf) -> float:
+        codes = sampling.codes(x, Encoder(Encoding.b_bit, bits, bits_of))
+        return float(collision_rate(codes[:1], codes[1:])[0])
+
+    assert rate(1, BitsOf.index) == 1
+    for bits in (1, 2, 4, 8):
+        expected = kernel + (1 - kernel) * 2.0**-bits
+        error = np.sqrt(expected * (1 - expected) / s)
+        # At most 0.008.
+        assert abs(rate(bits, BitsOf.mixed_index) - expected) < 4 * error
+        assert abs(rate(bits, BitsOf.pair) - expected) < 4 * error
+        assert Encoder(Encoding.b_bit, bits, BitsOf.pair).chance() == 2.0**-bits
+        # The sign takes up one bit of the index: one is wasted.
+        wasted = kernel + (1 - kernel) * 2.0 ** -(bits - 1)
+        if bits == 2:
+            assert rate(2, BitsOf.index) > expected + 8 * error
+            assert abs(rate(2, BitsOf.index) - wasted) < 4 * np.sqrt(wasted * (1 - wasted) / s)
+
+
+def test_whole_numbers_never_agree_by_chance() -> None:
+    assert Encoder(Encoding.pairs).chance() == Encoder(Encoding.zero_bit).chance() == 0
+    assert Encoder(Encoding.fingerprint, 32).chance() == 2.0**-32
+
+
+def test_options_left_out_stand_for_the_usual() -> None:
+    assert encoder(Encoding.pairs, None, None) == Encoder(Encoding.pairs, 0, BitsOf.index)
+    assert encoder(Encoding.zero_bit, None, None, marked=True) == Encoder(Encoding.zero_bit, 0, BitsOf.index, True)
+    assert encoder(Encoding.fingerprint, None, None) == Encoder(Encoding.fingerprint, 64)
+    assert encoder(Encoding.fingerprint, 32, None, marked=True) == Encoder(Encoding.fingerprint, 32, marked=True)
+    for encoding in BITTED:
+        assert encoder(encoding, None, None) == Encoder(encoding, 8, BitsOf.index)
+        for bits in (1, 16):
+            assert encoder(encoding, bits, BitsOf.pair) == Encoder(encoding, bits, BitsOf.pair)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "bits", "bits_of", "marked", "option", "says"),
+    [
+        ("pairs", 8, None, False, "bits", "encoding pairs keeps whole numbers"),
+        ("zero_bit", 1, None, False, "bits", "encoding zero_bit keeps whole numbers"),
+        ("fingerprint", 16, None, False, "bits", "bits is 16; a fingerprint has 32 or 64"),
+        ("b_bit", 0, None, False, "bits", "bits is 0; encoding b_bit takes 1 to 16"),
+        ("packed", 17, None, False, "bits", "bits is 17; encoding packed takes 1 to 16"),
+        ("one_hot", -1, None, False, "bits", "bits is -1; encoding one_hot takes 1 to 16"),
+        ("pairs", None, "pair", False, "bits_of", "encoding pairs takes no bits of anything"),
+        ("zero_bit", None, "index", False, "bits_of", "encoding zero_bit takes no bits of anything"),
+        ("fingerprint", None, "pair", False, "bits_of", "bits_of is for b_bit, packed and one_hot"),
+        ("packed", 8, None, True, "on_zero", "encoding packed of 8 bits has no -1"),
+        ("fingerprint", None, None, True, "on_zero", "encoding fingerprint of 64 bits has no -1"),
+    ],
+)
+def test_an_option_without_a_meaning_is_refused_by_name(
+    encoding: str, bits: int | None, bits_of: str | None, marked: bool, option: str, says: str
+) -> None:
+    with pytest.raises(InvalidOption, match=says) as caught:
+        encoder(Encoding(encoding), bits, BitsOf(bits_of) if bits_of else None, marked)
+    assert caught.value.option == option
+
+
+def test_every_encoding_and_source_of_bits_is_described() -> None:
+    assert set(ENCODINGS) == set(Encoding)
+    assert set(BITS_OF) == set(BitsOf)

@@ -1,0 +1,144 @@
+"""The parameter stream against numpy's Philox, its laws, and values that must never change."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from app.core.hashing.parameter_stream import STREAM_VERSION, philox, sampling_parameters, sampling_tables
+
+Tables = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+MOST = (1 << 64) - 1
+WORDS = [0, 1, 2, MOST, 0x0123456789ABCDEF]
+# r, log c and β of version 1 by (seed, coordinate, first hash). Should one of these change, give the stream a new
+# version instead: every code kept by a client hangs on them.
+GOLDEN: dict[tuple[int, int, int], list[tuple[str, str, str]]] = {
+    (7, 3, 0): [
+        ("0x1.2feb200a52c6ep+0", "0x1.0afa034824f2dp-2", "0x1.1229d6b8cf070p-1"),
+        ("0x1.227b06b1079e0p+0", "0x1.2de5e73cbe0acp+0", "0x1.90f245ec98890p-1"),
+        ("0x1.ea0493b7ace70p-2", "0x1.c3f8d16b04942p-2", "0x1.9f80b6b1a7bd0p-1"),
+    ],
+    (0, 0, 0): [
+        ("0x1.431cf46a6caa7p-1", "0x1.169ff70e0d018p+0", "0x1.11a4e1f8f7680p-4"),
+        ("0x1.936653d1fd50bp+0", "0x1.019f870b6ea94p-1", "0x1.bba2795a35420p-2"),
+        ("0x1.1ddb21470ce56p+1", "0x1.4a6578faf7b1cp-1", "0x1.229e50ab0efe0p-2"),
+    ],
+    (18446744073709551615, 4294967295, 4294967295): [
+        ("0x1.d73044c97030bp+1", "0x1.e3c21f1f3c44ep-1", "0x1.c1d1918393340p-3"),
+        ("0x1.3883e9c8dbae3p-1", "-0x1.4a0d23f83d8aep-1", "0x1.345e9bad89e00p-6"),
+        ("0x1.ea45a0e9575dbp+0", "0x1.e6e495a9be0f8p-4", "0x1.619867f7a1f40p-3"),
+    ],
+}
+
+
+def tables(seed: int, first: int, coordinates: int, hashes: int) -> Tables:
+    r, log_c, beta = (np.empty((coordinates, hashes)) for _ in range(3))
+    sampling_tables(np.uint64(seed), first, r, log_c, beta)
+    return r, log_c, beta
+
+
+def row(seed: int, coordinate: int, first_hash: int, hashes: int) -> Tables:
+    r, log_c, beta = (np.empty(hashes) for _ in range(3))
+    sampling_parameters(np.uint64(seed), coordinate, first_hash, r, log_c, beta)
+    return r, log_c, beta
+
+
+def words(key: tuple[int, ...], counter: tuple[int, ...]) -> list[int]:
+    numbers: Any = [tuple(map(np.uint64, whole)) for whole in (key, counter)]
+    return [int(word) for word in philox(*numbers)]
+
+
+def numpy_words(key: tuple[int, ...], counter: tuple[int, ...]) -> list[int]:
+    """Numpy adds one to the 256-bit counter before each use."""
+    number = sum(word << (64 * place) for place, word in enumerate(counter))
+    before = (number - 1) % (1 << 256)
+    return [int(word) for word in np.random.Philox(key=key[0] + (key[1] << 64), counter=before).random_raw(4)]
+
+
+@pytest.mark.parametrize("key", [(0, 0), (7, 1), (1, 7), (MOST, MOST), (0xDEADBEEF, 1 << 63)])
+def test_the_words_are_those_of_numpys_philox(key: tuple[int, int]) -> None:
+    counters = [(a, b, 0, 0) for a in WORDS for b in WORDS] + [(5, 4, 3, 2), (0, 0, 0, MOST), (MOST,) * 4]
+    for counter in counters:
+        assert words(key, counter) == numpy_words(key, counter)
+
+
+FAR = (1 << 32) - 1
+
+
+@pytest.mark.parametrize(
+    ("seed", "coordinate", "first_hash"), [(7, 3, 0), (MOST, FAR, 0), (0, 0, FAR), (1, FAR, 10**6)]
+)
+def test_a_draw_takes_the_uniforms_of_its_own_counter_as_documented(
+    seed: int, coordinate: int, first_hash: int
+) -> None:
+    r, log_c, beta = row(seed, coordinate, first_hash, 50)
+    for h in range(50):
+        drawn = numpy_words((seed, STREAM_VERSION), (coordinate, first_hash + h, 0, 0))
+        u1, u2, u3, u4 = ((word // 2**12 + 0.5) / 2**52 for word in drawn)
+        spare = 0
+        for word in drawn:
+            spare = spare * 2**12 + word % 2**12
+        # Two roundings of a product and two units of each logarithm.
+        assert r[h] == pytest.approx(-math.log(u1) - math.log(u2), rel=2e-15, abs=2e-16)
+        assert math.exp(log_c[h]) == pytest.approx(-math.log(u3) - math.log(u4), rel=4e-15, abs=2e-16)
+        assert beta[h] == (spare + 0.5) / 2**48
+        assert 0 < beta[h] < 1
+
+
+def test_version_one_of_the_stream_never_changes() -> None:
+    assert STREAM_VERSION == 1
+    for (seed, coordinate, first_hash), golden in GOLDEN.items():
+        drawn = row(seed, coordinate, first_hash, len(golden))
+        assert [tuple(map(float.hex, map(float, values))) for values in zip(*drawn, strict=True)] == golden
+
+
+@pytest.mark.parametrize("coordinate", [0, 5, FAR])
+def test_slices_of_the_hashes_are_those_of_the_whole(coordinate: int) -> None:
+    whole = row(7, coordinate, 0, 40)
+    for first, n in ((0, 1), (1, 7), (13, 27), (39, 1), (40, 0)):
+        for table, part in zip(whole, row(7, coordinate, first, n), strict=True):
+            assert (table[first : first + n] == part).all()
+
+
+def test_coordinates_and_hashes_do_not_stand_in_for_each_other() -> None:
+    assert not np.isin(row(7, 1, 2, 1)[0], row(7, 2, 1, 1)[0]).any()
+    assert not np.isin(row(7, FAR, 0, 50)[0], row(7, FAR - 1, 0, 50)[0]).any()
+    assert not np.isin(row(7, 1 << 31, 0, 50)[0], row(7, 0, 0, 50)[0]).any()
+
+
+def test_the_draws_have_the_laws_that_the_algorithm_wants() -> None:
+    r, log_c, beta = (table.ravel() for table in tables(11, 0, 8, 5000))
+    gamma = stats.gamma(2).cdf
+    # Level 1e-3 each, over 40,000 draws; a shape or scale wrong by 5 % falls far below it.
+    assert stats.kstest(r, gamma).pvalue > 1e-3
+    assert stats.kstest(np.exp(log_c), gamma).pvalue > 1e-3
+    assert stats.kstest(beta, "uniform").pvalue > 1e-3
+    assert stats.kstest(r * 1.05, gamma).pvalue < 1e-3
+    assert (r > 0).all()
+    assert 0 < beta.min() < beta.max() < 1
+
+
+def test_the_draws_of_different_kinds_coordinates_hashes_and_seeds_do_not_correlate() -> None:
+    here, there = tables(11, 0, 8, 5000), tables(12, 0, 8, 5000)
+    columns = [table.ravel() for table in here + there]
+    columns += [np.roll(here[0], 1, axis=0).ravel(), np.roll(here[0], 1, axis=1).ravel()]
+    correlations = np.atleast_2d(np.corrcoef(columns))[np.triu_indices(len(columns), 1)]
+    # One standard error of each of the 28 is 1/√40,000.
+    assert np.abs(correlations).max() < 4 / np.sqrt(40_000)
+
+
+def test_a_coordinate_has_the_same_draws_alone_as_in_a_large_table() -> None:
+    whole = tables(7, 0, 40, 30)
+    for coordinate in (0, 1, 17, 39):
+        for table, alone in zip(whole, tables(7, coordinate, 1, 30), strict=True):
+            assert (table[coordinate] == alone[0]).all()
+    for table, narrow in zip(whole, tables(7, 0, 40, 3), strict=True):
+        assert (table[:, :3] == narrow).all()
+
+
+def test_the_largest_seed_draws_its_own() -> None:
+    assert not np.isin(tables(MOST, 0, 4, 50)[0], tables(0, 0, 4, 50)[0]).any()

@@ -1,0 +1,84 @@
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+import redis
+
+from app.core.spec import MapSpec
+from app.services.errors import ArrayNotFound
+from app.services.maps import Maps
+from app.store.errors import StoreDamaged
+from app.store.manifest import ArrayEntry, digest
+from service_tests.checks import keys
+
+GAUSSIAN = MapSpec.model_validate(
+    {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 5}
+)
+GMM = MapSpec.model_validate({"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 5})
+
+
+def resealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """With the digest of what it says now, as another version of the service would have written it."""
+    arrays = {name: ArrayEntry.model_validate(entry) for name, entry in manifest["arrays"].items()}
+    return manifest | {"digest": digest(manifest["spec"], arrays, manifest.get("parameter_stream"))}
+
+
+def without_stream(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {field: value for field, value in manifest.items() if field != "parameter_stream"}
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda manifest: manifest | {"parameter_stream": 2}, "digest"),
+        (without_stream, "digest"),
+        (lambda manifest: resealed(manifest | {"parameter_stream": 2}), "parameter stream 2; this version knows 1"),
+        (lambda manifest: resealed(without_stream(manifest)), "parameter stream None"),
+    ],
+    ids=["changed", "taken away", "of another version", "of a version without"],
+)
+def test_a_map_of_another_parameter_stream_gives_no_codes(
+    service: Callable[..., Maps], client: redis.Redis, change: Callable[[Any], Any], complaint: str
+) -> None:
+    service().create("m", GMM)
+    service().create("n", GMM)
+    key = "bochner:{map:m}:manifest"
+    client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
+    with pytest.raises(StoreDamaged, match=complaint):
+        service().ready("m")
+    listed = service().list("", None, 10).maps
+    assert [one.name for one in listed] == ["m", "n"], "its record can be read all the same"
+    service().delete("m")
+    assert service().create("m", GMM)[1]
+
+
+def test_a_fourier_map_has_no_parameter_stream(service: Callable[..., Maps], client: redis.Redis) -> None:
+    assert service().create("m", GAUSSIAN)[0].parameter_stream is None
+    key = "bochner:{map:m}:manifest"
+    manifest = json.loads(cast(bytes, client.get(key)))
+    client.set(key, json.dumps(resealed(manifest | {"parameter_stream": 1})))
+    with pytest.raises(StoreDamaged, match="this version knows None"):
+        service().ready("m")
+
+
+def test_a_hashing_map_takes_no_room_but_its_manifest(service: Callable[..., Maps], client: redis.Redis) -> None:
+    maps = service(cache_bytes=0)
+    huge = GMM.model_copy(update={"input_dim": 1 << 31, "s": 1 << 24})
+    assert maps.create("m", huge)[0].bytes == 0
+    assert keys(client) == {b"bochner:{map:m}:manifest", b"bochner:maps"}
+    assert maps.ready("m").bytes == 0
+    with pytest.raises(ArrayNotFound):
+        maps.array("m", "frequencies")
+
+
+def test_tables_of_parameters_count_as_memory_of_the_cache(service: Callable[..., Maps]) -> None:
+    one_map = 3 * 8 * 2 * 3 * 5
+    maps = service(cache_bytes=2 * one_map)
+    for seed in range(3):
+        maps.create(str(seed), GMM.model_copy(update={"seed": seed}))
+    zero, one = maps.ready("0"), maps.ready("1")
+    assert zero.bytes == one_map
+    assert maps.ready("1") is one
+    maps.ready("2")
+    assert maps.ready("0") is not zero

@@ -1,0 +1,90 @@
+"""The same request to two processes, with one thread and with two, gives the same bytes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import JSON, NPY, npy, post, put
+from service_tests.expected_codes import ENCODINGS, sparse
+from service_tests.running import service
+
+HELD, DRAWN = 40, 1 << 31
+S = 512
+# Enough hashes of entries for every thread there is.
+ROWS = 300
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Client, httpx.Client]]:
+    """Two services of one thread and of two, each with a store of its own and the same maps."""
+    home: Path = tmp_path_factory.mktemp("same")
+    with (
+        service(home / "one", "--threads", "1") as one,
+        service(home / "two", "--threads", "2") as two,
+        httpx.Client(base_url=one.url, timeout=60) as alone,
+        httpx.Client(base_url=two.url, timeout=60) as together,
+    ):
+        for http in (alone, together):
+            for name, dim, kernel in (
+                ("held", HELD, {"kind": "gmm"}),
+                ("powered", HELD, {"kind": "gmm", "p": 2.5, "center": [0.25] * HELD}),
+                ("drawn", DRAWN, {"kind": "gmm"}),
+            ):
+                spec = {"input_dim": dim, "kernel": kernel, "sampler": {"kind": "gcws"}, "s": S, "seed": 11}
+                assert put(http, name, spec).status_code == 201
+        yield alone, together
+
+
+def rows() -> Any:
+    """About half of the entries are zero."""
+    rng = np.random.default_rng(6)
+    dense = rng.normal(size=(ROWS, HELD)) * (rng.random((ROWS, HELD)) < 0.5)
+    assert np.count_nonzero(dense) * S > 2 << 20, "too few to be shared out"
+    return dense
+
+
+def same(processes: tuple[httpx.Client, httpx.Client], path: str, body: Any, accept: str = NPY) -> bytes:
+    first, second = (post(http, path, body, accept) for http in processes)
+    assert first.status_code == second.status_code == 200, first.text[:300]
+    assert first.content == second.content
+    return first.content
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("accept", [NPY, JSON])
+def test_codes_are_the_same(processes: tuple[httpx.Client, httpx.Client], encoding: str, accept: str) -> None:
+    x = rows()
+    for name in ("held", "powered"):
+        path = f"{name}/codes?encoding={encoding}"
+        from_sparse = same(processes, path, {"vectors": sparse(x)}, accept)
+        assert same(processes, path, {"vectors": x.tolist()}, accept) == from_sparse
+    drawn = same(processes, f"drawn/codes?encoding={encoding}", {"vectors": sparse(x)}, accept)
+    if not (encoding == "zero_bit" and accept == NPY):  # int64 there, int32 here
+        assert drawn == same(processes, f"held/codes?encoding={encoding}", {"vectors": sparse(x)}, accept)
+
+
+def test_codes_of_npy_rows_are_the_same(processes: tuple[httpx.Client, httpx.Client]) -> None:
+    body = npy(rows().astype(np.float32))
+    answers = [
+        http.post("/v1/maps/held/codes?encoding=pairs", content=body, headers={"Content-Type": NPY}).content
+        for http in processes
+    ]
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("name", ["held", "powered", "drawn"])
+def test_similarities_and_gram_blocks_are_the_same(processes: tuple[httpx.Client, httpx.Client], name: str) -> None:
+    x = sparse(rows())
+    gamma = "" if name == "powered" else "gamma=3&"
+    same(processes, f"{name}/similarity?{gamma}encoding=b_bit&bits_of=pair", {"x": x, "y": x[::-1]}, JSON)
+    same(processes, f"{name}/kernel?exact=true", {"x": x, "y": x[:100]})
+
+
+def test_records_are_the_same_but_for_their_time(processes: tuple[httpx.Client, httpx.Client]) -> None:
+    for name in ("held", "powered", "drawn"):
+        first, second = (http.get(f"/v1/maps/{name}").json() for http in processes)
+        assert first["digest"] == second["digest"]
