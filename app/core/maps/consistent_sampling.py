@@ -154,7 +154,7 @@ class ConsistentSamplingMap:
 
     def hash_operations(self, rows: Rows) -> int:
         """Multiplications that take as long as hashing the rows."""
-        return int(self._parameters.operations_per_hash * rows.size * self.n_output)
+        return int(self._parameters.operations_per_hash * self._entry_count(rows) * self.n_output)
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications that take as long as `gram`, which compares every code with every other."""
@@ -167,13 +167,16 @@ class ConsistentSamplingMap:
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
         """Memory for the rows that the exact kernel takes: those that do not stay sparse are made dense."""
-        return 8 * (self._entry_count(x) + self._entry_count(y))
+        return 8 * sum(int(rows.size if self._stay_sparse(x, y) else prod(rows.shape)) for rows in (x, y))
 
     def _comparisons(self, x: Rows, y: Rows) -> int:
-        return int(x.shape[0]) * self._entry_count(y)
+        return int(x.shape[0]) * int(y.size if self._stay_sparse(x, y) else prod(y.shape))
+
+    def _stay_sparse(self, x: Rows, y: Rows) -> bool:
+        return self.kernel.stays_sparse(x) and self.kernel.stays_sparse(y)
 
     def _entry_count(self, rows: Rows) -> int:
-        return int(rows.nnz if self.kernel.stays_sparse(rows) else prod(rows.shape))
+        return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
 
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int) -> None:
         """Share n rows out to the threads."""
