@@ -10,16 +10,14 @@ from numpy.typing import NDArray
 from app.core.arrays import Rows, dense, named, row_blocks, unit_rows
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
-from app.core.hashing.logarithm import logarithms
+from app.core.hashing.entries import entries
 from app.core.hashing.parameter_stream import STREAM_VERSION
-from app.core.hashing.parameters import Entries, parameters
+from app.core.hashing.parameters import parameters
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import Arrays, Built
 from app.core.spec import MapSpec
 from app.core.threads import for_each
-
-Whole = NDArray[np.int64]
 
 PAIRS = Encoder(Encoding.pairs)
 # The comparison of two samples or of two entries, in multiplications of a matrix product.
@@ -88,15 +86,17 @@ class ConsistentSamplingMap:
         """
         shape, dtype = encoder.row(self.n_output, self.spec.input_dim)
         codes = np.empty((rows.shape[0], *shape), dtype)
-        if not encoder.marked:
-            self.refuse_unsampled(rows, pointer)
+        unsampled = np.zeros(rows.shape[0], np.bool_)
 
         def write(block: slice, samples: Samples) -> None:
             codes[block] = encoder.encode(samples)
-            if encoder.marked:
-                codes[block][samples[:, 0, 0] < 0] = -1
+            np.less(samples[:, 0, 0], 0, out=unsampled[block])
 
         self._sample(rows, slice(0, self.n_output), write)
+        if encoder.marked:
+            codes[unsampled] = -1
+        else:
+            _refuse(np.flatnonzero(unsampled), pointer)
         return codes
 
     def refuse_unsampled(self, rows: Rows, pointer: str) -> None:
@@ -106,10 +106,9 @@ class ConsistentSamplingMap:
             rows: behind the gate.
             pointer: where they stood in the request.
         """
-        unsampled = np.ones(rows.shape[0], np.bool_)
+        unsampled = np.empty(rows.shape[0], np.bool_)
         for block in self._row_blocks(rows):
-            row, _, _ = self._nonzero(rows[block])
-            unsampled[block][row] = False
+            unsampled[block] = np.diff(entries(rows[block], self.kernel).indptr) == 0
         _refuse(np.flatnonzero(unsampled), pointer)
 
     def gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
@@ -194,13 +193,8 @@ class ConsistentSamplingMap:
         threads = self._parameters.blocks_at_once if self._entry_count(rows) * n_hashes > _STEPS_PER_THREAD else 1
 
         def work(block: slice) -> None:
-            row, column, values = self._nonzero(rows[block])
-            coordinate = 2 * column + (values < 0)
-            np.abs(values, out=values)
-            logarithms(values, values)
-            values *= self.kernel.p
-            entries = Entries(row, coordinate, values)
-            use(block, self._parameters.samples(entries, block.stop - block.start, hashes))
+            found = entries(rows[block], self.kernel)
+            use(block, self._parameters.samples(found, block.stop - block.start, hashes))
 
         for_each(work, self._row_blocks(rows, n_hashes, threads), threads)
 
@@ -209,16 +203,6 @@ class ConsistentSamplingMap:
         n, held = rows.shape[0], self._parameters
         by_entries = held.entries_per_block * n // max(1, self._entry_count(rows))
         return row_blocks(n, min(by_entries, held.samples_per_block // n_hashes, -(-n // threads)))
-
-    def _nonzero(self, rows: Rows) -> tuple[Whole, Whole, NDArray[np.float64]]:
-        """Row, column and value of what is not zero after centering, ordered by row and column."""
-        if self.kernel.stays_sparse(rows):
-            stored = rows.data != 0
-            row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[stored]
-            return row, rows.indices[stored].astype(np.int64), rows.data[stored].astype(np.float64)
-        centered = self.kernel.centered(dense(rows))
-        row, column = np.nonzero(centered)
-        return row, column, centered[row, column]
 
 
 def refuse_unsampled(codes: Codes, pointer: str) -> None:
