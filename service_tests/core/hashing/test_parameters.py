@@ -59,8 +59,8 @@ def test_codes_hang_neither_on_threads_nor_on_blocks_nor_on_what_is_held(
     sampling = made_map(held, threads, kernel=its_kernel)
     monkeypatch.setattr(consistent_sampling, "_STEPS_PER_THREAD", 1)
     kind = HeldParameters if held else DrawnParameters
-    for entries, samples in ((1 << 18, 1 << 20), (1, 1), (100, 1 << 20), (1 << 18, 5 * S)):
-        monkeypatch.setattr(kind, "entries_per_block", entries)
+    for most_entries, samples in ((1 << 18, 1 << 20), (1, 1), (100, 1 << 20), (1 << 18, 5 * S)):
+        monkeypatch.setattr(kind, "entries_per_block", most_entries)
         monkeypatch.setattr(kind, "samples_per_block", samples)
         for posted in (rows(), vectors(sparse.csr_array(rows()), D, np.dtype(np.float64))):
             assert (pairs(sampling, posted) == whole).all()
