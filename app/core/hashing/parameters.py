@@ -26,8 +26,10 @@ class Parameters(ABC):
     """How many entries to sample at a time at most."""
     samples_per_block: int
     """How many samples to make at a time at most."""
-    operations_per_hash: int
+    operations_per_hash = 16
     """Time of the hash of one entry, in multiplications of a matrix product."""
+    operations_per_draw: int
+    """Time of the draw that the hash of a coordinate met for the first time in a block of rows takes, in the same."""
     blocks_at_once: int
     """How many threads may call `samples` at a time."""
     nbytes: int
@@ -44,7 +46,7 @@ class HeldParameters(Parameters):
     # Little enough for the caches, and for two threads beside the result.
     entries_per_block = 1 << 16
     samples_per_block = 1 << 17
-    operations_per_hash = 16
+    operations_per_draw = 0
 
     def __init__(self, seed: int, n_coordinates: int, s: int, threads: int) -> None:
         self.blocks_at_once = threads
@@ -69,7 +71,7 @@ class DrawnParameters(Parameters):
     # The more rows a block has, the fewer coordinates are drawn again in the next one.
     entries_per_block = 1 << 22
     samples_per_block = 1 << 21
-    operations_per_hash = 512
+    operations_per_draw = 512
     blocks_at_once = 1
     nbytes = 0
 

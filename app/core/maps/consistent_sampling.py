@@ -153,7 +153,10 @@ class ConsistentSamplingMap:
 
     def hash_operations(self, rows: Rows) -> int:
         """Multiplications that take as long as hashing the rows."""
-        return int(self._parameters.operations_per_hash * self._entry_count(rows) * self.n_output)
+        held, entry_count = self._parameters, self._entry_count(rows)
+        n_blocks = sum(1 for _ in self._row_blocks(rows, self.n_output))
+        draws = min(entry_count, 2 * self.spec.input_dim * n_blocks)
+        return (held.operations_per_hash * entry_count + held.operations_per_draw * draws) * self.n_output
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications that take as long as `gram`, which compares every code with every other."""

@@ -86,6 +86,14 @@ def test_passes_over_many_coordinates_and_hashes_give_what_single_coordinates_do
         assert (held.samples(found, 3, hashes) == drawn.samples(found, 3, hashes)).all()
 
 
+def test_a_draw_is_counted_once_for_each_coordinate_that_a_block_of_rows_can_meet() -> None:
+    drawn, held = made_map(False), made_map(True)
+    one, many = np.ones((1, D)), np.ones((1000, D))
+    # One row meets D coordinates; many of them at most 2D, however many they are.
+    assert drawn.hash_operations(one) == held.hash_operations(one) + 512 * D * S
+    assert drawn.hash_operations(many) == held.hash_operations(many) + 512 * 2 * D * S
+
+
 def test_the_level_is_kept_whole_where_it_is_largest() -> None:
     # p·log ũ is 7e8, past the integers of float32.
     posted = np.full((2, D), 1e308)
