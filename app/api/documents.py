@@ -7,6 +7,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from app.api.problems import MEDIA_TYPE, Problem
+from app.core.arrays import MAX_DIM
+from app.core.names import NAME_PATTERN
 from app.core.spec import MapSpec
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -27,6 +29,20 @@ _ROWS = {
         },
     ]
 }
+_REFERENCE = {
+    "type": "object",
+    "description": "Rows of a dataset that is kept here: all of them, or a uniform sample without replacement, in the "
+    "order they have there. A seed always gives the same sample: the rows with the smallest of n words of NumPy's "
+    "PCG64, n the rows of the dataset.",
+    "required": ["dataset"],
+    "additionalProperties": False,
+    "properties": {
+        "dataset": {"type": "string", "pattern": NAME_PATTERN, "description": "Name of the dataset."},
+        "rows": {"type": "integer", "minimum": 1, "description": "Size of the sample; without it, all rows."},
+        "seed": {"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1, "default": 0},
+    },
+}
+_GIVEN = {"oneOf": [*_ROWS["oneOf"], _REFERENCE]}
 _WHOLE = {"type": "array", "items": {"type": "integer"}}
 
 
@@ -67,7 +83,7 @@ _CODES = {
 }
 _VECTORS_OR_CODES = {
     "anyOf": [
-        {**_ROWS, "description": "Vectors."},
+        {**_GIVEN, "description": "Vectors."},
         {**_CODES, "description": "Codes as /codes answers them; one_hot also as rows of s column indices."},
     ]
 }
@@ -80,13 +96,30 @@ def json_body(model: type[BaseModel]) -> dict[str, Any]:
 
 VECTORS_BODY = _body(
     {
-        "application/json": {"schema": _members(["vectors"], vectors=_ROWS)},
+        "application/json": {"schema": _members(["vectors"], vectors=_GIVEN)},
         "application/x-npy": {"schema": {**_BINARY, "description": "A 2-D .npy of float32 or float64."}},
+    }
+)
+DATASET_BODY = _body(
+    {
+        "application/json": {
+            "schema": _members(
+                ["vectors"],
+                vectors=_ROWS,
+                input_dim={
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MAX_DIM,
+                    "description": "Length of a row; must be there for sparse rows.",
+                },
+            )
+        },
+        "application/x-npy": {"schema": {**_BINARY, "description": "A 2-D .npy of float32 or float64, kept as such."}},
     }
 )
 GRAM_BODY = _body(
     {
-        "application/json": {"schema": _members(["x"], x=_ROWS, y=_ROWS)},
+        "application/json": {"schema": _members(["x"], x=_GIVEN, y=_GIVEN)},
         "application/x-npy": {"schema": {**_BINARY, "description": "x as a 2-D .npy; y is x."}},
     }
 )

@@ -12,7 +12,9 @@ from app.core.hashing.estimates import Estimate, collision_rate, kernel_estimate
 from app.core.maps import ConsistentSamplingMap
 from app.core.maps.consistent_sampling import refuse_unsampled
 from app.formats import Answer, Format, OneHot
-from app.formats.json import codes, csr_codes, members, rows
+from app.formats.json import codes, csr_codes, members
+from app.formats.json_rows import is_reference, rows_or_reference
+from app.services.datasets import Datasets
 from app.services.limits import Limits
 from app.services.maps import Maps
 
@@ -28,17 +30,22 @@ class OnZero(StrEnum):
 
 
 class Hashing:
-    """Hashes posted vectors and compares codes. Methods raise what Maps.ready raises, InvalidInput and TooLarge."""
+    """Hashes posted vectors, or rows of a dataset named in their place, and compares codes.
 
-    def __init__(self, maps: Maps, limits: Limits) -> None:
+    Methods raise what Maps.ready and Datasets.rows raise, InvalidInput and TooLarge.
+    """
+
+    def __init__(self, maps: Maps, datasets: Datasets, limits: Limits) -> None:
         self._maps = maps
+        self._datasets = datasets
         self._limits = limits
 
     def codes(self, name: str, form: Format, body: bytes, written: Encoder) -> Answer:
         """Codes of the posted vectors, in their order."""
         sampling = self._sampling(name)
         spec, s = sampling.spec, sampling.n_output
-        x = spec.gate(form.decode(body, spec.input_dim, "vectors")["vectors"], "/vectors")
+        posted = form.decode(body, spec.input_dim, "vectors")["vectors"]
+        x = spec.gate(self._datasets.resolved(posted), "/vectors")
         shape, dtype = written.row(s, spec.input_dim)
         self._limits.check_result(x.shape[0] * int(np.prod(shape)) * dtype.itemsize)
         self._limits.check_operations(sampling.hash_operations(x))
@@ -58,7 +65,7 @@ class Hashing:
 
         Args:
             name: of a map with kernel gmm.
-            body: JSON with x and y, vectors or codes.
+            body: JSON with x and y, vectors (a named dataset may stand in their place) or codes.
             encoding: how x and y encode codes, or which codes of vectors to compare. Without it, rows of pairs and rows
                 of s whole numbers, where s is not the length of a vector, are read as codes, all else as vectors.
             bits: of the encoding.
@@ -73,9 +80,10 @@ class Hashing:
         if encoding is None and (bits, bits_of) != (None, None):
             raise InvalidOption("bits and bits_of belong to an encoding, and none came", "encoding")
         posted = members(body, ["x", "y"])
-        recognised = _recognised(posted["x"], sampling)
+        named = any(is_reference(posted[k]) for k in ("x", "y"))
+        recognised = None if named else _recognised(posted["x"], sampling)
         by = encoder(encoding or recognised or Encoding.pairs, bits, bits_of)
-        if recognised is None if encoding is None else _can_only_be_vectors(posted["x"], by, sampling):
+        if named or (recognised is None if encoding is None else _can_only_be_vectors(posted["x"], by, sampling)):
             return self._of_vectors(sampling, posted, by, gamma)
         return _of_codes(sampling, posted, by, gamma)
 
@@ -83,7 +91,8 @@ class Hashing:
         self, sampling: ConsistentSamplingMap, posted: dict[str, Any], by: Encoder, gamma: float | None
     ) -> dict[str, Array]:
         spec, s = sampling.spec, sampling.n_output
-        x, y = (spec.gate(rows(posted[k], spec.input_dim, f"/{k}"), f"/{k}") for k in ("x", "y"))
+        given = {k: rows_or_reference(posted[k], spec.input_dim, f"/{k}") for k in ("x", "y")}
+        x, y = (spec.gate(self._datasets.resolved(rows), f"/{k}") for k, rows in given.items())
         _check_paired(x, y)
         self._limits.check_result(sampling.exact_bytes(x, y))
         self._limits.check_operations(sampling.hash_operations(x) + sampling.hash_operations(y))

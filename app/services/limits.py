@@ -12,11 +12,16 @@ class Limits(NamedTuple):
     max_spec_bytes: int
     max_result_bytes: int
     max_map_bytes: int
+    max_dataset_bytes: int
     max_operations: int
 
     def check_map(self, nbytes: int) -> None:
         """Raise TooLarge for a map whose arrays take more."""
         self._check("max_map_bytes", nbytes, self.max_map_bytes, "the map's arrays would take")
+
+    def check_dataset(self, nbytes: int) -> None:
+        """Raise TooLarge for a dataset whose arrays take more."""
+        self._check("max_dataset_bytes", nbytes, self.max_dataset_bytes, "the dataset would take")
 
     def check_result(self, nbytes: int) -> None:
         """Raise TooLarge for a result that takes more."""

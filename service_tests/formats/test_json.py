@@ -8,7 +8,8 @@ from scipy import sparse
 
 from app.core.errors import InvalidInput
 from app.formats import OneHot
-from app.formats.json import Json, codes, csr_codes, members, rows
+from app.formats.json import Json, codes, csr_codes, members
+from app.formats.json_rows import rows
 
 
 def written(**answer: NDArray[Any]) -> Any:
