@@ -132,7 +132,12 @@ SIMILARITY_ANSWER = _answer(
     "A number for each pair of rows; in .npy the members are stacked in this order, those that are there.",
     ["estimate", "standard_error"],
     estimate={**_NUMBERS, "description": "Of the min-max kernel; corrected for chance, it may be below 0."},
-    standard_error={**_NUMBERS, "description": "Of the estimate."},
+    standard_error={
+        **_NUMBERS,
+        "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
+        "the rate c are corrected. It is 0 where all hashes agree or none does, which is no certainty: the kernel may "
+        "then still be some 3/s away.",
+    },
     rbf_estimate={**_NUMBERS, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
     rbf_standard_error={**_NUMBERS, "description": "With gamma: of rbf_estimate."},
     exact={**_NUMBERS, "description": "For vectors: the min-max kernel itself."},

@@ -11,6 +11,7 @@ from app.core.arrays import Rows, dense, named, row_blocks, unit_rows
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
 from app.core.hashing.entries import entries
+from app.core.hashing.estimates import Agreements
 from app.core.hashing.parameter_stream import STREAM_VERSION
 from app.core.hashing.parameters import parameters
 from app.core.hashing.sampling import count_collisions
@@ -125,16 +126,26 @@ class ConsistentSamplingMap:
             self._in_parts(count, len(equal), equal.size * x_samples.shape[1])
         return equal / self.n_output
 
+    def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
+        """How many hashes agree between row i of x and row i of y, written as `by` does; all must have a sample."""
+        counts = Agreements.none(x.shape[0])
+        for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, 2 * x.shape[0])):
+            counts.add(by, self._samples(x, hashes), self._samples(y, hashes), hashes.start)
+        return counts
+
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The min-max kernel itself, (n, m)."""
         self.refuse_unsampled(x, "/x")
         self.refuse_unsampled(y, "/y")
+        steps = self._comparisons(x, y)
+        # Before they are shared out: the sums of the two forms round differently.
+        x, y = self.kernel.in_one_form(x, y)
         gram = np.empty((x.shape[0], y.shape[0]))
 
         def fill(part: slice) -> None:
             gram[part] = self.kernel.gram(x[part], y)
 
-        self._in_parts(fill, len(gram), self._comparisons(x, y))
+        self._in_parts(fill, len(gram), steps)
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> NDArray[np.float64]:
@@ -168,14 +179,11 @@ class ConsistentSamplingMap:
         return int(_OPERATIONS_PER_COMPARISON * self._comparisons(x, y))
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Memory for the rows that the exact kernel takes: those that do not stay sparse are made dense."""
-        return 8 * sum(int(rows.size if self._stay_sparse(x, y) else prod(rows.shape)) for rows in (x, y))
+        """Memory for the rows that the exact kernel takes, in the form that they are compared in."""
+        return 8 * sum(self.kernel.entry_counts(x, y))
 
     def _comparisons(self, x: Rows, y: Rows) -> int:
-        return int(x.shape[0]) * int(y.size if self._stay_sparse(x, y) else prod(y.shape))
-
-    def _stay_sparse(self, x: Rows, y: Rows) -> bool:
-        return self.kernel.stays_sparse(x) and self.kernel.stays_sparse(y)
+        return int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
 
     def _entry_count(self, rows: Rows) -> int:
         return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
