@@ -14,12 +14,16 @@ def map_seeds(seed: int, count: int) -> list[int]:
 def row_pairs(n: int, most: int, seed: int) -> tuple[Whole, Whole]:
     """Pairs of rows i > j, each at most once: all n(n − 1)/2 in order, or `most` of them drawn evenly, in order."""
     total = n * (n - 1) // 2
-    chosen = np.arange(total)
-    if total > most:
-        rng = np.random.Generator(np.random.PCG64(seed))
-        chosen = np.sort(rng.choice(total, most, replace=False, shuffle=False))
-    # Pair number k is in row i of the triangle, which begins at i(i − 1)/2; the root may be off by rounding.
-    i = ((1 + np.sqrt(1 + 8 * chosen.astype(np.float64))) / 2).astype(np.int64)
-    i -= i * (i - 1) // 2 > chosen
-    i += i * (i + 1) // 2 <= chosen
-    return i, chosen - i * (i - 1) // 2
+    if total <= most:
+        return pairs_numbered(np.arange(total))
+    rng = np.random.Generator(np.random.PCG64(seed))
+    return pairs_numbered(np.sort(rng.choice(total, most, replace=False, shuffle=False)))
+
+
+def pairs_numbered(numbers: Whole) -> tuple[Whole, Whole]:
+    """Rows i > j of pair number i(i − 1)/2 + j."""
+    # The root may be off by rounding.
+    i = ((1 + np.sqrt(1 + 8 * numbers.astype(np.float64))) / 2).astype(np.int64)
+    i -= i * (i - 1) // 2 > numbers
+    i += i * (i + 1) // 2 <= numbers
+    return i, numbers - i * (i - 1) // 2
