@@ -42,7 +42,8 @@ class BoxDiscrepancy:
     π^d Π b_j⁻¹ D²; all in it lies in [−1, 1]. H_lm = Π_j sinc(b_j(w_lj − w_mj)), v_l = Π_j g_j(w_lj) and A = Π_j A_j,
     with g_j(w) the mean of φ_j(β) cos(wβ), and A_j that of φ_j(β)², over β in [0, b_j].
 
-    N is a difference of numbers of size (Σ|ξ|)²: what lies below some 1e-15 (Σ|ξ|)² is rounding, and may be negative.
+    N is a difference of numbers up to (Σ|ξ|)²: what lies below some (10 + d) 2e-16 (Σ|ξ|)² is rounding, and may be
+    negative.
 
     Args:
         kernel: one that is a product over the coordinates.
@@ -56,7 +57,7 @@ class BoxDiscrepancy:
             (pointer /box).
     """
 
-    def __init__(self, kernel: Kernel, box: Matrix, threads: int = 1) -> None:
+    def __init__(self, kernel: Kernel | ProductKernel, box: Matrix, threads: int = 1) -> None:
         self.box: Matrix = np.ascontiguousarray(box, dtype=np.float64)
         wrong = np.flatnonzero(~((self.box >= 0) & (self.box <= _MOST)))
         if wrong.size:
@@ -195,12 +196,15 @@ class BoxDiscrepancy:
         for_each(work, reversed(parts), threads)
 
 
-def product_kernel(kernel: Kernel, input_dim: int) -> ProductKernel:
+def product_kernel(kernel: Kernel | ProductKernel, input_dim: int) -> ProductKernel:
     """The product of one-dimensional kernels that the kernel is for vectors of `input_dim` entries.
 
     Raises:
         InvalidInput: it is none.
     """
+    if isinstance(kernel, ProductKernel):
+        kernel.check(input_dim)
+        return kernel
     if isinstance(kernel, ShiftInvariantKernel):
         kernel.check(input_dim)
         block = kernel.blocks(input_dim)[0]
