@@ -76,9 +76,7 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         "max-error: `bound` is null where no theorem holds.",
         form={"type": "string"},
         samples={"type": "integer"},
-        diameters=_list(
-            {"type": "object", "properties": _numbers("diameter max rms") | _numbers("bound", _NULLABLE)}
-        ),
+        diameters=_list({"type": "object", "properties": _numbers("diameter max rms") | _numbers("bound", _NULLABLE)}),
     ),
     "variance": _object(
         "variance: `closed_form` is the one of `closed_forms` that is this map's, null where none is known.",

@@ -22,7 +22,9 @@ def max_error_picture(finding: Mapping[str, Any]) -> bytes:
         ):
             points = [(one["diameter"], one[member]) for one in found if one[member]]
             if points:
-                panel.loglog(*zip(*points, strict=True), "o--" if member == "bound" else "o-", color=colour, label=label)
+                panel.loglog(
+                    *zip(*points, strict=True), "o--" if member == "bound" else "o-", color=colour, label=label
+                )
         panel.set_xlabel("diameter M")
         panel.set_ylabel("|k(δ) − estimate| over |δ| ≤ M")
         panel.set_title(f"{finding['samples']} points, form {finding['form']}")

@@ -68,9 +68,7 @@ class Diagnostics:
         subject = self._maps.ready(name)
         model, row_members = DIAGNOSTICS[kind], ROW_MEMBERS[kind]
         width = subject.spec.input_dim
-        document = members(
-            body, [], [*row_members, *model.model_fields], bytes_per_list=bytes_per_row(width)
-        )
+        document = members(body, [], [*row_members, *model.model_fields], bytes_per_list=bytes_per_row(width))
         options = parse(model, orjson.dumps({key: document[key] for key in document if key in model.model_fields}))
         match options:
             case Gram():
@@ -158,9 +156,7 @@ class Diagnostics:
             x, y = (self._gated(subject, document[member], f"/{member}") for member in given)
         return Prepared(
             variances_operations(subject, x, y, options.repeats),
-            lambda: dict(
-                variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed)
-            ),
+            lambda: dict(variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed)),
         )
 
     def _rows(self, subject: FeatureMap, document: dict[str, Any]) -> Rows:
