@@ -23,8 +23,18 @@ def recommendations_picture(finding: Mapping[str, Any]) -> bytes:
     with picture as ((panel,),):
         for i, (label, points) in enumerate(curves.items()):
             columns, means, deviations = zip(*sorted(points), strict=True)
-            style = {"color": COLOURS[i % len(COLOURS)], "marker": _MARKERS[i // len(COLOURS) % len(_MARKERS)]}
-            panel.errorbar(columns, means, deviations, label=label, capsize=2, markersize=4, linewidth=1, **style)
+            colour, marker = COLOURS[i % len(COLOURS)], _MARKERS[i // len(COLOURS) % len(_MARKERS)]
+            panel.errorbar(
+                columns,
+                means,
+                deviations,
+                label=label,
+                color=colour,
+                marker=marker,
+                markersize=4,
+                linewidth=1,
+                capsize=2,
+            )
         # A rule out of its reach is off by orders of magnitude; the curves to compare must not be squeezed for it.
         panel.set_ylim(top=min(_LARGEST_ERROR, 1.2 * max(trial["error_mean"] for trial in finding["ranked"])))
         panel.set_xscale("log", base=2)

@@ -2,7 +2,6 @@
 
 import io
 from threading import Lock
-from typing import Any
 
 from matplotlib import rcParams
 from matplotlib.axes import Axes
@@ -16,26 +15,25 @@ COLOURS = ("#1f83c9", "#d1650c", "#24915a", "#b65aa5", "#9a7d0a", "#5a7be0", "#c
 # Not a colour of any picture: stands for the page's own until the drawing is done.
 _INK = "#010203"
 _STYLE = "<style>svg{color:#222}@media(prefers-color-scheme:dark){svg{color:#ddd}}</style>"
-_SETTINGS: dict[str, Any] = {
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "bochner",  # the same picture has the same bytes
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
-    "axes.edgecolor": _INK,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "legend.frameon": False,
-}
-
-
-# The library draws in one thread only, so pictures are drawn one after the other; its settings are set once for all.
+rcParams.update(
+    {
+        "svg.fonttype": "none",  # text stays text
+        "svg.hashsalt": "bochner",  # the same picture has the same bytes
+        "font.family": "sans-serif",
+        "font.size": 10,
+        "text.color": _INK,
+        "axes.labelcolor": _INK,
+        "axes.edgecolor": _INK,
+        "axes.titlesize": 10,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "xtick.color": _INK,
+        "ytick.color": _INK,
+        "legend.frameon": False,
+    }
+)
+# The library draws in one thread only, so pictures are drawn one after the other.
 _ONE_AT_A_TIME = Lock()
-rcParams.update(_SETTINGS)
 
 
 class Picture:

@@ -12,7 +12,7 @@ from app.core.datasets import column_ranges
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy as Discrepancy
 from app.core.diagnostics.collisions import collision_errors, collision_errors_bytes, collision_errors_operations
 from app.core.diagnostics.gram import gram_errors, gram_errors_bytes, gram_errors_operations
-from app.core.diagnostics.kinds import DIAGNOSTICS, BoxDiscrepancy, Collisions, Gram, MaxError, Variance
+from app.core.diagnostics.kinds import DIAGNOSTICS, BoxDiscrepancy, Collisions, DiagnosticKind, Gram, MaxError, Variance
 from app.core.diagnostics.max_error import max_errors, max_errors_operations
 from app.core.diagnostics.variance import correlated_pairs, variances, variances_operations
 from app.core.errors import InvalidInput
@@ -56,12 +56,12 @@ class Diagnostics:
         self._limits = limits
         self._threads = threads
 
-    def prepare(self, name: str, kind: str, body: bytes, parse: Parse[Any]) -> Prepared:
+    def prepare(self, name: str, kind: DiagnosticKind, body: bytes, parse: Parse[Any]) -> Prepared:
         """Read the request for one diagnostic of a map.
 
         Args:
             name: of the map.
-            kind: a key of DIAGNOSTICS.
+            kind: which.
             body: JSON.
             parse: reads the options.
         """
@@ -170,12 +170,12 @@ class Diagnostics:
 
 _ROWS = ("vectors", "dataset", "rows")
 # Members of a body beside the options; the seed of a sample of a dataset is the option's.
-ROW_MEMBERS: dict[str, tuple[str, ...]] = {
-    "gram": _ROWS,
-    "box-discrepancy": (*_ROWS, "seed"),
-    "max-error": (),
-    "variance": ("x", "y"),
-    "collisions": _ROWS,
+ROW_MEMBERS: dict[DiagnosticKind, tuple[str, ...]] = {
+    DiagnosticKind.gram: _ROWS,
+    DiagnosticKind.box_discrepancy: (*_ROWS, "seed"),
+    DiagnosticKind.max_error: (),
+    DiagnosticKind.variance: ("x", "y"),
+    DiagnosticKind.collisions: _ROWS,
 }
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from enum import Enum
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -17,7 +16,7 @@ from app.api.diagnostic_documents import (
     RECOMMENDATION_BODY,
 )
 from app.api.negotiation import favourite, posted_format
-from app.core.diagnostics.kinds import DIAGNOSTICS
+from app.core.diagnostics.kinds import DiagnosticKind
 from app.pictures.style import MEDIA_TYPE as SVG
 from app.services.diagnostics import Prepared
 
@@ -25,8 +24,7 @@ _JSON = "application/json"
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
 
-DiagnosticKind = Enum("DiagnosticKind", {kind: kind for kind in DIAGNOSTICS}, type=str)
-_DRAWN = ("gram", "max-error")
+_DRAWN = (DiagnosticKind.gram, DiagnosticKind.max_error)
 
 
 @router.post(
@@ -37,9 +35,9 @@ _DRAWN = ("gram", "max-error")
 )
 async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: ContextOf) -> Response:
     """Measure a map, on rows or by itself."""
-    media_types = [_JSON, SVG] if kind.value in _DRAWN else [_JSON]
+    media_types = [_JSON, SVG] if kind in _DRAWN else [_JSON]
     return await _answer(
-        request, context, media_types, lambda body: context.diagnostics.prepare(name, kind.value, body, bodies.parse)
+        request, context, media_types, lambda body: context.diagnostics.prepare(name, kind, body, bodies.parse)
     )
 
 

@@ -1,5 +1,6 @@
 """The diagnostics, by their options: what a request says beside its rows. A new one is a model and its name here."""
 
+from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -94,10 +95,20 @@ class Collisions(Kind):
         return None if self.bits_of is None else BitsOf(self.bits_of)
 
 
-DIAGNOSTICS: dict[str, type[Kind]] = {
-    "gram": Gram,
-    "box-discrepancy": BoxDiscrepancy,
-    "max-error": MaxError,
-    "variance": Variance,
-    "collisions": Collisions,
+class DiagnosticKind(StrEnum):
+    """The diagnostics by the names they have in addresses."""
+
+    gram = "gram"
+    box_discrepancy = "box-discrepancy"
+    max_error = "max-error"
+    variance = "variance"
+    collisions = "collisions"
+
+
+DIAGNOSTICS: dict[DiagnosticKind, type[Kind]] = {
+    DiagnosticKind.gram: Gram,
+    DiagnosticKind.box_discrepancy: BoxDiscrepancy,
+    DiagnosticKind.max_error: MaxError,
+    DiagnosticKind.variance: Variance,
+    DiagnosticKind.collisions: Collisions,
 }
