@@ -18,7 +18,7 @@ MOST_PAIRS = 100_000
 # Codes compared at a time, and entries of rows.
 _CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
 # The comparison of two codes, copied to where they are compared, in multiplications.
-_OPERATIONS_PER_COMPARISON = 8
+_OPERATIONS_PER_COMPARISON = 40
 
 
 class Exact(TypedDict):

@@ -22,6 +22,8 @@ _TIMED_CALLS = 3
 _SEEDS = 1 << 64
 # Time to draw a coordinate of a frequency, in multiplications of a matrix product.
 _OPERATIONS_PER_DRAW = 200
+# Time to build a map at all, in the same.
+_OPERATIONS_PER_BUILD = 200_000_000
 
 
 class Trial(NamedTuple):
@@ -103,7 +105,7 @@ def recommended_operations(n: int, input_dim: int, wanted: Wanted, n_samplers: i
     """Multiplications that take as long as `recommended` on n rows, at the most."""
     columns = sum(column_counts(wanted))
     per_column = n * n + n * input_dim + _OPERATIONS_PER_DRAW * input_dim
-    return n_samplers * seeds * columns * per_column
+    return n_samplers * seeds * (len(column_counts(wanted)) * _OPERATIONS_PER_BUILD + columns * per_column)
 
 
 def _order(wanted: Wanted) -> Callable[[Trial], tuple[bool, float, float]]:
