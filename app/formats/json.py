@@ -47,7 +47,7 @@ class Json:
 
 def _check_brackets(body: bytes, width: int) -> None:
     """Refuse, before it is parsed, what costs far more memory than its length: a list takes a hundred bytes."""
-    if len(body) > _TRUSTED_BYTES and body.count(b"[") + body.count(b"{") > len(body) // min(2 * width, 8) + 8:
+    if len(body) > _TRUSTED_BYTES and body.count(b"[") + body.count(b"{") > len(body) // min(2 * width + 2, 8) + 8:
         raise InvalidInput(f"the body has more brackets than rows of {width} or more numbers can have")
 
 
