@@ -14,7 +14,7 @@ import pytest
 import redis
 
 from app.store.named import UNCOMMITTED_TTL
-from service_tests.checks import NPY, post, post_npy, put, put_dataset
+from service_tests.checks import NPY, keys, post, post_npy, put, put_dataset
 from service_tests.running import Running, service, start, stop
 from service_tests.servers import answers, until
 
@@ -98,7 +98,7 @@ def test_datasets_survive_the_death_of_service_and_store(tmp_path: Path, gaussia
 def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path) -> None:
     """Whenever it is killed, the dataset is there whole or not at all, and what is left of it expires."""
     rows = np.random.default_rng(1).normal(size=(1_000_000, 4))
-    for delay in (0.05, 0.15, 0.25, 0.35):
+    for delay in (0.0, 0.15):
         running = start(tmp_path / f"data-{delay}")
         pid = store_pid(running)
 
@@ -109,12 +109,12 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path) -> Non
         sender = threading.Thread(target=send)
         sender.start()
         with closing(redis.Redis.from_url(running.socket)) as store:
-            until(lambda store=store: any(b":rows:" in key for key in store.keys()))  # type: ignore[misc]
+            until(lambda store=store: any(b":rows:" in key for key in keys(store)))  # type: ignore[misc]
             time.sleep(delay)
             kill_service(running)
             sender.join()
             if not store.exists("bochner:{dataset:rows}:manifest"):
-                assert all(0 < store.ttl(key) <= UNCOMMITTED_TTL for key in store.keys())
+                assert all(0 < store.ttl(key) <= UNCOMMITTED_TTL for key in keys(store))
         again = start(tmp_path / f"data-{delay}")
         try:
             with client(again) as http:

@@ -56,7 +56,7 @@ def test_every_row_and_every_pair_is_taken_equally_often() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_ranges_are_those_of_the_columns(dtype: type) -> None:
-    rows = np.random.default_rng(1).normal(size=(20, 5)).astype(dtype)
+    rows: Any = np.random.default_rng(1).normal(size=(20, 5)).astype(dtype)
     ranges = column_ranges(rows)
     assert ranges.dtype == dtype
     np.testing.assert_array_equal(ranges, [rows.min(axis=0), rows.max(axis=0)])

@@ -7,6 +7,7 @@ import pytest
 import redis
 from scipy import sparse
 
+from app.core.arrays import dense
 from app.core.errors import InvalidInput, TooLarge
 from app.core.spec import MapSpec
 from app.formats import Reference
@@ -54,9 +55,9 @@ def test_rows_come_back_as_they_were(kept: Callable[..., Datasets]) -> None:
 def test_a_sample_is_of_the_rows_in_their_order(kept: Callable[..., Datasets], posted: Any) -> None:
     datasets = kept()
     datasets.create("d", posted, None)
-    whole: Any = posted.toarray() if sparse.issparse(posted) else posted
+    whole: Any = dense(posted)
     given: Any = datasets.rows("d", 7, 5)
-    sample = given.toarray() if sparse.issparse(given) else given
+    sample = dense(given)
     numbers = [int(np.flatnonzero((whole == row).all(axis=1))[0]) for row in sample]
     assert sample.shape == (7, 3)
     assert numbers == sorted(numbers)
