@@ -76,6 +76,8 @@ class DatasetStore(NamedStore[DatasetManifest]):
         Raises:
             StoreDamaged: pieces of it are missing.
         """
+        if ttl is None and standing.expires_at is None:
+            return standing
         stored = self._stored(standing.name)
         if stored is None or DatasetManifest.parse(stored).token != standing.token:
             return None
