@@ -45,6 +45,11 @@ def query(example: Path) -> str:
     return ".".join(example.name.split(".")[2:-1])
 
 
+def diagnosed(example: Path) -> str:
+    """The kind of diagnostic, which the title begins with."""
+    return example.name.split(".")[1].partition("_")[0]
+
+
 def length(rows: Any) -> int:
     """Number of rows, also in CSR form, and of a sample of a dataset."""
     if isinstance(rows, dict) and "dataset" in rows:
@@ -67,6 +72,15 @@ def test_an_example_is_accepted(http: httpx.Client, name: str, example: Path) ->
         assert (answer.json()["expires_at"] is None) == ("ttl" not in query(example))
         return
     assert put_dataset(http, "points", POINTS).status_code in (200, 201)
+    if operation(example) in ("diagnose", "recommend"):
+        path = (
+            "recommendations" if operation(example) == "recommend" else f"maps/{name}/diagnostics/{diagnosed(example)}"
+        )
+        of_hashes = "hashes" in example.name or "collisions" in example.name
+        assert put(http, name, HASHES if of_hashes else FOURIER).status_code == 201
+        answer = http.post(f"/v1/{path}", content=body, headers={"Content-Type": JSON})
+        assert answer.status_code == 200, answer.text
+        return
     assert put(http, name, MAP_OF[operation(example)]).status_code == 201
     answer = http.post(
         f"/v1/maps/{name}/{operation(example)}?{query(example)}", content=body, headers={"Content-Type": JSON}
@@ -105,3 +119,8 @@ def test_every_kind_has_an_example(http: httpx.Client, family: str, member: str)
     specs = [json.loads(example.read_text()) for example in EXAMPLES if operation(example) == "put_map"]
     shown = {spec[member] if member == "form" else spec[member]["kind"] for spec in specs if member in spec}
     assert set(http.get("/v1/catalog").json()[family]) <= shown
+
+
+def test_every_diagnostic_has_an_example(http: httpx.Client) -> None:
+    shown = {diagnosed(example) for example in EXAMPLES if operation(example) == "diagnose"}
+    assert shown == set(http.get("/v1/catalog").json()["diagnostics"])

@@ -57,6 +57,8 @@ def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> N
         "GET /v1/info",
         "GET /v1/catalog",
         "GET /health/live",
+        "POST /v1/maps/{name}/diagnostics/{kind}",
+        "POST /v1/recommendations",
         "GET /health/ready",
         "GET /problems/{slug}",
     }
@@ -117,4 +119,6 @@ def test_bodies_name_their_media_types(document: dict[str, Any]) -> None:
         "kernel": both,
         "codes": both,
         "similarity": {"application/json"},
+        "diagnose": {"application/json"},
+        "recommend": {"application/json"},
     }

@@ -74,7 +74,7 @@ def test_a_hashing_map_takes_no_room_but_its_manifest(service: Callable[..., Map
 
 
 def test_tables_of_parameters_count_as_memory_of_the_cache(service: Callable[..., Maps]) -> None:
-    one_map = 3 * 8 * 2 * 3 * 5
+    one_map = 4 * 8 * 2 * 3 * 5
     maps = service(cache_bytes=2 * one_map)
     for seed in range(3):
         maps.create(str(seed), GMM.model_copy(update={"seed": seed}))

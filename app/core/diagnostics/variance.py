@@ -22,7 +22,7 @@ Numbers = NDArray[np.float64]
 _OPERATIONS_PER_COORDINATE = 200
 _OPERATIONS_PER_PHASE = 30
 # To build a map at all, by the slowest sampler: the scrambling of a Sobol' sequence.
-_OPERATIONS_PER_BUILD = 150_000_000
+_OPERATIONS_PER_BUILD = 50_000_000
 # To draw the parameters of a hash, by their memory.
 _OPERATIONS_PER_PARAMETER_BYTE = 16
 

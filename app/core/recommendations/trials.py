@@ -78,7 +78,10 @@ def recommended(
     if not 2 <= rows.shape[0] <= MOST_ROWS:
         raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
     kernel.check(rows.shape[1])
-    exact = _exact_gram(kernel, rows)
+    try:
+        exact = _exact_gram(kernel, rows)
+    except InvalidInput as error:  # of a kernel that only knows rows
+        raise InvalidInput(error.detail, error.pointer or "/vectors") from error
     trials: dict[str, Trial] = {}
     skipped: list[Candidate] = []
     counts = column_counts(wanted)

@@ -1,0 +1,226 @@
+"""Diagnostics over HTTP: the envelopes, where rows come from, pictures, refusals."""
+
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import JSON, assert_problem, post, put
+
+ROWS = np.random.default_rng(6).normal(size=(40, 3)).round(3)
+FIGURES = {"relative_frobenius", "relative_spectral", "max_abs", "mean_square", "bias"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+SPEC: dict[str, Any] = {
+    "input_dim": 3,
+    "kernel": {"kind": "gaussian", "length_scale": 1.5},
+    "sampler": {"kind": "monte_carlo"},
+    "s": 64,
+    "seed": 7,
+    "dtype": "float64",
+}
+HASHES: dict[str, Any] = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64, "seed": 7}
+
+
+@pytest.fixture
+def fourier(http: httpx.Client, name: str) -> str:
+    assert put(http, name, SPEC).status_code == 201
+    return name
+
+
+@pytest.fixture
+def hashes(http: httpx.Client, name: str) -> str:
+    assert put(http, f"{name}-hashes", HASHES).status_code == 201
+    return f"{name}-hashes"
+
+
+def exact_gram(rows: Any) -> Any:
+    return np.exp(-((rows[:, None] - rows[None]) ** 2).sum(axis=2) / (2 * 1.5**2))
+
+
+def approximate_gram(http: httpx.Client, name: str, rows: Any) -> Any:
+    return np.array(post(http, f"{name}/kernel", {"x": rows.tolist()}).json()["approximate"])
+
+
+def test_gram_answers_the_figures_of_every_estimator_beside_those_of_monte_carlo(
+    http: httpx.Client, fourier: str
+) -> None:
+    body = {"vectors": ROWS.tolist(), "estimators": ["map", "cv1", "cv2"], "seeds": 3}
+    answer = post(http, f"{fourier}/diagnostics/gram", body)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert set(found) == {"rows", "form", "estimators", "monte_carlo", "ratios"}
+    assert (found["rows"], found["form"]) == (40, "cos_sin")
+    assert set(found["estimators"]) == {"map", "cv1", "cv2"}
+    error = approximate_gram(http, fourier, ROWS) - exact_gram(ROWS)
+    exact = exact_gram(ROWS)
+    wanted = {
+        "relative_frobenius": np.linalg.norm(error) / np.linalg.norm(exact),
+        "relative_spectral": np.linalg.norm(error, 2) / np.linalg.norm(exact, 2),
+        "max_abs": np.abs(error).max(),
+        "mean_square": np.mean(error**2),
+        "bias": error.mean(),
+    }
+    assert found["estimators"]["map"] == pytest.approx(wanted, rel=1e-6)
+    assert all(set(figures) == FIGURES for figures in found["estimators"].values())
+    assert found["estimators"]["cv2"]["relative_frobenius"] < found["estimators"]["map"]["relative_frobenius"]
+    assert found["monte_carlo"]["seeds"] == 3
+    assert set(found["monte_carlo"]["mean"]) == set(found["monte_carlo"]["sd"]) == FIGURES
+    ratio = wanted["max_abs"] / found["monte_carlo"]["mean"]["max_abs"]
+    assert found["ratios"]["map"]["max_abs"] == pytest.approx(ratio, rel=1e-6)
+    assert post(http, f"{fourier}/diagnostics/gram", body).json() == found
+
+
+def test_rows_may_come_from_a_dataset(http: httpx.Client, fourier: str, name: str) -> None:
+    headers = {"Content-Type": JSON}
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": ROWS.tolist()}, headers=headers).status_code == 201
+    posted = post(http, f"{fourier}/diagnostics/gram", {"vectors": ROWS.tolist()}).json()
+    for body in ({"dataset": name}, {"vectors": {"dataset": name}}, {"dataset": name, "rows": 40}):
+        assert post(http, f"{fourier}/diagnostics/gram", body).json() == posted
+    assert post(http, f"{fourier}/diagnostics/gram", {"dataset": name, "rows": 7}).json()["rows"] == 7
+    assert_problem(
+        http, post(http, f"{fourier}/diagnostics/gram", {"dataset": "no-such"}), 404, "dataset-not-found", None
+    )
+
+
+def test_the_box_may_come_from_a_dataset(http: httpx.Client, fourier: str, name: str) -> None:
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": ROWS.tolist()}).status_code == 201
+    box = (ROWS.max(axis=0) - ROWS.min(axis=0)).tolist()
+    of_dataset, of_rows, of_list = (
+        post(http, f"{fourier}/diagnostics/box-discrepancy", body).json()
+        for body in ({"dataset": name}, {"vectors": ROWS.tolist()}, {"box": box})
+    )
+    assert of_dataset["box"] == pytest.approx(box, rel=1e-12)
+    for found in (of_dataset, of_rows):
+        assert [one["normalized"] for one in found["scales"]] == pytest.approx(
+            [one["normalized"] for one in of_list["scales"]], rel=1e-9
+        )
+    assert [one["box_scale"] for one in of_list["scales"]] == [1, 0.5, 0.25]
+    for one in of_list["scales"]:
+        assert one["ratio"] == pytest.approx(one["normalized"] / one["expected_monte_carlo"], rel=1e-12)
+        volume = float(np.prod(one["box_scale"] * np.array(box) / np.pi))
+        assert one["discrepancy_squared"] == pytest.approx(one["normalized"] * volume, rel=1e-9)
+        assert np.exp(one["log_discrepancy_squared"]) == pytest.approx(one["discrepancy_squared"], rel=1e-9)
+
+
+def test_max_error_grows_with_the_diameter(http: httpx.Client, fourier: str) -> None:
+    found = post(http, f"{fourier}/diagnostics/max-error", {"diameters": [0.1, 1, 3], "samples": 500}).json()
+    assert [one["diameter"] for one in found["diameters"]] == [0.1, 1, 3]
+    assert 0 < found["diameters"][0]["max"] < found["diameters"][2]["max"]
+    assert all(one["rms"] <= one["max"] and one["bound"] is None for one in found["diameters"])
+
+
+def test_variance_takes_pairs_or_correlations(http: httpx.Client, fourier: str, hashes: str) -> None:
+    body = {"x": ROWS[:2].tolist(), "y": ROWS[2:4].tolist(), "repeats": 50}
+    found = post(http, f"{fourier}/diagnostics/variance", body).json()
+    kernel = exact_gram(ROWS[:4])[[0, 1], [2, 3]]
+    for pair, k in zip(found["pairs"], kernel, strict=True):
+        assert pair["exact"] == pytest.approx(k, rel=1e-6)
+        # Var cos(w·δ) = ½ + ½φ(2δ) − φ(δ)², and φ(2δ) = φ(δ)⁴.
+        assert pair["closed_form"] == pytest.approx((0.5 + 0.5 * k**4 - k**2) / 64, rel=1e-6)
+    of_hashes = post(http, f"{hashes}/diagnostics/variance", {"correlations": [0.5], "repeats": 20}).json()
+    g = (1 - 0.5) / (1 + 0.5)
+    assert of_hashes["pairs"][0]["closed_form"] == pytest.approx(g * (1 - g) / 64, rel=1e-4)
+
+
+def test_collisions_answer_every_way_to_count(http: httpx.Client, hashes: str) -> None:
+    body = {"vectors": ROWS.tolist(), "bits": 8, "bits_of": "pair", "gamma": 3}
+    found = post(http, f"{hashes}/diagnostics/collisions", body).json()
+    assert set(found) == {"pairs", "exact", "full", "zero_bit", "b_bit", "rbf"}
+    assert found["pairs"] == 40 * 39 // 2
+    exact = np.array(post(http, f"{hashes}/kernel?exact=true", {"x": ROWS.tolist()}).json()["exact"])
+    upper = np.triu_indices(40, 1)
+    assert found["exact"]["mean"] == pytest.approx(exact[upper].mean(), rel=1e-5)
+    rate = approximate_gram(http, hashes, ROWS)[upper]
+    assert found["full"]["mean"] == pytest.approx(rate.mean(), rel=1e-5)
+    assert found["full"]["rms_error"] == pytest.approx(np.sqrt(np.mean((rate - exact[upper]) ** 2)), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [("gram", {"vectors": ROWS.tolist(), "estimators": ["map", "cv2"]}), ("max-error", {"diameters": [0.5, 1, 2]})],
+)
+def test_a_picture_is_an_svg_document_that_takes_the_colour_of_the_page(
+    http: httpx.Client, fourier: str, kind: str, body: dict[str, Any]
+) -> None:
+    answer = post(http, f"{fourier}/diagnostics/{kind}", body, accept="image/svg+xml")
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "image/svg+xml"
+    root = ElementTree.fromstring(answer.content)
+    assert root.tag == f"{SVG}svg"
+    assert "prefers-color-scheme" in answer.text
+    assert "currentColor" in answer.text
+    words = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
+    assert {"gram": "cv2: relative Frobenius error", "max-error": "diameter M"}[kind] in words
+    assert post(http, f"{fourier}/diagnostics/{kind}", body, accept="image/svg+xml").content == answer.content
+
+
+def test_what_has_no_picture_or_no_such_format_is_not_acceptable(http: httpx.Client, fourier: str) -> None:
+    body = {"vectors": ROWS.tolist()}
+    for kind, accept in (("gram", "image/png"), ("box-discrepancy", "image/svg+xml"), ("gram", "application/x-npy")):
+        answer = post(http, f"{fourier}/diagnostics/{kind}", body, accept=accept)
+        assert_problem(http, answer, 406, "not-acceptable", None)
+
+
+VECTORS = {"vectors": ROWS.tolist()}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "pointer"),
+    [
+        ("gram", {}, "/vectors"),
+        ("gram", VECTORS | {"dataset": "x"}, "/vectors"),
+        ("gram", {"vectors": [[1, 2]]}, "/vectors/0"),
+        ("gram", {"vectors": [[1, 2, 3]]}, "/vectors"),
+        ("gram", VECTORS | {"estimators": []}, "/estimators"),
+        ("gram", VECTORS | {"estimators": ["cv3"]}, "/estimators/0"),
+        ("gram", VECTORS | {"seeds": -1}, "/seeds"),
+        ("gram", VECTORS | {"rows": 5}, "/rows"),
+        ("gram", VECTORS | {"box": 1}, "/box"),
+        ("box-discrepancy", {}, "/box"),
+        ("box-discrepancy", VECTORS | {"box": 1}, "/box"),
+        ("box-discrepancy", {"box": [1, 2]}, "/box"),
+        ("box-discrepancy", {"box": 0}, "/box"),
+        ("box-discrepancy", {"box": 1, "box_scales": []}, "/box_scales"),
+        ("max-error", {}, "/diameters"),
+        ("max-error", {"diameters": [0]}, "/diameters/0"),
+        ("max-error", {"diameters": [1e308]}, "/diameters"),
+        ("variance", {}, "/x"),
+        ("variance", {"x": [[1, 2, 3]]}, "/x"),
+        ("variance", {"x": [[1, 2, 3]], "y": [[1, 2, 3], [4, 5, 6]]}, "/y"),
+        ("variance", {"correlations": [0.5]}, "/correlations"),
+        ("variance", {"x": [[1, 2, 3]], "y": [[1, 2, 3]], "gamma": 1}, "/gamma"),
+        ("collisions", VECTORS, ""),
+    ],
+)
+def test_bad_requests_of_fourier_maps_are_refused_by_name(
+    http: httpx.Client, fourier: str, kind: str, body: dict[str, Any], pointer: str
+) -> None:
+    assert_problem(http, post(http, f"{fourier}/diagnostics/{kind}", body), 422, "invalid-input", pointer)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "pointer"),
+    [
+        ("gram", VECTORS | {"estimators": ["cv1"]}, "/estimators"),
+        ("gram", {"vectors": [[0, 0, 0], [1, 2, 3]]}, "/vectors/0"),
+        ("box-discrepancy", {"box": 1}, ""),
+        ("max-error", {"diameters": [1]}, ""),
+        ("collisions", VECTORS | {"bits": 17}, "/bits"),
+        ("collisions", VECTORS | {"bits_of": "sign"}, "/bits_of"),
+        ("collisions", {"vectors": [[1, 2, 3]]}, "/vectors"),
+        ("variance", {"correlations": [1.5]}, "/correlations/0"),
+    ],
+)
+def test_bad_requests_of_hashing_maps_are_refused_by_name(
+    http: httpx.Client, hashes: str, kind: str, body: dict[str, Any], pointer: str
+) -> None:
+    assert_problem(http, post(http, f"{hashes}/diagnostics/{kind}", body), 422, "invalid-input", pointer)
+
+
+def test_no_map_no_diagnostic(http: httpx.Client) -> None:
+    assert_problem(http, post(http, "no-such/diagnostics/gram", VECTORS), 404, "map-not-found", None)
+    answer = http.post("/v1/maps/no-such/diagnostics/beauty", json=VECTORS)
+    assert_problem(http, answer, 422, "invalid-input", None)

@@ -1,0 +1,106 @@
+"""Recommendations over HTTP."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import assert_problem, put
+
+ROWS = np.random.default_rng(6).normal(size=(50, 4)).round(3)
+BODY: dict[str, Any] = {
+    "vectors": ROWS.tolist(),
+    "kernel": {"kind": "gaussian", "length_scale": "nearest_neighbor"},
+    "budget": 64,
+    "seeds": 2,
+    "seed": 3,
+}
+
+
+def recommend(http: httpx.Client, accept: str = "application/json", **members: Any) -> httpx.Response:
+    body = {name: value for name, value in (BODY | members).items() if value is not None}
+    return http.post("/v1/recommendations", json=body, headers={"Accept": accept})
+
+
+def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
+    answer = recommend(http)
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert set(found) == {"ranked", "best", "skipped"}
+    members = {"spec", "n_output", "error_mean", "error_sd", "bytes", "seconds_per_1000_rows"}
+    assert all(set(trial) == members for trial in found["ranked"])
+    assert found["best"] == found["ranked"][0]["spec"]
+    made = put(http, name, found["best"])
+    assert made.status_code == 201, made.text
+    assert made.json()["n_output"] == found["ranked"][0]["n_output"] <= 64
+    assert made.json()["bytes"] == found["ranked"][0]["bytes"]
+    distances = np.sort(np.linalg.norm(ROWS[:, None] - ROWS[None], axis=2))[:, 10]
+    assert found["best"]["kernel"]["length_scale"] == pytest.approx(distances.mean(), rel=1e-5)
+    errors = [trial["error_mean"] for trial in found["ranked"]]
+    assert errors == sorted(errors)
+    assert all(one["reason"] for one in found["skipped"])
+
+
+def test_the_same_request_has_the_same_answer_but_for_the_time(http: httpx.Client) -> None:
+    once, again = ([t | {"seconds_per_1000_rows": 0} for t in recommend(http).json()["ranked"]] for _ in range(2))
+    assert once == again
+
+
+def test_rows_of_a_dataset_and_samplers_by_name(http: httpx.Client, name: str) -> None:
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": ROWS.tolist()}).status_code == 201
+    given: dict[str, Any] = {
+        "samplers": ["sobol", {"kind": "halton", "scramble": "reverse_radix"}],
+        "target_error": 0.3,
+    }
+    of_rows = recommend(http, **given).json()
+    of_dataset = recommend(http, vectors=None, dataset=name, **given).json()
+    assert of_rows["best"] == of_dataset["best"]
+    assert {trial["spec"]["sampler"]["kind"] for trial in of_rows["ranked"]} == {"sobol", "halton"}
+
+
+def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:
+    answer = recommend(http, accept="image/svg+xml", samplers=["sobol", "orthogonal"])
+    assert answer.headers["content-type"] == "image/svg+xml"
+    for words in ("sobol", "orthogonal", "output columns", "relative Frobenius error"):
+        assert words in answer.text
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer"),
+    [
+        ({"budget": None}, "/budget"),
+        ({"budget": 1}, "/budget"),
+        ({"target_error": 0}, "/target_error"),
+        ({"kernel": None}, "/kernel"),
+        ({"kernel": "gaussian"}, "/kernel"),
+        ({"kernel": {"kind": "gaussian"}}, "/kernel"),
+        ({"kernel": {"kind": "gaussian", "length_scale": "mean"}}, "/kernel/length_scale"),
+        ({"kernel": {"kind": "gaussian", "length_scale": [1, 2]}}, "/kernel/length_scale"),
+        ({"kernel": {"kind": "square", "length_scale": 1}}, "/kernel/kind"),
+        ({"samplers": ["dice"]}, "/samplers/0/kind"),
+        ({"samplers": []}, "/samplers"),
+        ({"samplers": ["gcws"]}, "/samplers"),
+        ({"seeds": 0}, "/seeds"),
+        ({"vectors": None}, "/vectors"),
+        ({"vectors": [[1, 2, 3, 4]], "kernel": {"kind": "gaussian", "length_scale": 1}}, "/vectors"),
+        ({"vectors": ROWS[:5].tolist()}, "/kernel/length_scale"),
+        ({"vectors": [{"indices": [0], "values": [1]}]}, "/input_dim"),
+        ({"colour": "red"}, "/colour"),
+    ],
+)
+def test_bad_requests_are_refused_by_name(http: httpx.Client, members: dict[str, Any], pointer: str) -> None:
+    assert_problem(http, recommend(http, **members), 422, "invalid-input", pointer)
+
+
+def test_zero_rows_have_no_correlations_and_no_hashes(http: httpx.Client) -> None:
+    rows = [[0.0] * 4, *ROWS[:20].tolist()]
+    for kernel, pointer in (({"kind": "correlation_rbf", "gamma": 2.0}, "/vectors/0"), ({"kind": "gmm"}, "/vectors")):
+        answer = recommend(http, kernel=kernel, vectors=rows)
+        assert_problem(http, answer, 422, "invalid-input", pointer)
+
+
+def test_work_past_the_limit_names_it(http: httpx.Client) -> None:
+    answer = recommend(http, budget=1 << 20, seeds=20)
+    assert_problem(http, answer, 413, "too-large", None)
+    assert answer.json()["setting"] == "BOCHNER_MAX_DIAGNOSTIC_OPERATIONS"
