@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import psutil
@@ -72,8 +73,8 @@ def cost_table(repeats: int, threads: int) -> None:
     print("|" + " --- |" * 5)
     for s, d in SIZES:
         (alone, frequencies), (together, _) = example(s, d, 1), example(s, d, threads)
-        one = seconds(lambda measure=alone, w=frequencies: measure.normalized(w), repeats)
-        all_of_them = seconds(lambda measure=together, w=frequencies: measure.normalized(w), repeats)
+        one = seconds(partial(alone.normalized, frequencies), repeats)
+        all_of_them = seconds(partial(together.normalized, frequencies), repeats)
         print(f"| {s} | {d} | {1e3 * one:.1f} | {1e9 * one / s**2 / d:.2f} | {1e3 * all_of_them:.1f} |", flush=True)
 
 
