@@ -182,7 +182,7 @@ class BoxDiscrepancy:
 
     def _sums(self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix) -> None:
         def work(rows: slice) -> None:
-            sinc_gradients(self.box, *points, weights, *targets.rows(rows), sums[rows], gradients[rows])
+            sinc_gradients(self.box, *points, weights, *targets, rows.start, sums[rows], gradients[rows])
 
         self._share_out(work, len(sums), len(sums) * points.coordinates.size)
 

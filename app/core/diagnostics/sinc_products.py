@@ -30,10 +30,6 @@ class Points(NamedTuple):
     sines: Matrix
     cosines: Matrix
 
-    def rows(self, rows: slice) -> "Points":
-        """Some of the points."""
-        return Points(*(array[:, rows] for array in self))
-
 
 def tabulated(frequencies: Matrix, box: Matrix) -> Points:
     """The points (n, d), finite with finite b_j w_j, as the loops take them; box b, (d,)."""
@@ -175,17 +171,18 @@ def sinc_gradients(
     targets: Matrix,
     target_sines: Matrix,
     target_cosines: Matrix,
+    first: int,
     sums: Matrix,
     gradients: Matrix,
 ) -> None:
-    """Σ_l weight_l H(x, w_l) of every target x into `sums`, (m,), and its gradient by x into `gradients`, (m, d).
+    """Σ_l weight_l H(x, w_l) of the targets x from `first` on into `sums`, (m,), its gradient into `gradients`, (m, d).
 
     A factor may be 0, so that the product of the others is one over those before times one over those behind it.
     """
     d = box.shape[0]
     factors, slopes, before = np.empty((d, _LANES)), np.empty((d, _LANES)), np.empty((d, _LANES))
     lanes, summed = np.empty(_LANES), np.empty((d, _LANES))
-    for m in range(targets.shape[1]):
+    for m in range(sums.shape[0]):
         sums[m] = 0.0
         summed[:] = 0.0
         for start in range(0, coordinates.shape[1], _LANES):
@@ -195,7 +192,7 @@ def sinc_gradients(
                 before[j] = lanes
                 _differentiate(
                     box[j],
-                    (targets[j, m], target_sines[j, m], target_cosines[j, m]),
+                    (targets[j, first + m], target_sines[j, first + m], target_cosines[j, first + m]),
                     coordinates[j, start : start + width],
                     sines[j, start : start + width],
                     cosines[j, start : start + width],
