@@ -49,10 +49,8 @@ def test_the_same_request_has_the_same_answer_but_for_the_time(http: httpx.Clien
 
 def test_rows_of_a_dataset_and_samplers_by_name(http: httpx.Client, name: str) -> None:
     assert http.put(f"/v1/datasets/{name}", json={"vectors": ROWS.tolist()}).status_code == 201
-    given: dict[str, Any] = {
-        "samplers": ["sobol", {"kind": "halton", "scramble": "reverse_radix"}],
-        "target_error": 0.3,
-    }
+    samplers = ["sobol", {"kind": "halton", "scramble": "reverse_radix"}]
+    given: dict[str, Any] = {"samplers": samplers, "target_error": 0.3}
     of_rows = recommend(http, **given).json()
     of_dataset = recommend(http, vectors=None, dataset=name, **given).json()
     assert of_rows["best"] == of_dataset["best"]

@@ -71,8 +71,8 @@ class BoxDiscrepancy:
         """log A."""
 
     def gram(self, frequencies: Matrix) -> Matrix:
-        """H, (s, s), of frequencies (s, d)."""
-        points = self._points(frequencies)
+        """H, (s, s), of frequencies (s, d): positive semidefinite, and singular to rounding where points are many."""
+        points = self.points(frequencies)
         s = len(frequencies)
         gram, unused = np.empty((s, s)), np.empty(s)
         self._row_sums(points, np.ones(s), unused, gram)
@@ -98,7 +98,7 @@ class BoxDiscrepancy:
 
     def normalized(self, frequencies: Matrix, weights: Matrix | None = None) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
-        points, weights = self._points(frequencies), _weights(frequencies, weights)
+        points, weights = self.points(frequencies), _weights(frequencies, weights)
         pulls = np.empty(len(weights))
         self._row_sums(points, weights, pulls, np.empty((0, 0)))
         # Every pair came once, and no point with itself.
@@ -112,7 +112,7 @@ class BoxDiscrepancy:
 
         The gradient by the weights is 2(Hξ − v), of `gram` and `means`.
         """
-        points, weights = self._points(frequencies), _weights(frequencies, weights)
+        points, weights = self.points(frequencies), _weights(frequencies, weights)
         pulls, gradients = np.empty(len(weights)), np.empty(frequencies.shape)
         self._sums(points, weights, points, pulls, gradients)
         means, slopes = self.means_and_gradients(frequencies)
@@ -133,12 +133,12 @@ class BoxDiscrepancy:
             moving: the points, (n, d).
         """
         pulls, gradients = np.empty(len(moving)), np.empty(moving.shape)
-        self._sums(fixed, weights, self._points(moving), pulls, gradients)
+        self._sums(fixed, weights, self.points(moving), pulls, gradients)
         return pulls, gradients
 
     def points(self, frequencies: Matrix) -> Points:
-        """Frequencies (s, d) as `pulls` takes them."""
-        return self._points(frequencies)
+        """Frequencies (s, d) as `pulls` takes them; InvalidInput where a product b_j w_j leaves float64."""
+        return tabulated(self._checked(frequencies), self.box)
 
     def measured(self, frequencies: Matrix, weights: Matrix | None = None) -> Measured:
         """N beside D² and what independent draws would have; frequencies (s, d), weights (s,), 1/s if not given."""
@@ -163,9 +163,6 @@ class BoxDiscrepancy:
             raise InvalidInput("a frequency times its side of the box leaves the range of float64", "/box")
         return frequencies
 
-    def _points(self, frequencies: Matrix) -> Points:
-        return tabulated(self._checked(frequencies), self.box)
-
     def _factors(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
         """g_j(w_lj) and its slope by b_j w_lj, both (s, d)."""
         phases = frequencies * self.box
@@ -185,7 +182,7 @@ class BoxDiscrepancy:
 
     def _sums(self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix) -> None:
         def work(rows: slice) -> None:
-            sinc_gradients(self.box, *points, weights, *targets.rows(rows), sums[rows], gradients[rows])
+            sinc_gradients(self.box, *points, weights, *targets, rows.start, sums[rows], gradients[rows])
 
         self._share_out(work, len(sums), len(sums) * points.coordinates.size)
 

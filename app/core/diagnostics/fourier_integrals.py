@@ -60,10 +60,8 @@ def expansion(kernel: ProductKernel, ratios: Matrix) -> tuple[Expansion, Matrix]
     t = centres[..., None] + halves[..., None] * nodes
     phi = kernel.standard_characteristic(ratios[:, None, None] * t)
     # Sums without the linear algebra library, whose order may change with its threads.
-    energies = np.einsum("jpq,q,jp->j", phi**2, node_weights, halves)
-    values, moments = (
-        np.einsum("jpq,nq,jp->jpn", samples, modes, 2 * halves, optimize=False) for samples in (phi, t * phi)
-    )
+    energies = (halves * np.einsum("jpq,q->jp", phi**2, node_weights)).sum(axis=1)
+    values, moments = (2 * halves[..., None] * np.einsum("jpq,nq->jpn", samples, modes) for samples in (phi, t * phi))
     sizes = np.maximum(_sizes(values), _sizes(moments))
     return Expansion(centres, halves, sizes, values, moments), np.log(energies)
 

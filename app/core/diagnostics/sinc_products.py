@@ -14,7 +14,7 @@ import numpy as np
 from app.core.compiled import compiled
 from app.core.kernels.base import Matrix
 
-_LANES = 64
+_LANES = 128
 _SERIES_BELOW = 0.25
 # Each term of sinc z = 1 − z²/6 + … over the one before, by −z²; of sinc′ z = −z/3 + … likewise.
 _SINC_STEPS = tuple(1 / (2 * k * (2 * k + 1)) for k in range(1, 6))
@@ -29,10 +29,6 @@ class Points(NamedTuple):
     coordinates: Matrix
     sines: Matrix
     cosines: Matrix
-
-    def rows(self, rows: slice) -> "Points":
-        """Some of the points."""
-        return Points(*(array[:, rows] for array in self))
 
 
 def tabulated(frequencies: Matrix, box: Matrix) -> Points:
@@ -75,7 +71,7 @@ def _slope_series(square: float) -> float:
     """sinc′(z)/z for the same z."""
     tail = 1 - square * _SLOPE_STEPS[3] * (1 - square * _SLOPE_STEPS[4])
     parts = 1 - square * _SLOPE_STEPS[0] * (1 - square * _SLOPE_STEPS[1] * (1 - square * _SLOPE_STEPS[2] * tail))
-    return -parts / 3
+    return parts * (-1 / 3)  # not divided: the loop has enough divisions
 
 
 # The loops over lanes are functions of their own: in place, too many indices keep them from being vectorised.
@@ -105,8 +101,9 @@ def _differentiate(
     for k in range(products.shape[0]):
         z = b * (w - many[k])
         is_small = abs(z) < _SERIES_BELOW
-        plain = (sine * cosines[k] - cosine * sines[k]) / z
-        plain_slope = (cosine * cosines[k] + sine * sines[k] - plain) / z
+        inverse = 1 / z
+        plain = (sine * cosines[k] - cosine * sines[k]) * inverse
+        plain_slope = (cosine * cosines[k] + sine * sines[k] - plain) * inverse
         factor = _sinc_series(z * z) if is_small else plain
         slopes[k] = z * _slope_series(z * z) if is_small else plain_slope
         factors[k] = factor
@@ -174,17 +171,18 @@ def sinc_gradients(
     targets: Matrix,
     target_sines: Matrix,
     target_cosines: Matrix,
+    first: int,
     sums: Matrix,
     gradients: Matrix,
 ) -> None:
-    """Σ_l weight_l H(x, w_l) of every target x into `sums`, (m,), and its gradient by x into `gradients`, (m, d).
+    """Σ_l weight_l H(x, w_l) of the targets x from `first` on into `sums`, (m,), its gradient into `gradients`, (m, d).
 
     A factor may be 0, so that the product of the others is one over those before times one over those behind it.
     """
     d = box.shape[0]
     factors, slopes, before = np.empty((d, _LANES)), np.empty((d, _LANES)), np.empty((d, _LANES))
     lanes, summed = np.empty(_LANES), np.empty((d, _LANES))
-    for m in range(targets.shape[1]):
+    for m in range(sums.shape[0]):
         sums[m] = 0.0
         summed[:] = 0.0
         for start in range(0, coordinates.shape[1], _LANES):
@@ -194,7 +192,7 @@ def sinc_gradients(
                 before[j] = lanes
                 _differentiate(
                     box[j],
-                    (targets[j, m], target_sines[j, m], target_cosines[j, m]),
+                    (targets[j, first + m], target_sines[j, first + m], target_cosines[j, first + m]),
                     coordinates[j, start : start + width],
                     sines[j, start : start + width],
                     cosines[j, start : start + width],

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.diagnostics.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
+from app.core.diagnostics.sinc_products import sinc_gradients, sinc_rows, tabulated
 
 Matrix = NDArray[np.float64]
 
@@ -60,14 +60,6 @@ def test_factors_that_are_exactly_zero_keep_the_gradient(d: int) -> None:
         points.sines[:zeros, l], points.cosines[:zeros, l] = -target.sines[:zeros, 0], -target.cosines[:zeros, 0]
     sums, gradients = np.empty(1), np.empty((1, d))
     for weights, slope in ((np.array([2.0, 0.0, 0.0]), -2 / np.pi), (np.array([0.0, 3.0, 0.0]), 0.0)):
-        sinc_gradients(box, *points, weights, *target, sums, gradients)
+        sinc_gradients(box, *points, weights, *target, 0, sums, gradients)
         assert sums[0] == 0
         np.testing.assert_allclose(gradients[0], [slope] + [0] * (d - 1), rtol=1e-14, atol=0)
-
-
-def test_slices_of_points_are_the_points_of_slices() -> None:
-    rng = np.random.default_rng(6)
-    frequencies, box = rng.normal(size=(20, 3)), np.array([0.5, 2.0, 30.0])
-    some: Points = tabulated(frequencies, box).rows(slice(5, 9))
-    for one, other in zip(some, tabulated(frequencies[5:9], box), strict=True):
-        np.testing.assert_array_equal(one, other)
