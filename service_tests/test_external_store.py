@@ -5,8 +5,9 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 
-from service_tests.checks import assert_problem, post, put
+from service_tests.checks import assert_problem, post, put, put_dataset
 from service_tests.running import Running, service, start, stop
 from service_tests.servers import EVERY_WRITE, VOLATILE, until, valkey
 
@@ -29,6 +30,27 @@ def not_ready(tmp_path: Path, url: str, *options: str) -> Iterator[tuple[Running
             yield running, http
     finally:
         stop(running)
+
+
+def test_the_commands_that_the_example_grants_are_enough(tmp_path: Path, gaussian: dict[str, Any]) -> None:
+    """The file refuses all others, so a command that the service came to need is missed here."""
+    acl = Path(__file__).parent.parent / "docker" / "users.acl"
+    rules = acl.read_text().replace("user default off", "user default on nopass ~* &* +@all").splitlines()
+    (tmp_path / "users.acl").write_text("\n".join(rules) + "\n")
+    with valkey(tmp_path, *EVERY_WRITE, "--aclfile", str(tmp_path / "users.acl")) as url:
+        granted = url.replace("unix://", "unix://bochner:change-me@")
+        with service(tmp_path / "data", "--redis-url", granted) as running, client(running) as http:
+            assert put(http, "m", gaussian).status_code == 201
+            assert put_dataset(http, "d", [[1, 2, 3]], ttl=1).status_code == 201
+            assert put_dataset(http, "d", [[1, 2, 3]], ttl=1).status_code == 200
+            assert put_dataset(http, "e", [[1, 2, 3]]).status_code == 201
+            assert post(http, "m/transform", {"vectors": {"dataset": "e"}}).status_code == 200
+            until(lambda: len(http.get("/v1/datasets").json()["datasets"]) == 1)
+            with redis.Redis.from_url(url) as store:
+                assert store.zrange("bochner:datasets", 0, -1) == [b"e"]
+                assert store.acl_log() == []
+            assert len(http.get("/v1/maps").json()["maps"]) == 1
+            assert http.delete("/v1/maps/m").status_code == http.delete("/v1/datasets/e").status_code == 204
 
 
 @pytest.mark.parametrize(("options", "reason"), [(VOLATILE, "nothing on disk"), (EVICTING, "allkeys-lru")])

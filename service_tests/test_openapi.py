@@ -50,6 +50,10 @@ def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> N
         "POST /v1/maps/{name}/kernel",
         "POST /v1/maps/{name}/codes",
         "POST /v1/maps/{name}/similarity",
+        "PUT /v1/datasets/{name}",
+        "GET /v1/datasets",
+        "GET /v1/datasets/{name}",
+        "DELETE /v1/datasets/{name}",
         "GET /v1/info",
         "GET /v1/catalog",
         "GET /health/live",
@@ -108,6 +112,7 @@ def test_bodies_name_their_media_types(document: dict[str, Any]) -> None:
     both = {"application/json", "application/x-npy"}
     assert taken == {
         "put_map": {"application/json"},
+        "put_dataset": both,
         "transform": both,
         "kernel": both,
         "codes": both,

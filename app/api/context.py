@@ -6,13 +6,15 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Request
 
 from app.api.admission import Admission
+from app.core.names import NAME_PATTERN
+from app.services.datasets import Datasets
+from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
+from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.services.vectors import Vectors
-
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,11 @@ class Context:
     limits: Limits
     admission: Admission
     maps: Maps
+    datasets: Datasets
     vectors: Vectors
     hashing: Hashing
+    diagnostics: Diagnostics
+    recommendations: Recommendations
     status: Status
 
 
@@ -33,3 +38,4 @@ async def _context(request: Request) -> Context:
 
 ContextOf = Annotated[Context, Depends(_context)]
 MapName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a map.")]
+DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a dataset.")]

@@ -14,7 +14,7 @@ from starlette.routing import Match
 
 from app.api.bodies import InvalidBody, Stalled
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
-from app.services.errors import ArrayNotFound, MapExists, NotFound
+from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, NotFound
 from app.settings import Settings
 from app.store.errors import StoreDamaged, StoreUnavailable
 
@@ -41,6 +41,11 @@ KINDS = {
     "map-not-found": Kind(
         404, "There is no such map", "No map has this name: create it with PUT, or look at the list."
     ),
+    "dataset-not-found": Kind(
+        404,
+        "There is no such dataset",
+        "No dataset has this name, or the one that had it has expired: create it with PUT, or look at the list.",
+    ),
     "array-not-found": Kind(
         404,
         "The map has no such array",
@@ -51,6 +56,12 @@ KINDS = {
         "Another map has the name",
         "Maps never change. Delete the one that is there, or give the new one another name. "
         "Putting the same spec again is no conflict.",
+    ),
+    "dataset-exists": Kind(
+        409,
+        "Another dataset has the name",
+        "Datasets never change. Delete the one that is there, or give the new one another name. Putting the same rows "
+        "again is no conflict; they then live as long as the last request says.",
     ),
     "too-large": Kind(
         413,
@@ -82,8 +93,9 @@ KINDS = {
     "store-unavailable": Kind(
         503,
         "The store does not do its part",
-        "The service keeps maps in a Redis-compatible store, which does not answer, refuses to write, or cannot be "
-        "trusted to keep what it gets. `detail` says which. Nothing is lost; try again after `Retry-After` seconds.",
+        "The service keeps maps and datasets in a Redis-compatible store, which does not answer, refuses to write, or "
+        "cannot be trusted to keep what it gets. `detail` says which. Nothing is lost; try again after `Retry-After` "
+        "seconds.",
     ),
     "store-damaged": Kind(
         503, "The store gives back something else than was kept", "An operator must look at the store; see the log."
@@ -224,6 +236,8 @@ _HANDLERS: dict[Any, Any] = {
     ArrayNotFound: _said("array-not-found"),
     Stalled: _said("request-timeout"),
     MapExists: _said("map-exists"),
+    DatasetNotFound: _said("dataset-not-found"),
+    DatasetExists: _said("dataset-exists"),
     StoreUnavailable: _store_failed,
     StoreDamaged: _store_failed,
 }

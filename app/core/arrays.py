@@ -9,6 +9,9 @@ from scipy import sparse
 
 from app.core.errors import InvalidInput
 
+MAX_DIM = 1 << 31
+"""The largest length of a vector."""
+
 Array = NDArray[Any]
 Floats = NDArray[np.floating[Any]]
 Rows = Floats | sparse.csr_array

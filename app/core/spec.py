@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy.sparse import csr_array
 
-from app.core.arrays import Array, Rows, vectors
+from app.core.arrays import MAX_DIM, Array, Rows, vectors
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.base import Block, ShiftInvariantKernel
@@ -68,7 +68,7 @@ class Dtype(StrEnum):
 class MapSpec(Frozen):
     """A feature map: sampler, kernel, s, seed, and the shape of its features."""
 
-    input_dim: Annotated[int, Field(ge=1, le=1 << 31, description="Length d of a vector.")]
+    input_dim: Annotated[int, Field(ge=1, le=MAX_DIM, description="Length d of a vector.")]
     kernel: Kernel
     sampler: Sampler
     s: Annotated[int, Field(ge=1, le=1 << 24)] | None = Field(

@@ -23,8 +23,23 @@ class OneHot(NamedTuple):
 Answer = Mapping[str, Array | OneHot]
 """Arrays by the names they have in a JSON answer, rows first."""
 
-Posted = dict[str, Array | sparse.csr_array]
-"""What came, by the names it has in a JSON request; not yet through the gate."""
+
+class Reference(NamedTuple):
+    """Rows of a dataset, named where vectors could stand."""
+
+    dataset: str
+    rows: int | None
+    """Size of the sample; None for all rows."""
+    seed: int
+    pointer: str
+    """Where the reference stood in the request."""
+
+
+Matrix = Array | sparse.csr_array
+"""Rows as they came, not yet through the gate."""
+
+Posted = dict[str, Matrix | Reference]
+"""What came, by the names it has in a JSON request."""
 
 
 Encoded = list[bytes | memoryview] | Iterator[bytes]
@@ -44,6 +59,13 @@ class Format(Protocol):
             width: entries of a row.
             wanted: name of the member that must be there.
             optional: names of members that may be there too.
+        """
+
+    def matrix(self, body: bytes) -> Matrix:
+        """Read rows whose width the body itself tells.
+
+        Args:
+            body: the whole request body.
         """
 
     def encode(self, answer: Answer) -> Encoded:

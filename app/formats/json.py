@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 import orjson
-from scipy import sparse
 
 from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidInput
-from app.formats.base import Answer, OneHot, Posted
+from app.formats.base import Answer, Matrix, OneHot, Posted
+from app.formats.json_rows import called, dimension, pointer_to, rows, rows_or_reference
 
 _NUMBERS_PER_PIECE = 1 << 16
 # Bodies up to this length are parsed whatever they hold.
 _TRUSTED_BYTES = 1 << 20
-_NUMBER_TYPES = {int, float}
+# Those of the body's object and of its members.
+_OUTER_BRACKETS = 8
 _INT64 = np.dtype(np.int64)
 
 
@@ -26,11 +27,15 @@ class Json:
     media_type = "application/json"
 
     def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
-        """An object whose members are lists of rows."""
-        # Checked before parsing: each list costs a hundred bytes, and in rows of this width there are few.
-        if len(body) > _TRUSTED_BYTES and body.count(b"[") + body.count(b"{") > len(body) // min(2 * width, 8) + 8:
-            raise InvalidInput(f"the body has more brackets than rows of {width} numbers can have")
-        return {name: rows(value, width, f"/{name}") for name, value in members(body, [wanted], optional).items()}
+        """An object whose members are lists of rows, or name datasets."""
+        posted = members(body, [wanted], optional, bytes_per_list=bytes_per_row(width))
+        return {name: rows_or_reference(value, width, f"/{name}") for name, value in posted.items()}
+
+    def matrix(self, body: bytes) -> Matrix:
+        """An object of `vectors`, a list of rows, and `input_dim`, their length, which dense rows tell themselves."""
+        posted = members(body, ["vectors"], ["input_dim"], bytes_per_list=bytes_per_row(1))
+        width = dimension(posted["input_dim"]) if "input_dim" in posted else None
+        return rows(posted["vectors"], width, "/vectors")
 
     def encode(self, answer: Answer) -> Iterator[bytes]:
         """One object with the arrays as members.
@@ -40,8 +45,31 @@ class Json:
         return _object({name: _parts(array) for name, array in answer.items()})
 
 
-def members(body: bytes, wanted: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
-    """The members of a JSON object: all wanted, some optional, no other."""
+def bytes_per_row(width: int) -> int:
+    """The fewest bytes of JSON, commas included, that rows of vectors have for each list or object in them."""
+    # Such as [0,0], or {"indices":[],"values":[]}, which is three of them.
+    return min(2 * width + 2, 9)
+
+
+def members(
+    body: bytes, wanted: Sequence[str], optional: Sequence[str] = (), *, bytes_per_list: float
+) -> dict[str, Any]:
+    """The members of a JSON object: all wanted, some optional, no other.
+
+    Args:
+        body: the whole request body.
+        wanted: names of members that must be there.
+        optional: names of members that may be there too.
+        bytes_per_list: the fewest bytes that a body has for each list or object in it. One with more of them is refused
+            before it is parsed, because each costs a hundred bytes of memory then.
+    """
+    if len(body) > _TRUSTED_BYTES:
+        brackets, most = body.count(b"[") + body.count(b"{"), int(len(body) / bytes_per_list) + _OUTER_BRACKETS
+        if brackets > most:
+            raise InvalidInput(
+                f"the body has {brackets} opening brackets; rows such as this request takes have at most {most} in "
+                f"{len(body)} bytes"
+            )
     gc.disable()  # what is parsed holds no cycles, and looking for them takes longer than parsing
     try:
         document = orjson.loads(body)
@@ -50,7 +78,7 @@ def members(body: bytes, wanted: Sequence[str], optional: Sequence[str] = ()) ->
     finally:
         gc.enable()
     if not isinstance(document, dict):
-        raise InvalidInput(f"the body is {_called(document)}; an object with {_listed(wanted)} is wanted")
+        raise InvalidInput(f"the body is {called(document)}; an object with {_listed(wanted)} is wanted")
     for name in wanted:
         if name not in document:
             raise InvalidInput(f"the member {name} is missing", f"/{name}")
@@ -61,26 +89,12 @@ def members(body: bytes, wanted: Sequence[str], optional: Sequence[str] = ()) ->
     return document
 
 
-def pointer_to(name: str) -> str:
-    """JSON pointer (RFC 6901) to a member of the body."""
-    return "/" + name.replace("~", "~0").replace("/", "~1")
-
-
-def rows(value: Any, width: int, pointer: str) -> Array | sparse.csr_array:
-    """A list of rows, all dense or all sparse, as one matrix of float64."""
-    if not isinstance(value, list):
-        raise InvalidInput(f"{_called(value)} came; a list of rows is wanted", pointer)
-    return (
-        _sparse_rows(value, width, pointer) if value and isinstance(value[0], dict) else _dense(value, width, pointer)
-    )
-
-
 def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) -> Array:
     """Rows of whole numbers in the shape of `row`, as int64, or as uint64 if the dtype is that."""
     wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
     wanted = f"rows of {row[0]} " + ("whole numbers" if len(row) == 1 else "pairs of whole numbers")
     if not isinstance(value, list):
-        raise InvalidInput(f"{_called(value)} came; {wanted} are wanted", pointer)
+        raise InvalidInput(f"{called(value)} came; {wanted} are wanted", pointer)
     if not value:
         return np.empty((0, *row), wide)
     numbers: Any = value
@@ -110,9 +124,12 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
     )
     if not starts.size or starts[0] != 0 or starts[-1] != indices.size:
         raise InvalidInput(f"indptr must run from 0 to {indices.size}, the number of indices", f"{pointer}/indptr")
-    wrong = np.flatnonzero(np.diff(starts) != s)
+    lengths = np.diff(starts)
+    wrong = np.flatnonzero(lengths != s)
     if wrong.size:
-        raise InvalidInput(f"row {wrong[0]} has no {s} codes", f"{pointer}/indptr/{wrong[0]}")
+        row, came = int(wrong[0]), int(lengths[wrong[0]])
+        marked = ": it was marked by on_zero=mark, as a row without a sample, and must be left out" if came == 0 else ""
+        raise InvalidInput(f"row {row} has {came} codes, {s} are wanted{marked}", f"{pointer}/indptr/{row}")
     if shape.tolist() != [starts.size - 1, n_columns]:
         raise InvalidInput(f"shape must be [{starts.size - 1}, {n_columns}]", f"{pointer}/shape")
     columns: Array = indices.reshape(-1, s)
@@ -121,53 +138,6 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
 
 def _length(value: Any) -> int:
     return len(value) if isinstance(value, list) else 0
-
-
-def _dense(value: list[Any], width: int, pointer: str) -> Array:
-    for i, row in enumerate(value):
-        if not isinstance(row, list):
-            raise InvalidInput(f"row {i} is {_called(row)}; a list of {width} numbers is wanted", f"{pointer}/{i}")
-        if len(row) != width:
-            raise InvalidInput(f"row {i} has {len(row)} entries; this map takes {width}", f"{pointer}/{i}")
-    matrix = np.empty((len(value), width))
-    for i, row in enumerate(value):
-        matrix[i] = _numbers(row, f"{pointer}/{i}")
-    return matrix
-
-
-def _sparse_rows(value: list[Any], width: int, pointer: str) -> sparse.csr_array:
-    indices, values, ends = [], [], [0]
-    for i, row in enumerate(value):
-        at = f"{pointer}/{i}"
-        if not isinstance(row, dict) or set(row) != {"indices", "values"}:
-            raise InvalidInput(f"row {i} is no object of indices and values, as the rows before it", at)
-        index, numbers = _indices(row["indices"], width, at), _numbers(row["values"], f"{at}/values")
-        if len(index) != len(numbers):
-            raise InvalidInput(f"row {i} has {len(index)} indices and {len(numbers)} values", at)
-        indices.append(index)
-        values.append(numbers)
-        ends.append(ends[-1] + len(index))
-    return sparse.csr_array((np.concatenate(values), np.concatenate(indices), ends), shape=(len(value), width))
-
-
-def _indices(value: Any, width: int, pointer: str) -> Array:
-    if not isinstance(value, list) or set(map(type, value)) - {int}:
-        raise InvalidInput("indices must be a list of whole numbers", f"{pointer}/indices")
-    if value and not 0 <= min(value) <= max(value) < width:
-        raise InvalidInput(f"indices must lie from 0 to {width - 1}", f"{pointer}/indices")
-    index = np.array(value, dtype=np.int64)
-    if (np.diff(index) <= 0).any():
-        raise InvalidInput("indices must increase, each standing once", f"{pointer}/indices")
-    return index
-
-
-def _numbers(value: Any, pointer: str) -> Array:
-    if not isinstance(value, list):
-        raise InvalidInput(f"{_called(value)} came; a list of numbers is wanted", pointer)
-    if set(map(type, value)) - _NUMBER_TYPES:
-        column = next(j for j, number in enumerate(value) if type(number) not in _NUMBER_TYPES)
-        raise InvalidInput(f"{_called(value[column])} came; a number is wanted", f"{pointer}/{column}")
-    return np.array(value, dtype=np.float64)
 
 
 def _parts(array: Array | OneHot) -> Array | dict[str, Array]:
@@ -202,14 +172,6 @@ def _encoded(array: Array) -> Iterator[bytes]:
         yield before + text[1:-1]
         before = b","
     yield b"]"
-
-
-def _called(value: Any) -> str:
-    """A JSON value by its kind, or itself if it is short."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
-    return kinds.get(type(value)) or f"the number {value}"
 
 
 def _listed(names: Sequence[str]) -> str:

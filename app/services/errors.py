@@ -9,6 +9,14 @@ class NotFound(Exception):
         self.name = name
 
 
+class DatasetNotFound(Exception):
+    """There is no dataset of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no dataset {name!r}")
+        self.name = name
+
+
 class ArrayNotFound(Exception):
     """The map has no such array."""
 
@@ -18,5 +26,14 @@ class MapExists(Exception):
 
     def __init__(self, name: str, digest: str) -> None:
         super().__init__(f"a map {name!r} with another spec exists (digest {digest}); delete it or take another name")
+        self.name = name
+        self.digest = digest
+
+
+class DatasetExists(Exception):
+    """Other rows have the name."""
+
+    def __init__(self, name: str, digest: str) -> None:
+        super().__init__(f"a dataset {name!r} of other rows exists (digest {digest}); delete it or take another name")
         self.name = name
         self.digest = digest

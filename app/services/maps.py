@@ -1,22 +1,20 @@
 """Create, find, list and delete maps, and keep those in use ready."""
 
 import logging
-import threading
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-import cachetools
 from numpy.typing import NDArray
 
-from app.core.maps import Arrays, FeatureMap, family, opened
+from app.core.maps import FeatureMap, family, opened
 from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.services.limits import Limits
+from app.services.ready import ReadyCache, arrays_of, check_sealed, latest
 from app.services.records import MapPage, MapRecord, record, spec_of
 from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.manifest import Manifest, digest
-from app.store.maps import MapStore, NewMap
+from app.store.maps import MapManifest, MapStore, NewMap
 
 logger = logging.getLogger(__name__)
 
@@ -29,25 +27,19 @@ class Maps:
     Args:
         store: where the maps are.
         limits: of a request.
-        cache_bytes: memory for maps kept ready; the least recently used go first.
+        cache: for maps kept ready.
         threads: how many one call of a map may use.
         unfit: says why the store cannot be trusted with new maps, None if it can.
     """
 
     def __init__(
-        self, store: MapStore, limits: Limits, cache_bytes: int, threads: int, unfit: Callable[[], str | None]
+        self, store: MapStore, limits: Limits, cache: ReadyCache, threads: int, unfit: Callable[[], str | None]
     ) -> None:
         self._store = store
         self._limits = limits
         self._threads = threads
         self._unfit = unfit
-        # By digest of spec and arrays: a map deleted and made anew under its old name can never be served stale. The
-        # condition makes threads that want one map wait for the first of them to load it.
-        cache: cachetools.LRUCache[str, FeatureMap] = cachetools.LRUCache(
-            cache_bytes, getsizeof=lambda map_: map_.bytes
-        )
-        by_digest = cachetools.cached(cache, key=lambda manifest: manifest.digest, condition=threading.Condition())
-        self._open = by_digest(self._load)
+        self._open = cache.keeping(self._load)
 
     def create(self, name: str, spec: MapSpec) -> tuple[MapRecord, bool]:
         """Build a map and store it, unless it is there already.
@@ -95,11 +87,7 @@ class Maps:
 
     def ready(self, name: str) -> FeatureMap:
         """The map as it is in the store now, from memory if it is kept there."""
-        while True:
-            try:
-                return self._open(self._find(name))
-            except _Gone:
-                continue
+        return latest(lambda: self._open(self._find(name)))
 
     def array(self, name: str, array_name: str) -> NDArray[Any]:
         """One frozen array of a map.
@@ -112,15 +100,14 @@ class Maps:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(arrays))}")
         return arrays[array_name]
 
-    def _find(self, name: str) -> Manifest:
+    def _find(self, name: str) -> MapManifest:
         manifest = self._store.find(name)
         if manifest is None:
             raise NotFound(name)
         return manifest
 
-    def _load(self, manifest: Manifest) -> FeatureMap:
-        if digest(manifest.spec, manifest.arrays, manifest.parameter_stream) != manifest.digest:
-            raise StoreDamaged(f"the manifest of map {manifest.name!r} does not have the digest it was stored with")
+    def _load(self, manifest: MapManifest) -> FeatureMap:
+        check_sealed(manifest)
         spec = spec_of(manifest)
         known = family(spec).parameter_stream
         if manifest.parameter_stream != known:
@@ -128,17 +115,7 @@ class Maps:
                 f"map {manifest.name!r} was made with parameter stream {manifest.parameter_stream}; "
                 f"this version knows {known}"
             )
-        arrays: Arrays = {}
-        for array_name in manifest.arrays:
-            array = self._store.read(manifest, array_name)
-            if array is None:
-                raise _Gone
-            arrays[array_name] = array
-        return opened(spec, arrays, self._threads)
-
-
-class _Gone(Exception):
-    """The map was deleted while it was read."""
+        return opened(spec, arrays_of(self._store, manifest), self._threads)
 
 
 def _built(name: str, spec: MapSpec) -> NewMap:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 from app.core.errors import InvalidInput
 from app.core.spec import MapSpec
 from app.store.errors import StoreDamaged
-from app.store.manifest import Manifest
+from app.store.maps import MapManifest
 
 
 class MapRecord(BaseModel):
@@ -38,7 +38,7 @@ class MapPage(BaseModel):
     next: str | None = Field(description="Cursor of the next page, null on the last one.")
 
 
-def spec_of(manifest: Manifest) -> MapSpec:
+def spec_of(manifest: MapManifest) -> MapSpec:
     """The spec of a stored map.
 
     Raises:
@@ -50,7 +50,7 @@ def spec_of(manifest: Manifest) -> MapSpec:
         raise StoreDamaged(f"the spec of map {manifest.name!r} is none that this version can read") from error
 
 
-def record(manifest: Manifest) -> MapRecord:
+def record(manifest: MapManifest) -> MapRecord:
     """The record of a stored map."""
     return MapRecord(
         name=manifest.name,

@@ -4,15 +4,20 @@ from app.core.arrays import Array
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.formats import Answer, Format
+from app.services.datasets import Datasets
 from app.services.limits import Limits
 from app.services.maps import Maps
 
 
 class Vectors:
-    """Applies maps to posted vectors. Methods raise what Maps.ready raises, InvalidInput and TooLarge."""
+    """Applies maps to posted vectors, or to rows of a dataset named in their place.
 
-    def __init__(self, maps: Maps, limits: Limits) -> None:
+    Methods raise what Maps.ready and Datasets.rows raise, InvalidInput and TooLarge.
+    """
+
+    def __init__(self, maps: Maps, datasets: Datasets, limits: Limits) -> None:
         self._maps = maps
+        self._datasets = datasets
         self._limits = limits
 
     def transform(self, name: str, form: Format, body: bytes) -> Answer:
@@ -21,7 +26,7 @@ class Vectors:
         if not isinstance(feature_map, FourierMap):
             raise InvalidInput(f"map {name!r} has kernel gmm, which gives codes, not features: POST to /codes")
         posted = form.decode(body, feature_map.spec.input_dim, "vectors")["vectors"]
-        x = feature_map.spec.gate(posted, "/vectors")
+        x = feature_map.spec.gate(self._datasets.resolved(posted), "/vectors")
         self._limits.check_result(x.shape[0] * feature_map.n_output * feature_map.feature_dtype.itemsize)
         self._limits.check_operations(x.size * feature_map.n_frequencies)
         answer: dict[str, Array] = {"features": feature_map.transform(x)}
@@ -33,8 +38,8 @@ class Vectors:
         """Approximate Gram block of x against y, or of x against itself, and the exact one beside it if wanted."""
         feature_map = self._maps.ready(name)
         posted = form.decode(body, feature_map.spec.input_dim, "x", ["y"])
-        x = feature_map.spec.gate(posted["x"], "/x")
-        y = feature_map.spec.gate(posted["y"], "/y") if "y" in posted else x
+        x = feature_map.spec.gate(self._datasets.resolved(posted["x"]), "/x")
+        y = feature_map.spec.gate(self._datasets.resolved(posted["y"]), "/y") if "y" in posted else x
         n, m = x.shape[0], y.shape[0]
         self._limits.check_result(n * m * feature_map.gram_dtype.itemsize * (2 if exact else 1))
         exactly = feature_map.exact_operations(x, y) if exact else 0

@@ -1,10 +1,10 @@
-"""The manifest of a stored map: what it is, and where its frozen arrays lie."""
+"""Manifests: what a stored thing is, and where its arrays lie."""
 
 import hashlib
 import json
 from datetime import UTC, datetime
 from math import prod
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,9 @@ from app.store.errors import StoreDamaged
 SCHEMA_VERSION = 1
 PIECE_BYTES = 1 << 20
 
-# What a frozen array may be; anything else read back was not written here.
-_DTYPES = {"float32", "float64", "int8"}
-
 
 class ArrayEntry(BaseModel):
-    """One frozen array: little-endian, in C order, cut into pieces of PIECE_BYTES."""
+    """One stored array: little-endian, in C order, cut into pieces of PIECE_BYTES."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -45,32 +42,34 @@ class ArrayEntry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """Everything about a map but its numbers. Written last, so that a map is there whole or not at all."""
+    """Everything about a stored thing but its numbers. Written last, so that a thing is there whole or not at all."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    kind: ClassVar[str]
+    """What the thing is called, also in its keys."""
+    dtypes: ClassVar[frozenset[str]]
+    """What its arrays may be; anything else read back was not written here."""
+
     schema_version: int = SCHEMA_VERSION
     token: str
-    """Drawn anew for each attempt to create a map; part of its pieces' keys."""
+    """Drawn anew for each attempt to create a thing; part of its pieces' keys."""
     name: str
-    spec: str
     arrays: dict[str, ArrayEntry]
     digest: str
-    n_frequencies: int
-    n_output: int
     created_at: datetime
-    generator: dict[str, str]
-    parameter_stream: int | None = None
-    """Version of the stream of parameters that takes the place of arrays; None where there is none."""
-    warnings: tuple[str, ...]
 
     @property
     def nbytes(self) -> int:
-        """Size of the frozen arrays."""
+        """Size of the arrays."""
         return sum(entry.nbytes for entry in self.arrays.values())
 
+    def sealed(self) -> str:
+        """The digest of what the manifest says, which is its `digest` unless it was changed."""
+        raise NotImplementedError
+
     @classmethod
-    def parse(cls, stored: bytes) -> "Manifest":
+    def parse(cls, stored: bytes) -> Self:
         """Read a manifest back.
 
         Raises:
@@ -80,21 +79,22 @@ class Manifest(BaseModel):
             manifest = cls.model_validate_json(stored)
         except ValidationError as error:
             raise StoreDamaged(f"a manifest of {len(stored)} bytes is none that this version can read") from error
+        called = f"{cls.kind} {manifest.name!r}"
         if manifest.schema_version != SCHEMA_VERSION:
-            raise StoreDamaged(f"map {manifest.name!r} has schema version {manifest.schema_version}, not 1")
-        if not {entry.dtype for entry in manifest.arrays.values()} <= _DTYPES:
-            raise StoreDamaged(f"map {manifest.name!r} has arrays of an unknown dtype")
+            raise StoreDamaged(f"{called} has schema version {manifest.schema_version}, not 1")
+        if not {entry.dtype for entry in manifest.arrays.values()} <= cls.dtypes:
+            raise StoreDamaged(f"{called} has arrays of an unknown dtype")
         return manifest
 
 
-def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:
-    """The digest of all that a map's answers hang on: equal exactly for maps that give the same."""
-    hashed: dict[str, Any] = {
-        "spec": json.loads(spec),
-        "arrays": {name: entry.model_dump(mode="json") for name, entry in arrays.items()},
-    }
-    if parameter_stream is not None:
-        hashed["parameter_stream"] = parameter_stream
+def digest_of(arrays: dict[str, ArrayEntry], **others: Any) -> str:
+    """The digest of arrays and of what else answers hang on: equal exactly for things that give the same.
+
+    Args:
+        arrays: by name.
+        others: what JSON can hold.
+    """
+    hashed = {"arrays": {name: entry.model_dump(mode="json") for name, entry in arrays.items()}, **others}
     text = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 

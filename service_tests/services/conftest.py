@@ -7,12 +7,19 @@ import redis
 
 from app.services.limits import Limits
 from app.services.maps import Maps
+from app.services.ready import ReadyCache
 from app.store.connection import connect
 from app.store.maps import MapStore
 from service_tests.servers import EVERY_WRITE, valkey
 
 LIMITS = Limits(
-    max_body_bytes=1000, max_spec_bytes=1000, max_result_bytes=1000, max_map_bytes=100_000, max_operations=1000
+    max_body_bytes=1000,
+    max_spec_bytes=1000,
+    max_result_bytes=1000,
+    max_map_bytes=100_000,
+    max_dataset_bytes=100_000,
+    max_operations=1000,
+    max_diagnostic_operations=1000,
 )
 
 
@@ -28,6 +35,6 @@ def service(client: redis.Redis) -> Callable[..., Maps]:
     client.flushall()
 
     def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
-        return Maps(MapStore(client), LIMITS, cache_bytes, 1, lambda: unfit)
+        return Maps(MapStore(client), LIMITS, ReadyCache(cache_bytes), 1, lambda: unfit)
 
     return make

@@ -9,7 +9,8 @@ from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound
 from app.services.maps import Maps
 from app.store.errors import StoreDamaged
-from app.store.manifest import ArrayEntry, digest
+from app.store.manifest import ArrayEntry
+from app.store.maps import digest
 from service_tests.checks import keys
 
 GAUSSIAN = MapSpec.model_validate(

@@ -2,7 +2,8 @@ import json
 
 import numpy as np
 
-from app.store.manifest import ArrayEntry, digest
+from app.store.manifest import ArrayEntry
+from app.store.maps import digest
 
 SPEC = json.dumps({"seed": 1, "s": 2})
 ARRAYS = {"frequencies": ArrayEntry.of(np.arange(6.0).reshape(3, 2))}

@@ -11,9 +11,13 @@ from numpy.typing import NDArray
 from app.store.connection import connect
 from app.store.errors import StoreDamaged, StoreUnavailable
 from app.store.manifest import PIECE_BYTES
-from app.store.maps import _COMMIT, INDEX, UNCOMMITTED_TTL, MapStore, NewMap
+from app.store.maps import MapStore, NewMap
+from app.store.named import UNCOMMITTED_TTL
+from app.store.scripts import COMMIT
 from service_tests.checks import keys, keys_of
 from service_tests.servers import EVERY_WRITE, valkey
+
+INDEX = "bochner:maps"
 
 
 @pytest.fixture(scope="module")
@@ -97,19 +101,19 @@ def _as(user: str, client: redis.Redis) -> str:
 
 @pytest.mark.usefixtures("maps")
 def test_pieces_that_expired_are_not_committed(client: redis.Redis) -> None:
-    commit = client.register_script(_COMMIT)
+    commit = client.register_script(COMMIT)
     client.set("piece", b"")
-    assert commit(keys=["manifest", INDEX, "piece", "gone"], args=["text", "m"]) is None
+    assert commit(keys=["manifest", INDEX, "piece", "gone"], args=["text", "m", "", ""]) is None
     assert client.exists("manifest", INDEX) == 0
 
 
 @pytest.mark.usefixtures("maps")
 def test_a_commit_that_is_repeated_finds_its_own_manifest(client: redis.Redis) -> None:
-    commit = client.register_script(_COMMIT)
+    commit = client.register_script(COMMIT)
     client.set("piece", b"", ex=100)
     for _ in range(2):
-        assert commit(keys=["manifest", INDEX, "piece"], args=["text", "m"]) == b"text"
-    assert commit(keys=["manifest", INDEX, "piece"], args=["other", "m"]) == b"text"
+        assert commit(keys=["manifest", INDEX, "piece"], args=["text", "m", "", ""]) == b"text"
+    assert commit(keys=["manifest", INDEX, "piece"], args=["other", "m", "", ""]) == b"text"
     assert client.get("manifest") == b"text"
     assert client.zrange(INDEX, 0, -1) == [b"m"]
 

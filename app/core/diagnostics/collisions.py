@@ -9,7 +9,7 @@ from app.core.arrays import Rows, row_blocks
 from app.core.diagnostics.draws import row_pairs
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
-from app.core.hashing.estimates import Estimate, collision_rate, kernel_estimate, rbf_estimate
+from app.core.hashing.estimates import Estimate, chances, collision_rate, kernel_estimate, odd_codes, rbf_estimate
 from app.core.maps import ConsistentSamplingMap
 
 Numbers = NDArray[np.float64]
@@ -18,7 +18,7 @@ MOST_PAIRS = 100_000
 # Codes compared at a time, and entries of rows.
 _CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
 # The comparison of two codes, copied to where they are compared, in multiplications.
-_OPERATIONS_PER_COMPARISON = 8
+_OPERATIONS_PER_COMPARISON = 40
 
 
 class Exact(TypedDict):
@@ -69,7 +69,7 @@ def collision_errors(
     """Collision rates over pairs of different rows, against the exact kernel.
 
     All pairs, or `most_pairs` of them drawn evenly. Samples (i*, t*) and i* alone are estimates as they are; what codes
-    of b bits agree by chance, 2^−b of the rest, is taken out of theirs. Means are over pairs at one seed of the map:
+    of b bits agree by chance is taken out of theirs. Means are over pairs at one seed of the map:
     pairs share rows and hashes, so the mean of the full samples is off by more than its pairs' number suggests.
 
     Args:
@@ -100,15 +100,16 @@ def collision_errors(
         exact[block] = feature_map.exact_pairs(x, y)
         if rbf is not None and gamma is not None:
             rbf[block] = feature_map.rbf_pairs(x, y, gamma)
-    full = kernel_estimate(_rates(feature_map, rows, Encoder(Encoding.pairs), i, j), s, 0.0)
-    zero_bit = kernel_estimate(_rates(feature_map, rows, Encoder(Encoding.zero_bit), i, j), s, 0.0)
-    rate = _rates(feature_map, rows, b_bit, i, j)
+    full = kernel_estimate(_compared(feature_map, rows, Encoder(Encoding.pairs), i, j)[0], s, 0.0)
+    zero_bit = kernel_estimate(_compared(feature_map, rows, Encoder(Encoding.zero_bit), i, j)[0], s, 0.0)
+    rate, odd = _compared(feature_map, rows, b_bit, i, j)
+    chance = chances(b_bit, feature_map.spec.input_dim, s, odd)
     return CollisionErrors(
         pairs=len(i),
         exact=Exact(mean=float(exact.mean())),
         full=_collisions(full.value, full, exact),
         zero_bit=_collisions(zero_bit.value, zero_bit, exact),
-        b_bit=_collisions(rate, kernel_estimate(rate, s, 2.0**-b_bit.bits), exact),
+        b_bit=_collisions(rate, kernel_estimate(rate, s, chance), exact),
         rbf=None if rbf is None or gamma is None else _rbf(rbf_estimate(full, gamma).value, rbf),
     )
 
@@ -128,14 +129,18 @@ def collision_errors_bytes(feature_map: ConsistentSamplingMap, n: int) -> int:
     return 16 * n * feature_map.n_output
 
 
-def _rates(
+def _compared(
     feature_map: ConsistentSamplingMap, rows: Rows, by: Encoder, i: NDArray[np.int64], j: NDArray[np.int64]
-) -> Numbers:
+) -> tuple[Numbers, NDArray[np.int64]]:
+    """Of each pair, how often its codes agree, and how many of them are odd."""
     codes = feature_map.codes(rows, by)
-    rates = np.empty(len(i))
+    rates, odd = np.empty(len(i)), np.zeros(len(i), np.int64)
     for block in row_blocks(len(i), _CODES_PER_BLOCK // feature_map.n_output):
-        rates[block] = collision_rate(codes[i[block]], codes[j[block]])
-    return rates
+        x, y = codes[i[block]], codes[j[block]]
+        rates[block] = collision_rate(x, y)
+        if by.shows_sign:
+            odd[block] = odd_codes(x, y)
+    return rates, odd
 
 
 def _collisions(rate: Numbers, estimate: Estimate, exact: Numbers) -> Collisions:

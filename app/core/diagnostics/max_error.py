@@ -18,7 +18,7 @@ Matrix = NDArray[np.float64]
 # Phases, or entries of points, held at a time.
 _PHASES_PER_BLOCK = 1 << 20
 # A sine and a cosine, in multiplications of a matrix product.
-_OPERATIONS_PER_PHASE = 30
+_OPERATIONS_PER_PHASE = 150
 
 
 class DiameterError(TypedDict):

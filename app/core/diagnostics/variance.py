@@ -21,6 +21,8 @@ Numbers = NDArray[np.float64]
 # To draw one coordinate of a frequency, by the slowest sampler, and a sine and a cosine: in multiplications.
 _OPERATIONS_PER_COORDINATE = 200
 _OPERATIONS_PER_PHASE = 30
+# To build a map at all, by the slowest sampler: the scrambling of a Sobol' sequence.
+_OPERATIONS_PER_BUILD = 150_000_000
 # To draw the parameters of a hash, by their memory.
 _OPERATIONS_PER_PARAMETER_BYTE = 16
 
@@ -132,7 +134,7 @@ def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int
         return repeats * (feature_map.hash_operations(x) + feature_map.hash_operations(y) + drawn)
     s, d = feature_map.n_frequencies, feature_map.spec.input_dim
     applied = s * (int(x.size) + int(y.size) + _OPERATIONS_PER_PHASE * (x.shape[0] + y.shape[0]))
-    return int(repeats * (applied + _building_operations(feature_map.spec, s, d)))
+    return int(repeats * (applied + _OPERATIONS_PER_BUILD + _building_operations(feature_map.spec, s, d)))
 
 
 def _building_operations(spec: MapSpec, s: int, d: int) -> int:

@@ -1,0 +1,71 @@
+"""Datasets: create, list, look at, delete."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from app.api import bodies
+from app.api.context import ContextOf, DatasetName
+from app.api.documents import DATASET_BODY
+from app.api.negotiation import posted_format
+from app.services.dataset_records import DatasetPage, DatasetRecord
+
+router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
+
+# What is to stay longer than a year is to stay.
+_LONGEST_TTL = 366 * 24 * 3600
+
+
+@router.put(
+    "/{name}",
+    operation_id="put_dataset",
+    responses={
+        200: {"description": "The dataset was there already, with the same rows."},
+        201: {"model": DatasetRecord},
+    },
+    openapi_extra=DATASET_BODY,
+)
+async def put_dataset(
+    name: DatasetName,
+    request: Request,
+    response: Response,
+    context: ContextOf,
+    ttl: Annotated[
+        int | None,
+        Query(ge=1, le=_LONGEST_TTL, description="Seconds after which it is deleted by itself; without it, it stays."),
+    ] = None,
+) -> DatasetRecord:
+    """Keep rows under a name, or find that the same ones are there; these then live as long as `ttl` says now."""
+    posted = posted_format(request)
+    async with context.admission.enter():
+        body = await bodies.read(request, context.limits.check_body, context.admission.client_timeout)
+        record, created = await context.admission.compute(
+            lambda: context.datasets.create(name, posted.matrix(body), ttl)
+        )
+    if created:
+        response.status_code = 201
+        response.headers["Location"] = f"/v1/datasets/{name}"
+    return record
+
+
+@router.get("", operation_id="list_datasets")
+async def list_datasets(
+    context: ContextOf,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=128)] = None,
+    prefix: Annotated[str, Query(description="Start of the names wanted.", max_length=128)] = "",
+) -> DatasetPage:
+    """List datasets in order of their names. A page may hold fewer than `limit`, where datasets have expired."""
+    return await context.admission.ask(lambda: context.datasets.list(prefix, cursor, limit))
+
+
+@router.get("/{name}", operation_id="get_dataset")
+async def get_dataset(name: DatasetName, context: ContextOf) -> DatasetRecord:
+    """Look at a dataset."""
+    return await context.admission.ask(lambda: context.datasets.get(name))
+
+
+@router.delete("/{name}", operation_id="delete_dataset", status_code=204)
+async def delete_dataset(name: DatasetName, context: ContextOf) -> None:
+    """Delete a dataset and everything kept for it."""
+    await context.admission.ask(lambda: context.datasets.delete(name))

@@ -1,0 +1,43 @@
+"""Datasets as matrices: which rows a sample takes, and how far the columns reach."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from app.core.arrays import Floats, Rows
+from app.core.errors import InvalidInput
+
+MOST_RANGES = 1 << 16
+"""Columns up to which the ranges of a dataset's columns are kept."""
+
+
+def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:
+    """Row numbers of a uniform sample without replacement, (count,), increasing.
+
+    The rows taken are those with the smallest of n words of NumPy's PCG64, seeded with `seed`. Its words are the same
+    in every release, unlike what `Generator.choice` makes of them; and a smaller sample is part of a larger one.
+
+    Args:
+        n: rows there are.
+        count: rows wanted, from 1 to n.
+        seed: at least 0.
+    """
+    words = np.random.PCG64(seed).random_raw(n)
+    return np.sort(np.argpartition(words, count - 1)[:count])
+
+
+def column_ranges(rows: Rows) -> Floats:
+    """The least and the largest entry of each column, (2, d), in the dtype of the rows, of which there is at least one.
+
+    Args:
+        rows: dense, or CSR, where what is not stored is 0.
+
+    Raises:
+        InvalidInput: there are more columns than ranges are kept of.
+    """
+    if rows.shape[1] > MOST_RANGES:
+        raise InvalidInput(f"ranges are kept of up to {MOST_RANGES} columns; there are {rows.shape[1]}")
+    if isinstance(rows, np.ndarray):
+        return np.stack([rows.min(axis=0), rows.max(axis=0)])
+    columns: sparse.csc_array = rows.tocsc()
+    return np.stack([columns.min(axis=0).toarray(), columns.max(axis=0).toarray()])

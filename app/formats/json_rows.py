@@ -1,0 +1,166 @@
+"""JSON rows: lists of numbers, objects of indices and values, or a dataset named in their place."""
+
+import re
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, NoReturn
+
+import numpy as np
+from scipy import sparse
+
+from app.core.arrays import MAX_DIM, Array
+from app.core.errors import InvalidInput
+from app.core.names import NAME_PATTERN
+from app.formats.base import Matrix, Reference
+
+_NUMBER_TYPES = {int, float}
+_REFERENCE = ("dataset", "rows", "seed")
+
+
+def vectors_or_dataset(document: Mapping[str, Any], width: int | None = None) -> Matrix | Reference:
+    """The rows of a body that has `vectors`, or `dataset` with optional `rows` and `seed`.
+
+    Args:
+        document: the members of the body, known to be none but those it may have.
+        width: entries of a row; None for what the first row has.
+    """
+    if ("vectors" in document) == ("dataset" in document):
+        came = "both came" if "vectors" in document else "neither came"
+        raise InvalidInput(f"{came}; vectors or dataset is wanted", "/vectors")
+    if "dataset" in document:
+        return _reference({name: document[name] for name in _REFERENCE if name in document}, "")
+    if "rows" in document:
+        raise InvalidInput("rows is the size of a sample of a dataset, and vectors came", "/rows")
+    return rows_or_reference(document["vectors"], width, "/vectors")
+
+
+def rows_or_reference(value: Any, width: int | None, pointer: str) -> Matrix | Reference:
+    """A list of rows as `rows` reads it, or an object that names a dataset."""
+    return _reference(value, pointer) if isinstance(value, dict) else rows(value, width, pointer)
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a JSON value means to name a dataset."""
+    return isinstance(value, dict) and "dataset" in value
+
+
+def rows(value: Any, width: int | None, pointer: str) -> Matrix:
+    """A list of rows, all dense or all sparse, as one matrix of float64.
+
+    Args:
+        value: what stands in the body.
+        width: entries of a row; None for what the first row has, which sparse rows do not tell.
+        pointer: where it stands.
+    """
+    if not isinstance(value, list):
+        raise InvalidInput(f"{called(value)} came; a list of rows is wanted", pointer)
+    if value and isinstance(value[0], dict):
+        if width is None:
+            raise InvalidInput("sparse rows do not tell their length: input_dim is missing", "/input_dim")
+        return _sparse_rows(value, width, pointer)
+    if width is None:
+        width = len(value[0]) if value and isinstance(value[0], list) else 0
+    return _dense(value, width, pointer)
+
+
+def dimension(value: Any) -> int:
+    """The member `input_dim` of a body."""
+    return _whole(value, 1, MAX_DIM, "/input_dim")
+
+
+def called(value: Any) -> str:
+    """A JSON value by its kind, or itself if it is short."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    return kinds.get(type(value)) or f"the number {value}"
+
+
+def pointer_to(name: str) -> str:
+    """JSON pointer (RFC 6901) to a member of an object."""
+    return "/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def _reference(value: dict[str, Any], pointer: str) -> Reference:
+    if "dataset" not in value:
+        wanted = "a list of rows is wanted, or an object that names a dataset"
+        raise InvalidInput(f"an object without the member dataset came; {wanted}", pointer)
+    for name in value:
+        if name not in _REFERENCE:
+            takes = ", ".join(_REFERENCE)
+            detail = f"{name[:80]!r} is no member of a reference to a dataset; it takes {takes}"
+            raise InvalidInput(detail, pointer + pointer_to(name[:80]))
+    dataset = value["dataset"]
+    if not isinstance(dataset, str) or not re.fullmatch(NAME_PATTERN, dataset):
+        came = repr(dataset[:80]) if isinstance(dataset, str) else called(dataset)
+        raise InvalidInput(f"{came} came; the name of a dataset is wanted", f"{pointer}/dataset")
+    count = _whole(value["rows"], 1, (1 << 63) - 1, f"{pointer}/rows") if "rows" in value else None
+    seed = _whole(value.get("seed", 0), 0, (1 << 64) - 1, f"{pointer}/seed")
+    return Reference(dataset, count, seed, pointer)
+
+
+def _whole(value: Any, least: int, most: int, pointer: str) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise InvalidInput(f"{called(value)} came; a whole number from {least} to {most} is wanted", pointer)
+    return value
+
+
+def _dense(value: list[Any], width: int, pointer: str) -> Array:
+    # All rows at once: a step of Python for each takes a minute for a body of narrow ones.
+    if not (
+        set(map(type, value)) <= {list}
+        and set(map(len, value)) <= {width}
+        and set(map(type, chain.from_iterable(value))) <= _NUMBER_TYPES
+    ):
+        _refuse(value, width, pointer)
+    return np.fromiter(chain.from_iterable(value), np.float64, len(value) * width).reshape(len(value), width)
+
+
+def _refuse(value: list[Any], width: int, pointer: str) -> NoReturn:
+    """Name the first thing that is wrong with rows that are not all lists of so many numbers."""
+    for i, row in enumerate(value):
+        if not isinstance(row, list):
+            raise InvalidInput(f"row {i} is {called(row)}; a list of {width} numbers is wanted", f"{pointer}/{i}")
+        if len(row) != width:
+            raise InvalidInput(f"row {i} has {len(row)} entries; {width} are wanted", f"{pointer}/{i}")
+        _check_numbers(row, f"{pointer}/{i}")
+    raise AssertionError("nothing is wrong with these rows")
+
+
+def _sparse_rows(value: list[Any], width: int, pointer: str) -> sparse.csr_array:
+    indices, values, ends = [], [], [0]
+    for i, row in enumerate(value):
+        at = f"{pointer}/{i}"
+        if not isinstance(row, dict) or set(row) != {"indices", "values"}:
+            raise InvalidInput(f"row {i} is no object of indices and values, as the rows before it", at)
+        index, numbers = _indices(row["indices"], width, at), _numbers(row["values"], f"{at}/values")
+        if len(index) != len(numbers):
+            raise InvalidInput(f"row {i} has {len(index)} indices and {len(numbers)} values", at)
+        indices.append(index)
+        values.append(numbers)
+        ends.append(ends[-1] + len(index))
+    return sparse.csr_array((np.concatenate(values), np.concatenate(indices), ends), shape=(len(value), width))
+
+
+def _indices(value: Any, width: int, pointer: str) -> Array:
+    if not isinstance(value, list) or set(map(type, value)) - {int}:
+        raise InvalidInput("indices must be a list of whole numbers", f"{pointer}/indices")
+    if value and not 0 <= min(value) <= max(value) < width:
+        raise InvalidInput(f"indices must lie from 0 to {width - 1}", f"{pointer}/indices")
+    index = np.array(value, dtype=np.int64)
+    if (np.diff(index) <= 0).any():
+        raise InvalidInput("indices must increase, each standing once", f"{pointer}/indices")
+    return index
+
+
+def _numbers(value: Any, pointer: str) -> Array:
+    if not isinstance(value, list):
+        raise InvalidInput(f"{called(value)} came; a list of numbers is wanted", pointer)
+    _check_numbers(value, pointer)
+    return np.array(value, dtype=np.float64)
+
+
+def _check_numbers(value: list[Any], pointer: str) -> None:
+    if set(map(type, value)) - _NUMBER_TYPES:
+        column = next(j for j, number in enumerate(value) if type(number) not in _NUMBER_TYPES)
+        raise InvalidInput(f"{called(value[column])} came; a number is wanted", f"{pointer}/{column}")

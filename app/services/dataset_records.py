@@ -1,0 +1,57 @@
+"""The record of a dataset, as clients see it."""
+
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from app.core.arrays import Floats
+from app.core.datasets import MOST_RANGES
+from app.store.datasets import DatasetManifest
+
+
+class DatasetEntry(BaseModel):
+    """A dataset, as it is listed."""
+
+    name: str
+    shape: tuple[int, int] = Field(description="Rows and columns.")
+    dtype: str = Field(description="`float32` for a .npy of float32, else `float64`.")
+    sparse: bool = Field(description="Whether it came, and is kept, as sparse rows.")
+    digest: str = Field(description="SHA-256 over the rows in the form in which they are kept.")
+    bytes: int = Field(description="Size of what is kept.")
+    created_at: datetime
+    expires_at: datetime | None = Field(description="When it is deleted by itself; null for never.")
+
+
+class DatasetRecord(DatasetEntry):
+    """A dataset."""
+
+    column_ranges: list[tuple[float, float]] | None = Field(
+        description=f"Least and largest entry of each column; null for more than {MOST_RANGES} columns."
+    )
+
+
+class DatasetPage(BaseModel):
+    """Datasets in order of their names."""
+
+    datasets: list[DatasetEntry]
+    next: str | None = Field(description="Cursor of the next page, null on the last one.")
+
+
+def entry(manifest: DatasetManifest) -> DatasetEntry:
+    """The record of a stored dataset without its ranges."""
+    return DatasetEntry(
+        name=manifest.name,
+        shape=manifest.shape,
+        dtype=manifest.dtype,
+        sparse=manifest.sparse,
+        digest=manifest.digest,
+        bytes=manifest.nbytes,
+        created_at=manifest.created_at,
+        expires_at=manifest.expires_at,
+    )
+
+
+def record(manifest: DatasetManifest, ranges: Floats | None) -> DatasetRecord:
+    """The record of a stored dataset; `ranges` are its columns' least and largest entries, None where not kept."""
+    pairs = None if ranges is None else [(least, largest) for least, largest in ranges.T.tolist()]
+    return DatasetRecord(**entry(manifest).model_dump(), column_ranges=pairs)

@@ -1,0 +1,188 @@
+"""Keep datasets, and give their rows wherever vectors are wanted."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from app.core.arrays import Floats, Rows, vectors
+from app.core.datasets import MOST_RANGES, column_ranges, sampled
+from app.core.errors import InvalidInput
+from app.formats import Matrix, Reference
+from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
+from app.services.errors import DatasetExists, DatasetNotFound
+from app.services.limits import Limits
+from app.services.ready import ReadyCache, array_of, arrays_of, check_sealed, latest
+from app.store.datasets import DatasetManifest, DatasetStore, described
+from app.store.errors import StoreUnavailable
+from app.store.named import Arrays
+
+
+class _Kept(NamedTuple):
+    """The rows of a dataset in memory."""
+
+    rows: Rows
+    bytes: int
+
+
+class Datasets:
+    """The datasets of the service.
+
+    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a dataset to use,
+    DatasetNotFound. A dataset that has expired is not there.
+
+    Args:
+        store: where the datasets are.
+        limits: of a request.
+        cache: for datasets kept ready.
+        unfit: says why the store cannot be trusted with new datasets, None if it can.
+    """
+
+    def __init__(self, store: DatasetStore, limits: Limits, cache: ReadyCache, unfit: Callable[[], str | None]) -> None:
+        self._store = store
+        self._limits = limits
+        self._unfit = unfit
+        self._open = cache.keeping(self._load)
+
+    def create(self, name: str, posted: Matrix, ttl: int | None) -> tuple[DatasetRecord, bool]:
+        """Store a dataset. If the same rows are there already, they live as long as is asked for now.
+
+        Args:
+            name: of the dataset.
+            posted: rows as a format read them.
+            ttl: seconds it lives; None for ever.
+
+        Returns:
+            The record, and whether the dataset is new.
+
+        Raises:
+            DatasetExists: other rows have the name.
+            InvalidInput: there are no rows or no columns, or not of finite floating-point numbers.
+            TooLarge: the dataset passes the limit.
+        """
+        rows = _checked(posted)
+        arrays = _arrays(rows)
+        manifest = described(name, rows.shape, arrays, ttl)
+        while True:
+            standing, created = self._store.find(name), False
+            if standing is None:
+                self._limits.check_dataset(manifest.nbytes)
+                if reason := self._unfit():
+                    raise StoreUnavailable(f"{reason}; no dataset is created there")
+                standing, created = self._store.create(manifest, arrays, ttl)
+            if standing.digest != manifest.digest:
+                raise DatasetExists(name, standing.digest)
+            kept = standing if created else self._store.renew(standing, ttl)
+            if kept is not None:
+                return record(kept, arrays.get("ranges")), created
+
+    def get(self, name: str) -> DatasetRecord:
+        """The record of a dataset."""
+
+        def read() -> DatasetRecord:
+            manifest = self._find(name)
+            return record(manifest, self._ranges(manifest))
+
+        return latest(read)
+
+    def list(self, prefix: str, cursor: str | None, limit: int) -> DatasetPage:
+        """A page of records in order of their names, without the ranges of columns."""
+        manifests, after = self._store.list(prefix, cursor, limit)
+        return DatasetPage(datasets=[entry(manifest) for manifest in manifests], next=after)
+
+    def delete(self, name: str) -> None:
+        """Remove a dataset."""
+        if not self._store.delete(name):
+            raise DatasetNotFound(name)
+
+    def rows(self, name: str, rows: int | None = None, seed: int = 0, pointer: str = "") -> Rows:
+        """The rows of a dataset, or of a sample of it in the order they have there; not to be written to.
+
+        Args:
+            name: of the dataset.
+            rows: size of the sample, which is uniform and without replacement; None for all rows.
+            seed: of the sample, see `core.datasets.sampled`.
+            pointer: where the dataset is named in the request, for the error.
+
+        Raises:
+            InvalidInput: the sample is larger than the dataset.
+        """
+
+        def read() -> Rows:
+            manifest = self._find(name)
+            there = manifest.shape[0]
+            if rows is not None and rows > there:
+                raise InvalidInput(f"{rows} rows are wanted; dataset {name!r} has {there}", f"{pointer}/rows")
+            kept = self._open(manifest).rows
+            return kept if rows is None or rows == there else kept[sampled(there, rows, seed)]
+
+        return latest(read)
+
+    def column_ranges(self, name: str, pointer: str = "") -> Floats:
+        """The least and the largest entry of each column, (2, columns), in the dataset's dtype.
+
+        Raises:
+            InvalidInput: the dataset has more columns than ranges are kept of.
+        """
+
+        def read() -> Floats:
+            manifest = self._find(name)
+            ranges = self._ranges(manifest)
+            if ranges is None:
+                detail = f"ranges are kept of up to {MOST_RANGES} columns; dataset {name!r} has {manifest.shape[1]}"
+                raise InvalidInput(detail, f"{pointer}/dataset")
+            return ranges
+
+        return latest(read)
+
+    def resolved(self, posted: Matrix | Reference) -> Matrix:
+        """What was posted, or the rows of the dataset that was named in its place; raises what `rows` raises."""
+        if not isinstance(posted, Reference):
+            return posted
+        return self.rows(posted.dataset, posted.rows, posted.seed, posted.pointer)
+
+    def _find(self, name: str) -> DatasetManifest:
+        manifest = self._store.find(name)
+        if manifest is None:
+            raise DatasetNotFound(name)
+        return manifest
+
+    def _ranges(self, manifest: DatasetManifest) -> Floats | None:
+        return array_of(self._store, manifest, "ranges") if "ranges" in manifest.arrays else None
+
+    def _load(self, manifest: DatasetManifest) -> _Kept:
+        check_sealed(manifest)
+        arrays = arrays_of(self._store, manifest)
+        for array in arrays.values():
+            array.flags.writeable = False  # it is shared by all who use the dataset
+        if manifest.sparse:
+            parts = (arrays["values"], arrays["indices"], arrays["indptr"])
+            return _Kept(sparse.csr_array(parts, shape=manifest.shape), manifest.nbytes)
+        return _Kept(arrays["rows"], manifest.nbytes)
+
+
+def _checked(posted: Matrix) -> Rows:
+    """Rows behind the gate, in the precision they came in."""
+    if posted.ndim != 2:
+        raise InvalidInput(f"the array has shape {posted.shape}; a 2-D array (rows, columns) is wanted", "/vectors")
+    n, d = posted.shape
+    if not n or not d:
+        raise InvalidInput(f"{n} rows of {d} entries came; a dataset has at least one row and one column", "/vectors")
+    dtype = np.dtype(np.float32 if posted.dtype.itemsize == 4 else np.float64)
+    return vectors(posted, d, dtype)
+
+
+def _arrays(rows: Rows) -> Arrays:
+    """What is stored of rows, in C order; equal for equal rows."""
+    ranges = {"ranges": column_ranges(rows)} if rows.shape[1] <= MOST_RANGES else {}
+    if isinstance(rows, np.ndarray):
+        return {"rows": rows, **ranges}
+    wide = max(rows.shape[1], rows.nnz) > np.iinfo(np.int32).max
+    dtype = np.int64 if wide else np.int32
+    return {
+        "indptr": rows.indptr.astype(dtype),
+        "indices": rows.indices.astype(dtype),
+        "values": rows.data,
+        **ranges,
+    }

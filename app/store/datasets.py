@@ -1,0 +1,126 @@
+"""Datasets in the store: dense rows as one array, sparse ones as the three of CSR, and the ranges of the columns."""
+
+import secrets
+from datetime import datetime, timedelta
+from typing import Self, cast
+
+import redis
+from pydantic import model_validator
+
+from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
+from app.store.manifest import ArrayEntry, Manifest, digest_of, now
+from app.store.named import Arrays, NamedStore
+
+# Names looked at with each new dataset that will expire.
+_LOOKED_AT = 8
+
+
+class DatasetManifest(Manifest):
+    """Everything about a dataset but its numbers."""
+
+    kind = "dataset"
+    dtypes = frozenset({"float32", "float64", "int32", "int64"})
+
+    shape: tuple[int, int]
+    expires_at: datetime | None
+
+    @model_validator(mode="after")
+    def _known_arrays(self) -> Self:
+        if set(self.arrays) - {"ranges"} not in ({"rows"}, {"indptr", "indices", "values"}):
+            raise ValueError("these are not the arrays of a dataset")
+        return self
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the rows are kept as CSR."""
+        return "values" in self.arrays
+
+    @property
+    def dtype(self) -> str:
+        """Of the entries of the rows."""
+        return self.arrays["values" if self.sparse else "rows"].dtype
+
+    def sealed(self) -> str:
+        """The digest of what the manifest says of the rows."""
+        return digest_of(self.arrays, shape=self.shape)
+
+
+class DatasetStore(NamedStore[DatasetManifest]):
+    """Create, renew, find, list, read and delete datasets. What has expired is as if it had never been."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__(client, DatasetManifest)
+
+    def create(self, manifest: DatasetManifest, arrays: Arrays, ttl: int | None) -> tuple[DatasetManifest, bool]:
+        """Store a dataset unless its name is taken.
+
+        Args:
+            manifest: as `described` gives it for the same arrays and time to live.
+            arrays: by name, in C order.
+            ttl: seconds it lives; None for ever.
+
+        Returns:
+            The manifest that stands under the name now, and whether it is this one.
+        """
+        standing, created = self._create(manifest, arrays, ttl)
+        if created and ttl is not None:
+            self._tidy()
+        return standing, created
+
+    def renew(self, standing: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
+        """Let a dataset live for so many seconds from now on, or for ever.
+
+        Returns:
+            The manifest as it stands then; None if the dataset was deleted, has expired, or was renewed by another.
+
+        Raises:
+            StoreDamaged: pieces of it are missing.
+        """
+        if ttl is None and standing.expires_at is None:
+            return standing
+        stored = self._stored(standing.name)
+        if stored is None or DatasetManifest.parse(stored).token != standing.token:
+            return None
+        renewed = standing.model_copy(update={"expires_at": _end(ttl)})
+        found = self._committed(renewed, stored, ttl)
+        if found is None:
+            raise StoreDamaged(f"pieces of dataset {standing.name!r} are missing")
+        return renewed if found == renewed.model_dump_json().encode() else None
+
+    def _tidy(self) -> None:
+        """Forget some names that expired, so that a list that nobody looks at does not grow for ever.
+
+        With eight names looked at for each that is added, at most about one in eight is of a dataset that is gone.
+        """
+        try:
+            with store_errors():
+                names = cast(list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
+        except StoreUnavailable:
+            return  # the dataset is there, and that is what was asked for
+        self._forget_expired(name.decode() for name in names)
+
+
+def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:
+    """The manifest of a dataset that may be created.
+
+    Args:
+        name: of the dataset.
+        shape: rows and columns.
+        arrays: by name, in C order.
+        ttl: seconds it lives; None for ever.
+    """
+    entries = {array_name: ArrayEntry.of(array) for array_name, array in arrays.items()}
+    return DatasetManifest(
+        token=secrets.token_hex(8),
+        name=name,
+        shape=shape,
+        arrays=entries,
+        digest=digest_of(entries, shape=shape),
+        created_at=now(),
+        expires_at=_end(ttl),
+    )
+
+
+def _end(ttl: int | None) -> datetime | None:
+    """When a dataset may be gone: rounded down, and reckoned before it is stored, so it lives so long at least."""
+    return None if ttl is None else now() + timedelta(seconds=ttl)

@@ -1,0 +1,200 @@
+"""Named things in the store, each a manifest and arrays in pieces: what maps and datasets have in common.
+
+A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<array>:<i>`;
+the sorted set `bochner:maps` lists the names. Pieces are written first, under a token of their own and with a time to
+live, so that a creator that dies leaves nothing for long; one script then makes pieces, manifest and listing stay
+together, for ever or for the time that the thing has to live.
+"""
+
+import builtins
+import hashlib
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+import redis
+from numpy.typing import NDArray
+
+from app.store import scripts
+from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
+from app.store.manifest import PIECE_BYTES, Manifest
+
+logger = logging.getLogger(__name__)
+
+# Seconds that pieces without a manifest stay.
+UNCOMMITTED_TTL = 900
+
+M = TypeVar("M", bound=Manifest)
+Arrays = dict[str, NDArray[Any]]
+
+
+class NamedStore(Generic[M]):
+    """Find, list, read and delete things of one kind; their stores add how they are created.
+
+    Every method raises StoreUnavailable where the store does not answer.
+
+    Args:
+        client: of the store.
+        manifest: the model of the kind's manifests.
+    """
+
+    def __init__(self, client: redis.Redis, manifest: type[M]) -> None:
+        self._client = client
+        self._manifest = manifest
+        self._index = f"bochner:{manifest.kind}s"
+        self._commit = client.register_script(scripts.COMMIT)
+        self._delete = client.register_script(scripts.DELETE)
+        self._forget = client.register_script(scripts.FORGET)
+
+    def find(self, name: str) -> M | None:
+        """The manifest of a thing, None if there is none."""
+        stored = self._stored(name)
+        return None if stored is None else self._manifest.parse(stored)
+
+    def delete(self, name: str) -> bool:
+        """Remove a thing and every key of it; False if there is none."""
+        stored = self._stored(name)
+        if stored is None:
+            return False
+        with store_errors():
+            # Whatever it answers, what was there is gone: deleted now, by a lost first try, or by another.
+            self._delete(keys=[self._key(name), self._index, *self._pieces(name, stored)], args=[stored, name])
+        return True
+
+    def list(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
+        """Up to `limit` things in order of their names, and the name to go on after, None at the end.
+
+        Names of things that expired take part in the count, and are then forgotten.
+
+        Args:
+            prefix: names must start with it.
+            after: names must come after it.
+            limit: how many things at the most.
+        """
+        lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
+        with store_errors():
+            names = cast(
+                builtins.list[bytes],
+                self._client.zrangebylex(self._index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1),
+            )
+            page = [name.decode() for name in names[:limit]]
+            keys = [self._key(name) for name in page]
+            stored = cast(builtins.list[bytes | None], self._client.mget(keys)) if page else []
+        if None in stored:
+            self._forget_expired(name for name, one in zip(page, stored, strict=True) if one is None)
+        manifests = [manifest for manifest in map(self._readable, stored) if manifest is not None]
+        return manifests, page[-1] if len(names) > limit else None
+
+    def read(self, manifest: M, array_name: str) -> NDArray[Any] | None:
+        """One array, its digest verified; None if the thing was deleted or has expired meanwhile.
+
+        Raises:
+            StoreDamaged: the array is not what was written.
+        """
+        entry = manifest.arrays[array_name]
+        buffer = bytearray(entry.nbytes)
+        called = f"{manifest.kind} {manifest.name!r}"
+        for i in range(entry.pieces):
+            with store_errors():
+                piece = cast(bytes | None, self._client.get(self._piece_key(manifest, array_name, i)))
+            if piece is None:
+                standing = self.find(manifest.name)
+                if standing is not None and standing.token == manifest.token:
+                    raise StoreDamaged(f"piece {i} of {array_name} of {called} is missing")
+                return None
+            buffer[i * PIECE_BYTES : (i + 1) * PIECE_BYTES] = piece
+        if hashlib.sha256(buffer).hexdigest() != entry.sha256:
+            raise StoreDamaged(f"{array_name} of {called} does not have the digest it was stored with")
+        return np.frombuffer(buffer, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
+
+    def _create(self, manifest: M, arrays: Mapping[str, NDArray[Any]], ttl: int | None = None) -> tuple[M, bool]:
+        """Store a thing unless its name is taken.
+
+        Args:
+            manifest: with a token of its own.
+            arrays: those that the manifest lists, in C order.
+            ttl: seconds that the thing lives; without it, for ever.
+
+        Returns:
+            The manifest that stands under the name now, and whether it is this call's.
+        """
+        pieces = self._piece_keys(manifest)
+        try:
+            for array_name, array in arrays.items():
+                self._write(manifest, array_name, array)
+        except StoreUnavailable:
+            # A store that is full must not stay full of what was never committed.
+            with suppress(StoreUnavailable):
+                self._unlink(pieces)
+            raise
+        stored = self._committed(manifest, b"", ttl)
+        if stored is None:
+            raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
+        standing = self._manifest.parse(stored)
+        if standing.token != manifest.token:
+            self._unlink(pieces)
+        return standing, standing.token == manifest.token
+
+    def _committed(self, manifest: M, instead_of: bytes, ttl: int | None) -> bytes | None:
+        """Commit a manifest in the place of another, b"" for none; what `scripts.COMMIT` gives."""
+        keys = [self._key(manifest.name), self._index, *self._piece_keys(manifest)]
+        args = [manifest.model_dump_json(), manifest.name, instead_of, "" if ttl is None else ttl]
+        with store_errors():
+            return cast(bytes | None, self._commit(keys=keys, args=args))
+
+    def _forget_expired(self, names: Iterable[str]) -> None:
+        """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
+        expired = builtins.list(names)
+        with suppress(StoreUnavailable), store_errors():
+            self._forget(keys=[self._index, *map(self._key, expired)], args=expired)
+
+    def _stored(self, name: str) -> bytes | None:
+        with store_errors():
+            return cast(bytes | None, self._client.get(self._key(name)))
+
+    def _pieces(self, name: str, stored: bytes) -> builtins.list[str]:
+        """Keys of a thing's pieces, found by their names where its manifest cannot be read."""
+        try:
+            return self._piece_keys(self._manifest.parse(stored))
+        except StoreDamaged:
+            key = self._key(name)
+            found = self._client.scan_iter(match=key.removesuffix("manifest") + "*")
+            return [piece.decode() for piece in found if piece != key.encode()]
+
+    def _unlink(self, pieces: builtins.list[str]) -> None:
+        with store_errors():
+            for piece in pieces:
+                self._client.unlink(piece)
+
+    def _write(self, manifest: M, array_name: str, array: NDArray[Any]) -> None:
+        # One piece a call: a pipeline of many would hold up every other client of the store.
+        data = array.reshape(-1).view(np.uint8).data
+        for i in range(manifest.arrays[array_name].pieces):
+            piece = data[i * PIECE_BYTES : (i + 1) * PIECE_BYTES]
+            with store_errors():
+                self._client.set(self._piece_key(manifest, array_name, i), piece, ex=UNCOMMITTED_TTL)
+
+    def _readable(self, stored: bytes | None) -> M | None:
+        """A manifest, or None for one that is gone or that this version cannot read: the others must be listed."""
+        if stored is None:
+            return None
+        try:
+            return self._manifest.parse(stored)
+        except StoreDamaged as error:
+            logger.error("left out of the list: %s", error)
+            return None
+
+    def _key(self, name: str) -> str:
+        return f"bochner:{{{self._manifest.kind}:{name}}}:manifest"
+
+    def _piece_key(self, manifest: M, array_name: str, i: int) -> str:
+        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}:{array_name}:{i}"
+
+    def _piece_keys(self, manifest: M) -> builtins.list[str]:
+        return [
+            self._piece_key(manifest, array_name, i)
+            for array_name, entry in manifest.arrays.items()
+            for i in range(entry.pieces)
+        ]

@@ -1,0 +1,168 @@
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import NPY, array, assert_problem, post, put, put_dataset
+
+# Without a row that is all zero, so that it can be hashed too.
+ROWS = [[0.25 * i + 1, (-1) ** i * 0.5, i % 7 - 3] for i in range(60)]
+SPARSE = {
+    "input_dim": 3,
+    "vectors": [{"indices": [0, 2], "values": [i + 1, 0.5]} for i in range(20)],
+}
+
+
+@pytest.fixture(scope="module")
+def points(http: httpx.Client, standing: dict[str, str]) -> dict[str, str]:
+    """Names of datasets."""
+    del standing
+    given: dict[str, Any] = {
+        "points": ROWS,
+        "single": np.array(ROWS, np.float32),
+        "sparse-points": SPARSE,
+        "narrow": [[1, 2]],
+        "zeros": [[0, 0, 0]],
+        "far": [[1e300, 0, 0]],
+    }
+    for name, rows in given.items():
+        assert put_dataset(http, f"standing-{name}", rows).status_code in (200, 201)
+    return {name: f"standing-{name}" for name in given}
+
+
+def rows_of(title: str) -> Any:
+    return SPARSE["vectors"] if title == "sparse-points" else ROWS
+
+
+CALLS = {
+    "cos_sin": ["transform", "kernel", "kernel?exact=true"],
+    "normalized": ["transform"],
+    "complex": ["transform"],
+    "gmm": ["codes", "codes?encoding=pairs", "kernel", "similarity", "similarity?encoding=b_bit&bits=8&gamma=1"],
+}
+
+
+@pytest.mark.parametrize("title", ["points", "sparse-points", "single"])
+@pytest.mark.parametrize(("form", "call"), [(form, call) for form, calls in CALLS.items() for call in calls])
+def test_a_dataset_serves_as_its_rows_do(
+    http: httpx.Client, standing: dict[str, str], points: dict[str, str], title: str, form: str, call: str
+) -> None:
+    named: Any = {"dataset": points[title]}
+    rows = rows_of(title)
+    if call.startswith("similarity"):
+        bodies = [{"x": rows, "y": rows[::-1]}, {"x": named, "y": rows[::-1]}]
+    elif call.startswith("kernel"):
+        bodies = [{"x": rows, "y": rows[:5]}, {"x": named, "y": rows[:5]}]
+    else:
+        bodies = [{"vectors": rows}, {"vectors": named}]
+    posted, by_name = (post(http, f"{standing[form]}/{call}", body) for body in bodies)
+    assert posted.status_code == by_name.status_code == 200, by_name.text
+    assert by_name.json() == posted.json()
+    assert by_name.content == posted.content
+
+
+def test_both_sides_may_name_datasets(http: httpx.Client, standing: dict[str, str], points: dict[str, str]) -> None:
+    named = {"dataset": points["points"], "rows": 6, "seed": 2}
+    gram = post(http, f"{standing['float64']}/kernel?exact=true", {"x": named, "y": named}).json()
+    np.testing.assert_allclose(np.diag(gram["exact"]), 1)
+    other = {"dataset": points["sparse-points"], "rows": 6}
+    for x, y in ((named, other), (ROWS[:6], other), (other, [[1, 2, 3]] * 6)):
+        answer = post(http, f"{standing['gmm']}/similarity", {"x": x, "y": y})
+        assert answer.status_code == 200, answer.text
+        assert len(answer.json()["exact"]) == 6
+
+
+def test_a_sample_is_the_same_each_time_and_keeps_the_order_of_rows(
+    http: httpx.Client, standing: dict[str, str], points: dict[str, str]
+) -> None:
+    path = f"{standing['float64']}/transform"
+    every = array(post(http, path, {"vectors": {"dataset": points["points"]}}, NPY))
+
+    def sample(**members: Any) -> list[int]:
+        found = array(post(http, path, {"vectors": {"dataset": points["points"], **members}}, NPY))
+        return [int(np.flatnonzero((np.abs(every - row) < 1e-12).all(axis=1))[0]) for row in found]
+
+    assert sample(rows=10, seed=3) == sample(rows=10, seed=3) == sorted(set(sample(rows=10, seed=3)))
+    assert sample(rows=10) == sample(rows=10, seed=0)
+    assert sample(rows=10, seed=4) != sample(rows=10, seed=3)
+    assert sample(rows=60, seed=9) == sample(seed=9) == list(range(60))
+    assert len(sample(rows=1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("reference", "status", "slug", "at"),
+    [
+        ({"dataset": "no-such-dataset"}, 404, "dataset-not-found", None),
+        ({"dataset": "standing-points", "rows": 61}, 422, "invalid-input", "/rows"),
+        ({"dataset": "standing-points", "rows": 0}, 422, "invalid-input", "/rows"),
+        ({"dataset": "standing-points", "rows": "5"}, 422, "invalid-input", "/rows"),
+        ({"dataset": "standing-points", "seed": -1}, 422, "invalid-input", "/seed"),
+        ({"dataset": "standing-points", "sed": 1}, 422, "invalid-input", "/sed"),
+        ({"dataset": "not a name"}, 422, "invalid-input", "/dataset"),
+        ({"dataset": 5}, 422, "invalid-input", "/dataset"),
+        ({"rows": 5}, 422, "invalid-input", ""),
+        ({"dataset": "standing-narrow"}, 422, "invalid-input", ""),
+        ({"dataset": "standing-far"}, 422, "invalid-input", "/0/0"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("form", "call", "member"),
+    [
+        ("cos_sin", "transform", "vectors"),
+        ("cos_sin", "kernel", "x"),
+        ("cos_sin", "kernel", "y"),
+        ("gmm", "codes", "vectors"),
+        ("gmm", "similarity", "x"),
+        ("gmm", "similarity", "y"),
+    ],
+)
+@pytest.mark.usefixtures("points", "nothing_stored")
+def test_a_bad_reference_is_refused_at_its_place(
+    http: httpx.Client,
+    standing: dict[str, str],
+    reference: Any,
+    status: int,
+    slug: str,
+    at: str | None,
+    form: str,
+    call: str,
+    member: str,
+) -> None:
+    if call == "similarity" and "dataset" not in reference:
+        return  # an object without it is read as one-hot codes there
+    others = {"x": [[1, 2, 3]]} if member == "y" else {"y": [[1, 2, 3]]} if call == "similarity" else {}
+    answer = post(http, f"{standing[form]}/{call}", {member: reference, **others})
+    pointer = None if at is None else f"/{member}{at}"
+    assert_problem(http, answer, status, slug, pointer)
+
+
+@pytest.mark.usefixtures("points")
+def test_a_row_that_cannot_be_hashed_is_refused_by_name_too(http: httpx.Client, standing: dict[str, str]) -> None:
+    answer = post(http, f"{standing['gmm']}/codes", {"vectors": {"dataset": "standing-zeros"}})
+    assert_problem(http, answer, 422, "invalid-input")
+
+
+def test_the_limits_are_those_of_posted_vectors(
+    http: httpx.Client, name: str, standing: dict[str, str], gaussian: dict[str, Any]
+) -> None:
+    """A small body may name much."""
+    del standing
+    assert put_dataset(http, name, np.ones((50_000, 3), np.float32)).status_code == 201
+    assert put(http, f"{name}-wide", {**gaussian, "s": 1 << 14}).status_code == 201
+    named = {"dataset": name}
+    features = post(http, f"{name}-wide/transform", {"vectors": named})
+    assert assert_problem(http, features, 413, "too-large")["limit"] == "max_result_bytes"
+    gram = post(http, f"{name}-wide/kernel", {"x": named, "y": named})
+    assert assert_problem(http, gram, 413, "too-large")["limit"] == "max_result_bytes"
+    assert post(http, f"{name}-wide/transform", {"vectors": {**named, "rows": 10}}).status_code == 200
+
+
+def test_a_dataset_that_is_gone_is_not_found(http: httpx.Client, name: str, standing: dict[str, str]) -> None:
+    put_dataset(http, name, ROWS)
+    path, body = f"{standing['cos_sin']}/transform", {"vectors": {"dataset": name}}
+    assert post(http, path, body).status_code == 200
+    http.delete(f"/v1/datasets/{name}")
+    assert_problem(http, post(http, path, body), 404, "dataset-not-found")
+    put_dataset(http, name, ROWS[:1])
+    assert len(post(http, path, body).json()["features"]) == 1

@@ -1,0 +1,183 @@
+import re
+from datetime import datetime
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import redis
+
+from service_tests.checks import JSON, assert_problem, keys, keys_of, npy, put_dataset
+from service_tests.servers import until
+
+RECORD = {
+    "name": str,
+    "shape": list,
+    "dtype": str,
+    "sparse": bool,
+    "digest": str,
+    "bytes": int,
+    "created_at": str,
+    "expires_at": type(None),
+    "column_ranges": list,
+}
+ROWS = [[1, -2.5, 3], [4, 0, 3]]
+SPARSE = {"input_dim": 3, "vectors": [{"indices": [0, 1], "values": [1, -2.5]}, {"indices": [2], "values": [4]}]}
+
+
+def test_a_new_dataset_is_created_with_its_record(http: httpx.Client, name: str) -> None:
+    answer = put_dataset(http, name, ROWS)
+    assert answer.status_code == 201
+    assert answer.headers["location"] == f"/v1/datasets/{name}"
+    assert answer.headers["content-type"] == JSON
+    record = answer.json()
+    assert {field: type(value) for field, value in record.items()} == RECORD
+    assert (record["name"], record["shape"], record["dtype"], record["sparse"]) == (name, [2, 3], "float64", False)
+    assert record["column_ranges"] == [[1, 4], [-2.5, 0], [3, 3]]
+    assert record["bytes"] == 8 * (6 + 6)
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", record["digest"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", record["created_at"])
+    assert http.get(answer.headers["location"]).json() == record
+
+
+def test_sparse_rows_are_kept_as_such(http: httpx.Client, name: str) -> None:
+    record = put_dataset(http, name, SPARSE).json()
+    assert (record["shape"], record["dtype"], record["sparse"]) == ([2, 3], "float64", True)
+    assert record["column_ranges"] == [[0, 1], [-2.5, 0], [0, 4]]
+    huge = {"input_dim": 1 << 31, "vectors": [{"indices": [5, (1 << 31) - 1], "values": [1, 2]}]}
+    record = put_dataset(http, f"{name}-huge", huge).json()
+    assert record["shape"] == [1, 1 << 31]
+    assert record["bytes"] < 100
+    assert record["column_ranges"] is None
+
+
+@pytest.mark.parametrize(("came", "kept"), [("<f4", "float32"), ("<f8", "float64"), (">f4", "float32")])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_an_npy_keeps_its_precision(http: httpx.Client, name: str, came: str, kept: str, order: Any) -> None:
+    record = put_dataset(http, name, np.array([[0.1, 2], [3, 4]], dtype=came, order=order)).json()
+    assert record["dtype"] == kept
+    assert record["column_ranges"] == [[float(np.dtype(kept).type(0.1)), 3], [2, 4]]
+    assert put_dataset(http, name, np.array([[0.1, 2], [3, 4]], dtype=kept)).status_code == 200
+
+
+def test_json_and_npy_of_float64_are_the_same_dataset(http: httpx.Client, name: str) -> None:
+    assert put_dataset(http, name, ROWS).status_code == 201
+    assert put_dataset(http, name, np.array(ROWS)).status_code == 200
+
+
+def test_putting_the_same_rows_again_changes_nothing(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    first = put_dataset(http, name, ROWS)
+    before = keys(store)
+    again = put_dataset(http, name, ROWS)
+    assert again.status_code == 200
+    assert again.json() == first.json()
+    assert "location" not in again.headers
+    assert keys(store) == before
+
+
+def test_other_rows_do_not_get_a_name_that_is_taken(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    first = put_dataset(http, name, ROWS, ttl=100).json()
+    before = keys(store)
+    for other in (ROWS[:1], [[1, -2.5, 3], [4, 0, 2]], SPARSE, np.array(ROWS, np.float32)):
+        problem = assert_problem(http, put_dataset(http, name, other), 409, "dataset-exists")
+        assert first["digest"] in problem["detail"]
+    assert keys(store) == before
+    assert http.get(f"/v1/datasets/{name}").json() == first
+
+
+def test_a_dataset_lives_as_long_as_was_said_last(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    def seconds(record: Any) -> float:
+        return (datetime.fromisoformat(record["expires_at"]) - datetime.fromisoformat(record["created_at"])).seconds
+
+    assert seconds(put_dataset(http, name, ROWS, ttl=1000).json()) == 1000
+    assert all(900 < store.ttl(key) <= 1000 for key in keys_of(store, name, "dataset"))
+    longer = put_dataset(http, name, ROWS, ttl=5000)
+    assert longer.status_code == 200
+    assert 5000 <= seconds(longer.json()) < 5010
+    assert all(4900 < store.ttl(key) <= 5000 for key in keys_of(store, name, "dataset"))
+    assert put_dataset(http, name, ROWS).json()["expires_at"] is None
+    assert {store.ttl(key) for key in keys_of(store, name, "dataset")} == {-1}
+    put_dataset(http, name, ROWS, ttl=1)
+    until(lambda: http.get(f"/v1/datasets/{name}").status_code == 404)
+    assert_problem(http, http.get(f"/v1/datasets/{name}"), 404, "dataset-not-found")
+    assert http.get("/v1/datasets", params={"prefix": name}).json()["datasets"] == []
+    assert not keys_of(store, name, "dataset")
+    assert store.zscore("bochner:datasets", name) is None
+    assert put_dataset(http, name, [[1]]).status_code == 201
+
+
+def test_a_deleted_dataset_leaves_nothing(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    before = keys(store)
+    assert put_dataset(http, name, ROWS).status_code == 201
+    assert len(keys_of(store, name, "dataset")) == 3
+    deleted = http.delete(f"/v1/datasets/{name}")
+    assert (deleted.status_code, deleted.content) == (204, b"")
+    assert keys(store) | {b"bochner:datasets"} == before | {b"bochner:datasets"}
+    assert_problem(http, http.delete(f"/v1/datasets/{name}"), 404, "dataset-not-found")
+    assert_problem(http, http.get(f"/v1/datasets/{name}"), 404, "dataset-not-found")
+
+
+def test_the_list_goes_on_from_page_to_page(http: httpx.Client, name: str) -> None:
+    names = [f"{name}.{letter}" for letter in "CaB_-z0"]
+    for one in names:
+        put_dataset(http, one, ROWS)
+    found: list[str] = []
+    cursor: dict[str, str] = {}
+    for _ in range(3):
+        page = http.get("/v1/datasets", params={"prefix": f"{name}.", "limit": 3, **cursor}).json()
+        assert set(page) == {"datasets", "next"}
+        found += [one["name"] for one in page["datasets"]]
+        cursor = {"cursor": page["next"]}
+    assert page["next"] is None
+    assert found == sorted(names)
+    record = http.get(f"/v1/datasets/{names[-1]}").json()
+    del record["column_ranges"]
+    assert record in http.get("/v1/datasets", params={"prefix": f"{name}."}).json()["datasets"]
+
+
+@pytest.mark.parametrize("body", [b'{"vectors": [[1, 2], [3]]}', b"{", b'{"vectors": [[1]], "ttl": 5}', b""])
+@pytest.mark.usefixtures("nothing_stored")
+def test_a_body_that_is_no_matrix_is_refused(http: httpx.Client, name: str, body: bytes) -> None:
+    assert_problem(http, put_dataset(http, name, body), 422, "invalid-input")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *([], [[]], {"input_dim": 3, "vectors": []}, np.ones((0, 3)), np.ones((3, 0))),
+        *(np.ones(3), np.ones((2, 2, 2)), np.array(1.0), np.ones((2, 2), int), np.ones((2, 2), np.float16)),
+        *(np.ones((2, 2), complex), np.array([[1, np.nan]]), np.array([[np.inf]]), np.array([["a"]])),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("nothing_stored")
+def test_what_can_be_no_dataset_is_refused(http: httpx.Client, name: str, rows: Any) -> None:
+    problem = assert_problem(http, put_dataset(http, name, rows), 422, "invalid-input")
+    assert problem["errors"][0]["pointer"].startswith("/vectors") or "npy" in problem["detail"]
+
+
+@pytest.mark.parametrize("ttl", ["0", "-1", "1.5", "soon", "", "31622401", "1" * 30, "inf"])
+@pytest.mark.usefixtures("nothing_stored")
+def test_a_bad_time_to_live_is_refused(http: httpx.Client, name: str, ttl: str) -> None:
+    problem = assert_problem(http, put_dataset(http, name, ROWS, ttl), 422, "invalid-input")
+    assert problem["errors"][0]["parameter"] == "ttl"
+
+
+@pytest.mark.parametrize("bad", ["-a", "a b", ".a", "a%2Fb", "a" * 129, "{a}", "ä"])
+@pytest.mark.usefixtures("nothing_stored")
+def test_a_bad_name_is_refused(http: httpx.Client, bad: str) -> None:
+    answers = (put_dataset(http, bad, ROWS), http.get(f"/v1/datasets/{bad}"), http.delete(f"/v1/datasets/{bad}"))
+    assert {answer.status_code for answer in answers} <= {404, 422}
+
+
+@pytest.mark.usefixtures("nothing_stored")
+def test_other_refusals_are_those_of_vectors(http: httpx.Client, name: str) -> None:
+    path = f"/v1/datasets/{name}"
+    text = http.put(path, content=b"1,2", headers={"Content-Type": "text/csv"})
+    assert_problem(http, text, 415, "unsupported-media-type")
+    large = put_dataset(http, name, np.ones((1000, 251)))
+    assert assert_problem(http, large, 413, "too-large")["setting"] == "BOCHNER_MAX_BODY_BYTES"
+    broken = http.put(path, content=npy([[1.0]])[:-1], headers={"Content-Type": "application/x-npy"})
+    assert_problem(http, broken, 422, "invalid-input")
+    assert_problem(http, http.put(path, params={"tll": "5"}, content=b""), 422, "invalid-input")
+    assert_problem(http, http.post(path), 405, "method-not-allowed")

@@ -1,0 +1,227 @@
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import redis
+from scipy import sparse
+
+from app.core.arrays import dense
+from app.core.errors import InvalidInput, TooLarge
+from app.core.spec import MapSpec
+from app.formats import Reference
+from app.services.datasets import Datasets
+from app.services.errors import DatasetExists, DatasetNotFound
+from app.services.maps import Maps
+from app.services.ready import ReadyCache
+from app.store.datasets import DatasetStore
+from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.maps import MapStore
+from service_tests.checks import keys
+from service_tests.servers import until
+from service_tests.services.conftest import LIMITS
+
+ROWS: Any = np.random.default_rng(1).normal(size=(40, 3))
+SPARSE: Any = sparse.csr_array(np.where([True, False, False] | (ROWS > 0.5), ROWS, 0))
+
+
+@pytest.fixture
+def kept(client: redis.Redis) -> Callable[..., Datasets]:
+    """Makes services of one store, each with a cache of its own unless one is given."""
+    client.flushall()
+
+    def make(cache: ReadyCache | None = None, unfit: str | None = None) -> Datasets:
+        return Datasets(DatasetStore(client), LIMITS, cache or ReadyCache(1 << 20), lambda: unfit)
+
+    return make
+
+
+def test_rows_come_back_as_they_were(kept: Callable[..., Datasets]) -> None:
+    datasets = kept()
+    datasets.create("dense", ROWS, None)
+    datasets.create("single", ROWS.astype(np.float32), None)
+    datasets.create("sparse", SPARSE, None)
+    np.testing.assert_array_equal(datasets.rows("dense"), ROWS)
+    single = datasets.rows("single")
+    assert single.dtype == np.float32
+    np.testing.assert_array_equal(single, ROWS.astype(np.float32))
+    found = datasets.rows("sparse")
+    assert isinstance(found, sparse.csr_array)
+    np.testing.assert_array_equal(found.toarray(), SPARSE.toarray())
+
+
+@pytest.mark.parametrize("posted", [ROWS, SPARSE], ids=["dense", "sparse"])
+def test_a_sample_is_of_the_rows_in_their_order(kept: Callable[..., Datasets], posted: Any) -> None:
+    datasets = kept()
+    datasets.create("d", posted, None)
+    whole: Any = dense(posted)
+    given: Any = datasets.rows("d", 7, 5)
+    sample = dense(given)
+    numbers = [int(np.flatnonzero((whole == row).all(axis=1))[0]) for row in sample]
+    assert sample.shape == (7, 3)
+    assert numbers == sorted(numbers)
+    again: Any = kept().rows("d", 7, 5)
+    assert (again != given).sum() == 0
+    other: Any = datasets.rows("d", 40, 5)
+    assert (other != posted).sum() == 0
+    with pytest.raises(InvalidInput, match="41 rows are wanted; dataset 'd' has 40") as refused:
+        datasets.rows("d", 41, pointer="/x")
+    assert refused.value.pointer == "/x/rows"
+
+
+def test_a_dataset_is_read_once_and_kept_and_nobody_may_write_to_it(kept: Callable[..., Datasets]) -> None:
+    datasets = kept()
+    datasets.create("d", ROWS, None)
+    rows = datasets.rows("d")
+    assert datasets.rows("d") is rows
+    with pytest.raises(ValueError, match="read-only"):
+        rows[0, 0] = 1
+    assert kept(ReadyCache(0)).rows("d") is not rows
+
+
+def test_maps_and_datasets_share_one_memory(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
+    cache = ReadyCache(1500)
+    datasets, maps = kept(cache), Maps(MapStore(client), LIMITS, cache, 1, lambda: None)
+    spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "halton"}, "s": 50}
+    maps.create("m", MapSpec.model_validate(spec))
+    datasets.create("d", ROWS, None)
+    rows = datasets.rows("d")
+    assert datasets.rows("d") is rows
+    maps.ready("m")
+    assert datasets.rows("d") is not rows
+
+
+def test_a_dataset_deleted_or_made_anew_elsewhere_is_not_served_from_memory(kept: Callable[..., Datasets]) -> None:
+    here, elsewhere = kept(), kept()
+    here.create("d", ROWS, None)
+    here.rows("d")
+    elsewhere.delete("d")
+    for call in (here.rows, here.get, here.column_ranges, here.delete):
+        with pytest.raises(DatasetNotFound):
+            call("d")
+    elsewhere.create("d", ROWS + 1, None)
+    np.testing.assert_array_equal(here.rows("d"), ROWS + 1)
+
+
+def test_a_dataset_that_expired_is_not_served_from_memory(kept: Callable[..., Datasets]) -> None:
+    datasets = kept()
+    datasets.create("d", ROWS, 1)
+    datasets.rows("d")
+    until(lambda: not datasets.list("", None, 10).datasets)
+    with pytest.raises(DatasetNotFound):
+        datasets.rows("d")
+
+
+def test_datasets_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(kept: Callable[..., Datasets]) -> None:
+    writer, reader = kept(), kept(ReadyCache(0))
+    whole = [(ROWS + i).tobytes() for i in (0, 1)]
+    done = threading.Event()
+
+    def rewrite() -> None:
+        for i in range(150):
+            writer.create("d", ROWS + i % 2, None if i % 3 else 100)
+            writer.create("d", ROWS + i % 2, 50)
+            writer.delete("d")
+        done.set()
+
+    thread = threading.Thread(target=rewrite)
+    thread.start()
+    seen = 0
+    while not done.is_set():
+        try:
+            rows: Any = reader.rows("d")
+            assert rows.tobytes() in whole
+            reader.get("d")
+            seen += 1
+        except DatasetNotFound:
+            continue
+    thread.join()
+    assert seen
+
+
+def test_the_same_rows_are_no_conflict_and_others_are(kept: Callable[..., Datasets]) -> None:
+    datasets = kept()
+    first, created = datasets.create("d", ROWS, 100)
+    assert created
+    assert datasets.create("d", np.asfortranarray(ROWS), 100)[1] is False
+    again, _ = datasets.create("d", ROWS.astype(">f8"), None)
+    assert again == first.model_copy(update={"expires_at": None})
+    for other in (ROWS.astype(np.float32), ROWS[:-1], ROWS[:, :2], sparse.csr_array(ROWS), ROWS.reshape(20, 6)):
+        with pytest.raises(DatasetExists, match=first.digest):
+            datasets.create("d", other, 100)
+    assert datasets.get("d") == again
+
+
+def test_creators_of_the_same_rows_at_once_all_succeed(kept: Callable[..., Datasets]) -> None:
+    answers: list[Any] = []
+    barrier = threading.Barrier(8)
+
+    def create(ttl: int | None) -> None:
+        barrier.wait()
+        answers.append(kept().create("d", ROWS, ttl))
+
+    threads = [threading.Thread(target=create, args=(None if i % 2 else 50 + i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(answers) == 8
+    assert sum(created for _, created in answers) == 1
+    np.testing.assert_array_equal(kept().rows("d"), ROWS)
+
+
+def test_a_damaged_dataset_is_not_served(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
+    kept().create("d", ROWS, None)
+    piece = next(key for key in keys(client) if key.endswith(b":rows:0"))
+    good = cast(bytes, client.get(piece))
+    client.set(piece, good[:-1] + b"\xff")
+    with pytest.raises(StoreDamaged, match="digest"):
+        kept().rows("d")
+
+
+@pytest.mark.parametrize("change", [(b'"shape":[40,3]', b'"shape":[20,6]'), (b'"float64"', b'"float32"')])
+def test_a_manifest_that_was_changed_gives_no_rows(
+    client: redis.Redis, kept: Callable[..., Datasets], change: tuple[bytes, bytes]
+) -> None:
+    datasets = kept()
+    datasets.create("d", ROWS, None)
+    key = "bochner:{dataset:d}:manifest"
+    client.set(key, cast(bytes, client.get(key)).replace(*change))
+    with pytest.raises(StoreDamaged):
+        datasets.rows("d")
+
+
+def test_a_dataset_too_large_is_refused_and_leaves_nothing(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
+    with pytest.raises(TooLarge) as refused:
+        kept().create("d", np.ones((12_500, 1)), None)
+    assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_dataset_bytes", 100_000, 100_016)
+    assert keys(client) == set()
+
+
+def test_an_unfit_store_gets_no_new_dataset_but_serves_the_old(kept: Callable[..., Datasets]) -> None:
+    kept().create("d", ROWS, None)
+    unfit = kept(unfit="it forgets")
+    with pytest.raises(StoreUnavailable, match="it forgets"):
+        unfit.create("e", ROWS, None)
+    assert not unfit.create("d", ROWS, None)[1]
+    np.testing.assert_array_equal(unfit.rows("d"), ROWS)
+
+
+def test_ranges_are_those_of_the_columns(kept: Callable[..., Datasets]) -> None:
+    datasets = kept()
+    datasets.create("d", ROWS, None)
+    datasets.create("wide", sparse.csr_array(([1.0], ([0], [70_000])), shape=(1, 70_001)), None)
+    np.testing.assert_array_equal(datasets.column_ranges("d"), [ROWS.min(axis=0), ROWS.max(axis=0)])
+    assert datasets.get("d").column_ranges == [(a, b) for a, b in zip(ROWS.min(0), ROWS.max(0), strict=True)]
+    assert datasets.get("wide").column_ranges is None
+    with pytest.raises(InvalidInput, match="65536"):
+        datasets.column_ranges("wide")
+
+
+def test_what_was_posted_is_its_own_and_a_reference_is_its_dataset(kept: Callable[..., Datasets]) -> None:
+    datasets = kept()
+    datasets.create("d", ROWS, None)
+    assert datasets.resolved(ROWS) is ROWS
+    sample: Any = datasets.resolved(Reference("d", 5, 2, "/vectors"))
+    np.testing.assert_array_equal(sample, datasets.rows("d", 5, 2))

@@ -1,0 +1,262 @@
+import json
+import threading
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import redis
+
+from app.store.connection import connect
+from app.store.datasets import DatasetManifest, DatasetStore, described
+from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.manifest import PIECE_BYTES
+from app.store.maps import MapStore
+from app.store.named import UNCOMMITTED_TTL
+from app.store.scripts import FORGET
+from service_tests.checks import keys
+from service_tests.servers import EVERY_WRITE, until, valkey, wire
+from service_tests.store.test_maps import new as new_map
+
+INDEX = "bochner:datasets"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with valkey(tmp_path_factory.mktemp("datasets"), *EVERY_WRITE) as url:
+        yield url
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[redis.Redis]:
+    with connect(url, 5) as client:
+        client.flushall()
+        yield client
+
+
+@pytest.fixture
+def datasets(client: redis.Redis) -> DatasetStore:
+    return DatasetStore(client)
+
+
+def matrix(seed: int = 0, megabytes: float = 0.001) -> Any:
+    return np.random.default_rng(seed).normal(size=(int(megabytes * PIECE_BYTES / 32), 4))
+
+
+def create(
+    store: DatasetStore, name: str = "d", seed: int = 0, megabytes: float = 0.001, ttl: int | None = None
+) -> tuple[DatasetManifest, bool]:
+    rows = matrix(seed, megabytes)
+    arrays = {"rows": rows}
+    return store.create(described(name, rows.shape, arrays, ttl), arrays, ttl)
+
+
+def names(store: DatasetStore, limit: int = 100) -> list[str]:
+    return [manifest.name for manifest in store.list("", None, limit)[0]]
+
+
+def test_what_is_created_is_found_and_read_bit_for_bit(client: redis.Redis, datasets: DatasetStore) -> None:
+    manifest, created = create(datasets, megabytes=2.5)
+    assert created
+    assert datasets.find("d") == manifest
+    rows = datasets.read(manifest, "rows")
+    assert rows is not None
+    assert rows.tobytes() == matrix(megabytes=2.5).tobytes()
+    assert {key.split(b"}")[0] for key in keys(client) - {INDEX.encode()}} == {b"bochner:{dataset:d"}
+    assert {client.ttl(key) for key in keys(client)} == {-1}
+
+
+def test_arrays_without_entries_are_kept_too(datasets: DatasetStore) -> None:
+    arrays: dict[str, Any] = {
+        "indptr": np.zeros(3, np.int32),
+        "indices": np.zeros(0, np.int32),
+        "values": np.zeros(0),
+    }
+    manifest, _ = datasets.create(described("d", (2, 9), arrays, None), arrays, None)
+    assert manifest.sparse
+    for name, array in arrays.items():
+        found = datasets.read(manifest, name)
+        assert found is not None
+        assert (found.dtype, found.shape) == (array.dtype, array.shape)
+
+
+def test_a_map_and_a_dataset_of_one_name_do_not_meet(client: redis.Redis, datasets: DatasetStore) -> None:
+    maps = MapStore(client)
+    maps.create(new_map("d"))
+    assert create(datasets)[1]
+    assert datasets.delete("d")
+    assert maps.find("d") is not None
+    assert maps.read(maps.create(new_map("d"))[0], "frequencies") is not None
+
+
+def test_all_keys_of_a_dataset_that_expires_go_together(client: redis.Redis, datasets: DatasetStore) -> None:
+    manifest, created = create(datasets, megabytes=2.5, ttl=2)
+    assert created
+    assert manifest.expires_at is not None
+    assert manifest.expires_at - manifest.created_at == timedelta(seconds=2)
+    left = [client.pttl(key) for key in keys(client) - {INDEX.encode()}]
+    assert len(left) == 4
+    assert all(1000 < one <= 2000 for one in left)
+    assert max(left) - min(left) < 50
+    until(lambda: datasets.find("d") is None)
+    until(lambda: keys(client) == {INDEX.encode()}, 1)
+    assert datasets.read(manifest, "rows") is None
+    assert not datasets.delete("d")
+    assert create(datasets, seed=1)[1], "the name is free again"
+
+
+def test_a_dataset_that_expires_while_it_is_read_is_gone_and_not_damaged(
+    client: redis.Redis, datasets: DatasetStore
+) -> None:
+    """Some of its pieces first, as the server may find them."""
+    manifest, _ = create(datasets, megabytes=2.5, ttl=1)
+    until(lambda: datasets.find("d") is None)
+    assert datasets.read(manifest, "rows") is None
+    standing, _ = create(datasets, seed=2, megabytes=2.5)
+    assert datasets.read(manifest, "rows") is None
+    client.delete(*(key for key in keys(client) if key.endswith(b":rows:1")))
+    with pytest.raises(StoreDamaged, match="missing"):
+        datasets.read(standing, "rows")
+    with pytest.raises(StoreDamaged, match="missing"):
+        datasets.renew(standing, 5)
+
+
+def test_a_dataset_is_read_on_while_it_is_renewed(datasets: DatasetStore) -> None:
+    manifest, _ = create(datasets, ttl=50)
+    datasets.renew(manifest, 100)
+    assert datasets.read(manifest, "rows") is not None
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 50), (50, None), (50, 90), (90, 50)])
+def test_a_renewed_dataset_lives_as_long_as_was_said_last(
+    client: redis.Redis, datasets: DatasetStore, before: int | None, after: int | None
+) -> None:
+    manifest, _ = create(datasets, megabytes=1.5, ttl=before)
+    renewed = datasets.renew(manifest, after)
+    assert renewed is not None
+    assert datasets.find("d") == renewed
+    assert (renewed.token, renewed.digest, renewed.created_at) == (manifest.token, manifest.digest, manifest.created_at)
+    assert (renewed.expires_at is None) == (after is None)
+    for key in keys(client) - {INDEX.encode()}:
+        left = client.ttl(key)
+        assert left == -1 if after is None else after - 2 <= left <= after
+
+
+def test_what_is_gone_or_another_is_not_renewed(datasets: DatasetStore) -> None:
+    manifest, _ = create(datasets, ttl=50)
+    datasets.delete("d")
+    assert datasets.renew(manifest, 100) is None
+    other, _ = create(datasets, seed=1)
+    assert datasets.renew(manifest, 100) is None
+    assert datasets.find("d") == other
+
+
+def test_until_the_commit_pieces_expire_and_no_dataset_is_there(client: redis.Redis, datasets: DatasetStore) -> None:
+    """A commit that the server refuses stands for a creator that is killed before it."""
+    client.acl_setuser("half", enabled=True, nopass=True, categories=["+@all"], commands=["-evalsha"], keys=["*"])
+    path = client.get_connection_kwargs()["path"]
+    with connect(f"unix://half@{path}", 5) as half, pytest.raises(StoreUnavailable):
+        create(DatasetStore(half), megabytes=1.5, ttl=100_000)
+    left = keys(client)
+    assert len(left) == 2
+    assert all(0 < client.ttl(key) <= UNCOMMITTED_TTL for key in left)
+    assert datasets.find("d") is None
+    assert names(datasets) == []
+    assert create(datasets, megabytes=1.5)[1]
+
+
+@pytest.mark.parametrize("ttl", [None, 100])
+def test_a_lost_reply_is_not_noticed(url: str, client: redis.Redis, ttl: int | None) -> None:
+    with wire(url) as cut, connect(cut.url, 5) as far:
+        datasets = DatasetStore(far)
+        create(datasets, "earlier")
+        cut.lose_reply_to(b"EVALSHA")
+        manifest, created = create(datasets, ttl=ttl)
+        assert created
+        cut.lose_reply_to(b"EVALSHA")
+        assert datasets.renew(manifest, 50) is not None
+        cut.lose_reply_to(b"EVALSHA")
+        assert datasets.delete("d")
+        assert cut.lost == 3
+        assert len(keys(client)) == 3, "the earlier one is there"
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same rows", "different rows"])
+def test_of_ten_creators_at_once_exactly_one_wins(client: redis.Redis, datasets: DatasetStore, same: bool) -> None:
+    barrier = threading.Barrier(10)
+    answers: list[Any] = [None] * 10
+
+    def work(i: int) -> None:
+        barrier.wait()
+        answers[i] = create(datasets, seed=0 if same else i, megabytes=1.5)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    winners = [manifest for manifest, created in answers if created]
+    assert len(winners) == 1
+    assert {manifest.token for manifest, _ in answers} == {winners[0].token}
+    assert len(keys(client)) == 4
+    assert datasets.read(winners[0], "rows") is not None
+
+
+def test_the_list_shows_none_that_expired_and_forgets_them(client: redis.Redis, datasets: DatasetStore) -> None:
+    for name in "abcdef":
+        create(datasets, name, ttl=1 if name in "bcf" else None)
+    assert client.zcard(INDEX) == 6
+    until(lambda: len(keys(client)) == 7)
+    found, following = datasets.list("", None, 2)
+    assert [manifest.name for manifest in found] == ["a"]
+    assert following == "b"
+    found, following = datasets.list("", following, 2)
+    assert [manifest.name for manifest in found] == ["d"]
+    assert following == "d"
+    found, following = datasets.list("", following, 2)
+    assert [manifest.name for manifest in found] == ["e"]
+    assert following is None
+    assert client.zrange(INDEX, 0, -1) == [b"a", b"d", b"e"]
+
+
+def test_a_name_made_anew_meanwhile_is_not_forgotten(client: redis.Redis, datasets: DatasetStore) -> None:
+    create(datasets, "there")
+    client.zadd(INDEX, {"gone": 0})
+    wanted = ["there", "gone"]
+    client.register_script(FORGET)(keys=[INDEX, *(f"bochner:{{dataset:{n}}}:manifest" for n in wanted)], args=wanted)
+    assert client.zrange(INDEX, 0, -1) == [b"there"]
+
+
+def test_names_that_nobody_lists_are_forgotten_too(client: redis.Redis, datasets: DatasetStore) -> None:
+    client.zadd(INDEX, {f"gone-{i}": 0 for i in range(100)})
+    for i in range(60):
+        create(datasets, f"new-{i}", ttl=100)
+    assert client.zcard(INDEX) < 90
+    assert len([name for name in cast(list[bytes], client.zrange(INDEX, 0, -1)) if name.startswith(b"new-")]) == 60
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"schema_version": 2}, {"unknown": 1}, {"shape": [1]}, {"arrays": {}}, {"arrays": {"rows": 1}}],
+)
+def test_a_manifest_of_another_version_is_not_guessed_at(
+    client: redis.Redis, datasets: DatasetStore, change: dict[str, Any]
+) -> None:
+    create(datasets)
+    create(datasets, "other")
+    key = "bochner:{dataset:d}:manifest"
+    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | change))
+    with pytest.raises(StoreDamaged):
+        datasets.find("d")
+    assert names(datasets) == ["other"]
+    assert datasets.delete("d")
+
+
+def test_the_time_to_live_is_reckoned_by_the_store(client: redis.Redis, datasets: DatasetStore) -> None:
+    """What is announced is never later than what is done."""
+    manifest, _ = create(datasets, ttl=60)
+    assert manifest.expires_at is not None
+    seconds = time.time() + client.pttl("bochner:{dataset:d}:manifest") / 1000
+    assert 0 <= seconds - manifest.expires_at.timestamp() < 2
