@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Rows, dense
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
-from app.core.diagnostics.draws import map_seeds, row_pairs
+from app.core.diagnostics.draws import Whole, map_seeds, row_pairs
 from app.core.diagnostics.hermitian_tiles import OPERATIONS_PER_ENTRY, TILE_ROWS, HermitianTiles, tile_places
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
@@ -159,13 +159,7 @@ def _estimate_of(feature_map: FeatureMap, estimator: Estimator, rows: Rows) -> E
 class _Error:
     """One pass over the tiles of an error matrix."""
 
-    def __init__(
-        self,
-        feature_map: FeatureMap,
-        rows: Rows,
-        estimate: Estimate,
-        pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
-    ) -> None:
+    def __init__(self, feature_map: FeatureMap, rows: Rows, estimate: Estimate, pairs: tuple[Whole, Whole]) -> None:
         self._n = rows.shape[0]
         self._is_complex = feature_map.gram_dtype.kind == "c"
         self._tiles = HermitianTiles(self._n, self._is_complex)
@@ -208,11 +202,7 @@ class _Error:
 
 
 def _measured(
-    feature_map: FeatureMap,
-    rows: Rows,
-    estimate: Estimate,
-    pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
-    norms: _Norms,
+    feature_map: FeatureMap, rows: Rows, estimate: Estimate, pairs: tuple[Whole, Whole], norms: _Norms
 ) -> tuple[Figures, Picture]:
     """In a function of its own, so that one matrix of errors is let go before the next is made."""
     error = _Error(feature_map, rows, estimate, pairs)
