@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Rows, dense
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
-from app.core.diagnostics.draws import map_seeds, row_pairs
-from app.core.diagnostics.hermitian_tiles import TILE_ROWS, TYPICAL_PRODUCTS, HermitianTiles, tile_places
+from app.core.diagnostics.draws import Whole, map_seeds, row_pairs
+from app.core.diagnostics.hermitian_tiles import OPERATIONS_PER_ENTRY, TILE_ROWS, HermitianTiles, tile_places
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 from app.core.samplers.monte_carlo import MonteCarlo
@@ -107,9 +107,8 @@ def gram_errors(
     pictures: dict[str, Picture] = {}
     pairs = row_pairs(n, SCATTER_PAIRS, seed)
     for estimator, estimate in estimates.items():
-        error = _Error(feature_map, rows, estimate, pairs)
-        figures[estimator.value] = error.figures(norms)
-        pictures[estimator.value] = error.picture()
+        found = _measured(feature_map, rows, estimate, pairs, norms)
+        figures[estimator.value], pictures[estimator.value] = found
     baseline = _baseline(feature_map, rows, norms, map_seeds(seed, seeds)) if seeds else None
     return GramErrors(
         rows=n,
@@ -125,7 +124,7 @@ def gram_errors_operations(feature_map: FeatureMap, rows: Rows, n_estimators: in
     """Multiplications that take as long as `gram_errors`."""
     n = rows.shape[0]
     errors = n_estimators + (seeds if isinstance(feature_map, FourierMap) else 0)
-    total = (errors + 1) * TYPICAL_PRODUCTS * n * n
+    total = (errors + 1) * OPERATIONS_PER_ENTRY * n * n
     for x, y in ((rows[block], rows[columns]) for block, columns in tile_places(n)):
         total += errors * feature_map.gram_operations(x, y) + (errors + 1) * feature_map.exact_operations(x, y)
     return int(total)
@@ -160,13 +159,7 @@ def _estimate_of(feature_map: FeatureMap, estimator: Estimator, rows: Rows) -> E
 class _Error:
     """One pass over the tiles of an error matrix."""
 
-    def __init__(
-        self,
-        feature_map: FeatureMap,
-        rows: Rows,
-        estimate: Estimate,
-        pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
-    ) -> None:
+    def __init__(self, feature_map: FeatureMap, rows: Rows, estimate: Estimate, pairs: tuple[Whole, Whole]) -> None:
         self._n = rows.shape[0]
         self._is_complex = feature_map.gram_dtype.kind == "c"
         self._tiles = HermitianTiles(self._n, self._is_complex)
@@ -206,6 +199,14 @@ class _Error:
             counts += (2 if mirrored else 1) * found
         exact, estimate = self._scatter.tolist()
         return Picture(edges=edges.tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
+
+
+def _measured(
+    feature_map: FeatureMap, rows: Rows, estimate: Estimate, pairs: tuple[Whole, Whole], norms: _Norms
+) -> tuple[Figures, Picture]:
+    """In a function of its own, so that one matrix of errors is let go before the next is made."""
+    error = _Error(feature_map, rows, estimate, pairs)
+    return error.figures(norms), error.picture()
 
 
 def _exact_norms(feature_map: FeatureMap, rows: Rows) -> _Norms:

@@ -13,7 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.spec import Form
 from service_tests.core.specs import fourier, gmm_spec, hashing
 
-S, REPEATS, D = 1000, 2500, 3
+S, REPEATS, D = 1000, 1500, 3
 LETTERS = Path(__file__).parents[3] / "examples" / "letters.npy"
 NORMAL: dict[str, Any] = {
     "gaussian": {"kind": "gaussian", "length_scale": [0.5, 1.0, 2.0]},
@@ -59,9 +59,9 @@ def test_variances_are_those_of_corollary_1(kind: str, form: str) -> None:
     for estimator, found in squares.items():
         name = "monte_carlo" if estimator is Estimator.map else estimator.value
         wanted = np.array([of[name] for of in closed])  # type: ignore[literal-required]
-        # One standard error of a mean of 2,500 squares is 2 to 3.5 % of it.
+        # One standard error of a mean of 1,500 squares is 2 to 5 % of it.
         error = found.std(axis=0) / np.sqrt(REPEATS)
-        assert (error < 0.04 * wanted).all()
+        assert (error < 0.05 * wanted).all()
         assert (np.abs(found.mean(axis=0) - wanted) < 4 * error).all(), estimator
     gain = squares[Estimator.cv2].mean(axis=0) / squares[Estimator.map].mean(axis=0)
     assert (gain[:3] < 0.95).all() or form == "phase"

@@ -1,9 +1,11 @@
 """Gram errors against a plain computation of the whole matrices."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from app.core.diagnostics import gram, hermitian_tiles
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
@@ -108,8 +110,6 @@ def test_hashes_are_measured_and_have_no_baseline() -> None:
 
 
 def test_sparse_rows_are_measured_like_dense_ones() -> None:
-    from scipy import sparse
-
     x = rows(200, 5) * (np.random.default_rng(0).random((200, 4)) < 0.5)
     x[:, 0] += 0.1
     for made in (fourier(dtype="float64"), hashing()):
@@ -198,6 +198,18 @@ def test_rows_without_a_kernel_are_named() -> None:
         with pytest.raises(InvalidInput, match="150") as caught:
             gram_errors(made, x)
         assert caught.value.pointer == "/vectors/150"
+
+
+@pytest.mark.parametrize("form", ["complex", "cos_sin"])
+def test_no_more_than_one_triangle_in_float32_is_held(form: str) -> None:
+    n = 1500
+    made, x = fourier(form=form, dtype="float64"), rows(n, 5)
+    tracemalloc.start()
+    gram_errors(made, x, list(Estimator), seeds=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    triangle = n * (n + 128) // 2 * (8 if form == "complex" else 4)
+    assert triangle < peak < 1.6 * triangle
 
 
 def test_work_and_memory_grow_as_they_do() -> None:
