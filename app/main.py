@@ -17,10 +17,12 @@ from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unknown_parameters
 from app.api.routes import ROUTERS
 from app.services.datasets import Datasets
+from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
 from app.services.ready import ReadyCache
+from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.services.vectors import Vectors
 from app.settings import Settings
@@ -70,6 +72,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         datasets=datasets,
         vectors=Vectors(maps, datasets, limits),
         hashing=Hashing(maps, datasets, limits),
+        diagnostics=Diagnostics(maps, datasets, limits, settings.threads),
+        recommendations=Recommendations(datasets, limits),
         status=status,
     )
     return app

@@ -50,6 +50,10 @@ class Settings(BaseSettings):
     max_operations: int = Field(
         200_000_000_000, ge=1, description="Most arithmetic one request may ask for, in multiplications."
     )
+    # One or two seconds on one core.
+    max_diagnostic_operations: int = Field(
+        20_000_000_000, ge=1, description="Most arithmetic one diagnostic may ask for, in multiplications."
+    )
     client_timeout: float = Field(30.0, gt=0, description="Seconds a client may pause while it sends or reads a body.")
     threads: int = Field(
         default_factory=lambda: os.cpu_count() or 1, ge=1, description="Requests computed at once per process."

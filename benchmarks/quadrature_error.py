@@ -3,7 +3,7 @@
 Gaussian kernel with σ = 1, d = 25; about 1,000 frequencies (the sparse grid of level 2 has 1,351, polynomial exactness
 of degree 2 needs 351). The error is the greatest over 10⁵ points of the ball of each diameter.
 
-Run: python -m benchmarks.quadrature_error [PICTURE]   (the picture needs matplotlib: pip install '.[benchmarks]')
+Run: python -m benchmarks.quadrature_error [PICTURE]
 """
 
 import json
@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from app.core.maps import FourierMap
@@ -45,8 +46,6 @@ def greatest_errors(members: dict[str, Any], lags: NDArray[np.float64]) -> list[
 
 def draw(table: dict[str, list[float]], path: str) -> None:
     """The curves, on logarithmic axes."""
-    from matplotlib.figure import Figure
-
     figure = Figure(figsize=(7, 5), layout="constrained")
     axes = figure.subplots()
     for name, errors in table.items():

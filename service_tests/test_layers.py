@@ -15,8 +15,9 @@ MAY_IMPORT = {
     "app.settings": set[str](),
     "app.store": {"app.core"},
     "app.formats": {"app.core"},
-    "app.services": {"app.core", "app.store", "app.formats"},
-    "app.api": {"app.core", "app.store", "app.formats", "app.services"},
+    "app.pictures": set[str](),
+    "app.services": {"app.core", "app.store", "app.formats", "app.pictures"},
+    "app.api": {"app.core", "app.store", "app.formats", "app.pictures", "app.services"},
     # A problem document names the setting that moves a limit.
     "app.api.problems": {"app.core", "app.store", "app.formats", "app.services", "app.settings", "app.api"},
     "app.main": {"app.core", "app.store", "app.formats", "app.services", "app.settings", "app.api"},
@@ -29,6 +30,7 @@ ONLY_IN = {
     "fastapi": {"app.api", "app.main"},
     "starlette": {"app.api", "app.main"},
     "uvicorn": {"app.__main__"},
+    "matplotlib": {"app.pictures"},
     "pydantic_settings": {"app.settings"},
 }
 ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}

@@ -8,9 +8,11 @@ from fastapi import Depends, Path, Request
 from app.api.admission import Admission
 from app.core.names import NAME_PATTERN
 from app.services.datasets import Datasets
+from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
+from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.services.vectors import Vectors
 
@@ -25,6 +27,8 @@ class Context:
     datasets: Datasets
     vectors: Vectors
     hashing: Hashing
+    diagnostics: Diagnostics
+    recommendations: Recommendations
     status: Status
 
 

@@ -11,10 +11,12 @@ from app.core.arrays import MAX_DIM
 from app.core.names import NAME_PATTERN
 from app.core.spec import MapSpec
 
-_REFERENCES = "#/components/schemas/{model}"
+REFERENCES = "#/components/schemas/{model}"
+DEFINITIONS: dict[str, Any] = {}
+"""Schemas that bodies refer to, beside those of the models below."""
 _BINARY = {"type": "string", "format": "binary"}
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
-_ROWS = {
+ROWS = {
     "oneOf": [
         {"type": "array", "items": _NUMBERS, "description": "Dense rows, each of input_dim numbers."},
         {
@@ -42,7 +44,7 @@ _REFERENCE = {
         "seed": {"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1, "default": 0},
     },
 }
-_GIVEN = {"oneOf": [*_ROWS["oneOf"], _REFERENCE]}
+GIVEN = {"oneOf": [*ROWS["oneOf"], _REFERENCE]}
 _WHOLE = {"type": "array", "items": {"type": "integer"}}
 
 
@@ -83,7 +85,7 @@ _CODES = {
 }
 _VECTORS_OR_CODES = {
     "anyOf": [
-        {**_GIVEN, "description": "Vectors."},
+        {**GIVEN, "description": "Vectors."},
         {**_CODES, "description": "Codes as /codes answers them; one_hot also as rows of s column indices."},
     ]
 }
@@ -91,12 +93,12 @@ _VECTORS_OR_CODES = {
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
     """A JSON body of a model."""
-    return _body({"application/json": {"schema": {"$ref": _REFERENCES.format(model=model.__name__)}}})
+    return _body({"application/json": {"schema": {"$ref": REFERENCES.format(model=model.__name__)}}})
 
 
 VECTORS_BODY = _body(
     {
-        "application/json": {"schema": _members(["vectors"], vectors=_GIVEN)},
+        "application/json": {"schema": _members(["vectors"], vectors=GIVEN)},
         "application/x-npy": {"schema": {**_BINARY, "description": "A 2-D .npy of float32 or float64."}},
     }
 )
@@ -105,7 +107,7 @@ DATASET_BODY = _body(
         "application/json": {
             "schema": _members(
                 ["vectors"],
-                vectors=_ROWS,
+                vectors=ROWS,
                 input_dim={
                     "type": "integer",
                     "minimum": 1,
@@ -119,7 +121,7 @@ DATASET_BODY = _body(
 )
 GRAM_BODY = _body(
     {
-        "application/json": {"schema": _members(["x"], x=_GIVEN, y=_GIVEN)},
+        "application/json": {"schema": _members(["x"], x=GIVEN, y=GIVEN)},
         "application/x-npy": {"schema": {**_BINARY, "description": "x as a 2-D .npy; y is x."}},
     }
 )
@@ -132,7 +134,12 @@ SIMILARITY_ANSWER = _answer(
     "A number for each pair of rows; in .npy the members are stacked in this order, those that are there.",
     ["estimate", "standard_error"],
     estimate={**_NUMBERS, "description": "Of the min-max kernel; corrected for chance, it may be below 0."},
-    standard_error={**_NUMBERS, "description": "Of the estimate."},
+    standard_error={
+        **_NUMBERS,
+        "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
+        "the rate c are corrected. It is 0 where all hashes agree or none does, which is no certainty: the kernel may "
+        "then still be some 3/s away.",
+    },
     rbf_estimate={**_NUMBERS, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
     rbf_standard_error={**_NUMBERS, "description": "With gamma: of rbf_estimate."},
     exact={**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
@@ -149,10 +156,11 @@ def install(app: FastAPI) -> None:
             schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
             known = schema["components"]["schemas"]
             for model in (MapSpec, Problem):
-                described = model.model_json_schema(ref_template=_REFERENCES)
+                described = model.model_json_schema(ref_template=REFERENCES)
                 known.update(described.pop("$defs", {}))
                 known[model.__name__] = described
-            refused = {"$ref": _REFERENCES.format(model="Problem")}
+            known.update(DEFINITIONS)
+            refused = {"$ref": REFERENCES.format(model="Problem")}
             for path in schema["paths"].values():
                 for operation in path.values():
                     operation["responses"].pop("422", None)

@@ -1,5 +1,7 @@
 """Which format came, and which one to answer in."""
 
+from collections.abc import Sequence
+
 from fastapi import Request
 
 from app.api.problems import Refusal
@@ -31,22 +33,29 @@ async def require_json(request: Request) -> None:
 
 
 def answer_format(request: Request, posted: Format | None = None) -> Format:
-    """The format to answer in: the client's favourite, else that of its request, else JSON.
+    """The format to answer arrays in: the client's favourite, else that of its request, else JSON.
 
     Raises:
         Refusal: the client accepts none that can be written.
     """
-    default = posted or FORMATS[_JSON]
+    default = posted.media_type if posted else _JSON
+    return FORMATS[favourite(request, [default, *(other for other in FORMATS if other != default)])]
+
+
+def favourite(request: Request, media_types: Sequence[str]) -> str:
+    """The media type that the client likes best, of equals the first.
+
+    Raises:
+        Refusal: it accepts none of them.
+    """
     header = ",".join(request.headers.getlist("accept"))
     if not header.strip():
-        return default
-    quality = {form.media_type: _quality(form.media_type, header) for form in FORMATS.values()}
-    best = max(quality.values())
-    if best <= 0:
-        raise Refusal("not-acceptable", f"Accept {header} came; {' or '.join(FORMATS)} can be written")
-    if quality[default.media_type] == best:
-        return default
-    return FORMATS[max(quality, key=lambda media_type: quality[media_type])]
+        return media_types[0]
+    quality = {media_type: _quality(media_type, header) for media_type in media_types}
+    best = max(media_types, key=lambda media_type: quality[media_type])
+    if quality[best] <= 0:
+        raise Refusal("not-acceptable", f"Accept {header} came; {' or '.join(media_types)} can be written")
+    return best
 
 
 def _quality(media_type: str, header: str) -> float:

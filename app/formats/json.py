@@ -16,6 +16,8 @@ from app.formats.json_rows import called, dimension, pointer_to, rows, rows_or_r
 _NUMBERS_PER_PIECE = 1 << 16
 # Bodies up to this length are parsed whatever they hold.
 _TRUSTED_BYTES = 1 << 20
+# Those of the body's object and of its members.
+_OUTER_BRACKETS = 8
 _INT64 = np.dtype(np.int64)
 
 
@@ -26,14 +28,12 @@ class Json:
 
     def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """An object whose members are lists of rows, or name datasets."""
-        _check_brackets(body, width)
-        posted = members(body, [wanted], optional)
+        posted = members(body, [wanted], optional, bytes_per_list=bytes_per_row(width))
         return {name: rows_or_reference(value, width, f"/{name}") for name, value in posted.items()}
 
     def matrix(self, body: bytes) -> Matrix:
         """An object of `vectors`, a list of rows, and `input_dim`, their length, which dense rows tell themselves."""
-        _check_brackets(body, 1)
-        posted = members(body, ["vectors"], ["input_dim"])
+        posted = members(body, ["vectors"], ["input_dim"], bytes_per_list=bytes_per_row(1))
         width = dimension(posted["input_dim"]) if "input_dim" in posted else None
         return rows(posted["vectors"], width, "/vectors")
 
@@ -45,14 +45,31 @@ class Json:
         return _object({name: _parts(array) for name, array in answer.items()})
 
 
-def _check_brackets(body: bytes, width: int) -> None:
-    """Refuse, before it is parsed, what costs far more memory than its length: a list takes a hundred bytes."""
-    if len(body) > _TRUSTED_BYTES and body.count(b"[") + body.count(b"{") > len(body) // min(2 * width + 2, 8) + 8:
-        raise InvalidInput(f"the body has more brackets than rows of {width} or more numbers can have")
+def bytes_per_row(width: int) -> int:
+    """The fewest bytes of JSON, commas included, that rows of vectors have for each list or object in them."""
+    # Such as [0,0], or {"indices":[],"values":[]}, which is three of them.
+    return min(2 * width + 2, 9)
 
 
-def members(body: bytes, wanted: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
-    """The members of a JSON object: all wanted, some optional, no other."""
+def members(
+    body: bytes, wanted: Sequence[str], optional: Sequence[str] = (), *, bytes_per_list: float
+) -> dict[str, Any]:
+    """The members of a JSON object: all wanted, some optional, no other.
+
+    Args:
+        body: the whole request body.
+        wanted: names of members that must be there.
+        optional: names of members that may be there too.
+        bytes_per_list: the fewest bytes that a body has for each list or object in it. One with more of them is refused
+            before it is parsed, because each costs a hundred bytes of memory then.
+    """
+    if len(body) > _TRUSTED_BYTES:
+        brackets, most = body.count(b"[") + body.count(b"{"), int(len(body) / bytes_per_list) + _OUTER_BRACKETS
+        if brackets > most:
+            raise InvalidInput(
+                f"the body has {brackets} opening brackets; rows such as this request takes have at most {most} in "
+                f"{len(body)} bytes"
+            )
     gc.disable()  # what is parsed holds no cycles, and looking for them takes longer than parsing
     try:
         document = orjson.loads(body)
@@ -107,9 +124,12 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
     )
     if not starts.size or starts[0] != 0 or starts[-1] != indices.size:
         raise InvalidInput(f"indptr must run from 0 to {indices.size}, the number of indices", f"{pointer}/indptr")
-    wrong = np.flatnonzero(np.diff(starts) != s)
+    lengths = np.diff(starts)
+    wrong = np.flatnonzero(lengths != s)
     if wrong.size:
-        raise InvalidInput(f"row {wrong[0]} has no {s} codes", f"{pointer}/indptr/{wrong[0]}")
+        row, came = int(wrong[0]), int(lengths[wrong[0]])
+        marked = ": it was marked by on_zero=mark, as a row without a sample, and must be left out" if came == 0 else ""
+        raise InvalidInput(f"row {row} has {came} codes, {s} are wanted{marked}", f"{pointer}/indptr/{row}")
     if shape.tolist() != [starts.size - 1, n_columns]:
         raise InvalidInput(f"shape must be [{starts.size - 1}, {n_columns}]", f"{pointer}/shape")
     columns: Array = indices.reshape(-1, s)

@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, Field
 
+from app.core.diagnostics.kinds import DIAGNOSTICS
 from app.core.kernels import Kernel
 from app.core.model import Kind
 from app.core.samplers import Sampler
@@ -21,7 +22,7 @@ class Catalog(BaseModel):
     kernels: dict[str, dict[str, Any]] = Field(description="What may stand in `kernel`.")
     samplers: dict[str, dict[str, Any]] = Field(description="What may stand in `sampler`.")
     forms: dict[str, dict[str, Any]] = Field(description="What may stand in `form`.")
-    diagnostics: dict[str, dict[str, Any]] = Field(description="None so far.")
+    diagnostics: dict[str, dict[str, Any]] = Field(description="Options of the diagnostics, by kind.")
 
 
 def catalog() -> Catalog:
@@ -30,7 +31,7 @@ def catalog() -> Catalog:
         kernels=_described(Kernel),
         samplers=_described(Sampler),
         forms={form.value: {"const": form.value, **text._asdict()} for form, text in FORMS.items()},
-        diagnostics={},
+        diagnostics={kind: model.model_json_schema() | _advice(model) for kind, model in DIAGNOSTICS.items()},
     )
 
 

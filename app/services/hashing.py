@@ -8,11 +8,20 @@ import numpy as np
 from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import BitsOf, Codes, Encoder, Encoding, encoder
-from app.core.hashing.estimates import Estimate, collision_rate, kernel_estimate, rbf_estimate
+from app.core.hashing.estimates import (
+    Agreements,
+    Counts,
+    Numbers,
+    chances,
+    collision_rate,
+    kernel_estimate,
+    odd_codes,
+    rbf_estimate,
+)
 from app.core.maps import ConsistentSamplingMap
 from app.core.maps.consistent_sampling import refuse_unsampled
 from app.formats import Answer, Format, OneHot
-from app.formats.json import codes, csr_codes, members
+from app.formats.json import bytes_per_row, codes, csr_codes, members
 from app.formats.json_rows import is_reference, rows_or_reference
 from app.services.datasets import Datasets
 from app.services.limits import Limits
@@ -27,6 +36,13 @@ class OnZero(StrEnum):
 
     refuse = "refuse"
     mark = "mark"
+
+
+class Of(StrEnum):
+    """What x and y of a similarity are."""
+
+    vectors = "vectors"
+    codes = "codes"
 
 
 class Hashing:
@@ -60,17 +76,20 @@ class Hashing:
         bits: int | None,
         bits_of: BitsOf | None,
         gamma: float | None,
+        of: Of | None = None,
     ) -> Answer:
         """Estimated kernel of row i of x with row i of y.
 
         Args:
             name: of a map with kernel gmm.
             body: JSON with x and y, vectors (a named dataset may stand in their place) or codes.
-            encoding: how x and y encode codes, or which codes of vectors to compare. Without it, rows of pairs and rows
-                of s whole numbers, where s is not the length of a vector, are read as codes, all else as vectors.
+            encoding: how x and y encode codes, or which codes of vectors to compare. Without it, vectors are compared
+                by pairs, and codes are pairs if their rows are lists of lists, else zero_bit.
             bits: of the encoding.
             bits_of: of the encoding.
             gamma: of the RBF kernel to estimate too.
+            of: what x and y are. Without it they are what their length allows; where it allows both, InvalidOption,
+                or vectors if no encoding is named.
         """
         sampling = self._sampling(name)
         if gamma is not None and sampling.kernel.p != 1:
@@ -79,13 +98,16 @@ class Hashing:
             )
         if encoding is None and (bits, bits_of) != (None, None):
             raise InvalidOption("bits and bits_of belong to an encoding, and none came", "encoding")
-        posted = members(body, ["x", "y"])
-        named = any(is_reference(posted[k]) for k in ("x", "y"))
-        recognised = None if named else _recognised(posted["x"], sampling)
-        by = encoder(encoding or recognised or Encoding.pairs, bits, bits_of)
-        if named or (recognised is None if encoding is None else _can_only_be_vectors(posted["x"], by, sampling)):
-            return self._of_vectors(sampling, posted, by, gamma)
-        return _of_codes(sampling, posted, by, gamma)
+        by = None if encoding is None else encoder(encoding, bits, bits_of)
+        posted = members(body, ["x", "y"], bytes_per_list=_bytes_per_list(by, of, sampling))
+        if of is None and any(is_reference(posted[k]) for k in ("x", "y")):
+            of = Of.vectors
+        if by is None:
+            recognised = _recognised(posted["x"], of, sampling)
+            are_codes, by = recognised is not None, Encoder(recognised or Encoding.pairs)
+        else:
+            are_codes = _are_codes(posted["x"], by, sampling) if of is None else of is Of.codes
+        return (_of_codes if are_codes else self._of_vectors)(sampling, posted, by, gamma)
 
     def _of_vectors(
         self, sampling: ConsistentSamplingMap, posted: dict[str, Any], by: Encoder, gamma: float | None
@@ -98,17 +120,19 @@ class Hashing:
         self._limits.check_operations(sampling.hash_operations(x) + sampling.hash_operations(y))
         sampling.refuse_unsampled(x, "/x")
         sampling.refuse_unsampled(y, "/y")
+        x, y = sampling.kernel.in_one_form(x, y)
         # Hash by hash, however many of them share a byte.
         compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
-        rate, zero_bit, exact, rbf = (np.empty(x.shape[0]) for _ in range(4))
+        agree = Agreements.none(x.shape[0])
+        exact, rbf = np.empty(x.shape[0]), np.empty(x.shape[0])
         for block in row_blocks(x.shape[0], _CODES_PER_BLOCK // s):
-            x_samples, y_samples = sampling.codes(x[block]), sampling.codes(y[block])
-            rate[block] = collision_rate(compared.encode(x_samples), compared.encode(y_samples))
-            zero_bit[block] = collision_rate(x_samples[..., 0], y_samples[..., 0])
+            for counted, more in zip(agree, sampling.agreements(x[block], y[block], compared), strict=True):
+                counted[block] = more
             exact[block] = sampling.exact_pairs(x[block], y[block])
             if gamma is not None:
                 rbf[block] = sampling.rbf_pairs(x[block], y[block], gamma)
-        answer = _estimates(kernel_estimate(rate, s, by.chance()), gamma) | {"exact": exact, "zero_bit": zero_bit}
+        estimated = _estimates(agree.codes / s, agree.odd, compared, sampling, gamma)
+        answer = estimated | {"exact": exact, "zero_bit": agree.zero_bit / s}
         return answer if gamma is None else answer | {"rbf_exact": rbf}
 
     def _sampling(self, name: str) -> ConsistentSamplingMap:
@@ -126,14 +150,18 @@ def _of_codes(
 ) -> dict[str, Array]:
     x, y = (_posted_codes(posted[k], by, sampling, f"/{k}") for k in ("x", "y"))
     _check_paired(x, y)
-    s = sampling.n_output
     if by.encoding is Encoding.packed:
-        x, y = by.unpacked(x, s), by.unpacked(y, s)
-    return _estimates(kernel_estimate(collision_rate(x, y), s, by.chance()), gamma)
+        x, y = (by.unpacked(rows, sampling.n_output) for rows in (x, y))
+    odd = odd_codes(x, y) if by.shows_sign else np.zeros(x.shape[0], np.int64)
+    return _estimates(collision_rate(x, y), odd, by, sampling, gamma)
 
 
-def _estimates(estimate: Estimate, gamma: float | None) -> dict[str, Array]:
-    answer = {"estimate": estimate.value, "standard_error": estimate.standard_error}
+def _estimates(
+    rate: Numbers, odd: Counts, by: Encoder, sampling: ConsistentSamplingMap, gamma: float | None
+) -> dict[str, Array]:
+    s = sampling.n_output
+    estimate = kernel_estimate(rate, s, chances(by, sampling.spec.input_dim, s, odd))
+    answer: dict[str, Array] = {"estimate": estimate.value, "standard_error": estimate.standard_error}
     if gamma is not None:
         rbf = rbf_estimate(estimate, gamma)
         answer |= {"rbf_estimate": rbf.value, "rbf_standard_error": rbf.standard_error}
@@ -169,21 +197,42 @@ def _first_row(posted: Any) -> Any:
     return posted[0] if isinstance(posted, list) and posted else None
 
 
-def _recognised(posted: Any, sampling: ConsistentSamplingMap) -> Encoding | None:
-    """The encoding of codes that cannot be vectors."""
+def _recognised(posted: Any, of: Of | None, sampling: ConsistentSamplingMap) -> Encoding | None:
+    """The encoding of codes whose encoding was not named; None for vectors."""
     row = _first_row(posted)
-    if not isinstance(row, list) or not row:
-        return None
+    if of is Of.vectors or not isinstance(row, list) or not row:
+        return Encoding.zero_bit if of is Of.codes else None
     if isinstance(row[0], list):
         return Encoding.pairs
     whole = set(map(type, row)) == {int}
-    return Encoding.zero_bit if whole and len(row) == sampling.n_output != sampling.spec.input_dim else None
+    only_codes = whole and len(row) == sampling.n_output != sampling.spec.input_dim
+    return Encoding.zero_bit if only_codes or of is Of.codes else None
 
 
-def _can_only_be_vectors(posted: Any, by: Encoder, sampling: ConsistentSamplingMap) -> bool:
-    row = _first_row(posted)
-    if not isinstance(row, list):
-        return isinstance(row, dict)
-    code_length = by.row(sampling.n_output, sampling.spec.input_dim)[0][0]
-    as_codes = len(row) == code_length and set(map(type, row)) == {list if by.encoding is Encoding.pairs else int}
-    return len(row) == sampling.spec.input_dim and not as_codes
+def _are_codes(posted: Any, by: Encoder, sampling: ConsistentSamplingMap) -> bool:
+    """Whether rows are codes that `by` made, and not vectors, by their length alone: 2 and 2.0 mean the same."""
+    row, input_dim = _first_row(posted), sampling.spec.input_dim
+    if not isinstance(row, list) or len(row) != input_dim:
+        return not isinstance(row, dict)
+    if by.encoding is Encoding.pairs:
+        return isinstance(row[0], list)
+    if by.row(sampling.n_output, input_dim)[0] != (input_dim,):
+        return False
+    raise InvalidOption(
+        f"rows of {input_dim} numbers came, which vectors of this map and its codes of encoding {by.encoding.value} "
+        "both have; say of=vectors or of=codes",
+        "of",
+    )
+
+
+def _bytes_per_list(by: Encoder | None, of: Of | None, sampling: ConsistentSamplingMap) -> float:
+    """The fewest bytes of JSON that a body has for each list in it."""
+    s, input_dim = sampling.n_output, sampling.spec.input_dim
+    of_vectors: float = bytes_per_row(input_dim)
+    of_codes: float
+    if by is None or by.encoding is Encoding.pairs:
+        # A row of [0,0] s times is s + 1 lists.
+        of_codes = (len("[0,0],") * s + len("[]")) / (s + 1)
+    else:
+        of_codes = bytes_per_row(by.row(s, input_dim)[0][0])
+    return {Of.vectors: of_vectors, Of.codes: of_codes, None: min(of_vectors, of_codes)}[of]

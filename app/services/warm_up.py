@@ -1,8 +1,9 @@
-"""The first transform and the first hashing of a process, which compile what is compiled at first use."""
+"""The first uses of a process, which compile what is compiled at first use."""
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.maps import ConsistentSamplingMap, FourierMap
 from app.core.spec import MapSpec
 
@@ -13,7 +14,7 @@ _DRAWN_DIM = 1 << 31
 
 
 def warm_up() -> None:
-    """Transform one row, and hash one in each way that has a compiled loop of its own."""
+    """Transform one row, hash one in each way that has a compiled loop of its own, and measure one frequency."""
     rows = np.ones((1, 1))
     fourier = MapSpec.model_validate_json(_FOURIER)
     FourierMap(fourier, FourierMap.build(fourier).arrays).transform(rows)
@@ -25,6 +26,9 @@ def warm_up() -> None:
         tables.exact_gram(exact, exact)
         tables.exact_pairs(exact, exact)
     tables.gram(rows, rows)
+    discrepancy = BoxDiscrepancy(fourier.kernel, np.ones(1))
+    discrepancy.normalized(rows)
+    discrepancy.value_and_gradient(rows)
 
 
 if __name__ == "__main__":

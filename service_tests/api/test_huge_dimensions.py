@@ -67,6 +67,14 @@ def test_similarities_come_with_the_exact_kernel(http: httpx.Client, huge: str) 
     np.testing.assert_allclose(np.diagonal(member(block, "exact")), EXACT, rtol=1e-6)
 
 
+def test_no_rows_are_compared_with_rows_of_any_width(http: httpx.Client, huge: str) -> None:
+    for x, y in (([], Y[:2]), (X[:2], []), ([], [])):
+        answer = post(http, f"{huge}/kernel?exact=true", {"x": x, "y": y})
+        assert answer.status_code == 200, answer.text
+        assert answer.json() == {"approximate": [[] for _ in x], "exact": [[] for _ in x]}
+    assert member(post(http, f"{huge}/similarity?of=vectors", {"x": [], "y": []}), "exact").size == 0
+
+
 def test_codes_of_such_a_map_are_compared(http: httpx.Client, huge: str) -> None:
     x, y = (
         post(http, f"{huge}/codes?encoding=fingerprint", {"vectors": rows}).json()["codes"] for rows in (X[:2], Y[:2])

@@ -1,3 +1,4 @@
+from itertools import permutations
 from typing import Any
 
 import httpx
@@ -27,7 +28,12 @@ def rates(http: httpx.Client, query: str) -> list[float]:
 
 
 def chance(query: str) -> float:
-    return 2.0 ** -int(query.partition("bits=")[2].partition("&")[0]) if "bits=" in query else 0
+    """How often codes of different samples agree; bits of the index as often as two of the six indices end in them."""
+    if "bits=" not in query:
+        return 0
+    bits = int(query.partition("bits=")[2].partition("&")[0])
+    equal = [i % 2**bits == j % 2**bits for i, j in permutations(range(6), 2)]
+    return sum(equal) / len(equal) if "bits_of=index" in query else 2.0**-bits
 
 
 @pytest.mark.parametrize("query", ["", *QUERIES])
@@ -112,17 +118,6 @@ def test_no_pairs_have_no_similarity(http: httpx.Client, query: str) -> None:
     assert ("exact" in answer.json()) == ("encoding" not in query)
 
 
-def test_whole_numbers_of_the_width_of_a_vector_are_vectors(http: httpx.Client, name: str) -> None:
-    """Unless an encoding is said whose codes have that length."""
-    spec = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 3}
-    assert put(http, name, spec).status_code == 201
-    body = {"x": [[1, 2, 3]], "y": [[1, 2, 3]]}
-    for query in ("", "?encoding=pairs", "?encoding=packed&bits=16"):
-        assert "exact" in post(http, f"{name}/similarity{query}", body).json(), query
-    for query in ("?encoding=zero_bit", "?encoding=b_bit", "?encoding=packed", "?encoding=fingerprint"):
-        assert "exact" not in post(http, f"{name}/similarity{query}", body).json(), query
-
-
 def test_many_pairs_of_vectors_are_the_few_block_by_block(http: httpx.Client) -> None:
     rng = np.random.default_rng(3)
     x, y = rng.normal(size=(2, 2000, 3)).round(3)
@@ -131,3 +126,27 @@ def test_many_pairs_of_vectors_are_the_few_block_by_block(http: httpx.Client) ->
     for i in (0, 1000, 1999):
         one = similarity(http, x[i : i + 1].tolist(), y[i : i + 1].tolist(), query)
         assert one.json() == {k: v[i : i + 1] for k, v in answer.json().items()}
+
+
+@pytest.mark.parametrize(("signs", "indices"), [([1, 1], range(0, 80, 2)), ([-1, -1], range(1, 80, 2))])
+@pytest.mark.parametrize("encoding", ["b_bit", "packed", "one_hot"])
+def test_index_bits_of_rows_of_one_sign_are_corrected_by_one_bit_less(
+    http: httpx.Client, name: str, encoding: str, signs: list[int], indices: range
+) -> None:
+    spec = {"input_dim": 40, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 200}
+    assert put(http, name, spec).status_code == 201
+    rows = np.random.default_rng(4).lognormal(size=(2, 40))
+    # Of the second pair, one row has both signs.
+    x, y = np.stack([rows[0] * signs[0]] * 2), np.stack([rows[1] * signs[1]] * 2)
+    x[1, ::2] *= -1
+    query = f"encoding={encoding}&bits=4"
+    plain = [expected(hashed(http, name, half, "encoding=pairs"), "encoding=b_bit&bits=4") for half in (x, y)]
+    rate = np.mean(np.array(plain[0]) == plain[1], axis=1)
+    one, both = (np.mean([i % 16 == j % 16 for i, j in permutations(some, 2)]) for some in (indices, range(80)))
+    c = np.array([one, both])
+    answer = post(http, f"{name}/similarity?{query}", {"x": x.tolist(), "y": y.tolist()})
+    np.testing.assert_allclose(member(answer, "estimate"), (rate - c) / (1 - c), rtol=1e-12)
+    codes = [post(http, f"{name}/codes?{query}", {"vectors": half.tolist()}).json()["codes"] for half in (x, y)]
+    of_codes = post(http, f"{name}/similarity?{query}", {"x": codes[0], "y": codes[1]})
+    assert of_codes.json()["estimate"] == answer.json()["estimate"]
+    assert one > 1.9 * both

@@ -67,7 +67,7 @@ def test_the_inner_product_of_one_hot_rows_is_the_collision_rate(http: httpx.Cli
 
 
 def test_estimates_may_lie_below_zero(http: httpx.Client) -> None:
-    query = "encoding=b_bit&bits=2"
+    query = "encoding=b_bit&bits=2&bits_of=pair"
     assert member(similarity(http, query, [[0] * S], [[1] * S]), "estimate") == pytest.approx([-1 / 3])
     rbf = similarity(http, query + "&gamma=1", [[0] * S], [[1] * S])
     assert member(rbf, "rbf_estimate") == pytest.approx([np.exp(-2)])
@@ -91,7 +91,14 @@ def test_marked_one_hot_rows_have_no_similarity(http: httpx.Client) -> None:
     good = codes(http, "encoding=one_hot", X[:2])
     answer = similarity(http, "encoding=one_hot", good, marked)
     document = assert_problem(http, answer, 422, "invalid-input", "/y/indptr/1")
-    assert "row 1" in document["detail"]
+    assert "row 1 has 0 codes" in document["detail"]
+    assert "on_zero=mark" in document["detail"]
+    short = {**good, "indptr": [0, 15, 32]}
+    document = assert_problem(
+        http, similarity(http, "encoding=one_hot", short, good), 422, "invalid-input", "/x/indptr/0"
+    )
+    assert "row 0 has 15 codes, 16 are wanted" in document["detail"]
+    assert "on_zero" not in document["detail"]
 
 
 @pytest.mark.parametrize("query", QUERIES)

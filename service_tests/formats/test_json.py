@@ -2,12 +2,14 @@ import json
 from typing import Any
 
 import numpy as np
+import orjson
 import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.errors import InvalidInput
 from app.formats import OneHot
+from app.formats.base import Matrix, Reference
 from app.formats.json import Json, codes, csr_codes, members
 from app.formats.json_rows import rows
 
@@ -74,11 +76,46 @@ def test_no_rows_are_a_matrix_of_the_right_width() -> None:
 
 
 def test_members_must_be_those_wanted() -> None:
-    assert members(b'{"x": 1, "y": 2}', ["x"], ["y"]) == {"x": 1, "y": 2}
+    assert members(b'{"x": 1, "y": 2}', ["x"], ["y"], bytes_per_list=8) == {"x": 1, "y": 2}
     for body, pointer in ((b'{"y": 2}', "/x"), (b'{"x": 1, "z": 3}', "/z"), (b"[]", ""), (b"", "")):
         with pytest.raises(InvalidInput) as refused:
-            members(body, ["x"], ["y"])
+            members(body, ["x"], ["y"], bytes_per_list=8)
         assert refused.value.pointer == pointer
+
+
+BRACKETS = ["[" * 3, "[],", "{},", "[0],", "[{}],", "[[]],"]
+
+
+@pytest.mark.parametrize("piece", BRACKETS)
+def test_bodies_with_too_many_brackets_are_refused_before_they_are_parsed(
+    piece: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(body: bytes) -> None:
+        raise AssertionError(f"{len(body)} bytes were parsed")
+
+    monkeypatch.setattr(orjson, "loads", parse)
+    body = b'{"x":[' + piece.encode() * (1 << 19) + b"0]}"
+    for read in (lambda: members(body, ["x"], bytes_per_list=5), lambda: Json().decode(body, 2, "x")):
+        with pytest.raises(InvalidInput, match=f"{body.count(b'[') + body.count(b'{')} opening brackets") as refused:
+            read()
+        assert refused.value.pointer == ""
+    with pytest.raises(AssertionError, match="were parsed"):
+        members(body[:1000], ["x"], bytes_per_list=5)
+
+
+def matrix(posted: Matrix | Reference) -> Matrix:
+    assert not isinstance(posted, Reference)
+    return posted
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 50])
+def test_rows_have_no_more_brackets_than_are_let_through(width: int) -> None:
+    n = (1 << 20) // (2 * width)
+    body = b'{"x":[' + b",".join([b"[" + b",".join([b"0"] * width) + b"]"] * n) + b"]}"
+    assert len(body) > 1 << 20
+    assert matrix(Json().decode(body, width, "x")["x"]).shape == (n, width)
+    sparse_rows = b'{"x":[' + b",".join([b'{"indices":[],"values":[]}'] * 50_000) + b"]}"
+    assert matrix(Json().decode(sparse_rows, width, "x")["x"]).shape == (50_000, width)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64])

@@ -19,6 +19,7 @@ LIMITS = Limits(
     max_map_bytes=100_000,
     max_dataset_bytes=100_000,
     max_operations=1000,
+    max_diagnostic_operations=1000,
 )
 
 

@@ -13,7 +13,7 @@ from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY,
 from app.api.negotiation import answer_format, posted_format
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.formats import FORMATS, Answer, Format
-from app.services.hashing import OnZero
+from app.services.hashing import Of, OnZero
 
 
 def _listed(described: Mapping[Any, str]) -> str:
@@ -67,12 +67,21 @@ async def similarity(
     encoding: Annotated[
         Encoding | None,
         Query(
-            description="How x and y encode codes, or which codes of vectors to compare. Without it, rows of pairs, "
-            "and rows of s whole numbers where s is not input_dim, are read as codes; vectors are compared by pairs."
+            description="How x and y encode codes, or which codes of vectors to compare. Without it, vectors are "
+            "compared by pairs, and codes are pairs if their rows are lists of lists, else zero_bit."
         ),
     ] = None,
     bits: Annotated[int | None, Query(description=_BITS)] = None,
     bits_of: Annotated[BitsOf | None, Query(description=_BITS_OF)] = None,
+    of: Annotated[
+        Of | None,
+        Query(
+            description="What x and y are. Without it, rows with an encoding named are what their length allows, and "
+            "where codes are as long as vectors the request is refused until it says which they are. Without an "
+            "encoding either, rows of pairs, and rows of s whole numbers where s is not input_dim, are read as codes, "
+            "all others as vectors."
+        ),
+    ] = None,
     gamma: Annotated[
         float | None,
         Query(
@@ -85,13 +94,14 @@ async def similarity(
 ) -> Response:
     """Estimated min-max kernel of row i of x with row i of y, and its standard error.
 
-    Codes of b bits are corrected for chance collisions. For vectors there are beside it the `exact` kernel and
-    `zero_bit`, the rate at which i* alone agrees, which is too high where few coordinates carry the weight.
+    x and y come as JSON: a .npy holds one array and cannot carry both, so that it serves for answers only. Codes of b
+    bits are corrected for chance collisions. For vectors there are beside it the `exact` kernel and `zero_bit`, the
+    rate at which i* alone agrees, which is too high where few coordinates carry the weight.
     """
     return await _answer(
         request,
         context,
-        lambda _, body: context.hashing.similarity(name, body, encoding, bits, bits_of, gamma),
+        lambda _, body: context.hashing.similarity(name, body, encoding, bits, bits_of, gamma, of),
         allowed=("application/json",),
     )
 

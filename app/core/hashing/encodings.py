@@ -58,7 +58,9 @@ ENCODINGS = {
 }
 
 BITS_OF = {
-    BitsOf.index: "i* itself, as the paper does; its lowest bit is the sign of the coordinate.",
+    BitsOf.index: "i* itself, as the paper does; its lowest bit is the sign of the coordinate. Estimates are corrected "
+    "as if all coordinates carried the same weight and signs were mixed evenly or all the same; where that is not so, "
+    "or not known, take pair.",
     BitsOf.mixed_index: "mixed(mixed(j) + i*) for hash j: chance collisions are 2^−bits also on data of one sign.",
     BitsOf.pair: "mixed(mixed(mixed(j) + i*) + t*): unbiased, also where few coordinates carry the weight.",
 }
@@ -111,33 +113,63 @@ class Encoder(NamedTuple):
             return np.zeros(1, np.int64), 256
         return np.zeros(1, np.int64), 1 << self.bits if self.bits else 2 * input_dim
 
-    def encode(self, samples: Samples) -> Codes:
-        """Codes of samples (n, s, 2), to be cast to the dtype of `row`; of a row without a sample, anything."""
+    def encode(self, samples: Samples, first_hash: int = 0) -> Codes:
+        """Codes of samples (n, s, 2), to be cast to the dtype of `row`; of a row without a sample, anything.
+
+        Args:
+            samples: (i*, t*) of consecutive hashes.
+            first_hash: the number of the first of them.
+        """
         if self.encoding is Encoding.pairs:
             return samples
         if self.encoding is Encoding.zero_bit:
             return samples[..., 0]
-        words = self._words(samples)
+        hashes = np.arange(first_hash, first_hash + samples.shape[1], dtype=np.uint64)
+        words = self._words(samples, hashes)
         words &= np.uint64((1 << self.bits) - 1)
         if self.encoding is Encoding.one_hot:
-            words += np.arange(words.shape[1], dtype=np.uint64) << np.uint64(self.bits)
+            words += hashes << np.uint64(self.bits)
         elif self.encoding is Encoding.packed:
             bits = np.unpackbits(words.astype("<u2").view(np.uint8).reshape(*words.shape, 2), axis=2, bitorder="little")
             return np.packbits(bits[..., : self.bits].reshape(len(bits), -1), axis=1, bitorder="little")
         return words
 
-    def chance(self) -> float:
-        """How often the codes of different samples are equal, where bits are spread evenly."""
-        return 2.0**-self.bits if self.bits else 0.0
+    @property
+    def shows_sign(self) -> bool:
+        """Whether the lowest bit of each code is that of i*, the sign of the coordinate."""
+        of_bits = self.encoding in (Encoding.b_bit, Encoding.packed, Encoding.one_hot)
+        return of_bits and self.bits_of is BitsOf.index
 
-    def _words(self, samples: Samples) -> NDArray[np.uint64]:
+    def chance(self, input_dim: int, one_signed: bool = False) -> float:
+        """How often the codes of different samples are equal.
+
+        Mixed bits are spread evenly. Bits of the index are equal as often as two different indices end in them, if each
+        coordinate carries the same weight; never, if the 2·input_dim indices all end differently. In rows of one sign
+        the lowest bit tells none apart. That leaves a single bit with nothing to say, and no chance to correct for: it
+        is taken for one of rows of both signs.
+
+        Args:
+            input_dim: of the map.
+            one_signed: the rows have entries of one sign only (after centering), the same in both.
+        """
+        if not self.shows_sign:
+            return 2.0**-self.bits if self.bits else 0.0
+        unsigned = one_signed and self.bits > 1
+        n_indices = input_dim if unsigned else 2 * input_dim
+        n_endings = 1 << (self.bits - unsigned)
+        each, left = divmod(n_indices, n_endings)
+        # Ordered pairs of different indices with one ending: `left` endings belong to one index more than the others.
+        equal = left * (each + 1) * each + (n_endings - left) * each * (each - 1)
+        return equal / max(1, n_indices * (n_indices - 1))
+
+    def _words(self, samples: Samples, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """What the bits are taken from, a copy."""
         index = samples[..., 0].astype(np.uint64)
         whole = self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair
         if not whole and self.bits_of is BitsOf.index:
             return index
         # Each hash j mixes in its own way: the few samples of dominated rows would else collide in every hash or none.
-        words = mixed(mixed(np.arange(samples.shape[1], dtype=np.uint64)) + index)
+        words = mixed(mixed(hashes) + index)
         return mixed(words + samples[..., 1].astype(np.uint64)) if whole else words
 
     def unpacked(self, codes: Codes, s: int) -> Codes:

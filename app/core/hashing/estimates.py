@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.hashing.encodings import Codes
+from app.core.hashing.encodings import Codes, Encoder, Samples
 
 Numbers = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 
 class Estimate(NamedTuple):
@@ -17,23 +18,76 @@ class Estimate(NamedTuple):
     standard_error: Numbers
 
 
+class Agreements(NamedTuple):
+    """What is counted of pairs of rows, each of shape (n,)."""
+
+    codes: Counts
+    """Hashes whose codes agree."""
+    zero_bit: Counts
+    """Hashes whose i* agree."""
+    odd: Counts
+    """What `odd_codes` counts."""
+
+    @classmethod
+    def none(cls, n: int) -> "Agreements":
+        """Of n pairs, before the first hash."""
+        return cls(*(np.zeros(n, np.int64) for _ in cls._fields))
+
+    def add(self, by: Encoder, x: Samples, y: Samples, first_hash: int) -> None:
+        """Count the samples (n, hashes, 2) from `first_hash` on, written as `by` does."""
+        x_codes, y_codes = by.encode(x, first_hash), by.encode(y, first_hash)
+        np.add(self.codes, collisions(x_codes, y_codes), out=self.codes)
+        np.add(self.zero_bit, collisions(x[..., 0], y[..., 0]), out=self.zero_bit)
+        if by.shows_sign:
+            np.add(self.odd, odd_codes(x_codes, y_codes), out=self.odd)
+
+
+def collisions(x: Codes, y: Codes) -> Counts:
+    """Number of hashes whose codes agree, row i of x with row i of y: (n, s) or (n, s, 2) to (n,)."""
+    equal = x == y
+    count: Counts = (equal if equal.ndim == 2 else equal.all(axis=2)).sum(axis=1)
+    return count
+
+
 def collision_rate(x: Codes, y: Codes) -> Numbers:
     """Share of hashes whose codes agree, row i of x with row i of y: (n, s) or (n, s, 2) to (n,)."""
-    equal = x == y
-    rate: Numbers = (equal if equal.ndim == 2 else equal.all(axis=2)).mean(axis=1)
+    rate: Numbers = collisions(x, y) / x.shape[1]
     return rate
 
 
-def kernel_estimate(rate: Numbers, s: int, chance: float) -> Estimate:
+def odd_codes(x: Codes, y: Codes) -> Counts:
+    """How many codes of row i of x and of row i of y have the lowest bit 1: (n, s) to (n,), from 0 to 2s."""
+    count: Counts = (x % 2 == 1).sum(axis=1) + (y % 2 == 1).sum(axis=1)
+    return count
+
+
+def chances(by: Encoder, input_dim: int, s: int, odd: Counts) -> Numbers:
+    """How often codes agree by chance, pair by pair, (n,).
+
+    Codes whose lowest bit is the sign tell themselves whether their rows have one sign only.
+
+    Args:
+        by: what made the codes.
+        input_dim: of the map.
+        s: number of hashes.
+        odd: what `odd_codes` counts; anything, where the codes do not show the sign.
+    """
+    one_signed = (odd == 0) | (odd == 2 * s)
+    return np.where(one_signed, by.chance(input_dim, one_signed=True), by.chance(input_dim))
+
+
+def kernel_estimate(rate: Numbers, s: int, chance: float | Numbers) -> Estimate:
     """The min-max kernel from the rate at which codes agree.
 
-    Codes of b bits also agree by chance, at the rate g + (1 − g)c with c = 2^−b, which is turned around. The estimate
-    is unbiased, and may therefore be below 0. The rate is a mean of s independent collisions (GMM paper, (12)).
+    Codes of b bits also agree by chance c, at the rate g + (1 − g)c, which is turned around. The estimate is unbiased,
+    and may therefore be below 0. The rate is a mean of s independent collisions (GMM paper, (12)). The standard error
+    is estimated from the rate itself, and is 0 where all hashes agree or none does, which is no certainty: the kernel
+    may then still be some 3/s away (the 95 % bound of s equal outcomes).
 
     Args:
         rate: shares of hashes that agree, shape (n,).
         s: number of hashes.
-        chance: c; 0 for codes that tell all samples apart.
+        chance: c, of all pairs or of each; 0 for codes that tell all samples apart.
     """
     return Estimate((rate - chance) / (1 - chance), np.sqrt(rate * (1 - rate) / s) / (1 - chance))
 

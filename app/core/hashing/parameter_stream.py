@@ -88,10 +88,3 @@ def sampling_parameters(seed: Word, coordinate: int, first_hash: int, r: Row, lo
         r[h] = max(-products[h], _SMALLEST_R)
         products[h] = -products[n + h]
     logarithms(products[:n], log_c)
-
-
-@compiled
-def sampling_tables(seed: Word, first_coordinate: int, r: Row, log_c: Row, beta: Row) -> None:
-    """Fill tables of shape (coordinates, hashes); row i belongs to first_coordinate + i."""
-    for i in range(r.shape[0]):
-        sampling_parameters(seed, first_coordinate + i, 0, r[i], log_c[i], beta[i])

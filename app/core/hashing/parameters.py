@@ -2,30 +2,21 @@
 
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import NamedTuple
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import row_blocks
 from app.core.hashing.encodings import Samples
-from app.core.hashing.parameter_stream import sampling_tables
-from app.core.hashing.sampling import sample_columns, sample_rows
+from app.core.hashing.entries import Entries
+from app.core.hashing.sampling import fill_table, sample_columns, sample_rows
 from app.core.threads import for_each
 
 # Tables up to this size are held.
 MOST_TABLE_BYTES = 1 << 28
 # Fewer hashes are not worth a thread of their own when they are split.
 _LEAST_HASHES = 16
-
-
-class Entries(NamedTuple):
-    """What is not zero after the transform, ordered by row and in it by coordinate i."""
-
-    row: NDArray[np.int64]
-    coordinate: NDArray[np.int64]
-    logs: NDArray[np.float64]
-    """p·log ũ_i."""
 
 
 class Parameters(ABC):
@@ -35,8 +26,10 @@ class Parameters(ABC):
     """How many entries to sample at a time at most."""
     samples_per_block: int
     """How many samples to make at a time at most."""
-    operations_per_hash: int
+    operations_per_hash = 16
     """Time of the hash of one entry, in multiplications of a matrix product."""
+    operations_per_draw: int
+    """Time of the draw that the hash of a coordinate met for the first time in a block of rows takes, in the same."""
     blocks_at_once: int
     """How many threads may call `samples` at a time."""
     nbytes: int
@@ -48,27 +41,27 @@ class Parameters(ABC):
 
 
 class HeldParameters(Parameters):
-    """All of them in three tables of shape (coordinates, s)."""
+    """All of them in one table of shape (coordinates, 4, s)."""
 
-    entries_per_block = 1 << 18
-    samples_per_block = 1 << 20
-    operations_per_hash = 16
+    # Little enough for the caches, and for two threads beside the result.
+    entries_per_block = 1 << 16
+    samples_per_block = 1 << 17
+    operations_per_draw = 0
 
     def __init__(self, seed: int, n_coordinates: int, s: int, threads: int) -> None:
         self.blocks_at_once = threads
-        self._r, self._log_c, self._beta = (np.empty((n_coordinates, s)) for _ in range(3))
-        self.nbytes = 3 * self._r.nbytes
+        self._table = _aligned((n_coordinates, 4, s))
+        self.nbytes = self._table.nbytes
 
         def fill(block: slice) -> None:
-            sampling_tables(np.uint64(seed), block.start, self._r[block], self._log_c[block], self._beta[block])
+            fill_table(np.uint64(seed), block.start, 0, self._table[block])
 
         for_each(fill, row_blocks(n_coordinates, -(-n_coordinates // threads)), threads)
 
     def samples(self, entries: Entries, n_rows: int, hashes: slice) -> Samples:
         """Row by row."""
         samples = np.empty((n_rows, hashes.stop - hashes.start, 2), np.int64)
-        indptr = np.searchsorted(entries.row, np.arange(n_rows + 1))
-        sample_rows(indptr, entries.coordinate, entries.logs, self._r, self._log_c, self._beta, hashes.start, samples)
+        sample_rows(entries.indptr, entries.coordinate, entries.logs, self._table, hashes.start, samples)
         return samples
 
 
@@ -78,7 +71,7 @@ class DrawnParameters(Parameters):
     # The more rows a block has, the fewer coordinates are drawn again in the next one.
     entries_per_block = 1 << 22
     samples_per_block = 1 << 21
-    operations_per_hash = 512
+    operations_per_draw = 512
     blocks_at_once = 1
     nbytes = 0
 
@@ -89,8 +82,9 @@ class DrawnParameters(Parameters):
     def samples(self, entries: Entries, n_rows: int, hashes: slice) -> Samples:
         """Coordinate by coordinate; the threads share out the hashes, so that none draws what another one draws."""
         order = np.argsort(entries.coordinate, kind="stable")
+        row = np.repeat(np.arange(n_rows), np.diff(entries.indptr))
         by_coordinate = partial(
-            sample_columns, rows=entries.row[order], coordinates=entries.coordinate[order], logs=entries.logs[order]
+            sample_columns, rows=row[order], coordinates=entries.coordinate[order], logs=entries.logs[order]
         )
         n_hashes = hashes.stop - hashes.start
         samples = np.empty((n_rows, n_hashes, 2), np.int64)
@@ -115,6 +109,14 @@ def parameters(seed: int, n_coordinates: int, s: int, threads: int) -> Parameter
         s: number of hashes.
         threads: how many may be used at a time.
     """
-    if 3 * 8 * n_coordinates * s <= MOST_TABLE_BYTES:
+    if 4 * 8 * n_coordinates * s <= MOST_TABLE_BYTES:
         return HeldParameters(seed, n_coordinates, s, threads)
     return DrawnParameters(seed, threads)
+
+
+def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """An empty array that begins at a cache line, so that no vector register is loaded from two."""
+    spare = 64 // 8
+    memory = np.empty(prod(shape) + spare)
+    first = -memory.ctypes.data // 8 % spare
+    return memory[first : first + prod(shape)].reshape(shape)

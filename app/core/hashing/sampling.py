@@ -1,7 +1,8 @@
 """The compiled inner loops of consistent weighted sampling (GMM paper, algorithm 1).
 
-For each hash and each entry ũ_i > 0 of a row, t = ⌊p log ũ_i / r + β⌋ and a = log c − r(t + 1 − β); the sample
-(i*, t*) is that of the smallest a, of equal ones the smallest i. The hash index is innermost and contiguous.
+For each hash and each entry ũ_i > 0 of a row, t = ⌊p log ũ_i · (1/r) + β⌋ and a = κ − r t, where κ = log c − r(1 − β);
+the sample (i*, t*) is that of the smallest a, of equal ones the smallest i. The four numbers r, 1/r, κ and β of a
+coordinate and hash stand in tables of shape (coordinates, 4, hashes): the hash is innermost and contiguous.
 """
 
 import numpy as np
@@ -13,53 +14,77 @@ from app.core.hashing.parameter_stream import Word, sampling_parameters
 Whole = NDArray[np.int64]
 Table = NDArray[np.float64]
 
+# All rows meet this many coordinates before the next ones, with this many hashes: half a megabyte of parameters, which
+# stays in a core's cache. Of more coordinates each of _MOST_PARTS parts gets its share, as rows have few entries there.
+_COORDINATES = 32
+_HASHES = 512
+_MOST_PARTS = 64
+
 
 @compiled
-def sample_rows(
-    indptr: Whole,
-    coordinates: Whole,
-    logs: Table,
-    r: Table,
-    log_c: Table,
-    beta: Table,
-    first_hash: int,
-    out: Whole,
-) -> None:
-    """Sample sparse rows with the parameters in tables.
+def fill_table(seed: Word, first_coordinate: int, first_hash: int, table: Table) -> None:
+    """Fill a table (coordinates, 4, hashes) with the parameters from a coordinate and a hash on."""
+    for i in range(table.shape[0]):
+        r, inverse, kappa, beta = table[i, 0], table[i, 1], table[i, 2], table[i, 3]
+        sampling_parameters(seed, first_coordinate + i, first_hash, r, kappa, beta)
+        for h in range(r.shape[0]):
+            inverse[h] = 1.0 / r[h]
+            kappa[h] -= r[h] * (1.0 - beta[h])
+
+
+@compiled
+def sample_rows(indptr: Whole, coordinates: Whole, logs: Table, table: Table, first_hash: int, out: Whole) -> None:
+    """Sample sparse rows with the parameters of a table.
 
     Args:
         indptr: row k has the entries indptr[k] … indptr[k + 1] − 1.
         coordinates: coordinate i of each entry, increasing within a row.
         logs: p·log ũ_i of each entry.
-        r: draws from Gamma(2, 1), shape (coordinates, s).
-        log_c: logarithms of draws from Gamma(2, 1), same shape.
-        beta: draws from U(0, 1), same shape.
+        table: of all coordinates and hashes.
         first_hash: the hash of the first column of `out`.
         out: (rows, hashes, 2), receives (i*, t*), −1 for a row without entries.
     """
-    n_hashes = out.shape[1]
-    hashes = slice(first_hash, first_hash + n_hashes)
-    smallest = np.empty(n_hashes)
-    winner = np.empty(n_hashes, np.int64)
-    for row in range(out.shape[0]):
-        if indptr[row] == indptr[row + 1]:
-            out[row] = -1
-            continue
+    n_rows, n_coordinates = out.shape[0], table.shape[0]
+    width = min(_HASHES, out.shape[1])
+    smallest, winner = np.empty((n_rows, width)), np.empty((n_rows, width), np.int64)
+    met = np.empty(n_rows, np.int64)
+    part = max(_COORDINATES, n_coordinates // _MOST_PARTS)
+    for start in range(0, out.shape[1], width):
+        n_hashes = min(width, out.shape[1] - start)
+        hashes = slice(first_hash + start, first_hash + start + n_hashes)
         smallest[:] = np.inf
-        for entry in range(indptr[row], indptr[row + 1]):
-            log_u = logs[entry]
-            i = coordinates[entry]
-            r_i, log_c_i, beta_i = r[i, hashes], log_c[i, hashes], beta[i, hashes]
+        met[:] = indptr[:n_rows]
+        for end in range(part, n_coordinates + part, part):
+            for row in range(n_rows):
+                entry, last = met[row], indptr[row + 1]
+                smallest_row, winner_row = smallest[row], winner[row]
+                while entry < last and coordinates[entry] < end:
+                    log_u = logs[entry]
+                    of_entry = table[coordinates[entry]]
+                    r, inverse, kappa, beta = (
+                        of_entry[0][hashes],
+                        of_entry[1][hashes],
+                        of_entry[2][hashes],
+                        of_entry[3][hashes],
+                    )
+                    for h in range(n_hashes):
+                        a = kappa[h] - r[h] * np.floor(log_u * inverse[h] + beta[h])
+                        nearer = a < smallest_row[h]
+                        smallest_row[h] = a if nearer else smallest_row[h]
+                        winner_row[h] = entry if nearer else winner_row[h]
+                    entry += 1
+                met[row] = entry
+        for row in range(n_rows):
+            if indptr[row] == indptr[row + 1]:
+                out[row, start : start + n_hashes] = -1
+                continue
             for h in range(n_hashes):
-                t = np.floor(log_u / r_i[h] + beta_i[h])
-                a = log_c_i[h] - r_i[h] * (t + 1.0 - beta_i[h])
-                nearer = a < smallest[h]
-                smallest[h] = a if nearer else smallest[h]
-                winner[h] = entry if nearer else winner[h]
-        for h in range(n_hashes):
-            i = coordinates[winner[h]]
-            out[row, h, 0] = i
-            out[row, h, 1] = np.int64(np.floor(logs[winner[h]] / r[i, first_hash + h] + beta[i, first_hash + h]))
+                entry = winner[row, h]
+                i = coordinates[entry]
+                out[row, start + h, 0] = i
+                out[row, start + h, 1] = np.int64(
+                    np.floor(logs[entry] * table[i, 1, hashes.start + h] + table[i, 3, hashes.start + h])
+                )
 
 
 @compiled
@@ -79,18 +104,19 @@ def sample_columns(
     """
     n_rows, n_hashes = index.shape
     smallest = np.full((n_rows, n_hashes), np.inf)
-    r, log_c, beta = np.empty(n_hashes), np.empty(n_hashes), np.empty(n_hashes)
+    table = np.empty((1, 4, n_hashes))
+    r, inverse, kappa, beta = table[0, 0], table[0, 1], table[0, 2], table[0, 3]
     drawn = np.int64(-1)
     for entry in range(rows.shape[0]):
         i = coordinates[entry]
         if i != drawn:
-            sampling_parameters(seed, i, first_hash, r, log_c, beta)
+            fill_table(seed, i, first_hash, table)
             drawn = i
         log_u = logs[entry]
         smallest_row, index_row, level_row = smallest[rows[entry]], index[rows[entry]], level[rows[entry]]
         for h in range(n_hashes):
-            t = np.floor(log_u / r[h] + beta[h])
-            a = log_c[h] - r[h] * (t + 1.0 - beta[h])
+            t = np.floor(log_u * inverse[h] + beta[h])
+            a = kappa[h] - r[h] * t
             nearer = a < smallest_row[h]
             smallest_row[h] = a if nearer else smallest_row[h]
             index_row[h] = i if nearer else index_row[h]

@@ -160,7 +160,11 @@ class ProductKernel(ScaledKernel):
 
     @abstractmethod
     def standard_characteristic(self, lags: Matrix) -> Matrix:
-        """Characteristic function of one frequency at σ = 1, elementwise: the one-dimensional kernel."""
+        """φ, the characteristic function of one frequency at σ = 1, elementwise: the one-dimensional kernel.
+
+        All that the box discrepancy needs of a kernel. It is integrated on panels from 0 to 1 and on to each power of
+        two, on which it must be smooth; a kink at 0 does no harm.
+        """
 
     @abstractmethod
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:

@@ -1,5 +1,6 @@
 """The generalized min-max kernel."""
 
+from math import prod
 from typing import Annotated, Any, Literal, TypeGuard
 
 import numpy as np
@@ -13,6 +14,10 @@ from app.core.kernels.base import Matrix
 from app.core.kernels.min_max import min_max_gram, min_max_pairs, sparse_min_max
 from app.core.model import Kind
 from app.core.papers import GMM
+
+# Memory of an entry in the two forms; a sparse one has its column beside it.
+_BYTES_PER_STORED = 16
+_BYTES_PER_ENTRY = 8
 
 
 class GeneralizedMinMax(Kind):
@@ -54,20 +59,36 @@ class GeneralizedMinMax(Kind):
     def gram(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel block: rows (n, d) and (m, d) to (n, m); of sparse rows without a centre, never made dense."""
         gram = np.empty((x.shape[0], y.shape[0]))
-        if self.stays_sparse(x) and self.stays_sparse(y):
-            self._fill_sparse(x, y, False, gram)
-        else:
-            min_max_gram(*self._powers(dense(x)), *self._powers(dense(y)), self.p, gram)
+        if gram.size:
+            self._fill(x, y, False, gram)
         return gram
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel of row i of x with row i of y, shape (n,)."""
         kernel = np.empty(x.shape[0])
-        if self.stays_sparse(x) and self.stays_sparse(y):
-            self._fill_sparse(x, y, True, kernel[:, None])
-        else:
-            min_max_pairs(*self._powers(dense(x)), *self._powers(dense(y)), self.p, kernel)
+        if kernel.size:
+            self._fill(x, y, True, kernel[:, None])
         return kernel
+
+    def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
+        """The rows both sparse or both dense, where one is of each: in the form that takes less memory.
+
+        A centre makes all rows dense anyhow, when their turn comes. The sums of the two forms may differ in the last
+        bit, so rows must be brought into one form before they are shared out.
+        """
+        if self.center is not None or _is_sparse(x) == _is_sparse(y) or not (x.shape[0] and y.shape[0]):
+            return x, y
+        if self._compares_sparse(x, y):
+            return sparse.csr_array(x), sparse.csr_array(y)
+        return dense(x), dense(y)
+
+    def entry_counts(self, x: Rows, y: Rows) -> tuple[int, int]:
+        """How many entries x and y have in the form in which they are compared, both 0 if one has no rows."""
+        if not (x.shape[0] and y.shape[0]):
+            return 0, 0
+        if self._compares_sparse(x, y):
+            return _stored(x), _stored(y)
+        return prod(x.shape), prod(y.shape)
 
     def stays_sparse(self, rows: Rows) -> TypeGuard[sparse.csr_array]:
         """Whether what is zero in the rows is zero after the transform too."""
@@ -105,6 +126,24 @@ class GeneralizedMinMax(Kind):
         np.copysign(magnitude, signs, out=magnitude)
         return magnitude
 
+    def _compares_sparse(self, x: Rows, y: Rows) -> bool:
+        """Whether x and y are compared in sparse form: if both are, or if the dense one takes less memory so."""
+        if self.center is not None or not (_is_sparse(x) or _is_sparse(y)):
+            return False
+        if _is_sparse(x) and _is_sparse(y):
+            return True
+        made_sparse, made_dense = (y, x) if _is_sparse(x) else (x, y)
+        return _BYTES_PER_STORED * _stored(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
+
+    def _fill(self, x: Rows, y: Rows, paired: bool, out: Matrix) -> None:
+        x, y = self.in_one_form(x, y)
+        if self.stays_sparse(x) and self.stays_sparse(y):
+            self._fill_sparse(x, y, paired, out)
+        elif paired:
+            min_max_pairs(*self._powers(dense(x)), *self._powers(dense(y)), self.p, out[:, 0])
+        else:
+            min_max_gram(*self._powers(dense(x)), *self._powers(dense(y)), self.p, out)
+
     def _fill_sparse(self, x: sparse.csr_array, y: sparse.csr_array, paired: bool, out: Matrix) -> None:
         _, numbers = np.unique(np.concatenate([x.indices, y.indices]), return_inverse=True)
         n_columns = int(numbers.max(initial=-1)) + 1
@@ -124,6 +163,15 @@ class GeneralizedMinMax(Kind):
         _refuse_empty(top == 0)
         log_top = np.log(top)
         return self._signed_powers(magnitude, np.repeat(log_top, lengths), values), log_top
+
+
+def _is_sparse(rows: Rows) -> bool:
+    return not isinstance(rows, np.ndarray)
+
+
+def _stored(rows: Rows) -> int:
+    """Entries of the rows in sparse form."""
+    return int(np.count_nonzero(rows) if isinstance(rows, np.ndarray) else rows.nnz)
 
 
 def _refuse_empty(empty: NDArray[np.bool_]) -> None:

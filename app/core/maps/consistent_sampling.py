@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 from app.core.arrays import Rows, dense, named, row_blocks, unit_rows
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
-from app.core.hashing.logarithm import logarithms
+from app.core.hashing.entries import entries
+from app.core.hashing.estimates import Agreements
 from app.core.hashing.parameter_stream import STREAM_VERSION
-from app.core.hashing.parameters import Entries, parameters
+from app.core.hashing.parameters import parameters
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import Arrays, Built
 from app.core.spec import MapSpec
 from app.core.threads import for_each
-
-Whole = NDArray[np.int64]
 
 PAIRS = Encoder(Encoding.pairs)
 # The comparison of two samples or of two entries, in multiplications of a matrix product.
@@ -88,15 +87,17 @@ class ConsistentSamplingMap:
         """
         shape, dtype = encoder.row(self.n_output, self.spec.input_dim)
         codes = np.empty((rows.shape[0], *shape), dtype)
-        if not encoder.marked:
-            self.refuse_unsampled(rows, pointer)
+        unsampled = np.zeros(rows.shape[0], np.bool_)
 
         def write(block: slice, samples: Samples) -> None:
             codes[block] = encoder.encode(samples)
-            if encoder.marked:
-                codes[block][samples[:, 0, 0] < 0] = -1
+            np.less(samples[:, 0, 0], 0, out=unsampled[block])
 
         self._sample(rows, slice(0, self.n_output), write)
+        if encoder.marked:
+            codes[unsampled] = -1
+        else:
+            _refuse(np.flatnonzero(unsampled), pointer)
         return codes
 
     def refuse_unsampled(self, rows: Rows, pointer: str) -> None:
@@ -106,10 +107,9 @@ class ConsistentSamplingMap:
             rows: behind the gate.
             pointer: where they stood in the request.
         """
-        unsampled = np.ones(rows.shape[0], np.bool_)
+        unsampled = np.empty(rows.shape[0], np.bool_)
         for block in self._row_blocks(rows):
-            row, _, _ = self._nonzero(rows[block])
-            unsampled[block][row] = False
+            unsampled[block] = np.diff(entries(rows[block], self.kernel).indptr) == 0
         _refuse(np.flatnonzero(unsampled), pointer)
 
     def gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
@@ -126,16 +126,26 @@ class ConsistentSamplingMap:
             self._in_parts(count, len(equal), equal.size * x_samples.shape[1])
         return equal / self.n_output
 
+    def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
+        """How many hashes agree between row i of x and row i of y, written as `by` does; all must have a sample."""
+        counts = Agreements.none(x.shape[0])
+        for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, 2 * x.shape[0])):
+            counts.add(by, self._samples(x, hashes), self._samples(y, hashes), hashes.start)
+        return counts
+
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
         """The min-max kernel itself, (n, m)."""
         self.refuse_unsampled(x, "/x")
         self.refuse_unsampled(y, "/y")
+        steps = self._comparisons(x, y)
+        # Before they are shared out: the sums of the two forms round differently.
+        x, y = self.kernel.in_one_form(x, y)
         gram = np.empty((x.shape[0], y.shape[0]))
 
         def fill(part: slice) -> None:
             gram[part] = self.kernel.gram(x[part], y)
 
-        self._in_parts(fill, len(gram), self._comparisons(x, y))
+        self._in_parts(fill, len(gram), steps)
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> NDArray[np.float64]:
@@ -154,7 +164,10 @@ class ConsistentSamplingMap:
 
     def hash_operations(self, rows: Rows) -> int:
         """Multiplications that take as long as hashing the rows."""
-        return int(self._parameters.operations_per_hash * self._entry_count(rows) * self.n_output)
+        held, entry_count = self._parameters, self._entry_count(rows)
+        n_blocks = sum(1 for _ in self._row_blocks(rows, self.n_output))
+        draws = min(entry_count, 2 * self.spec.input_dim * n_blocks)
+        return (held.operations_per_hash * entry_count + held.operations_per_draw * draws) * self.n_output
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications that take as long as `gram`, which compares every code with every other."""
@@ -166,14 +179,11 @@ class ConsistentSamplingMap:
         return int(_OPERATIONS_PER_COMPARISON * self._comparisons(x, y))
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Memory for the rows that the exact kernel takes: those that do not stay sparse are made dense."""
-        return 8 * sum(int(rows.size if self._stay_sparse(x, y) else prod(rows.shape)) for rows in (x, y))
+        """Memory for the rows that the exact kernel takes, in the form that they are compared in."""
+        return 8 * sum(self.kernel.entry_counts(x, y))
 
     def _comparisons(self, x: Rows, y: Rows) -> int:
-        return int(x.shape[0]) * int(y.size if self._stay_sparse(x, y) else prod(y.shape))
-
-    def _stay_sparse(self, x: Rows, y: Rows) -> bool:
-        return self.kernel.stays_sparse(x) and self.kernel.stays_sparse(y)
+        return int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
 
     def _entry_count(self, rows: Rows) -> int:
         return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
@@ -194,13 +204,8 @@ class ConsistentSamplingMap:
         threads = self._parameters.blocks_at_once if self._entry_count(rows) * n_hashes > _STEPS_PER_THREAD else 1
 
         def work(block: slice) -> None:
-            row, column, values = self._nonzero(rows[block])
-            coordinate = 2 * column + (values < 0)
-            np.abs(values, out=values)
-            logarithms(values, values)
-            values *= self.kernel.p
-            entries = Entries(row, coordinate, values)
-            use(block, self._parameters.samples(entries, block.stop - block.start, hashes))
+            found = entries(rows[block], self.kernel)
+            use(block, self._parameters.samples(found, block.stop - block.start, hashes))
 
         for_each(work, self._row_blocks(rows, n_hashes, threads), threads)
 
@@ -209,16 +214,6 @@ class ConsistentSamplingMap:
         n, held = rows.shape[0], self._parameters
         by_entries = held.entries_per_block * n // max(1, self._entry_count(rows))
         return row_blocks(n, min(by_entries, held.samples_per_block // n_hashes, -(-n // threads)))
-
-    def _nonzero(self, rows: Rows) -> tuple[Whole, Whole, NDArray[np.float64]]:
-        """Row, column and value of what is not zero after centering, ordered by row and column."""
-        if self.kernel.stays_sparse(rows):
-            stored = rows.data != 0
-            row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[stored]
-            return row, rows.indices[stored].astype(np.int64), rows.data[stored].astype(np.float64)
-        centered = self.kernel.centered(dense(rows))
-        row, column = np.nonzero(centered)
-        return row, column, centered[row, column]
 
 
 def refuse_unsampled(codes: Codes, pointer: str) -> None:

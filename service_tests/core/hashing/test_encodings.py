@@ -221,7 +221,7 @@ def test_on_positive_data_one_bit_of_the_index_always_agrees_and_mixed_bits_foll
         # At most 0.008.
         assert abs(rate(bits, BitsOf.mixed_index) - expected) < 4 * error
         assert abs(rate(bits, BitsOf.pair) - expected) < 4 * error
-        assert Encoder(Encoding.b_bit, bits, BitsOf.pair).chance() == 2.0**-bits
+        assert Encoder(Encoding.b_bit, bits, BitsOf.pair).chance(d) == 2.0**-bits
         # The sign takes up one bit of the index: one is wasted.
         wasted = kernel + (1 - kernel) * 2.0 ** -(bits - 1)
         if bits == 2:
@@ -230,8 +230,8 @@ def test_on_positive_data_one_bit_of_the_index_always_agrees_and_mixed_bits_foll
 
 
 def test_whole_numbers_never_agree_by_chance() -> None:
-    assert Encoder(Encoding.pairs).chance() == Encoder(Encoding.zero_bit).chance() == 0
-    assert Encoder(Encoding.fingerprint, 32).chance() == 2.0**-32
+    assert Encoder(Encoding.pairs).chance(9) == Encoder(Encoding.zero_bit).chance(9) == 0
+    assert Encoder(Encoding.fingerprint, 32).chance(9) == 2.0**-32
 
 
 def test_options_left_out_stand_for_the_usual() -> None:

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from app.core.hashing.parameter_stream import STREAM_VERSION, philox, sampling_parameters, sampling_tables
+from app.core.hashing.parameter_stream import STREAM_VERSION, philox, sampling_parameters
 
 Tables = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -36,8 +36,8 @@ GOLDEN: dict[tuple[int, int, int], list[tuple[str, str, str]]] = {
 
 
 def tables(seed: int, first: int, coordinates: int, hashes: int) -> Tables:
-    r, log_c, beta = (np.empty((coordinates, hashes)) for _ in range(3))
-    sampling_tables(np.uint64(seed), first, r, log_c, beta)
+    drawn = [row(seed, first + i, 0, hashes) for i in range(coordinates)]
+    r, log_c, beta = (np.stack(draws) for draws in zip(*drawn, strict=True))
     return r, log_c, beta
 
 

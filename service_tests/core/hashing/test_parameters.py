@@ -12,7 +12,9 @@ from scipy import sparse
 
 from app.core.arrays import Rows, vectors
 from app.core.hashing import parameters as module
-from app.core.hashing.parameters import DrawnParameters, Entries, HeldParameters, parameters
+from app.core.hashing.entries import entries
+from app.core.hashing.parameters import DrawnParameters, HeldParameters, parameters
+from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import ConsistentSamplingMap, consistent_sampling
 from service_tests.core.specs import hashing, pairs
 
@@ -38,9 +40,9 @@ def made_map(held: bool, threads: int = 1, **members: Any) -> ConsistentSampling
 
 
 def test_tables_of_moderate_size_are_held_and_larger_ones_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_TABLE_BYTES", 24 * 10 * 50)
+    monkeypatch.setattr(module, "MOST_TABLE_BYTES", 32 * 10 * 50)
     assert isinstance(parameters(7, 10, 50, 1), HeldParameters)
-    assert parameters(7, 10, 50, 1).nbytes == 24 * 10 * 50
+    assert parameters(7, 10, 50, 1).nbytes == 32 * 10 * 50
     assert isinstance(parameters(7, 10, 51, 1), DrawnParameters)
     assert parameters(7, 1 << 32, 1000, 1).nbytes == 0
 
@@ -57,8 +59,8 @@ def test_codes_hang_neither_on_threads_nor_on_blocks_nor_on_what_is_held(
     sampling = made_map(held, threads, kernel=its_kernel)
     monkeypatch.setattr(consistent_sampling, "_STEPS_PER_THREAD", 1)
     kind = HeldParameters if held else DrawnParameters
-    for entries, samples in ((1 << 18, 1 << 20), (1, 1), (100, 1 << 20), (1 << 18, 5 * S)):
-        monkeypatch.setattr(kind, "entries_per_block", entries)
+    for most_entries, samples in ((1 << 18, 1 << 20), (1, 1), (100, 1 << 20), (1 << 18, 5 * S)):
+        monkeypatch.setattr(kind, "entries_per_block", most_entries)
         monkeypatch.setattr(kind, "samples_per_block", samples)
         for posted in (rows(), vectors(sparse.csr_array(rows()), D, np.dtype(np.float64))):
             assert (pairs(sampling, posted) == whole).all()
@@ -67,13 +69,29 @@ def test_codes_hang_neither_on_threads_nor_on_blocks_nor_on_what_is_held(
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("s", [1, 15, 33, 90])
 def test_any_slice_of_the_hashes_has_the_samples_of_the_whole(s: int, threads: int) -> None:
-    row, column = np.nonzero(rows())
-    entries = Entries(row, 2 * column, np.log(np.abs(rows()[row, column])))
+    found = entries(rows(), GeneralizedMinMax(kind="gmm"))
     held, drawn = HeldParameters(7, 2 * D, s, threads), DrawnParameters(7, threads)
-    whole = held.samples(entries, 23, slice(0, s))
+    whole = held.samples(found, 23, slice(0, s))
     for first, last in ((0, s), (0, 1), (s // 3, s // 2 + 1), (s - 1, s)):
         for made in (held, drawn):
-            assert (made.samples(entries, 23, slice(first, last)) == whole[:, first:last]).all()
+            assert (made.samples(found, 23, slice(first, last)) == whole[:, first:last]).all()
+
+
+@pytest.mark.parametrize(("input_dim", "s"), [(3000, 520), (17, 1025)])
+def test_passes_over_many_coordinates_and_hashes_give_what_single_coordinates_do(input_dim: int, s: int) -> None:
+    posted = np.random.default_rng(5).normal(size=(3, input_dim))
+    found = entries(posted, GeneralizedMinMax(kind="gmm"))
+    held, drawn = HeldParameters(7, 2 * input_dim, s, 1), DrawnParameters(7, 1)
+    for hashes in (slice(0, s), slice(s - 515, s)):
+        assert (held.samples(found, 3, hashes) == drawn.samples(found, 3, hashes)).all()
+
+
+def test_a_draw_is_counted_once_for_each_coordinate_that_a_block_of_rows_can_meet() -> None:
+    drawn, held = made_map(False), made_map(True)
+    one, many = np.ones((1, D)), np.ones((1000, D))
+    # One row meets D coordinates; many of them at most 2D, however many they are.
+    assert drawn.hash_operations(one) == held.hash_operations(one) + 512 * D * S
+    assert drawn.hash_operations(many) == held.hash_operations(many) + 512 * 2 * D * S
 
 
 def test_the_level_is_kept_whole_where_it_is_largest() -> None:

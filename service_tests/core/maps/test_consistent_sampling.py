@@ -11,7 +11,7 @@ from scipy import sparse
 
 from app.core.arrays import vectors
 from app.core.errors import InvalidInput
-from app.core.hashing.parameter_stream import sampling_tables
+from app.core.hashing.parameter_stream import sampling_parameters
 from app.core.maps import ConsistentSamplingMap, consistent_sampling, opened
 from app.core.maps.consistent_sampling import refuse_unsampled
 from service_tests.core.specs import gmm_spec, hashing, pairs, spec, zero_bit
@@ -31,7 +31,8 @@ def rows(n: int = 12, seed: int = 1) -> NDArray[np.float64]:
 def tables(seed: int, coordinates: int, s: int) -> dict[str, NDArray[np.float64]]:
     """The draws of the first coordinates."""
     made = {name: np.empty((coordinates, s)) for name in ("r", "log_c", "beta")}
-    sampling_tables(np.uint64(seed), 0, *made.values())
+    for i in range(coordinates):
+        sampling_parameters(np.uint64(seed), i, 0, *(table[i] for table in made.values()))
     return made
 
 

@@ -1,0 +1,1 @@
+"""How good a map is: measured on data, against theory and against the alternatives."""

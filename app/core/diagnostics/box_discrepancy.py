@@ -1,0 +1,222 @@
+"""Box discrepancy: the mean squared error of a frequency set over a box of differences (QMC paper, section 4)."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from app.core.arrays import row_blocks
+from app.core.diagnostics.fourier_integrals import expansion, integrate
+from app.core.diagnostics.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
+from app.core.errors import InvalidInput
+from app.core.kernels import Kernel
+from app.core.kernels.base import Matrix, ProductKernel, ShiftInvariantKernel
+from app.core.threads import for_each
+
+# Parts of the work for each thread, so that all end together; below so many factors a thread costs more than it gains.
+_PARTS, _WORTH_A_THREAD = 4, 1 << 16
+# Half the largest float64: neither the difference of two frequencies nor its product with the box overflows below.
+_MOST = np.finfo(np.float64).max / 2
+
+
+class Measured(NamedTuple):
+    """The box discrepancy of one set, as people compare it."""
+
+    normalized: float
+    """N, the mean of |k(u) − k̂(u)|² over the box; 0 where rounding made it negative."""
+    log_squared: float | None
+    """log D², D² = N Π b_j/π; None where N or a b_j is 0."""
+    squared: float | None
+    """D²; None where it leaves the normal range of float64."""
+    expected_monte_carlo: float
+    """(1 − A)/s, the expectation of N for as many independent draws from the kernel's law."""
+    ratio: float | None
+    """N over that; None where that is 0."""
+
+
+class BoxDiscrepancy:
+    """N = A − 2 Σ_l ξ_l v_l + Σ_{l,m} ξ_l ξ_m H_lm of frequencies w_l with weights ξ_l, for one kernel and one box.
+
+    N is the mean over u uniform in the box Π[−b_j, b_j] of |k(u) − Σ_l ξ_l e^{−iw_l·u}|² (theorem 12), that is
+    π^d Π b_j⁻¹ D²; all in it lies in [−1, 1]. H_lm = Π_j sinc(b_j(w_lj − w_mj)), v_l = Π_j g_j(w_lj) and A = Π_j A_j,
+    with g_j(w) the mean of φ_j(β) cos(wβ), and A_j that of φ_j(β)², over β in [0, b_j].
+
+    N is a difference of numbers up to (Σ|ξ|)²: what lies below some (10 + d) 2e-16 (Σ|ξ|)² is rounding, and may be
+    negative.
+
+    Args:
+        kernel: one that is a product over the coordinates.
+        box: b_j ≥ 0, in the unit of coordinate j of the rows that the kernel compares, (d,); unit rows for
+            correlation_rbf. Differences of rows with column ranges b_j lie inside. A coordinate with b_j = 0 has no
+            part in N.
+        threads: how many to use; the result does not depend on it.
+
+    Raises:
+        InvalidInput: the kernel is no product (pointer /kernel), or an entry of the box is negative or not finite
+            (pointer /box).
+    """
+
+    def __init__(self, kernel: Kernel | ProductKernel, box: Matrix, threads: int = 1) -> None:
+        self.box: Matrix = np.ascontiguousarray(box, dtype=np.float64)
+        wrong = np.flatnonzero(~((self.box >= 0) & (self.box <= _MOST)))
+        if wrong.size:
+            raise InvalidInput(f"entry {wrong[0]} of the box is {self.box[wrong[0]]}; 0 or more is wanted", "/box")
+        self._threads = threads
+        product = product_kernel(kernel, len(self.box))
+        with np.errstate(over="ignore"):  # no kernel is wider than an infinite ratio takes it for
+            ratios = np.minimum(self.box / product.scales(len(self.box)), _MOST)
+        self._panels, log_energies = expansion(product, ratios)
+        self.log_energy = float(log_energies.sum())
+        """log A."""
+
+    def gram(self, frequencies: Matrix) -> Matrix:
+        """H, (s, s), of frequencies (s, d)."""
+        points = self._points(frequencies)
+        s = len(frequencies)
+        gram, unused = np.empty((s, s)), np.empty(s)
+        self._row_sums(points, np.ones(s), unused, gram)
+        return gram
+
+    def means(self, frequencies: Matrix) -> Matrix:
+        """v, (s,), of frequencies (s, d)."""
+        factors, _ = self._factors(self._checked(frequencies))
+        means: Matrix = factors.prod(axis=1)
+        return means
+
+    def means_and_gradients(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
+        """v, (s,), and ∂v_l/∂w_lj, (s, d); the product of the other factors without division, as a factor may be 0."""
+        factors, slopes = self._factors(self._checked(frequencies))
+        before, behind = np.ones_like(factors), np.ones_like(factors)
+        np.cumprod(factors[:, :-1], axis=1, out=before[:, 1:])
+        np.cumprod(factors[:, :0:-1], axis=1, out=behind[:, -2::-1])
+        slopes *= before
+        slopes *= behind
+        slopes *= self.box
+        means: Matrix = before[:, -1] * factors[:, -1]
+        return means, slopes
+
+    def normalized(self, frequencies: Matrix, weights: Matrix | None = None) -> float:
+        """N of frequencies (s, d) and weights (s,), 1/s if not given."""
+        points, weights = self._points(frequencies), _weights(frequencies, weights)
+        pulls = np.empty(len(weights))
+        self._row_sums(points, weights, pulls, np.empty((0, 0)))
+        # Every pair came once, and no point with itself.
+        pulls *= 2
+        pulls += weights
+        pulls -= 2 * self.means(frequencies)
+        return math.exp(self.log_energy) + math.fsum(weights * pulls)
+
+    def value_and_gradient(self, frequencies: Matrix, weights: Matrix | None = None) -> tuple[float, Matrix]:
+        """N, and its gradient by every frequency, (s, d) (proposition 16, with the normalisation of N).
+
+        The gradient by the weights is 2(Hξ − v), of `gram` and `means`.
+        """
+        points, weights = self._points(frequencies), _weights(frequencies, weights)
+        pulls, gradients = np.empty(len(weights)), np.empty(frequencies.shape)
+        self._sums(points, weights, points, pulls, gradients)
+        means, slopes = self.means_and_gradients(frequencies)
+        pulls -= 2 * means
+        gradients -= slopes
+        gradients *= 2 * weights[:, None]
+        return math.exp(self.log_energy) + math.fsum(weights * pulls), gradients
+
+    def pulls(self, fixed: Points, weights: Matrix, moving: Matrix) -> tuple[Matrix, Matrix]:
+        """Σ_l ξ_l H(w_l, x) for every moving point x of (n, d), (n,), and its gradients by x, (n, d): in O(n s d).
+
+        With it and `means_and_gradients`, N of a set with one more point x of weight ξ is N of the set plus
+        2ξ(Σ_l ξ_l H(w_l, x) − v(x)) + ξ².
+
+        Args:
+            fixed: what `points` made of the set, once for all calls.
+            weights: ξ_l, (s,).
+            moving: the points, (n, d).
+        """
+        pulls, gradients = np.empty(len(moving)), np.empty(moving.shape)
+        self._sums(fixed, weights, self._points(moving), pulls, gradients)
+        return pulls, gradients
+
+    def points(self, frequencies: Matrix) -> Points:
+        """Frequencies (s, d) as `pulls` takes them."""
+        return self._points(frequencies)
+
+    def measured(self, frequencies: Matrix, weights: Matrix | None = None) -> Measured:
+        """N beside D² and what independent draws would have; frequencies (s, d), weights (s,), 1/s if not given."""
+        normalized = max(0.0, self.normalized(frequencies, weights))
+        expected = -math.expm1(min(0.0, self.log_energy)) / len(frequencies)
+        log_squared = None
+        if normalized > 0 and self.box.all():
+            log_squared = math.log(normalized) + float(np.log(self.box / np.pi).sum())
+        limits = np.finfo(np.float64)
+        is_in_range = log_squared is not None and math.log(limits.tiny) < log_squared < math.log(limits.max)
+        return Measured(
+            normalized,
+            log_squared,
+            math.exp(log_squared) if log_squared is not None and is_in_range else None,
+            expected,
+            normalized / expected if expected > 0 else None,
+        )
+
+    def _checked(self, frequencies: Matrix) -> Matrix:
+        largest = np.abs(frequencies).max(axis=0, initial=0.0)
+        if not (largest <= _MOST / np.maximum(1.0, self.box)).all():
+            raise InvalidInput("a frequency times its side of the box leaves the range of float64", "/box")
+        return frequencies
+
+    def _points(self, frequencies: Matrix) -> Points:
+        return tabulated(self._checked(frequencies), self.box)
+
+    def _factors(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
+        """g_j(w_lj) and its slope by b_j w_lj, both (s, d)."""
+        phases = frequencies * self.box
+        factors, slopes = np.empty_like(phases), np.empty_like(phases)
+
+        def work(rows: slice) -> None:
+            integrate(self._panels, phases[rows], factors[rows], slopes[rows])
+
+        self._share_out(work, len(phases), phases.size)
+        return factors, slopes
+
+    def _row_sums(self, points: Points, weights: Matrix, sums: Matrix, gram: Matrix) -> None:
+        def work(rows: slice) -> None:
+            sinc_rows(self.box, *points, rows.start, rows.stop, weights, sums[rows], gram)
+
+        self._share_out(work, len(sums), len(sums) * points.coordinates.size // 2)
+
+    def _sums(self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix) -> None:
+        def work(rows: slice) -> None:
+            sinc_gradients(self.box, *points, weights, *targets.rows(rows), sums[rows], gradients[rows])
+
+        self._share_out(work, len(sums), len(sums) * points.coordinates.size)
+
+    def _share_out(self, work: Callable[[slice], None], n: int, n_factors: int) -> None:
+        """Work on n rows, the last first: where rows grow longer, the longest parts. No sum spans two rows."""
+        threads = min(self._threads, max(1, n_factors // _WORTH_A_THREAD))
+        parts = list(row_blocks(n, -(-n // (_PARTS * threads)) if threads > 1 else n))
+        for_each(work, reversed(parts), threads)
+
+
+def product_kernel(kernel: Kernel | ProductKernel, input_dim: int) -> ProductKernel:
+    """The product of one-dimensional kernels that the kernel is for vectors of `input_dim` entries.
+
+    Raises:
+        InvalidInput: it is none.
+    """
+    if isinstance(kernel, ProductKernel):
+        kernel.check(input_dim)
+        return kernel
+    if isinstance(kernel, ShiftInvariantKernel):
+        kernel.check(input_dim)
+        block = kernel.blocks(input_dim)[0]
+        if block.coordinates is None and isinstance(block.kernel, ProductKernel):
+            return block.kernel
+    raise InvalidInput(
+        f"kernel {kernel.kind} is no product of one-dimensional kernels, as the box discrepancy wants; "
+        "gaussian, laplacian, cauchy and correlation_rbf are",
+        "/kernel",
+    )
+
+
+def _weights(frequencies: Matrix, weights: Matrix | None) -> Matrix:
+    s = len(frequencies)
+    return np.full(s, 1 / s) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)

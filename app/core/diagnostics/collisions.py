@@ -1,0 +1,158 @@
+"""How far collision rates of codes are from the min-max kernel, on data."""
+
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Rows, row_blocks
+from app.core.diagnostics.draws import row_pairs
+from app.core.errors import InvalidInput
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
+from app.core.hashing.estimates import Estimate, chances, collision_rate, kernel_estimate, odd_codes, rbf_estimate
+from app.core.maps import ConsistentSamplingMap
+
+Numbers = NDArray[np.float64]
+
+MOST_PAIRS = 100_000
+# Codes compared at a time, and entries of rows.
+_CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
+# The comparison of two codes, copied to where they are compared, in multiplications.
+_OPERATIONS_PER_COMPARISON = 40
+
+
+class Exact(TypedDict):
+    """Mean of a kernel over the pairs."""
+
+    mean: float
+
+
+class Collisions(TypedDict):
+    """Of one way to write codes: share of codes that agree, and mean, bias and RMS error of the estimate they make."""
+
+    rate: float
+    mean: float
+    bias: float
+    rms_error: float
+
+
+class RbfEstimate(TypedDict):
+    """The RBF kernel's own mean over the pairs, and mean, bias and RMS error of its estimate from full samples."""
+
+    exact: float
+    mean: float
+    bias: float
+    rms_error: float
+
+
+class CollisionErrors(TypedDict):
+    """The answer."""
+
+    pairs: int
+    exact: Exact
+    full: Collisions
+    zero_bit: Collisions
+    b_bit: Collisions
+    rbf: RbfEstimate | None
+
+
+def collision_errors(
+    feature_map: ConsistentSamplingMap,
+    rows: Rows,
+    *,
+    bits: int | None = None,
+    bits_of: BitsOf | None = None,
+    gamma: float | None = None,
+    most_pairs: int = MOST_PAIRS,
+    seed: int = 0,
+) -> CollisionErrors:
+    """Collision rates over pairs of different rows, against the exact kernel.
+
+    All pairs, or `most_pairs` of them drawn evenly. Samples (i*, t*) and i* alone are estimates as they are; what codes
+    of b bits agree by chance is taken out of theirs. Means are over pairs at one seed of the map:
+    pairs share rows and hashes, so the mean of the full samples is off by more than its pairs' number suggests.
+
+    Args:
+        feature_map: of kernel gmm.
+        rows: behind the gate, 2 or more.
+        bits: of the codes of b bits; 8 if not given.
+        bits_of: what those are taken from; the index if not given.
+        gamma: for power 1, of the RBF kernel e^(−γ(1 − ρ)) to estimate too (GMM paper, theorem 4).
+        most_pairs: how many pairs to look at.
+        seed: of the pairs.
+
+    Raises:
+        InvalidInput: fewer than 2 rows, rows without a sample, or gamma with another power than 1.
+        InvalidOption: bits out of range.
+    """
+    n, s = rows.shape[0], feature_map.n_output
+    if n < 2:
+        raise InvalidInput(f"{n} rows came; pairs need 2", "/vectors")
+    if gamma is not None and feature_map.kernel.p != 1:
+        raise InvalidInput(f"gamma is for the min-max kernel of power 1; this map has {feature_map.kernel.p}", "/gamma")
+    b_bit = encoder(Encoding.b_bit, bits, bits_of)
+    feature_map.refuse_unsampled(rows, "/vectors")
+    i, j = row_pairs(n, most_pairs, seed)
+    exact = np.empty(len(i))
+    rbf = None if gamma is None else np.empty(len(i))
+    for block in row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(rows.size))):
+        x, y = rows[i[block]], rows[j[block]]
+        exact[block] = feature_map.exact_pairs(x, y)
+        if rbf is not None and gamma is not None:
+            rbf[block] = feature_map.rbf_pairs(x, y, gamma)
+    full = kernel_estimate(_compared(feature_map, rows, Encoder(Encoding.pairs), i, j)[0], s, 0.0)
+    zero_bit = kernel_estimate(_compared(feature_map, rows, Encoder(Encoding.zero_bit), i, j)[0], s, 0.0)
+    rate, odd = _compared(feature_map, rows, b_bit, i, j)
+    chance = chances(b_bit, feature_map.spec.input_dim, s, odd)
+    return CollisionErrors(
+        pairs=len(i),
+        exact=Exact(mean=float(exact.mean())),
+        full=_collisions(full.value, full, exact),
+        zero_bit=_collisions(zero_bit.value, zero_bit, exact),
+        b_bit=_collisions(rate, kernel_estimate(rate, s, chance), exact),
+        rbf=None if rbf is None or gamma is None else _rbf(rbf_estimate(full, gamma).value, rbf),
+    )
+
+
+def collision_errors_operations(feature_map: ConsistentSamplingMap, rows: Rows, most_pairs: int = MOST_PAIRS) -> int:
+    """Multiplications that take as long as `collision_errors`."""
+    n = max(2, rows.shape[0])
+    pairs = min(most_pairs, n * (n - 1) // 2)
+    exact = feature_map.exact_operations(rows, rows) * pairs // n**2
+    # Pairs are two words a code, the other codes one.
+    compared = 4 * _OPERATIONS_PER_COMPARISON * pairs * feature_map.n_output
+    return int(3 * feature_map.hash_operations(rows) + exact + compared)
+
+
+def collision_errors_bytes(feature_map: ConsistentSamplingMap, n: int) -> int:
+    """The most memory that `collision_errors` takes for n rows: all their samples."""
+    return 16 * n * feature_map.n_output
+
+
+def _compared(
+    feature_map: ConsistentSamplingMap, rows: Rows, by: Encoder, i: NDArray[np.int64], j: NDArray[np.int64]
+) -> tuple[Numbers, NDArray[np.int64]]:
+    """Of each pair, how often its codes agree, and how many of them are odd."""
+    codes = feature_map.codes(rows, by)
+    rates, odd = np.empty(len(i)), np.zeros(len(i), np.int64)
+    for block in row_blocks(len(i), _CODES_PER_BLOCK // feature_map.n_output):
+        x, y = codes[i[block]], codes[j[block]]
+        rates[block] = collision_rate(x, y)
+        if by.shows_sign:
+            odd[block] = odd_codes(x, y)
+    return rates, odd
+
+
+def _collisions(rate: Numbers, estimate: Estimate, exact: Numbers) -> Collisions:
+    mean, bias, rms_error = _summary(estimate.value, exact)
+    return Collisions(rate=float(rate.mean()), mean=mean, bias=bias, rms_error=rms_error)
+
+
+def _rbf(estimate: Numbers, exact: Numbers) -> RbfEstimate:
+    mean, bias, rms_error = _summary(estimate, exact)
+    return RbfEstimate(exact=float(exact.mean()), mean=mean, bias=bias, rms_error=rms_error)
+
+
+def _summary(estimate: Numbers, exact: Numbers) -> tuple[float, float, float]:
+    error = estimate - exact
+    return float(estimate.mean()), float(error.mean()), float(np.sqrt(np.mean(error**2)))

@@ -1,0 +1,240 @@
+"""How far a map's Gram matrix is from the kernel's, beside that of Monte Carlo frequencies."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Array, Rows, dense
+from app.core.diagnostics.control_variates import ControlVariates, Estimator
+from app.core.diagnostics.draws import map_seeds, row_pairs
+from app.core.diagnostics.hermitian_tiles import TILE_ROWS, TYPICAL_PRODUCTS, HermitianTiles, tile_places
+from app.core.errors import InvalidInput
+from app.core.maps import FeatureMap, FourierMap
+from app.core.samplers.monte_carlo import MonteCarlo
+
+MOST_ROWS = 20_000
+# Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
+BINS = 61
+SCATTER_PAIRS = 2000
+# Matrices of the size of a tile, in float64, that are held while one is computed.
+_TILES_AT_WORK = 6
+
+Figures = dict[str, float]
+"""Of the error E = K̂ − K: `relative_frobenius` ‖E‖_F/‖K‖_F, `relative_spectral` ‖E‖₂/‖K‖₂, `max_abs` max |E_ij|,
+`mean_square` the mean of |E_ij|², `bias` the mean of E_ij (real, E being Hermitian); all n² entries count."""
+
+_SIZES = ("relative_frobenius", "relative_spectral", "max_abs", "mean_square")
+"""The figures that are sizes, and so have a ratio to another's."""
+
+
+class Baseline(TypedDict):
+    """Figures of maps of as many Monte Carlo frequencies, over seeds; sd of the sample, None for one seed."""
+
+    seeds: int
+    mean: Figures
+    sd: Figures | None
+
+
+class Picture(TypedDict):
+    """What to draw: a histogram of E_ij over all entries, and exact against estimated kernel of some pairs i > j.
+
+    In the form complex, the histogram is of |E_ij| and `estimate` is the real part.
+    """
+
+    edges: list[float]
+    counts: list[int]
+    exact: list[float]
+    estimate: list[float]
+
+
+class GramErrors(TypedDict):
+    """The answer. `form` is whose error is measured (None for hashes); `ratios` are figures over the baseline's mean.
+
+    In the form complex the imaginary part, which the kernel has not, is error too.
+    """
+
+    rows: int
+    form: str | None
+    estimators: dict[str, Figures]
+    monte_carlo: Baseline | None
+    ratios: dict[str, dict[str, float | None]]
+    pictures: dict[str, Picture]
+
+
+class _Norms(NamedTuple):
+    frobenius: float
+    spectral: float
+
+
+def gram_errors(
+    feature_map: FeatureMap,
+    rows: Rows,
+    estimators: Sequence[Estimator] = (Estimator.map,),
+    *,
+    seeds: int = 5,
+    seed: int = 0,
+) -> GramErrors:
+    """Errors of the Gram matrix of the rows.
+
+    K̂ is what the map's `gram` answers, in the map's dtype; its errors are summed up in float64. Block by block: of the
+    n×n matrices never more is held than one triangle of one of them, in float32, which the spectral norm is taken of.
+
+    Hashes have no Monte Carlo baseline: they are independent draws themselves, and the law of their error is known
+    (`variance`).
+
+    Args:
+        feature_map: Fourier or hashing.
+        rows: behind the gate, 2 to `MOST_ROWS`.
+        estimators: what to measure.
+        seeds: how many Monte Carlo maps to compare with; 0 for none.
+        seed: of those maps and of the pairs to draw.
+
+    Raises:
+        InvalidInput: too few or too many rows, rows without a kernel, or control variates where they have no meaning.
+    """
+    n = rows.shape[0]
+    if not 2 <= n <= MOST_ROWS:
+        raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
+    if isinstance(feature_map, FourierMap):
+        feature_map.kernel.prepared(rows, "/vectors")
+    else:
+        feature_map.refuse_unsampled(rows, "/vectors")
+    estimates = {estimator: _estimate_of(feature_map, estimator, rows) for estimator in estimators}
+    norms = _exact_norms(feature_map, rows)
+    figures: dict[str, Figures] = {}
+    pictures: dict[str, Picture] = {}
+    pairs = row_pairs(n, SCATTER_PAIRS, seed)
+    for estimator, estimate in estimates.items():
+        error = _Error(feature_map, rows, estimate, pairs)
+        figures[estimator.value] = error.figures(norms)
+        pictures[estimator.value] = error.picture()
+    baseline = _baseline(feature_map, rows, norms, map_seeds(seed, seeds)) if seeds else None
+    return GramErrors(
+        rows=n,
+        form=feature_map.spec.form.value if isinstance(feature_map, FourierMap) else None,
+        estimators=figures,
+        monte_carlo=baseline,
+        ratios={name: _ratios(of, baseline["mean"]) for name, of in figures.items()} if baseline else {},
+        pictures=pictures,
+    )
+
+
+def gram_errors_operations(feature_map: FeatureMap, rows: Rows, n_estimators: int = 1, seeds: int = 5) -> int:
+    """Multiplications that take as long as `gram_errors`."""
+    n = rows.shape[0]
+    errors = n_estimators + (seeds if isinstance(feature_map, FourierMap) else 0)
+    total = (errors + 1) * TYPICAL_PRODUCTS * n * n
+    for x, y in ((rows[block], rows[columns]) for block, columns in tile_places(n)):
+        total += errors * feature_map.gram_operations(x, y) + (errors + 1) * feature_map.exact_operations(x, y)
+    return int(total)
+
+
+def gram_errors_bytes(feature_map: FeatureMap, n: int) -> int:
+    """The most memory that `gram_errors` takes for n rows, beside rows and features of a tile."""
+    parts = 2 if feature_map.gram_dtype.kind == "c" else 1
+    side = min(n, TILE_ROWS)
+    return parts * ((n + side) * n // 2 * 4 + _TILES_AT_WORK * 8 * side**2)
+
+
+Estimate = Callable[[slice, slice, NDArray[np.float64]], Array]
+"""Rows, columns and the exact kernel of a tile to its estimate."""
+
+
+def _estimate_of(feature_map: FeatureMap, estimator: Estimator, rows: Rows) -> Estimate:
+    if estimator is Estimator.map:
+        return lambda block, columns, _: feature_map.gram(rows[block], rows[columns])
+    if not isinstance(feature_map, FourierMap):
+        raise InvalidInput("control variates are moments of frequencies; kernel gmm has none", "/estimators")
+    controls = ControlVariates(feature_map)
+    prepared = dense(feature_map.kernel.prepared(rows, "/vectors"))
+
+    def estimate(block: slice, columns: slice, exact: NDArray[np.float64]) -> Array:
+        approximate = feature_map.gram(rows[block], rows[columns])
+        return controls.estimate(estimator, prepared[block], prepared[columns], exact, approximate)
+
+    return estimate
+
+
+class _Error:
+    """One pass over the tiles of an error matrix."""
+
+    def __init__(
+        self,
+        feature_map: FeatureMap,
+        rows: Rows,
+        estimate: Estimate,
+        pairs: tuple[NDArray[np.int64], NDArray[np.int64]],
+    ) -> None:
+        self._n = rows.shape[0]
+        self._is_complex = feature_map.gram_dtype.kind == "c"
+        self._tiles = HermitianTiles(self._n, self._is_complex)
+        self._squares = self._sum = self._max = 0.0
+        self._scatter = np.empty((2, len(pairs[0])))
+        for block, columns in tile_places(self._n):
+            exact = feature_map.exact_gram(rows[block], rows[columns])
+            estimated = estimate(block, columns, exact)
+            i, j = pairs[0] - block.start, pairs[1] - columns.start
+            inside = (i >= 0) & (i < len(exact)) & (j >= 0) & (j < exact.shape[1])
+            self._scatter[:, inside] = exact[i[inside], j[inside]], estimated[i[inside], j[inside]].real
+            error = estimated - exact
+            twice = 1 if block == columns else 2
+            self._sum += twice * float(error.real.sum())
+            size = np.abs(error)
+            self._max = max(self._max, float(size.max()))
+            self._squares += twice * float(np.vdot(size, size))
+            self._tiles.add(block, columns, error)
+
+    def figures(self, norms: _Norms) -> Figures:
+        entries = self._n**2
+        return {
+            "relative_frobenius": float(np.sqrt(self._squares)) / norms.frobenius,
+            "relative_spectral": self._tiles.spectral_norm() / norms.spectral,
+            "max_abs": self._max,
+            "mean_square": self._squares / entries,
+            "bias": self._sum / entries,
+        }
+
+    def picture(self) -> Picture:
+        least = 0.0 if self._is_complex else -self._max
+        counts, edges = np.zeros(BINS, np.int64), np.linspace(least, self._max, BINS + 1)
+        for mirrored, tile in self._tiles:
+            values = np.abs(tile) if self._is_complex else tile
+            # Rounding to float32 takes the largest out of the range.
+            found, _ = np.histogram(np.clip(values, least, self._max), BINS, (least, self._max))
+            counts += (2 if mirrored else 1) * found
+        exact, estimate = self._scatter.tolist()
+        return Picture(edges=edges.tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
+
+
+def _exact_norms(feature_map: FeatureMap, rows: Rows) -> _Norms:
+    n = rows.shape[0]
+    tiles, squares = HermitianTiles(n, False), 0.0
+    for block, columns in tile_places(n):
+        exact = feature_map.exact_gram(rows[block], rows[columns])
+        squares += (1 if block == columns else 2) * float(np.vdot(exact, exact))
+        tiles.add(block, columns, exact)
+    return _Norms(float(np.sqrt(squares)), tiles.spectral_norm())
+
+
+def _baseline(feature_map: FeatureMap, rows: Rows, norms: _Norms, seeds: list[int]) -> Baseline | None:
+    if not isinstance(feature_map, FourierMap):
+        return None
+    found: list[Figures] = []
+    nothing = row_pairs(rows.shape[0], 0, 0)
+    for seed in seeds:
+        changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": feature_map.n_frequencies, "seed": seed}
+        spec = feature_map.spec.model_copy(update=changes)
+        made = FourierMap(spec, FourierMap.build(spec).arrays)
+        found.append(_Error(made, rows, _estimate_of(made, Estimator.map, rows), nothing).figures(norms))
+    columns = {name: np.array([figures[name] for figures in found]) for name in found[0]}
+    return Baseline(
+        seeds=len(seeds),
+        mean={name: float(values.mean()) for name, values in columns.items()},
+        sd={name: float(values.std(ddof=1)) for name, values in columns.items()} if len(seeds) > 1 else None,
+    )
+
+
+def _ratios(figures: Figures, baseline: Figures) -> dict[str, float | None]:
+    return {name: figures[name] / baseline[name] if baseline[name] else None for name in _SIZES}

@@ -1,0 +1,216 @@
+"""The compiled inner loops of the box discrepancy: H(x, w) = Π_j sinc(b_j(x_j − w_j)), sinc z = sin z/z.
+
+No sine stands in the inner loop: that of a difference comes from the sines and cosines of both points. They are taken
+of b_j w_j to its last bit whatever its size, so that the difference is off by some 1e-16; below |z| = ¼, where
+dividing by z would blow that up, a series takes its place. Sums are kept in lanes, one a point, and added in a fixed
+order: what is computed depends on neither the vector width of the machine nor the number of threads.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from app.core.compiled import compiled
+from app.core.kernels.base import Matrix
+
+_LANES = 64
+_SERIES_BELOW = 0.25
+# Each term of sinc z = 1 − z²/6 + … over the one before, by −z²; of sinc′ z = −z/3 + … likewise.
+_SINC_STEPS = tuple(1 / (2 * k * (2 * k + 1)) for k in range(1, 6))
+_SLOPE_STEPS = tuple(1 / (2 * k * (2 * k + 3)) for k in range(1, 6))
+# 2^27 + 1 splits a float64 into two halves of 26 bits (Veltkamp).
+_SPLITTER = 134217729.0
+
+
+class Points(NamedTuple):
+    """Points with the sines and cosines of b_j w_j, coordinate by coordinate: arrays of shape (d, n)."""
+
+    coordinates: Matrix
+    sines: Matrix
+    cosines: Matrix
+
+    def rows(self, rows: slice) -> "Points":
+        """Some of the points."""
+        return Points(*(array[:, rows] for array in self))
+
+
+def tabulated(frequencies: Matrix, box: Matrix) -> Points:
+    """The points (n, d), finite with finite b_j w_j, as the loops take them; box b, (d,)."""
+    points = Points(np.ascontiguousarray(frequencies.T), *np.empty((2, *frequencies.shape[::-1])))
+    _tabulate(points.coordinates, box, points.sines, points.cosines)
+    return points
+
+
+@compiled
+def _tabulate(coordinates: Matrix, box: Matrix, sines: Matrix, cosines: Matrix) -> None:
+    for j in range(coordinates.shape[0]):
+        b, b_exponent = math.frexp(box[j])
+        b_high = b * _SPLITTER
+        b_high -= b_high - b
+        for i in range(coordinates.shape[1]):
+            w, w_exponent = math.frexp(coordinates[j, i])
+            w_high = w * _SPLITTER
+            w_high -= w_high - w
+            product = b * w
+            # What the product lost in rounding (Dekker).
+            lost = (b_high * w_high - product) + b_high * (w - w_high) + (b - b_high) * w_high
+            lost += (b - b_high) * (w - w_high)
+            exponent = b_exponent + w_exponent
+            phase, rest = math.ldexp(product, exponent), math.ldexp(lost, exponent)
+            sine, cosine = math.sin(phase), math.cos(phase)
+            sines[j, i] = sine + rest * cosine
+            cosines[j, i] = cosine - rest * sine
+
+
+@compiled
+def _sinc_series(square: float) -> float:
+    """Sinc of z with z² = square ≤ 1/16, to the last bit."""
+    tail = 1 - square * _SINC_STEPS[3] * (1 - square * _SINC_STEPS[4])
+    return 1 - square * _SINC_STEPS[0] * (1 - square * _SINC_STEPS[1] * (1 - square * _SINC_STEPS[2] * tail))
+
+
+@compiled
+def _slope_series(square: float) -> float:
+    """sinc′(z)/z for the same z."""
+    tail = 1 - square * _SLOPE_STEPS[3] * (1 - square * _SLOPE_STEPS[4])
+    parts = 1 - square * _SLOPE_STEPS[0] * (1 - square * _SLOPE_STEPS[1] * (1 - square * _SLOPE_STEPS[2] * tail))
+    return -parts / 3
+
+
+# The loops over lanes are functions of their own: in place, too many indices keep them from being vectorised.
+@compiled
+def _multiply(
+    b: float, one: tuple[float, float, float], many: Matrix, sines: Matrix, cosines: Matrix, products: Matrix
+) -> None:
+    w, sine, cosine = one
+    for k in range(products.shape[0]):
+        z = b * (w - many[k])
+        plain = (sine * cosines[k] - cosine * sines[k]) / z
+        products[k] *= _sinc_series(z * z) if abs(z) < _SERIES_BELOW else plain
+
+
+@compiled
+def _differentiate(
+    b: float,
+    one: tuple[float, float, float],
+    many: Matrix,
+    sines: Matrix,
+    cosines: Matrix,
+    products: Matrix,
+    factors: Matrix,
+    slopes: Matrix,
+) -> None:
+    w, sine, cosine = one
+    for k in range(products.shape[0]):
+        z = b * (w - many[k])
+        is_small = abs(z) < _SERIES_BELOW
+        plain = (sine * cosines[k] - cosine * sines[k]) / z
+        plain_slope = (cosine * cosines[k] + sine * sines[k] - plain) / z
+        factor = _sinc_series(z * z) if is_small else plain
+        slopes[k] = z * _slope_series(z * z) if is_small else plain_slope
+        factors[k] = factor
+        products[k] *= factor
+
+
+@compiled
+def _collect(before: Matrix, slopes: Matrix, factors: Matrix, behind: Matrix, summed: Matrix) -> None:
+    for k in range(behind.shape[0]):
+        summed[k] += before[k] * slopes[k] * behind[k]
+        behind[k] *= factors[k]
+
+
+@compiled
+def sinc_rows(
+    box: Matrix,
+    coordinates: Matrix,
+    sines: Matrix,
+    cosines: Matrix,
+    first: int,
+    last: int,
+    weights: Matrix,
+    sums: Matrix,
+    gram: Matrix,
+) -> None:
+    """Of the points m from `first` to `last`, Σ_{l<m} weight_l H(w_l, w_m) into sums[m − first].
+
+    Where `gram` is not empty, H(w_l, w_m) for l < m goes into gram[m, l] and gram[l, m], and 1 into gram[m, m].
+    """
+    lanes = np.empty(_LANES)
+    sums[:] = 0.0
+    for start in range(0, last, _LANES):
+        for m in range(max(first, start + 1), last):
+            width = min(_LANES, m - start)
+            lanes[:] = 1.0
+            for j in range(box.shape[0]):
+                _multiply(
+                    box[j],
+                    (coordinates[j, m], sines[j, m], cosines[j, m]),
+                    coordinates[j, start : start + width],
+                    sines[j, start : start + width],
+                    cosines[j, start : start + width],
+                    lanes[:width],
+                )
+            total = 0.0
+            for k in range(width):
+                total += weights[start + k] * lanes[k]
+            sums[m - first] += total
+            if gram.shape[0]:
+                for k in range(width):
+                    gram[m, start + k] = lanes[k]
+                    gram[start + k, m] = lanes[k]
+    if gram.shape[0]:
+        for m in range(first, last):
+            gram[m, m] = 1.0
+
+
+@compiled
+def sinc_gradients(
+    box: Matrix,
+    coordinates: Matrix,
+    sines: Matrix,
+    cosines: Matrix,
+    weights: Matrix,
+    targets: Matrix,
+    target_sines: Matrix,
+    target_cosines: Matrix,
+    sums: Matrix,
+    gradients: Matrix,
+) -> None:
+    """Σ_l weight_l H(x, w_l) of every target x into `sums`, (m,), and its gradient by x into `gradients`, (m, d).
+
+    A factor may be 0, so that the product of the others is one over those before times one over those behind it.
+    """
+    d = box.shape[0]
+    factors, slopes, before = np.empty((d, _LANES)), np.empty((d, _LANES)), np.empty((d, _LANES))
+    lanes, summed = np.empty(_LANES), np.empty((d, _LANES))
+    for m in range(targets.shape[1]):
+        sums[m] = 0.0
+        summed[:] = 0.0
+        for start in range(0, coordinates.shape[1], _LANES):
+            width = min(_LANES, coordinates.shape[1] - start)
+            lanes[:] = 1.0
+            for j in range(d):
+                before[j] = lanes
+                _differentiate(
+                    box[j],
+                    (targets[j, m], target_sines[j, m], target_cosines[j, m]),
+                    coordinates[j, start : start + width],
+                    sines[j, start : start + width],
+                    cosines[j, start : start + width],
+                    lanes[:width],
+                    factors[j, :width],
+                    slopes[j, :width],
+                )
+            total = 0.0
+            for k in range(width):
+                total += weights[start + k] * lanes[k]
+            sums[m] += total
+            lanes[:width] = weights[start : start + width]
+            for j in range(d - 1, -1, -1):
+                _collect(before[j, :width], slopes[j, :width], factors[j, :width], lanes[:width], summed[j, :width])
+        for j in range(d):
+            total = 0.0
+            for k in range(_LANES):
+                total += summed[j, k]
+            gradients[m, j] = box[j] * total

@@ -1,0 +1,18 @@
+"""Which map to take: samplers and sizes tried on a client's rows, and ranked."""
+
+from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates
+from app.core.recommendations.length_scale import Heuristic, length_scale
+from app.core.recommendations.trials import MOST_ROWS, Recommendation, Trial, recommended, recommended_operations
+
+__all__ = [
+    "DEFAULT_SAMPLERS",
+    "MOST_ROWS",
+    "Heuristic",
+    "Recommendation",
+    "Trial",
+    "Wanted",
+    "candidates",
+    "length_scale",
+    "recommended",
+    "recommended_operations",
+]

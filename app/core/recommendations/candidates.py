@@ -1,0 +1,110 @@
+"""The specs worth trying for a kernel within a number of output columns."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from app.core.errors import InvalidInput
+from app.core.kernels import Kernel
+from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.samplers import Sampler
+from app.core.samplers.base import FrequencySampler
+from app.core.samplers.moment_matching import MomentMatching
+from app.core.spec import MapSpec
+
+_SAMPLER: TypeAdapter[Sampler] = TypeAdapter(Sampler)
+
+# Columns that are tried where there is a target and no budget: powers of two up to this.
+MOST_COLUMNS = 1 << 14
+_LEAST_COLUMNS = 1 << 6
+# One frequency, in the form cos_sin.
+_FEWEST_COLUMNS = 2
+# A budget is tried whole, halved and quartered: what half of it would cost in accuracy is worth knowing.
+_FRACTIONS = (1, 2, 4)
+
+DEFAULT_SAMPLERS: tuple[Sampler, ...] = tuple(
+    _SAMPLER.validate_python(one)
+    for one in (
+        {"kind": "monte_carlo"},
+        {"kind": "orthogonal"},
+        {"kind": "latin_hypercube"},
+        {"kind": "halton"},
+        {"kind": "sobol"},
+        {"kind": "lattice"},
+        {"kind": "digital_net"},
+        {"kind": "moment_matching", "base": {"kind": "monte_carlo"}},
+        {"kind": "moment_matching", "base": {"kind": "sobol"}},
+        {"kind": "sparse_grid", "level": 1},
+        {"kind": "sparse_grid", "level": 2},
+    )
+)
+"""What is tried unless samplers are named: all that are sometimes the best, or a yardstick. Not `antithetic`, which
+loses in real forms, nor rules that grow or are solved for too slowly to try."""
+
+_HASHING: tuple[Sampler, ...] = (_SAMPLER.validate_python({"kind": "gcws"}),)
+# Their points are balanced at powers of two only.
+_POWERS_OF_TWO = ("sobol", "digital_net", "lattice")
+
+
+class Wanted(NamedTuple):
+    """What the client asks for: a budget of output columns, a target error, or both."""
+
+    budget: int | None
+    target_error: float | None
+
+
+class Candidate(NamedTuple):
+    """A spec to try, or why the sampler cannot be tried within so many columns."""
+
+    sampler: Sampler
+    columns: int
+    spec: MapSpec | None
+    refusal: str | None = None
+
+
+def column_counts(wanted: Wanted) -> list[int]:
+    """The numbers of output columns to try, in increasing order."""
+    if wanted.target_error is None and wanted.budget is not None:
+        return sorted({wanted.budget // part for part in _FRACTIONS if wanted.budget // part >= _FEWEST_COLUMNS})
+    most = wanted.budget or MOST_COLUMNS
+    first = _LEAST_COLUMNS.bit_length() - 1
+    return [1 << k for k in range(first, (most - 1).bit_length())] + [most]
+
+
+def candidates(
+    kernel: Kernel, input_dim: int, columns: int, samplers: Sequence[Sampler] | None, seed: int
+) -> Iterator[Candidate]:
+    """One candidate of every sampler, at most `columns` wide, of form `cos_sin`; codes count as columns.
+
+    Args:
+        kernel: with its length scale resolved.
+        input_dim: length of a row.
+        columns: the most output columns.
+        samplers: None for those that are sensible for the kernel.
+        seed: of the specs.
+    """
+    hashing = isinstance(kernel, GeneralizedMinMax)
+    for sampler in samplers or (_HASHING if hashing else DEFAULT_SAMPLERS):
+        try:
+            s = columns if hashing else _frequencies(sampler, columns, input_dim)
+            spec = MapSpec(input_dim=input_dim, kernel=kernel, sampler=sampler, s=s, seed=seed)
+        except InvalidInput as error:
+            yield Candidate(sampler, columns, None, error.detail)
+        else:
+            yield Candidate(sampler, columns, spec)
+
+
+def _frequencies(sampler: Sampler, columns: int, input_dim: int) -> int | None:
+    """The number of frequencies to ask for, None where the rule dictates it; InvalidInput if it dictates too many."""
+    most = columns // 2
+    if not isinstance(sampler, FrequencySampler):
+        return most
+    try:
+        dictated = sampler.count(None, input_dim)
+    except InvalidInput:
+        base = sampler.base if isinstance(sampler, MomentMatching) else sampler
+        return 1 << (most.bit_length() - 1) if base.kind in _POWERS_OF_TWO else most
+    if dictated > most:
+        raise InvalidInput(f"{sampler.kind} may make {dictated} frequencies; {columns} columns have room for {most}")
+    return None

@@ -1,0 +1,68 @@
+"""Length scales taken from data."""
+
+from enum import StrEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist, pdist
+
+from app.core.arrays import row_blocks
+from app.core.errors import InvalidInput
+
+Metric = Literal["cityblock", "euclidean"]
+
+_NEIGHBOUR = 10
+_ROWS_PER_BLOCK = 500
+
+
+class Heuristic(StrEnum):
+    """How to take one length scale from rows.
+
+    nearest_neighbor: the mean distance of a row to its tenth nearest neighbour, as in the experiments of the papers on
+    quasi-Monte Carlo and moment-matched features. median: the median distance of two rows.
+    """
+
+    nearest_neighbor = "nearest_neighbor"
+    median = "median"
+
+
+def length_scale(heuristic: Heuristic, rows: NDArray[np.float64], kernel_kind: str) -> float:
+    """One length scale for rows (n, d).
+
+    Distances are Euclidean; for kernel `laplacian`, whose level sets are those of the sum of absolutes, city-block.
+
+    Args:
+        heuristic: which.
+        rows: the data, or a sample of it.
+        kernel_kind: of the kernel that the length scale is for.
+
+    Raises:
+        InvalidInput: there are too few rows, or so many equal ones that the distance is 0.
+    """
+    metric: Metric = "cityblock" if kernel_kind == "laplacian" else "euclidean"
+    least = _NEIGHBOUR + 1 if heuristic is Heuristic.nearest_neighbor else 2
+    if len(rows) < least:
+        raise InvalidInput(
+            f"{len(rows)} rows came; length_scale {heuristic.value!r} needs {least} at least", "/kernel/length_scale"
+        )
+    with np.errstate(over="ignore"):  # refused by name below
+        found = _tenth_neighbour(rows, metric) if heuristic is Heuristic.nearest_neighbor else _median(rows, metric)
+    if not 0 < found < np.inf:
+        raise InvalidInput(
+            f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", "/kernel/length_scale"
+        )
+    return found
+
+
+def _tenth_neighbour(rows: NDArray[np.float64], metric: Metric) -> float:
+    """A row is no neighbour of itself, so of the sorted distances it is the one at place 10."""
+    total = 0.0
+    for block in row_blocks(len(rows), _ROWS_PER_BLOCK):
+        distances = cdist(rows[block], rows, metric)
+        total += float(np.partition(distances, _NEIGHBOUR, axis=1)[:, _NEIGHBOUR].sum())
+    return total / len(rows)
+
+
+def _median(rows: NDArray[np.float64], metric: Metric) -> float:
+    return float(np.median(pdist(rows, metric)))

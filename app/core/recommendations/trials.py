@@ -1,0 +1,156 @@
+"""Candidates built, measured on the client's rows, and ranked."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Rows, dense
+from app.core.errors import InvalidInput
+from app.core.kernels import Kernel
+from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.maps import FeatureMap, FourierMap, family, opened
+from app.core.recommendations.candidates import Candidate, Wanted, candidates, column_counts
+from app.core.samplers import Sampler
+from app.core.spec import MapSpec
+
+MOST_ROWS = 1000
+"""Rows that errors are measured on; of more, a sample is enough."""
+_TIMED_CALLS = 3
+_SEEDS = 1 << 64
+# Time to draw a coordinate of a frequency, in multiplications of a matrix product.
+_OPERATIONS_PER_DRAW = 200
+# Time to build a map at all, in the same.
+_OPERATIONS_PER_BUILD = 200_000_000
+
+
+class Trial(NamedTuple):
+    """A spec and what was measured."""
+
+    spec: MapSpec
+    n_output: int
+    error_mean: float
+    """Relative Frobenius error of the Gram matrix, mean over the seeds."""
+    error_sd: float
+    """Standard deviation over the seeds; 0 for one seed."""
+    bytes: int
+    """Of the frozen arrays."""
+    seconds_per_1000_rows: float
+    """Of a transform, on this machine, now."""
+
+
+class Recommendation(NamedTuple):
+    """The trials, the best first, and the candidates that could not be tried."""
+
+    ranked: list[Trial]
+    skipped: list[Candidate]
+
+
+def recommended(
+    rows: Rows,
+    kernel: Kernel,
+    wanted: Wanted,
+    samplers: Sequence[Sampler] | None = None,
+    *,
+    seeds: int = 3,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Recommendation:
+    """Try samplers and sizes on the rows and rank them.
+
+    Without a target the smallest mean error is best. With one, sizes grow until a sampler reaches it, and the narrowest
+    spec that does is best; where none does, the smallest error. All but the seconds hang on the arguments alone.
+
+    Args:
+        rows: (n, d) in float32, behind the gate, 2 to `MOST_ROWS`.
+        kernel: with its length scale resolved.
+        wanted: budget of columns, target error, or both.
+        samplers: None for those that are sensible for the kernel.
+        seeds: how many maps of each spec are measured.
+        seed: of the spec; the others follow it.
+        progress: told how many sizes are done, and of how many at most.
+
+    Raises:
+        InvalidInput: too few or too many rows, or no sampler can be tried.
+    """
+    if not 2 <= rows.shape[0] <= MOST_ROWS:
+        raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
+    kernel.check(rows.shape[1])
+    exact = _exact_gram(kernel, rows)
+    trials: dict[str, Trial] = {}
+    skipped: list[Candidate] = []
+    counts = column_counts(wanted)
+    for step, columns in enumerate(counts):
+        for candidate in candidates(kernel, rows.shape[1], columns, samplers, seed):
+            if candidate.spec is not None and candidate.spec.canonical() in trials:  # a rule that dictates its size
+                continue
+            tried = _tried(candidate, rows, exact, seeds)
+            if isinstance(tried, Trial):
+                trials[tried.spec.canonical()] = tried
+            else:
+                skipped.append(tried)
+        if progress is not None:
+            progress(step + 1, len(counts))
+        if wanted.target_error is not None and any(t.error_mean <= wanted.target_error for t in trials.values()):
+            break
+    if not trials:
+        refusals = "; ".join(f"{one.sampler.kind}: {one.refusal}" for one in skipped)
+        raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
+    return Recommendation(sorted(trials.values(), key=_order(wanted)), skipped)
+
+
+def recommended_operations(n: int, input_dim: int, wanted: Wanted, n_samplers: int, seeds: int) -> int:
+    """Multiplications that take as long as `recommended` on n rows, at the most."""
+    columns = sum(column_counts(wanted))
+    per_column = n * n + n * input_dim + _OPERATIONS_PER_DRAW * input_dim
+    return n_samplers * seeds * (len(column_counts(wanted)) * _OPERATIONS_PER_BUILD + columns * per_column)
+
+
+def _order(wanted: Wanted) -> Callable[[Trial], tuple[bool, float, float]]:
+    target = wanted.target_error
+
+    def key(trial: Trial) -> tuple[bool, float, float]:
+        if target is not None and trial.error_mean <= target:
+            return False, trial.n_output, trial.error_mean
+        return True, trial.error_mean, trial.n_output
+
+    return key
+
+
+def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
+    if not isinstance(kernel, GeneralizedMinMax):
+        rows = kernel.prepared(rows, "/vectors")
+    return kernel.gram(dense(rows), dense(rows))
+
+
+def _tried(candidate: Candidate, rows: Rows, exact: NDArray[np.float64], seeds: int) -> Trial | Candidate:
+    """The trial of a candidate, or the candidate with the reason why it cannot be built."""
+    if candidate.spec is None:
+        return candidate
+    try:
+        maps = [_built(candidate.spec, (candidate.spec.seed + k) % _SEEDS) for k in range(seeds)]
+    except InvalidInput as error:
+        return candidate._replace(spec=None, refusal=error.detail)
+    errors = [float(np.linalg.norm(one.gram(rows, rows) - exact) / np.linalg.norm(exact)) for one in maps]
+    apply = maps[0].transform if isinstance(maps[0], FourierMap) else maps[0].codes
+    return Trial(
+        candidate.spec,
+        maps[0].n_output,
+        float(np.mean(errors)),
+        float(np.std(errors, ddof=1)) if seeds > 1 else 0.0,
+        sum(array.nbytes for array in maps[0].arrays.values()),
+        min(_seconds(apply, rows) for _ in range(_TIMED_CALLS)) * 1000 / rows.shape[0],
+    )
+
+
+def _built(spec: MapSpec, seed: int) -> FeatureMap:
+    spec = spec.model_copy(update={"seed": seed})
+    return opened(spec, family(spec).build(spec).arrays, 1)
+
+
+def _seconds(apply: Callable[[Rows], object], rows: Rows) -> float:
+    begun = time.perf_counter()
+    apply(rows)
+    return time.perf_counter() - begun

@@ -1,0 +1,199 @@
+"""What a map is worth: its diagnostics, prepared from a request and run."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from app.core.arrays import Rows, dense
+from app.core.datasets import column_ranges
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy as Discrepancy
+from app.core.diagnostics.collisions import collision_errors, collision_errors_bytes, collision_errors_operations
+from app.core.diagnostics.gram import gram_errors, gram_errors_bytes, gram_errors_operations
+from app.core.diagnostics.kinds import DIAGNOSTICS, BoxDiscrepancy, Collisions, DiagnosticKind, Gram, MaxError, Variance
+from app.core.diagnostics.max_error import max_errors, max_errors_operations
+from app.core.diagnostics.variance import correlated_pairs, variances, variances_operations
+from app.core.errors import InvalidInput
+from app.core.kernels.base import ShiftInvariantKernel
+from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
+from app.core.model import Kind
+from app.formats.json import bytes_per_row, members
+from app.formats.json_rows import rows_or_reference, vectors_or_dataset
+from app.pictures import gram_picture, max_error_picture
+from app.services.datasets import Datasets
+from app.services.limits import Limits
+from app.services.maps import Maps
+
+Model = TypeVar("Model", bound=Kind)
+Parse = Callable[[type[Model], bytes], Model]
+"""JSON to a model, or a refusal that names the member."""
+
+Finding = dict[str, Any]
+"""The answer of a diagnostic, as JSON has it, and what a picture of it needs beside."""
+
+# A factor of the box discrepancy, sine and product, in multiplications of a matrix product.
+_OPERATIONS_PER_FACTOR = 20
+
+
+class Prepared(NamedTuple):
+    """A diagnostic whose request has been read and checked."""
+
+    operations: int
+    """Multiplications that take as long."""
+    run: Callable[[], Finding]
+    picture: Callable[[Finding], bytes] | None = None
+    """The finding as SVG; None where there is nothing to draw."""
+
+
+class Diagnostics:
+    """Reads requests for diagnostics. Methods raise what Maps.ready and Datasets.rows raise, InvalidInput, TooLarge."""
+
+    def __init__(self, maps: Maps, datasets: Datasets, limits: Limits, threads: int) -> None:
+        self._maps = maps
+        self._datasets = datasets
+        self._limits = limits
+        self._threads = threads
+
+    def prepare(self, name: str, kind: DiagnosticKind, body: bytes, parse: Parse[Any]) -> Prepared:
+        """Read the request for one diagnostic of a map.
+
+        Args:
+            name: of the map.
+            kind: which.
+            body: JSON.
+            parse: reads the options.
+        """
+        subject = self._maps.ready(name)
+        model, row_members = DIAGNOSTICS[kind], ROW_MEMBERS[kind]
+        width = subject.spec.input_dim
+        document = members(body, [], [*row_members, *model.model_fields], bytes_per_list=bytes_per_row(width))
+        options = parse(model, orjson.dumps({key: document[key] for key in document if key in model.model_fields}))
+        match options:
+            case Gram():
+                return self._gram(subject, self._rows(subject, document), options)
+            case Collisions():
+                return self._collisions(_hashing(subject), self._rows(subject, document), options)
+            case BoxDiscrepancy():
+                return self._box_discrepancy(_fourier(subject), document, options)
+            case MaxError():
+                return self._max_error(_fourier(subject), options)
+            case Variance():
+                return self._variance(subject, document, options)
+        raise AssertionError(f"diagnostic {kind} has no reader")
+
+    def _gram(self, subject: FeatureMap, rows: Rows, options: Gram) -> Prepared:
+        self._limits.check_result(gram_errors_bytes(subject, rows.shape[0]))
+        return Prepared(
+            gram_errors_operations(subject, rows, len(options.estimators), options.seeds),
+            lambda: dict(gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed)),
+            gram_picture,
+        )
+
+    def _collisions(self, subject: ConsistentSamplingMap, rows: Rows, options: Collisions) -> Prepared:
+        self._limits.check_result(collision_errors_bytes(subject, rows.shape[0]))
+        return Prepared(
+            collision_errors_operations(subject, rows, options.pairs),
+            lambda: dict(
+                collision_errors(
+                    subject,
+                    rows,
+                    bits=options.bits,
+                    bits_of=options.taken_from,
+                    gamma=options.gamma,
+                    most_pairs=options.pairs,
+                    seed=options.seed,
+                )
+            ),
+        )
+
+    def _box_discrepancy(self, subject: FourierMap, document: dict[str, Any], options: BoxDiscrepancy) -> Prepared:
+        if (options.box is None) != any(member in document for member in ("dataset", "vectors")):
+            raise InvalidInput("box, or a dataset or vectors to take it from, is wanted, and not both", "/box")
+        d = subject.spec.input_dim
+        if options.box is None:
+            box = _ranges(subject, self._rows(subject, document))
+        else:
+            box = np.array(np.broadcast_to(options.box, d) if np.ndim(options.box) == 0 else options.box, np.float64)
+        if len(box) != d:
+            raise InvalidInput(f"box has {len(box)} entries; input_dim {d} wants as many, or one number", "/box")
+        frequencies, weights = (subject.arrays[name].astype(np.float64) for name in ("frequencies", "weights"))
+
+        def run() -> Finding:
+            scales = []
+            for scale in options.box_scales:
+                measured = Discrepancy(subject.spec.kernel, scale * box, self._threads).measured(frequencies, weights)
+                scales.append(
+                    {
+                        "box_scale": scale,
+                        "discrepancy_squared": measured.squared,
+                        "log_discrepancy_squared": measured.log_squared,
+                        "normalized": measured.normalized,
+                        "expected_monte_carlo": measured.expected_monte_carlo,
+                        "ratio": measured.ratio,
+                    }
+                )
+            return {"box": box.tolist(), "scales": scales}
+
+        factors = subject.n_frequencies * (subject.n_frequencies + 400) * d // 2
+        return Prepared(_OPERATIONS_PER_FACTOR * factors * len(options.box_scales), run)
+
+    def _max_error(self, subject: FourierMap, options: MaxError) -> Prepared:
+        return Prepared(
+            max_errors_operations(subject, len(options.diameters), options.samples),
+            lambda: dict(max_errors(subject, options.diameters, options.samples, options.seed)),
+            max_error_picture,
+        )
+
+    def _variance(self, subject: FeatureMap, document: dict[str, Any], options: Variance) -> Prepared:
+        given = [member for member in ("x", "y") if member in document]
+        if (options.correlations is None) != (given == ["x", "y"]) or len(given) == 1:
+            raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
+        if options.correlations is not None:
+            x, y = correlated_pairs(subject, list(options.correlations))
+        else:
+            x, y = (self._gated(subject, document[member], f"/{member}") for member in given)
+        return Prepared(
+            variances_operations(subject, x, y, options.repeats),
+            lambda: dict(variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed)),
+        )
+
+    def _rows(self, subject: FeatureMap, document: dict[str, Any]) -> Rows:
+        posted = vectors_or_dataset(document, subject.spec.input_dim)
+        return subject.spec.gate(self._datasets.resolved(posted), "/vectors")
+
+    def _gated(self, subject: FeatureMap, value: Any, pointer: str) -> Rows:
+        posted = rows_or_reference(value, subject.spec.input_dim, pointer)
+        return subject.spec.gate(self._datasets.resolved(posted), pointer)
+
+
+_ROWS = ("vectors", "dataset", "rows")
+# Members of a body beside the options; the seed of a sample of a dataset is the option's.
+ROW_MEMBERS: dict[DiagnosticKind, tuple[str, ...]] = {
+    DiagnosticKind.gram: _ROWS,
+    DiagnosticKind.box_discrepancy: (*_ROWS, "seed"),
+    DiagnosticKind.max_error: (),
+    DiagnosticKind.variance: ("x", "y"),
+    DiagnosticKind.collisions: _ROWS,
+}
+
+
+def _ranges(subject: FourierMap, rows: Rows) -> NDArray[np.float64]:
+    """How far differences of the rows reach in each coordinate, as the kernel compares them, (d,)."""
+    if not isinstance(subject.kernel, ShiftInvariantKernel) or not rows.shape[0]:
+        raise InvalidInput("no rows came; a box needs some", "/vectors")
+    least, most = column_ranges(dense(subject.kernel.prepared(rows, "/vectors")))
+    return np.asarray(most - least, np.float64)
+
+
+def _fourier(subject: FeatureMap) -> FourierMap:
+    if not isinstance(subject, FourierMap):
+        raise InvalidInput("kernel gmm has no frequencies; collisions and gram are its diagnostics")
+    return subject
+
+
+def _hashing(subject: FeatureMap) -> ConsistentSamplingMap:
+    if not isinstance(subject, ConsistentSamplingMap):
+        raise InvalidInput(f"kernel {subject.spec.kernel.kind} has no codes; collisions is for maps of kernel gmm")
+    return subject

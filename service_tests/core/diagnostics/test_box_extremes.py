@@ -1,0 +1,105 @@
+"""Any size of frequency, box and dimension gives finite numbers; what has no box discrepancy is refused."""
+
+import math
+
+import numpy as np
+import pytest
+
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.errors import InvalidInput
+from app.core.kernels.base import ProductKernel
+from service_tests.core.combinations import variants
+from service_tests.core.diagnostics.sets import KINDS, drawn, example
+from service_tests.core.specs import KERNELS, PRODUCT_KERNELS, kernel, kind, product_kernel
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("ratio", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("d", [1, 60, 784])
+def test_nothing_overflows(name: str, ratio: float, size: float, d: int) -> None:
+    rng = np.random.default_rng(8)
+    frequencies = size * rng.uniform(-1, 1, size=(10, d))
+    frequencies[1] = -frequencies[0]
+    measure = BoxDiscrepancy(product_kernel(name, 1.0), np.full(d, ratio))
+    measured = measure.measured(frequencies)
+    value, gradients = measure.value_and_gradient(frequencies)
+    assert np.isfinite(gradients).all()
+    assert math.isfinite(value)
+    assert -(10 + d) * 2e-16 < value < 4  # the rounding that the docstring tells
+    assert measured.normalized == pytest.approx(max(0, value), abs=(10 + d) * 2e-16)
+    assert 0 <= measured.expected_monte_carlo < 0.1 + 1e-15
+    assert measured.ratio is not None
+    assert math.isfinite(measured.ratio)
+    # D² itself leaves the range of float64 in many dimensions, its logarithm does not.
+    assert measured.log_squared is None or math.isfinite(measured.log_squared)
+    logs = math.log(np.finfo(np.float64).tiny), math.log(np.finfo(np.float64).max)
+    is_in_range = measured.log_squared is not None and logs[0] < measured.log_squared < logs[1]
+    assert (measured.squared is not None) == is_in_range
+
+
+def test_frequencies_far_from_any_lag_leave_the_energy_and_the_diagonal() -> None:
+    measure = BoxDiscrepancy(product_kernel("gaussian", 1.0), np.full(3, 1e4))
+    frequencies = 1e6 * np.random.default_rng(9).uniform(1, 2, size=(5, 3))
+    assert measure.normalized(frequencies) == pytest.approx(math.exp(measure.log_energy) + 1 / 5, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("d", [1, 3, 8])
+def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
+    made, box, frequencies, weights = example(name, 30, d)
+    measured = BoxDiscrepancy(made, box).measured(frequencies, weights)
+    assert measured.squared is not None
+    assert measured.log_squared is not None
+    assert measured.squared == pytest.approx(measured.normalized * (box / np.pi).prod(), rel=1e-12)
+    assert math.exp(measured.log_squared) == pytest.approx(measured.squared)
+    assert measured.ratio == pytest.approx(measured.normalized / measured.expected_monte_carlo)
+
+
+def test_a_box_of_no_extent_has_no_error_and_no_ratio() -> None:
+    measured = BoxDiscrepancy(product_kernel("cauchy", 1.0), np.zeros(3)).measured(np.ones((2, 3)))
+    assert measured == (0.0, None, None, 0.0, None)
+
+
+def test_one_frequency_at_zero_and_no_more() -> None:
+    made = product_kernel("laplacian", 1.0)
+    measure = BoxDiscrepancy(made, np.array([2.0]))
+    exact = 1 - 2 * (1 - math.exp(-2)) / 2 + (1 - math.exp(-4)) / 4
+    assert measure.normalized(np.zeros((1, 1))) == pytest.approx(exact, abs=1e-15)
+
+
+@pytest.mark.parametrize("model", KERNELS)
+def test_kernels_that_are_no_products_are_refused_by_name(model: type) -> None:
+    for fields in variants(model, 4):
+        made = kernel(**fields)
+        if issubclass(model, ProductKernel) or fields["kind"] == "correlation_rbf":
+            assert math.isfinite(BoxDiscrepancy(made, np.ones(4)).log_energy)
+            continue
+        with pytest.raises(InvalidInput) as caught:
+            BoxDiscrepancy(made, np.ones(4))
+        assert caught.value.pointer == "/kernel"
+        assert f"kernel {fields['kind']} " in caught.value.detail
+        named = caught.value.detail.split("wants; ")[1]
+        assert named == ", ".join(kind(product) for product in PRODUCT_KERNELS) + (" and correlation_rbf are")
+
+
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+def test_boxes_that_are_none_are_refused(wrong: float) -> None:
+    with pytest.raises(InvalidInput, match="entry 2 of the box") as caught:
+        BoxDiscrepancy(product_kernel("gaussian", 1.0), np.array([1.0, 0.0, wrong]))
+    assert caught.value.pointer == "/box"
+
+
+def test_a_box_of_another_dimension_than_the_length_scales_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="length_scale has 2 entries"):
+        BoxDiscrepancy(product_kernel("gaussian", [1.0, 2.0]), np.ones(3))
+
+
+@pytest.mark.parametrize("wrong", [1e308, np.nan, -np.inf])
+def test_phases_that_leave_the_range_are_refused(wrong: float) -> None:
+    measure = BoxDiscrepancy(product_kernel("gaussian", 1.0), np.array([1.0, 1e3, 1e-3]))
+    frequencies = drawn(product_kernel("gaussian", 1.0), 5, 3, 0)
+    frequencies[2, 1] = wrong
+    for method in (measure.gram, measure.means, measure.normalized, measure.value_and_gradient):
+        with pytest.raises(InvalidInput, match="leaves the range of float64"):
+            method(frequencies)

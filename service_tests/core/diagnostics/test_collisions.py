@@ -1,0 +1,125 @@
+"""Collision errors against a count pair by pair."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.diagnostics.collisions import collision_errors, collision_errors_bytes, collision_errors_operations
+from app.core.errors import InvalidInput, InvalidOption
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
+from service_tests.core.specs import hashing
+
+N, D, S = 25, 6, 64
+
+
+def data(n: int = N) -> Any:
+    return np.random.default_rng(2).standard_normal((n, D)) + 0.5
+
+
+def min_max(x: Any, y: Any) -> float:
+    x, y = (np.concatenate([np.maximum(of, 0), np.maximum(-of, 0)]) for of in (x, y))
+    return float(np.minimum(x, y).sum() / np.maximum(x, y).sum())
+
+
+@pytest.mark.parametrize("bits_of", [None, *BitsOf])
+@pytest.mark.parametrize("bits", [None, 1, 4, 16])
+def test_figures_are_those_of_every_pair(bits: int | None, bits_of: BitsOf | None) -> None:
+    made, x, gamma = hashing(input_dim=D, s=S), data(), 1.5
+    found = collision_errors(made, x, bits=bits, bits_of=bits_of, gamma=gamma)
+    codes = {
+        "full": made.codes(x, Encoder(Encoding.pairs)),
+        "zero_bit": made.codes(x, Encoder(Encoding.zero_bit)),
+        "b_bit": made.codes(x, encoder(Encoding.b_bit, bits, bits_of)),
+    }
+    chance = {"full": 0.0, "zero_bit": 0.0, "b_bit": 2.0 ** -(bits or 8)}
+    exact, rates, rbf, rbf_estimates = [], {name: [] for name in codes}, [], []  # type: ignore[var-annotated]
+    for i in range(N):
+        for j in range(i):
+            exact.append(min_max(x[i], x[j]))
+            for name, of in codes.items():
+                equal = [np.array_equal(a, b) for a, b in zip(of[i], of[j], strict=True)]
+                rates[name].append(np.mean(equal))
+            full = rates["full"][-1]
+            rbf_estimates.append(np.exp(-2 * gamma * ((1 - full) / (1 + full)) ** 2))
+            cosine = x[i] @ x[j] / np.linalg.norm(x[i]) / np.linalg.norm(x[j])
+            rbf.append(np.exp(-gamma * (1 - cosine)))
+    assert found["pairs"] == N * (N - 1) // 2
+    assert found["exact"]["mean"] == pytest.approx(np.mean(exact), rel=1e-12)
+    for name, rate in rates.items():
+        error = (np.array(rate) - chance[name]) / (1 - chance[name]) - exact
+        of = found[name]  # type: ignore[literal-required]
+        assert of["rate"] == pytest.approx(np.mean(rate), rel=1e-12)
+        assert of["mean"] == pytest.approx(np.mean(exact) + error.mean(), rel=1e-12)
+        assert of["bias"] == pytest.approx(error.mean(), abs=1e-13)
+        assert of["rms_error"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
+    error = np.array(rbf_estimates) - rbf
+    assert found["rbf"] is not None
+    assert found["rbf"]["exact"] == pytest.approx(np.mean(rbf), rel=1e-12)
+    assert found["rbf"]["mean"] == pytest.approx(np.mean(rbf_estimates), rel=1e-12)
+    assert found["rbf"]["bias"] == pytest.approx(error.mean(), abs=1e-13)
+    assert found["rbf"]["rms_error"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
+
+
+def test_full_samples_are_unbiased_and_indices_are_not_where_few_coordinates_count() -> None:
+    x = data(40)
+    x[:, 0] = np.random.default_rng(3).uniform(5, 50, 40)
+    found = collision_errors(hashing(input_dim=D, s=4096), x)
+    # Of one pair the standard error is below ½/√4096 = 0.008; pairs share their hashes.
+    assert abs(found["full"]["bias"]) < 4 * 0.008
+    assert found["full"]["rms_error"] < 0.016
+    assert found["zero_bit"]["bias"] > 0.1
+
+
+@pytest.mark.parametrize("center", [None, [0.5] * D])
+def test_sparse_rows_are_counted_like_dense_ones(center: list[float] | None) -> None:
+    x = data() * (np.random.default_rng(0).random((N, D)) < 0.6)
+    x[:, 1] = 1.5
+    made = hashing(input_dim=D, s=S, kernel={"kind": "gmm", "center": center})
+    dense = collision_errors(made, x, gamma=1.0)
+    compressed = collision_errors(made, sparse.csr_array(x), gamma=1.0)
+    assert compressed["full"]["rate"] == dense["full"]["rate"]
+    assert compressed["exact"]["mean"] == pytest.approx(dense["exact"]["mean"], rel=1e-12)
+
+
+def test_many_rows_are_looked_at_by_a_sample_of_pairs() -> None:
+    made, x = hashing(input_dim=D, s=S), data(200)
+    every, some = collision_errors(made, x), collision_errors(made, x, most_pairs=5000)
+    assert (every["pairs"], some["pairs"]) == (19_900, 5000)
+    # Kernels spread by 0.2 at the most: one standard error is 0.003.
+    assert some["exact"]["mean"] == pytest.approx(every["exact"]["mean"], abs=0.012)
+    assert some != every
+    assert some == collision_errors(made, x, most_pairs=5000)
+    assert some != collision_errors(made, x, most_pairs=5000, seed=1)
+
+
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0])
+def test_the_rbf_kernel_is_estimated_for_power_1_only(p: float) -> None:
+    made = hashing(input_dim=D, s=S, kernel={"kind": "gmm", "p": p})
+    assert collision_errors(made, data())["rbf"] is None
+    if p == 1:
+        assert collision_errors(made, data(), gamma=1.0)["rbf"] is not None
+        return
+    with pytest.raises(InvalidInput, match="power 1") as caught:
+        collision_errors(made, data(), gamma=1.0)
+    assert caught.value.pointer == "/gamma"
+
+
+def test_rows_that_make_no_pairs_are_refused() -> None:
+    made, x = hashing(input_dim=D, s=S), data()
+    x[[3, 7]] = 0
+    for rows, pointer in ((x, "/vectors/3"), (data(1), "/vectors"), (data(0), "/vectors")):
+        with pytest.raises(InvalidInput) as caught:
+            collision_errors(made, rows)
+        assert caught.value.pointer == pointer
+    with pytest.raises(InvalidOption):
+        collision_errors(made, data(), bits=17)
+
+
+def test_work_grows_with_pairs_and_hashes() -> None:
+    small, large = (collision_errors_operations(hashing(input_dim=D, s=s), data(200)) for s in (64, 640))
+    assert 7 < large / small < 10.1
+    made = hashing(input_dim=D, s=S)
+    assert collision_errors_operations(made, data(200), 100) < small / 2
+    assert collision_errors_bytes(made, 2000) == 2 * collision_errors_bytes(made, 1000)

@@ -1,0 +1,211 @@
+"""Gram errors against a plain computation of the whole matrices."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.diagnostics import gram, hermitian_tiles
+from app.core.diagnostics.control_variates import ControlVariates, Estimator
+from app.core.diagnostics.draws import map_seeds, row_pairs
+from app.core.diagnostics.gram import BINS, SCATTER_PAIRS, Figures, gram_errors, gram_errors_bytes
+from app.core.diagnostics.gram import gram_errors_operations as operations
+from app.core.errors import InvalidInput
+from app.core.maps import FourierMap
+from app.core.spec import Dtype, Form
+from service_tests.core.combinations import Fields, named, rows, variants, with_frequencies
+from service_tests.core.specs import KERNELS, fourier, hashing, kind
+
+N = 300
+FOURIER = [fields for model in KERNELS if kind(model) in with_frequencies(KERNELS) for fields in variants(model)]
+
+
+@pytest.fixture(autouse=True)
+def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that there are tiles on and off the diagonal, and some not square."""
+    monkeypatch.setattr(hermitian_tiles, "TILE_ROWS", 128)
+
+
+def plain(approximate: Any, exact: Any) -> Figures:
+    error = approximate - exact
+    return {
+        "relative_frobenius": float(np.linalg.norm(error) / np.linalg.norm(exact)),
+        "relative_spectral": float(np.linalg.norm(error, 2) / np.linalg.norm(exact, 2)),
+        "max_abs": float(np.abs(error).max()),
+        "mean_square": float(np.mean(np.abs(error) ** 2)),
+        "bias": float(error.mean().real),
+    }
+
+
+def assert_close(found: Figures, wanted: Figures, relative: float) -> None:
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        # A bias is a difference of sums; one of 0 has no relative error.
+        allowed = relative * (wanted["max_abs"] if name == "bias" else value)
+        assert found[name] == pytest.approx(value, abs=allowed), name
+
+
+def from_features(made: FourierMap, x: Any) -> Any:
+    features = made.transform(x).astype(np.complex128)
+    signature = 1 if made.signature is None else np.tile(made.signature, made.n_output // made.n_frequencies)
+    return (features * signature) @ features.conj().T
+
+
+@pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
+@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalized"])
+@pytest.mark.parametrize("form", [form.value for form in Form])
+@pytest.mark.parametrize("its_kernel", FOURIER, ids=named)
+def test_figures_are_those_of_the_whole_matrices(its_kernel: Fields, form: str, normalize: bool, dtype: str) -> None:
+    made = fourier(kernel=its_kernel, form=form, normalize=normalize, dtype=dtype, s=128)
+    x = rows(N, 5, dtype=dtype)
+    found = gram_errors(made, x, seeds=0)
+    wanted = plain(from_features(made, x), made.exact_gram(x, x))
+    # One entry of a product in float32 may be off by 1e-7 or two, in errors of .1.
+    assert_close(found["estimators"]["map"], wanted, 1e-6 if dtype == "float64" else 5e-6)
+    assert found["rows"] == N
+    assert found["form"] == form
+    assert found["monte_carlo"] is None
+    assert found["ratios"] == {}
+
+
+@pytest.mark.parametrize("form", ["complex", "cos_sin"])
+@pytest.mark.parametrize(
+    "sampler", [{"kind": "sparse_grid", "level": 2}, {"kind": "polynomially_exact", "degree": 2}], ids=named
+)
+def test_weighted_maps_and_those_with_a_signature_are_measured_alike(sampler: Fields, form: str) -> None:
+    made = fourier(sampler=sampler, form=form, s=None, dtype="float64")
+    assert (made.signature is not None) == (sampler["kind"] == "sparse_grid")
+    x = rows(N, 5)
+    figures = gram_errors(made, x, seeds=0)["estimators"]["map"]
+    assert_close(figures, plain(from_features(made, x), made.exact_gram(x, x)), 1e-6)
+
+
+@pytest.mark.parametrize("form", [form.value for form in Form])
+@pytest.mark.parametrize("its_kernel", ["gaussian", "correlation_rbf"])
+def test_control_variates_are_those_of_the_whole_matrices(its_kernel: str, form: str) -> None:
+    fields = next(of for of in FOURIER if of["kind"] == its_kernel)
+    made, x = fourier(kernel=fields, form=form, dtype="float64"), rows(N, 5)
+    found = gram_errors(made, x, list(Estimator), seeds=2)
+    exact, approximate = made.exact_gram(x, x), made.gram(x, x)
+    prepared: Any = made.kernel.prepared(x)
+    for estimator in Estimator:
+        estimates = ControlVariates(made).estimate(estimator, prepared, prepared, exact, approximate)
+        assert_close(found["estimators"][estimator.value], plain(estimates, exact), 1e-6)
+    assert found["monte_carlo"] is not None
+    mean = found["monte_carlo"]["mean"]
+    for name, figures in found["estimators"].items():
+        assert found["ratios"][name].keys() == mean.keys() - {"bias"}
+        for figure, ratio in found["ratios"][name].items():
+            assert ratio == figures[figure] / mean[figure]
+
+
+def test_hashes_are_measured_and_have_no_baseline() -> None:
+    made, x = hashing(s=64), rows(200, 5)
+    found = gram_errors(made, x, seeds=3)
+    assert_close(found["estimators"]["map"], plain(made.gram(x, x), made.exact_gram(x, x)), 1e-6)
+    assert found["monte_carlo"] is None
+    assert found["form"] is None
+
+
+def test_sparse_rows_are_measured_like_dense_ones() -> None:
+    from scipy import sparse
+
+    x = rows(200, 5) * (np.random.default_rng(0).random((200, 4)) < 0.5)
+    x[:, 0] += 0.1
+    for made in (fourier(dtype="float64"), hashing()):
+        dense = gram_errors(made, x, seeds=0)["estimators"]["map"]
+        assert_close(gram_errors(made, sparse.csr_array(x), seeds=0)["estimators"]["map"], dense, 1e-9)
+
+
+@pytest.mark.parametrize("form", [form.value for form in Form])
+def test_the_baseline_is_as_many_monte_carlo_frequencies_over_seeds(form: str) -> None:
+    x = rows(150, 6)
+    fields: dict[str, Any] = {"form": form, "dtype": "float64"}
+    found = gram_errors(fourier(sampler={"kind": "sobol"}, **fields), x, seeds=3, seed=11)["monte_carlo"]
+    assert found is not None
+    maps = [fourier(sampler={"kind": "monte_carlo"}, seed=seed, **fields) for seed in map_seeds(11, 3)]
+    each = [plain(from_features(made, x), made.exact_gram(x, x)) for made in maps]
+    assert found["seeds"] == 3
+    assert_close(found["mean"], {name: float(np.mean([of[name] for of in each])) for name in each[0]}, 1e-6)
+    assert found["sd"] is not None
+    for name in each[0]:
+        assert found["sd"][name] == pytest.approx(np.std([of[name] for of in each], ddof=1), rel=1e-4)
+    one = gram_errors(fourier(**fields), x, seeds=1)["monte_carlo"]
+    assert one is not None
+    assert one["sd"] is None
+
+
+def test_a_rule_is_compared_with_as_many_frequencies_as_it_has() -> None:
+    made = fourier(sampler={"kind": "sparse_grid", "level": 2}, s=None, dtype="float64")
+    x = rows(100, 6, size=0.2)
+    found = gram_errors(made, x, seeds=2, seed=1)
+    same = [fourier(s=made.n_frequencies, seed=seed, dtype="float64") for seed in map_seeds(1, 2)]
+    wanted = np.mean([plain(from_features(one, x), one.exact_gram(x, x))["mean_square"] for one in same])
+    assert found["monte_carlo"] is not None
+    assert found["monte_carlo"]["mean"]["mean_square"] == pytest.approx(wanted, rel=1e-6)
+    # Near 0, where the rule is nearly exact.
+    assert 0 < (found["ratios"]["map"]["relative_frobenius"] or 0) < 0.05
+
+
+@pytest.mark.parametrize("form", ["complex", "cos_sin"])
+def test_the_picture_counts_every_entry_and_shows_real_pairs(form: str) -> None:
+    made, x = fourier(form=form, dtype="float64"), rows(N, 5)
+    found = gram_errors(made, x, seeds=0, seed=4)
+    picture = found["pictures"]["map"]
+    exact, approximate = made.exact_gram(x, x), made.gram(x, x)
+    error = np.abs(approximate - exact) if form == "complex" else approximate - exact
+    most = found["estimators"]["map"]["max_abs"]
+    counts, edges = np.histogram(error, BINS, (0 if form == "complex" else -most, most * (1 + 1e-12)))
+    assert sum(picture["counts"]) == N * N
+    np.testing.assert_allclose(picture["edges"], edges, rtol=1e-9, atol=1e-9 * most)
+    # Entries at an edge may be rounded over it.
+    assert np.abs(np.array(picture["counts"]) - counts).sum() <= 6
+    i, j = row_pairs(N, SCATTER_PAIRS, 4)
+    np.testing.assert_allclose(picture["exact"], exact[i, j], rtol=1e-12)
+    np.testing.assert_allclose(picture["estimate"], approximate[i, j].real, atol=1e-12)
+    assert gram_errors(made, x, seeds=0, seed=5)["pictures"]["map"]["exact"] != picture["exact"]
+
+
+def test_the_answer_is_the_same_every_time() -> None:
+    made, x = fourier(), rows(150, 5, dtype="float32")
+    assert gram_errors(made, x, seeds=2) == gram_errors(made, x, seeds=2)
+
+
+def test_the_complex_form_has_the_sine_part_as_error() -> None:
+    x = rows(N, 5)
+    errors = {
+        form: gram_errors(fourier(form=form, dtype="float64", s=512), x, seeds=4)["monte_carlo"]
+        for form in ("complex", "cos_sin")
+    }
+    assert errors["complex"] is not None
+    assert errors["cos_sin"] is not None
+    ratio = errors["complex"]["mean"]["relative_frobenius"] / errors["cos_sin"]["mean"]["relative_frobenius"]
+    # √2 for far rows, more for near ones.
+    assert 1.3 < ratio < 2.2
+
+
+@pytest.mark.parametrize("n", [0, 1, gram.MOST_ROWS + 1])
+def test_too_few_and_too_many_rows_are_refused(n: int) -> None:
+    with pytest.raises(InvalidInput, match=f"{n} rows") as caught:
+        gram_errors(fourier(), np.zeros((n, 4), np.float32))
+    assert caught.value.pointer == "/vectors"
+
+
+def test_rows_without_a_kernel_are_named() -> None:
+    x = rows(200, 5)
+    x[150] = 0
+    for made in (fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, dtype="float64"), hashing()):
+        with pytest.raises(InvalidInput, match="150") as caught:
+            gram_errors(made, x)
+        assert caught.value.pointer == "/vectors/150"
+
+
+def test_work_and_memory_grow_as_they_do() -> None:
+    small, large = np.zeros((500, 4), np.float32), np.zeros((1000, 4), np.float32)
+    for made in (fourier(s=4096), hashing(s=1024)):
+        assert 3 < operations(made, large) / operations(made, small) < 4.2
+        assert gram_errors_bytes(made, 20_000) < 8 * 20_000**2
+    made = fourier(s=4096)
+    assert operations(made, small, 2, 5) > 1.1 * operations(made, small, 1, 5)
+    assert operations(made, small, 1, 5) > 2.5 * operations(made, small, 1, 1)
+    assert gram_errors_bytes(fourier(form="complex"), 5000) == 2 * gram_errors_bytes(fourier(), 5000)

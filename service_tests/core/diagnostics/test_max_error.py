@@ -1,0 +1,190 @@
+"""Greatest errors over balls, and theorems 2 and 3 of the quadrature paper."""
+
+from math import e
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.diagnostics.bounds import greatest_error_bound
+from app.core.diagnostics.max_error import DiameterError, max_errors, max_errors_operations
+from app.core.errors import InvalidInput
+from app.core.spec import Form
+from service_tests.core.combinations import Fields, named, variants, weight_sum, with_frequencies
+from service_tests.core.specs import KERNELS, fourier, kind
+
+FOURIER = [fields for model in KERNELS if kind(model) in with_frequencies(KERNELS) for fields in variants(model)]
+FIGURE_1: dict[str, dict[str, Any]] = {
+    "polynomially_exact": {"sampler": {"kind": "polynomially_exact", "degree": 2}, "s": None},
+    "monte_carlo": {"s": 1000},
+    "moment_matching": {"sampler": {"kind": "moment_matching"}, "s": 1000},
+    "sparse_grid": {"sampler": {"kind": "sparse_grid", "level": 2}, "s": None},
+}
+# Max error in 25 dimensions at M = .1, 1, 2, 4 over 1e5 points: an independent computation's figures.
+MEASURED = {
+    "polynomially_exact": (8.6e-6, 0.043, 0.163, 0.23),
+    "monte_carlo": (9.5e-4, 0.061, 0.092, 0.10),
+    "moment_matching": (3.7e-6, 0.018, 0.090, 0.11),
+    "sparse_grid": (1.7e-8, 0.015, 0.65, 13.5),
+}
+
+
+def errors(made: Any, diameters: list[float], **options: Any) -> list[DiameterError]:
+    return max_errors(made, diameters, **options)["diameters"]
+
+
+@pytest.mark.parametrize("name", FIGURE_1)
+def test_figure_1_comes_out(name: str) -> None:
+    made = fourier(
+        **{"input_dim": 25, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "dtype": "float64"} | FIGURE_1[name]
+    )
+    for of, wanted in zip(errors(made, [0.1, 1, 2, 4], samples=4000), MEASURED[name], strict=True):
+        # Another random set over fewer points: the same size.
+        assert 0.6 * wanted < of["max"] < 1.4 * wanted
+        assert 0.05 * of["max"] < of["rms"] < of["max"]
+
+
+@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalized"])
+@pytest.mark.parametrize("form", [form.value for form in Form])
+@pytest.mark.parametrize("its_kernel", FOURIER, ids=named)
+def test_errors_are_those_of_features_of_rows_so_far_apart(its_kernel: Fields, form: str, normalize: bool) -> None:
+    made = fourier(kernel=its_kernel, form=form, normalize=normalize, dtype="float64", s=128)
+    found = max_errors(made, [2.0, 0.5], samples=3000, seed=1)
+    assert found["form"] == ("complex" if form == "complex" else "cos_sin")
+    # Lags of another seed; the same law, so the same RMS up to a few per cent.
+    rng = np.random.default_rng(99)
+    lags = rng.standard_normal((3000, 4))
+    lags *= rng.random((3000, 1)) ** (1 / 4) / np.linalg.norm(lags, axis=1, keepdims=True)
+    weights, frequencies = made.arrays["weights"], made.arrays["frequencies"]
+    assert weights.sum() == pytest.approx(weight_sum(its_kernel))
+    scale = weights.sum() if normalize else 1
+    for diameter, of in zip([2.0, 0.5], found["diameters"], strict=True):
+        phases = diameter * lags @ frequencies.T
+        estimate = (np.exp(-1j * phases) if form == "complex" else np.cos(phases)) @ weights
+        exact = np.concatenate([made.kernel.gram(diameter * lag[None], np.zeros((1, 4)))[0] for lag in lags])
+        error = np.abs(estimate - exact) / scale
+        assert of["diameter"] == diameter
+        assert of["rms"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=0.08)
+        assert 0.6 * error.max() < of["max"] < 1.5 * error.max()
+
+
+def test_the_points_fill_the_ball_and_shrink_with_it() -> None:
+    # One frequency so slow that 1 − cos(w·δ) is (w·δ)²/2, and a kernel that is 1: the error tells of δ alone.
+    w = [[1e-3, 0.0, 0.0]]
+    made = fourier(
+        input_dim=3,
+        kernel={"kind": "gaussian", "length_scale": 1e6},
+        sampler={"kind": "uploaded", "frequencies": w},
+        s=None,
+        dtype="float64",
+    )
+    large, small = errors(made, [2.0, 1.0], samples=50_000)
+    # Uniform in the ball of three dimensions: E δ₁⁴ = 3/35 M⁴, E δ₁⁸ = 1/33 M⁸; 0.4 % is a standard error of the root.
+    assert large["rms"] == pytest.approx(0.5e-6 * 4 * np.sqrt(3 / 35), rel=0.016)
+    assert small["rms"] == pytest.approx(large["rms"] / 4, rel=1e-4)
+    assert small["max"] == pytest.approx(large["max"] / 4, rel=1e-4)
+    assert 0.9 * 0.5e-6 * 4 < large["max"] <= 0.5e-6 * 4
+
+
+def test_the_answer_depends_on_the_seed_alone() -> None:
+    made = fourier(dtype="float64")
+    assert errors(made, [1.0], seed=1) == errors(made, [1.0], seed=1)
+    assert errors(made, [1.0], seed=1) != errors(made, [1.0], seed=2)
+    # The same points whatever else is asked.
+    assert errors(made, [1.0, 2.0], seed=1)[0] == errors(made, [1.0], seed=1)[0]
+    assert errors(made, []) == []
+
+
+RULES: list[dict[str, Any]] = [
+    {"sampler": {"kind": "polynomially_exact", "degree": degree}, "input_dim": 3} for degree in (2, 3, 4, 6)
+] + [{"sampler": {"kind": "dense_grid", "points_per_dim": points}, "input_dim": 3} for points in (2, 5, 9)]
+
+
+@pytest.mark.parametrize("scale", [1.0, [0.5, 2.0, 4.0]], ids=["one", "each"])
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: named(rule["sampler"]))
+def test_rules_with_positive_weights_keep_theorem_2(rule: dict[str, Any], scale: Any) -> None:
+    made = fourier(**rule, s=None, dtype="float64", kernel={"kind": "gaussian", "length_scale": scale})
+    sampler = rule["sampler"]
+    degree = sampler["degree"] // 2 * 2 if "degree" in sampler else 2 * sampler["points_per_dim"] - 2
+    b = 1 / np.min(scale)
+    for of in errors(made, [0.05, 0.2, 0.5, 1.0], samples=2000):
+        wanted = 3 * (e * (b * of["diameter"]) ** 2 / degree) ** (degree / 2)
+        assert of["bound"] == pytest.approx(wanted, rel=1e-12)
+        assert of["max"] < wanted + 1e-13
+
+
+def test_the_numbers_of_theorem_2() -> None:
+    made = fourier(sampler={"kind": "polynomially_exact", "degree": 4}, s=None, kernel={"kind": "gaussian", "sigma": 2})
+    # 3 (e · ¼ · 1/4)² with e = 2.718281828…
+    assert greatest_error_bound(made, 1.0) == pytest.approx(0.08659048, rel=1e-6)
+
+
+@pytest.mark.parametrize(("level", "d"), [(2, 3), (4, 3), (3, 5)])
+def test_sparse_grids_keep_theorem_3_where_it_speaks(level: int, d: int) -> None:
+    made = fourier(
+        input_dim=d,
+        sampler={"kind": "sparse_grid", "level": level},
+        s=None,
+        dtype="float64",
+        kernel={"kind": "gaussian", "length_scale": [1.0] * (d - 1) + [0.5]},
+    )
+    limit = float(np.sqrt(level / (24 * e)) / 2)
+    inside, outside = errors(made, [0.999 * limit, 1.001 * limit], samples=2000)
+    # At the limit 12 e b² M²/A is ½.
+    assert inside["bound"] is not None
+    assert inside["bound"] == pytest.approx(2**d * (0.5 * 0.999**2) ** level, rel=1e-9)
+    assert inside["max"] < inside["bound"]
+    assert outside["bound"] is None
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"sampler": {"kind": "moment_matching"}},
+        {"sampler": {"kind": "subsampled_grid", "points_per_dim": 5}},
+        {"sampler": {"kind": "sparse_grid", "level": 0}, "s": None},
+        {"sampler": {"kind": "dense_grid", "points_per_dim": 1}, "s": None},
+        {"sampler": {"kind": "polynomially_exact", "degree": 1}, "s": None},
+        {
+            "sampler": {"kind": "dense_grid", "points_per_dim": 5},
+            "s": None,
+            "kernel": {"kind": "anova", "length_scale": 1.0, "subsets": [[0, 1], [2, 3]]},
+        },
+    ],
+)
+def test_where_nothing_is_proved_there_is_no_bound(members: dict[str, Any]) -> None:
+    assert greatest_error_bound(fourier(**members), 0.1) is None
+
+
+def test_a_bound_beyond_all_numbers_is_none() -> None:
+    made = fourier(sampler={"kind": "dense_grid", "points_per_dim": 9}, s=None, dtype="float64")
+    assert greatest_error_bound(made, 1e30) is None
+    assert greatest_error_bound(made, 1e300) is None
+
+
+def test_diameters_are_refused_where_no_rows_lie_so_far_apart() -> None:
+    made = fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, dtype="float64")
+    assert len(errors(made, [0.5, 2.0])) == 2
+    with pytest.raises(InvalidInput, match="at most 2") as caught:
+        max_errors(made, [1.0, 2.1])
+    assert caught.value.pointer == "/diameters/1"
+    with pytest.raises(InvalidInput, match="float64") as caught:
+        max_errors(fourier(dtype="float64"), [1e308])
+    assert caught.value.pointer == "/diameters"
+
+
+def test_a_bound_of_correlations_is_that_of_unit_rows() -> None:
+    made = fourier(
+        kernel={"kind": "correlation_rbf", "gamma": 4.0},
+        sampler={"kind": "dense_grid", "points_per_dim": 5},
+        s=None,
+        dtype="float64",
+    )
+    assert greatest_error_bound(made, 0.25) == pytest.approx(3 * (e * 4 / 16 / 8) ** 4, rel=1e-12)
+
+
+def test_work_grows_with_samples_and_frequencies() -> None:
+    small, large = (max_errors_operations(fourier(s=s), 3, 1000) for s in (100, 1000))
+    assert 8 < large / small < 10
+    assert max_errors_operations(fourier(s=100), 3, 4000) == 4 * small

@@ -1,0 +1,73 @@
+"""Products of sincs against mpmath: phases of any size, points that nearly meet, factors that are exactly 0."""
+
+import mpmath as mp
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.core.diagnostics.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
+
+Matrix = NDArray[np.float64]
+
+
+def gram_of(frequencies: Matrix, box: Matrix) -> Matrix:
+    s = len(frequencies)
+    gram = np.empty((s, s))
+    sinc_rows(box, *tabulated(frequencies, box), 0, s, np.ones(s), np.empty(s), gram)
+    return gram
+
+
+def exact_sinc(b: float, w: float, v: float) -> mp.mpf:
+    z = mp.mpf(b) * (mp.mpf(w) - mp.mpf(v))
+    return mp.sin(z) / z if z else mp.mpf(1)
+
+
+@pytest.mark.parametrize("d", [1, 3, 40])
+@pytest.mark.parametrize("size", [1e-9, 1.0, 1e6, 1e12])
+def test_the_gram_equals_mpmath_at_any_size(d: int, size: float) -> None:
+    rng = np.random.default_rng(d)
+    frequencies, box = size * rng.normal(size=(9, d)), rng.uniform(0.1, 1e4 if size > 1 else 1.0, size=d)
+    gram = gram_of(frequencies, box)
+    with mp.workdps(60):
+        for m in range(9):
+            for n in range(9):
+                exact = mp.fprod(exact_sinc(box[j], frequencies[m, j], frequencies[n, j]) for j in range(d))
+                assert abs(gram[m, n] - float(exact)) < 1e-13
+    np.testing.assert_array_equal(gram, gram.T)
+    np.testing.assert_array_equal(gram.diagonal(), 1.0)
+
+
+@pytest.mark.parametrize("far", [0.0, 12.5, 1e6])
+def test_near_points_far_out_are_as_exact_as_near_the_origin(far: float) -> None:
+    box = np.array([1.7])
+    gaps = [10.0**-k for k in range(11)] + [0.2499 / 1.7, 0.2501 / 1.7]
+    for gap in gaps:
+        gram = gram_of(np.array([[far], [far + gap]]), box)
+        with mp.workdps(60):
+            assert abs(gram[0, 1] - float(exact_sinc(1.7, far, far + gap))) < 2e-15
+
+
+@pytest.mark.parametrize("d", [2, 60])
+def test_factors_that_are_exactly_zero_keep_the_gradient(d: int) -> None:
+    # Differences of π with sines of exactly 0: the factor is 0, and its slope −1/π.
+    rng = np.random.default_rng(5)
+    box, at = np.ones(d), rng.uniform(-3, 3, size=d)
+    others = np.stack([at, at, at])
+    others[0, 0] -= np.pi  # one zero: only its own derivative is left
+    others[1, :2] -= np.pi  # two: none is
+    points, target = tabulated(others, box), tabulated(at[None], box)
+    for l, zeros in ((0, 1), (1, 2)):  # noqa: E741
+        points.sines[:zeros, l], points.cosines[:zeros, l] = -target.sines[:zeros, 0], -target.cosines[:zeros, 0]
+    sums, gradients = np.empty(1), np.empty((1, d))
+    for weights, slope in ((np.array([2.0, 0.0, 0.0]), -2 / np.pi), (np.array([0.0, 3.0, 0.0]), 0.0)):
+        sinc_gradients(box, *points, weights, *target, sums, gradients)
+        assert sums[0] == 0
+        np.testing.assert_allclose(gradients[0], [slope] + [0] * (d - 1), rtol=1e-14, atol=0)
+
+
+def test_slices_of_points_are_the_points_of_slices() -> None:
+    rng = np.random.default_rng(6)
+    frequencies, box = rng.normal(size=(20, 3)), np.array([0.5, 2.0, 30.0])
+    some: Points = tabulated(frequencies, box).rows(slice(5, 9))
+    for one, other in zip(some, tabulated(frequencies[5:9], box), strict=True):
+        np.testing.assert_array_equal(one, other)

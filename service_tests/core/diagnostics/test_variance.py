@@ -1,0 +1,192 @@
+"""Simulated variances beside their closed forms."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.diagnostics.variance import PairVariance, correlated_pairs, variances, variances_operations
+from app.core.errors import InvalidInput
+from app.core.maps import FeatureMap
+from app.core.spec import Form
+from service_tests.core.combinations import FIELDS, Fields, named, rows, variants, weight_sum
+from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind
+
+REPEATS = 1000
+BY_MOMENTS = ("gaussian", "anova", "correlation_rbf")
+
+
+def agrees(pair: PairVariance, slack: float = 0.0) -> bool:
+    """Within four standard errors, and what a formula of first order may be off by."""
+    wanted = pair["closed_form"]
+    assert wanted is not None
+    empirical = pair["empirical"]
+    assert empirical["standard_error"] < 0.1 * empirical["variance"]
+    return abs(empirical["variance"] - wanted) < 4 * empirical["standard_error"] + slack * wanted
+
+
+@pytest.mark.parametrize("form", [form.value for form in Form])
+@pytest.mark.parametrize("its_kernel", [variants(model)[-1] for model in KERNELS if kind(model) != "gmm"], ids=named)
+def test_monte_carlo_has_its_closed_form(its_kernel: Fields, form: str) -> None:
+    made = fourier(kernel=its_kernel, form=form, s=64, dtype="float64")
+    x, y = rows(2, 1), rows(2, 2)
+    found = variances(made, x, y, repeats=REPEATS, seed=3)
+    assert (found["form"], found["s"], found["repeats"], found["own"]) == (form, 64, REPEATS, "monte_carlo")
+    exact = np.diag(made.exact_gram(x, y))
+    for i, pair in enumerate(found["pairs"]):
+        assert pair["exact"] == pytest.approx(exact[i], rel=1e-10)
+        assert pair["closed_form"] == pair["closed_forms"]["monte_carlo"]
+        assert agrees(pair)
+        off = abs(pair["empirical"]["mean"] - exact[i])
+        assert off < 4 * np.sqrt(pair["empirical"]["variance"] / REPEATS)
+        assert pair["rbf_empirical"] is None
+
+
+@pytest.mark.parametrize("form", [form.value for form in Form])
+@pytest.mark.parametrize(
+    "its_kernel", [variants(model)[-1] for model in KERNELS if kind(model) in BY_MOMENTS], ids=named
+)
+def test_moment_matching_has_that_of_the_second_control_variate(its_kernel: Fields, form: str) -> None:
+    made = fourier(kernel=its_kernel, form=form, s=1024, sampler={"kind": "moment_matching"}, dtype="float64")
+    for pair in variances(made, rows(2, 1), rows(2, 2), repeats=800, seed=3)["pairs"]:
+        assert pair["closed_form"] == pair["closed_forms"]["cv2"]
+        assert agrees(pair, slack=0.02)
+
+
+@pytest.mark.parametrize("form", [form.value for form in Form])
+@pytest.mark.parametrize("its_kernel", ["gaussian", "anova"])
+def test_normalized_maps_have_theirs(its_kernel: str, form: str) -> None:
+    fields = {"kind": its_kernel} | FIELDS[its_kernel](4)[-1]
+    made = fourier(kernel=fields, form=form, normalize=True, s=256, dtype="float64")
+    for pair in variances(made, rows(2, 1), rows(2, 2), repeats=REPEATS, seed=3)["pairs"]:
+        if form == "phase" and its_kernel == "anova":
+            assert pair["closed_form"] is None
+            assert pair["closed_forms"]["nrff"] is None
+            continue
+        assert agrees(pair, slack=0.02 if form == "phase" else 0.0)
+    same = fourier(kernel=fields, form=form, s=256, dtype="float64")
+    plain, of = (variances(one, rows(1, 1), rows(1, 2), repeats=2)["pairs"][0] for one in (same, made))
+    if form != "phase":
+        at_zero = weight_sum(fields)
+        assert of["exact"] == pytest.approx(plain["exact"] / at_zero)
+        assert of["closed_form"] == pytest.approx((plain["closed_form"] or 0) / at_zero**2)
+
+
+@pytest.mark.parametrize("its_sampler", [variants(model)[0] for model in SAMPLERS], ids=named)
+def test_every_sampler_can_be_simulated(its_sampler: Fields) -> None:
+    if its_sampler["kind"] == "gcws":
+        return
+    if its_sampler["kind"] == "uploaded":
+        its_sampler = its_sampler | {"frequencies": [[0.1, 0.2, 0.3, 0.4]]}
+    found = variances(
+        fourier(sampler=its_sampler), rows(1, 1, dtype="float32"), rows(1, 2, dtype="float32"), repeats=20
+    )
+    (pair,) = found["pairs"]
+    random = its_sampler["kind"] not in ("dense_grid", "sparse_grid", "uploaded")
+    # A rule has nothing random in the form cos_sin, up to the rounding of its mean.
+    assert (pair["empirical"]["variance"] > 1e-12) == random
+    assert (pair["closed_form"] is not None) == (its_sampler["kind"] in ("monte_carlo", "moment_matching"))
+
+
+def test_hashes_have_the_binomial_variance_and_that_of_theorem_4() -> None:
+    d, s, gamma = 30, 128, 2.0
+    made = hashing(input_dim=d, s=s)
+    x = np.random.default_rng(0).standard_normal((3, d))
+    y = x + np.array([[0.2], [0.7], [3.0]]) * np.random.default_rng(1).standard_normal((3, d))
+    found = variances(made, x, y, gamma=gamma, repeats=600, seed=2)
+    assert (found["form"], found["own"], found["s"]) == (None, "gcws", s)
+    exact = made.exact_pairs(x, y)
+    for g, pair in zip(exact, found["pairs"], strict=True):
+        assert pair["exact"] == g
+        assert pair["closed_form"] == pytest.approx(g * (1 - g) / s)
+        assert agrees(pair)
+        rbf, wanted = pair["rbf_empirical"], pair["closed_forms"]["rbf_from_gcws"]
+        assert rbf is not None
+        assert wanted is not None
+        # First order in 1/128.
+        assert abs(rbf["variance"] - wanted) < 4 * rbf["standard_error"] + 0.1 * wanted
+
+
+CORRELATIONS = [-1.0, -0.3, 0.0, 0.5, 0.95, 1.0]
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_pairs_of_unit_rows_have_the_correlations(d: int) -> None:
+    made = fourier(input_dim=d, kernel={"kind": "correlation_rbf", "gamma": 2.0}, dtype="float64")
+    x, y = correlated_pairs(made, CORRELATIONS)
+    np.testing.assert_allclose(np.diag(made.exact_gram(x, y)), np.exp(-2 * (1 - np.array(CORRELATIONS))), rtol=1e-12)
+    assert len(variances(made, x, y, repeats=2)["pairs"]) == len(CORRELATIONS)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "its_kernel", [{}, {"p": 3.0}, {"center": [5.0, 1.0, 0.0, -2.0]}, {"center": [-0.1, 0.0, 0.0, 0.0], "p": 0.5}]
+)
+def test_pairs_of_hashed_rows_have_the_kernel_of_theorem_4(its_kernel: Fields, dtype: str) -> None:
+    made = hashing(kernel={"kind": "gmm"} | its_kernel, dtype=dtype)
+    root = np.sqrt((1 - np.array(CORRELATIONS)) / 2)
+    x, y = correlated_pairs(made, CORRELATIONS)
+    assert x.dtype == y.dtype == dtype
+    np.testing.assert_allclose(
+        made.exact_pairs(x, y), (1 - root) / (1 + root), atol=1e-5 if dtype == "float32" else 1e-12
+    )
+    for pair in variances(made, x, y, repeats=400)["pairs"]:
+        if 0.05 < pair["exact"] < 0.95:
+            assert agrees(pair)
+        elif pair["exact"] in (0, 1):
+            assert pair["empirical"] == {"mean": pair["exact"], "variance": 0, "standard_error": 0}
+
+
+def test_the_answer_depends_on_the_seed_alone() -> None:
+    for made in (fourier(), hashing()):
+        x, y = (rows(2, seed, dtype=made.spec.dtype.value) for seed in (1, 2))
+        assert variances(made, x, y, repeats=5, seed=1) == variances(made, x, y, repeats=5, seed=1)
+        assert variances(made, x, y, repeats=5, seed=1) != variances(made, x, y, repeats=5, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("made", "options", "pointer"),
+    [
+        (fourier(), {"gamma": 1.0}, "/gamma"),
+        (hashing(kernel={"kind": "gmm", "p": 2.0}), {"gamma": 1.0}, "/gamma"),
+        (fourier(), {"extra": 1}, "/y"),
+        (fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}), {"zero": True}, "/x/1"),
+        (hashing(), {"zero": True}, "/x/1"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(made: FeatureMap, options: dict[str, Any], pointer: str) -> None:
+    x, y = rows(2, 1, dtype="float32"), rows(2 + options.pop("extra", 0), 2, dtype="float32")
+    if options.pop("zero", False):
+        x[1] = 0
+    with pytest.raises(InvalidInput) as caught:
+        variances(made, x, y, repeats=2, **options)
+    assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("made", "correlations", "pointer"),
+    [
+        (fourier(), [0.5], "/correlations"),
+        (hashing(), [0.5, 1.5], "/correlations/1"),
+        (fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, input_dim=1), [1.0, 0.5], "/correlations"),
+    ],
+)
+def test_correlations_without_a_pair_are_refused(made: FeatureMap, correlations: list[float], pointer: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        correlated_pairs(made, correlations)
+    assert caught.value.pointer == pointer
+
+
+def test_work_grows_with_repeats_and_what_a_map_takes() -> None:
+    x = rows(2, 1, dtype="float32")
+    for made in (fourier(), hashing()):
+        assert variances_operations(made, x, x, 200) == 2 * variances_operations(made, x, x, 100)
+    costs = [
+        variances_operations(fourier(sampler=sampler, s=s), x, x, 10)
+        for sampler, s in (
+            ({"kind": "sobol"}, 64),
+            ({"kind": "moment_matching"}, 64),
+            ({"kind": "polynomially_exact", "degree": 4}, None),
+        )
+    ]
+    assert sorted(costs) == costs

@@ -1,0 +1,42 @@
+"""Hashes that agree between pairs of rows, counted block by block."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding
+from app.core.maps import consistent_sampling
+from app.core.maps.consistent_sampling import PAIRS
+from service_tests.core.maps.test_consistent_sampling import rows
+from service_tests.core.specs import hashing, pairs
+
+
+@pytest.mark.parametrize("per_block", [1, 150, 1 << 18])
+def test_pairs_agree_as_often_whatever_the_blocks_of_hashes(per_block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling = hashing(input_dim=5, s=100)
+    x, y = np.abs(rows(6, seed=1)), np.abs(rows(6, seed=1) * [1, 2, 1, 1, 1])
+    x_samples, y_samples = pairs(sampling, x), pairs(sampling, y)
+    monkeypatch.setattr(consistent_sampling, "_SAMPLES_PER_GRAM", per_block)
+    for by in (PAIRS, Encoder(Encoding.b_bit, 2, BitsOf.pair), Encoder(Encoding.one_hot, 2, BitsOf.index)):
+        counted = sampling.agreements(x, y, by)
+        equal = (by.encode(x_samples) == by.encode(y_samples)).reshape(6, 100, -1).all(axis=2)
+        assert counted.codes.tolist() == equal.sum(axis=1).tolist()
+        assert counted.zero_bit.tolist() == (x_samples[..., 0] == y_samples[..., 0]).sum(axis=1).tolist()
+        assert counted.odd.tolist() == [0] * 6
+    counted = sampling.agreements(-x, -y, Encoder(Encoding.b_bit, 2, BitsOf.index))
+    assert counted.odd.tolist() == [200] * 6
+
+
+def test_the_pairs_of_a_map_of_many_hashes_are_counted_in_little_memory() -> None:
+    sampling = hashing(input_dim=1 << 20, s=1 << 22)
+    x = sparse.csr_array((np.array([1.0, 2.0]), np.array([0, 7]), np.array([0, 2])), shape=(1, 1 << 20))
+    tracemalloc.start()
+    counted = sampling.agreements(x, 2 * x, Encoder(Encoding.b_bit, 8, BitsOf.pair))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    rate = 0.5 + 0.5 / 256
+    assert abs(counted.codes[0] / (1 << 22) - rate) < 4 * np.sqrt(rate * (1 - rate) / (1 << 22))
+    # The samples of the two rows are 134 MB; a block of both is 17 MB, and to encode it takes four times as much.
+    assert peak < 100e6

@@ -1,0 +1,149 @@
+"""Recommendations on rows of letters: what is tried, what is measured, how it is ranked."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from app.core.errors import InvalidInput
+from app.core.kernels import Kernel
+from app.core.maps import family, opened
+from app.core.recommendations import DEFAULT_SAMPLERS, Wanted, recommended
+from app.core.recommendations.candidates import candidates, column_counts
+from app.core.samplers import Sampler
+from service_tests.core.specs import spec
+
+LETTERS = np.load(Path(__file__).parents[3] / "examples" / "letters.npy")[:1600].astype(np.float32)
+ROWS, HELD_OUT = LETTERS[:800], LETTERS[800:]
+
+KERNELS: list[dict[str, Any]] = [
+    {"kind": "gaussian", "length_scale": 5.0},
+    {"kind": "laplacian", "length_scale": 20.0},
+    {"kind": "cauchy", "length_scale": 8.0},
+    {"kind": "matern", "length_scale": 6.0, "nu": 2.5},
+    {"kind": "correlation_rbf", "gamma": 4.0},
+    {"kind": "anova", "length_scale": 4.0, "subsets": [[0, 1, 2], [3, 4, 5, 6]]},
+    {"kind": "gmm"},
+]
+
+
+def kernel(members: dict[str, Any]) -> Kernel:
+    adapter: TypeAdapter[Kernel] = TypeAdapter(Kernel)
+    return adapter.validate_json(TypeAdapter(dict).dump_json(members))
+
+
+def sampler(**members: Any) -> Sampler:
+    adapter: TypeAdapter[Sampler] = TypeAdapter(Sampler)
+    return adapter.validate_python(members)
+
+
+@pytest.mark.parametrize("members", KERNELS, ids=lambda members: str(members["kind"]))
+def test_the_best_is_within_five_percent_of_the_best_on_rows_not_seen(members: dict[str, Any]) -> None:
+    found = recommended(ROWS[:300], kernel(members), Wanted(256, None), seeds=3, seed=5).ranked
+    exact = opened(found[0].spec, family(found[0].spec).build(found[0].spec).arrays, 1).exact_gram(HELD_OUT, HELD_OUT)
+
+    def held_out_error(of: Any) -> float:
+        errors = []
+        for seed in range(5, 8):
+            its = of.model_copy(update={"seed": seed})
+            approximate = opened(its, family(its).build(its).arrays, 1).gram(HELD_OUT, HELD_OUT)
+            errors.append(np.linalg.norm(approximate - exact) / np.linalg.norm(exact))
+        return float(np.mean(errors))
+
+    assert held_out_error(found[0].spec) <= 1.05 * min(held_out_error(trial.spec) for trial in found)
+
+
+def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
+    ranked = recommended(ROWS[:100], kernel(KERNELS[0]), Wanted(128, None), [sampler(kind="sobol")], seeds=2, seed=9)
+    trial = ranked.ranked[0]
+    assert trial.n_output == 128
+    assert trial.spec.seed == 9
+    exact = np.exp(-((ROWS[:100, None].astype(float) - ROWS[None, :100]) ** 2).sum(axis=2) / 50)
+    errors = []
+    for seed in (9, 10):
+        its = spec(input_dim=16, s=64, seed=seed, kernel=KERNELS[0], sampler={"kind": "sobol"})
+        z = opened(its, family(its).build(its).arrays, 1).transform(ROWS[:100]).astype(np.float64)  # type: ignore[union-attr]
+        errors.append(np.linalg.norm(z @ z.T - exact) / np.linalg.norm(exact))
+    assert trial.error_mean == pytest.approx(np.mean(errors), rel=1e-5)
+    assert trial.error_sd == pytest.approx(np.std(errors, ddof=1), rel=1e-3)
+    assert trial.bytes == 64 * 17 * 4
+    assert trial.seconds_per_1000_rows > 0
+
+
+def test_the_same_request_has_the_same_answer_but_for_the_time() -> None:
+    once, again = (recommended(ROWS[:60], kernel(KERNELS[0]), Wanted(64, None), seeds=2, seed=1) for _ in range(2))
+    assert {trial._replace(seconds_per_1000_rows=0) for trial in once.ranked} == {
+        trial._replace(seconds_per_1000_rows=0) for trial in again.ranked
+    }
+    assert [trial.error_mean for trial in once.ranked] == sorted(trial.error_mean for trial in once.ranked)
+
+
+def test_a_target_is_reached_with_the_narrowest_spec_that_does() -> None:
+    found = recommended(ROWS[:200], kernel(KERNELS[0]), Wanted(None, 0.3), seeds=2).ranked
+    best = found[0]
+    assert best.error_mean <= 0.3
+    narrower = [trial for trial in found if trial.n_output < best.n_output]
+    assert narrower
+    assert min(trial.error_mean for trial in narrower) > 0.3
+    # Nothing wider than what reached it was tried.
+    assert max(trial.n_output for trial in found) == best.n_output
+
+
+def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error() -> None:
+    found = recommended(ROWS[:200], kernel(KERNELS[0]), Wanted(128, 1e-4), seeds=1).ranked
+    assert found[0].error_mean == min(trial.error_mean for trial in found) > 1e-4
+    assert max(trial.n_output for trial in found) == 128
+    assert all(trial.error_sd == 0 for trial in found)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "counts"),
+    [
+        (Wanted(1000, None), [250, 500, 1000]),
+        (Wanted(2, None), [2]),
+        (Wanted(5, None), [2, 5]),
+        (Wanted(300, 0.1), [64, 128, 256, 300]),
+        (Wanted(128, 0.1), [64, 128]),
+        (Wanted(50, 0.1), [50]),
+        (Wanted(None, 0.1), [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]),
+    ],
+)
+def test_sizes_follow_budget_and_target(wanted: Wanted, counts: list[int]) -> None:
+    assert column_counts(wanted) == counts
+
+
+@pytest.mark.parametrize("members", KERNELS, ids=lambda members: str(members["kind"]))
+def test_no_candidate_is_wider_than_asked_and_every_refusal_has_a_reason(members: dict[str, Any]) -> None:
+    for candidate in candidates(kernel(members), 16, 200, None, 3):
+        if candidate.spec is None:
+            assert candidate.refusal
+            continue
+        assert family(candidate.spec).build(candidate.spec).n_output <= 200
+        assert candidate.spec.seed == 3
+    tried = [one for one in candidates(kernel(members), 16, 1 << 13, None, 3) if one.spec]
+    assert len(tried) >= (1 if members["kind"] == "gmm" else 5)
+
+
+def test_sets_balanced_at_powers_of_two_get_them() -> None:
+    sizes = {one.sampler.kind: one.spec.s for one in candidates(kernel(KERNELS[0]), 16, 1000, None, 0) if one.spec}
+    assert sizes["sobol"] == sizes["lattice"] == sizes["digital_net"] == 256
+    assert sizes["halton"] == sizes["orthogonal"] == 500
+
+
+def test_what_cannot_be_tried_at_all_is_refused_with_its_reasons() -> None:
+    with pytest.raises(InvalidInput, match="no sampler can be tried: gcws: sampler gcws hashes"):
+        recommended(ROWS[:20], kernel(KERNELS[0]), Wanted(64, None), [sampler(kind="gcws")])
+    with pytest.raises(InvalidInput, match="1 rows came"):
+        recommended(ROWS[:1], kernel(KERNELS[0]), Wanted(64, None))
+
+
+def test_a_rule_that_dictates_its_size_is_tried_once() -> None:
+    found = recommended(ROWS[:50], kernel(KERNELS[0]), Wanted(400, None), [sampler(kind="sparse_grid", level=1)])
+    assert [trial.spec.sampler.kind for trial in found.ranked] == ["sparse_grid"]
+    assert found.ranked[0].n_output == 2 * 33
+
+
+def test_the_yardstick_is_tried() -> None:
+    assert "monte_carlo" in [one.kind for one in DEFAULT_SAMPLERS]
