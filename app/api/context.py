@@ -6,6 +6,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Request
 
 from app.api.admission import Admission
+from app.jobs.jobs import Jobs
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
@@ -24,6 +25,7 @@ class Context:
     maps: Maps
     vectors: Vectors
     hashing: Hashing
+    jobs: Jobs
     status: Status
 
 

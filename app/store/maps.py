@@ -9,6 +9,7 @@ import builtins
 import hashlib
 import logging
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import PIECE_BYTES, ArrayEntry, Manifest, digest, now
+from app.store.pending import Pending, parse
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +32,8 @@ UNCOMMITTED_TTL = 900
 # it, a repeated delete finds nothing left to do.
 _COMMIT = """
 local present = redis.call('GET', KEYS[1])
-if present then return present end
+if present and present ~= ARGV[3] then return present end
+if ARGV[3] ~= '' and not present then return false end
 for i = 3, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then return false end
 end
@@ -60,6 +63,10 @@ class NewMap(NamedTuple):
     parameter_stream: int | None = None
 
 
+class Withdrawn(Exception):
+    """Another thing stands under the name than the caller knew of, or nothing any more."""
+
+
 class MapStore:
     """Create, find, list, read and delete maps.
 
@@ -72,15 +79,33 @@ class MapStore:
         self._delete = client.register_script(_DELETE)
 
     def find(self, name: str) -> Manifest | None:
-        """The manifest of a map, None if there is none."""
-        stored = self._stored(name)
-        return None if stored is None else Manifest.parse(stored)
+        """The manifest of a map, None if there is none, or none yet."""
+        standing = self.standing(name)
+        return standing if isinstance(standing, Manifest) else None
 
-    def create(self, new: NewMap) -> tuple[Manifest, bool]:
+    def standing(self, name: str) -> Manifest | Pending | None:
+        """The manifest of a map, or what stands for it; None if there is nothing."""
+        stored = self._stored(name)
+        return None if stored is None else parse(stored)
+
+    def create(
+        self,
+        new: NewMap,
+        instead_of: Pending | None = None,
+        announce: Callable[[builtins.list[str]], None] = lambda _: None,
+    ) -> tuple[Manifest, bool]:
         """Store a map unless its name is taken.
+
+        Args:
+            new: the map.
+            instead_of: what stands for it, and must still stand there.
+            announce: is told the keys of the pieces before they are written.
 
         Returns:
             The manifest that stands under the name now, and whether it is this call's.
+
+        Raises:
+            Withdrawn: `instead_of` does not stand there, or another map is being built there.
         """
         arrays = {name: np.ascontiguousarray(array) for name, array in new.arrays.items()}
         entries = {name: ArrayEntry.of(array) for name, array in arrays.items()}
@@ -98,6 +123,7 @@ class MapStore:
             warnings=new.warnings,
         )
         pieces = _piece_keys(manifest)
+        announce(pieces)
         try:
             for array_name, array in arrays.items():
                 self._write(manifest, array_name, array)
@@ -106,14 +132,23 @@ class MapStore:
             with suppress(StoreUnavailable):
                 self._unlink(pieces)
             raise
+        replaced = b"" if instead_of is None else instead_of.stored
         with store_errors():
-            stored = self._commit(keys=[_key(new.name), INDEX, *pieces], args=[manifest.model_dump_json(), new.name])
+            stored = self._commit(
+                keys=[_key(new.name), INDEX, *pieces], args=[manifest.model_dump_json(), new.name, replaced]
+            )
+        if stored is None and instead_of is not None and self._stored(new.name) is None:
+            self._unlink(pieces)
+            raise Withdrawn(new.name)
         if stored is None:
             raise StoreUnavailable(f"pieces of map {new.name!r} expired before they were all written")
-        standing = Manifest.parse(cast(bytes, stored))
-        if standing.token != manifest.token:
+        standing = parse(cast(bytes, stored))
+        created = isinstance(standing, Manifest) and standing.token == manifest.token
+        if not created:
             self._unlink(pieces)
-        return standing, standing.token == manifest.token
+        if isinstance(standing, Pending):
+            raise Withdrawn(new.name)
+        return standing, created
 
     def delete(self, name: str) -> bool:
         """Remove a map and every key of it; False if there is none."""
@@ -125,7 +160,7 @@ class MapStore:
             self._delete(keys=[_key(name), INDEX, *self._pieces(name, stored)], args=[stored, name])
         return True
 
-    def list(self, prefix: str, after: str | None, limit: int) -> tuple[list[Manifest], str | None]:
+    def list(self, prefix: str, after: str | None, limit: int) -> tuple[list[Manifest | Pending], str | None]:
         """Up to `limit` maps in order of their names, and the name to go on after, None at the end.
 
         Args:
@@ -172,7 +207,8 @@ class MapStore:
     def _pieces(self, name: str, stored: bytes) -> "builtins.list[str]":
         """Keys of a map's pieces, found by their names where its manifest cannot be read."""
         try:
-            return _piece_keys(Manifest.parse(stored))
+            there = parse(stored)
+            return [] if isinstance(there, Pending) else _piece_keys(there)
         except StoreDamaged:
             found = self._client.scan_iter(match=_key(name).removesuffix("manifest") + "*")
             return [key.decode() for key in found if key != _key(name).encode()]
@@ -191,15 +227,20 @@ class MapStore:
                 self._client.set(_piece_key(manifest, array_name, i), piece, ex=UNCOMMITTED_TTL)
 
 
-def _readable(stored: bytes | None) -> Manifest | None:
+def _readable(stored: bytes | None) -> Manifest | Pending | None:
     """A manifest, or None for one that is gone or that this version cannot read: the others must still be listed."""
     if stored is None:
         return None
     try:
-        return Manifest.parse(stored)
+        return parse(stored)
     except StoreDamaged as error:
         logger.error("left out of the list: %s", error)
         return None
+
+
+def place(name: str) -> tuple[str, str]:
+    """The key under which a map, or what stands for it, is found, and the sorted set that lists its name."""
+    return _key(name), INDEX
 
 
 def _key(name: str) -> str:

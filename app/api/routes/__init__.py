@@ -1,7 +1,8 @@
 """The routes, a file for each part of the contract."""
 
+from app.api.routes.jobs import router as jobs
 from app.api.routes.maps import router as maps
 from app.api.routes.service import router as service
 from app.api.routes.vectors import router as vectors
 
-ROUTERS = (maps, vectors, service)
+ROUTERS = (maps, vectors, jobs, service)
