@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_walk(payload: Mapping[str, Any], context: Context) -> dict[str, bytes]:
     end = walk(payload["steps"], payload["seed"], context)
     note = payload.get("note")
     if note:  # a line for each run to completion
-        with open(note, "a", encoding="utf-8") as file:
+        with Path(note).open("a", encoding="utf-8") as file:
             file.write(f"{context.job_id}\n")
     return {"application/json": json.dumps({"end": end.hex()}).encode(), "text/plain": f"{end:.3f}".encode()}
 
@@ -117,7 +118,7 @@ def kinds(settings: Settings) -> Kinds:
 if __name__ == "__main__":
     # The spec knows its samplers by class; this one takes the behaviour of another.
     MonteCarlo.takes_job = True
-    MonteCarlo.long_frequency_set = Slow.long_frequency_set  # type: ignore[method-assign]
+    MonteCarlo.long_frequency_set = Slow.long_frequency_set  # type: ignore[method-assign, assignment]
     __main__.job_kinds = kinds  # type: ignore[attr-defined]
     sys.argv[0] = "bochner"
     __main__.main()
