@@ -1,47 +1,107 @@
-"""The commands: serve, and openapi, which prints the OpenAPI document."""
+"""The commands: serve, worker, create and wait, which talk to a service, and openapi, which prints the document."""
 
 import argparse
 import json
 import logging
+import os
 import signal
 import sys
+import time
+from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
+from threading import Thread
 from types import FrameType
 from typing import Any
 
 import uvicorn
 from pydantic import ValidationError
 
-from app.main import create_app
+from app import client
+from app.client import ClientFailed
+from app.jobs.beside import WorkersBeside
+from app.main import create_app, job_kinds, run_worker
 from app.settings import Settings
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore, StoreNotStarted
 
 _SHUTDOWN_SECONDS = 8
+_LOOK_SECONDS = 0.25
 
 
 def main() -> None:
     """Run the command named on the command line."""
     parser = argparse.ArgumentParser(prog="bochner", description="Kernel features and hash codes as a service.")
     commands = parser.add_subparsers(dest="command", required=True)
-    serve_parser = commands.add_parser("serve", help="run the service", argument_default=argparse.SUPPRESS)
-    for name, field in Settings.model_fields.items():
-        option = "--" + name.replace("_", "-")
-        serve_parser.add_argument(option, help=f"{field.description} [{Settings.variable(name)}]")
+    for command, text in (("serve", "run the service"), ("worker", "run jobs of the store at REDIS_URL")):
+        with_settings = commands.add_parser(command, help=text, argument_default=argparse.SUPPRESS)
+        for name, field in Settings.model_fields.items():
+            option = "--" + name.replace("_", "-")
+            with_settings.add_argument(option, help=f"{field.description} [{Settings.variable(name)}]")
+    with_settings.add_argument("--parent", type=int, help="End when this process is gone.")
+    _add_client_commands(commands)
     commands.add_parser("openapi", help="print the OpenAPI document")
     options = vars(parser.parse_args())
-    if options.pop("command") == "openapi":
-        print_openapi()
-        return
+    run: dict[str, Callable[..., None]] = {
+        "serve": _serve,
+        "worker": _worker,
+        "create": client.create,
+        "wait": client.wait_for,
+        "openapi": print_openapi,
+    }
     try:
-        settings = Settings(**options)
-        if settings.redis_url is not None:
-            connect(settings.redis_url, settings.store_timeout).close()
-        serve(settings)
+        run[options.pop("command")](**options)
+    except ClientFailed as error:
+        sys.exit(str(error))
     except ValidationError as error:
         sys.exit("\n".join(f"{one['loc'][0]}: {one['msg']}" for one in error.errors()))
     except (ValueError, StoreNotStarted) as error:
         sys.exit(str(error))
+
+
+def _add_client_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    create_parser = commands.add_parser("create", help="create a map of a running service")
+    create_parser.add_argument("name", help="Name of the map.")
+    create_parser.add_argument("--spec", required=True, type=Path, help="File with its spec as JSON; - for the input.")
+    create_parser.add_argument("--wait", action="store_true", help="Wait until it is ready, showing the progress.")
+    wait_parser = commands.add_parser("wait", help="wait for a job of a running service, showing its progress")
+    wait_parser.add_argument("job", help="Id or link of the job.")
+    for client_parser in (create_parser, wait_parser):
+        client_parser.add_argument(
+            "--url", default="http://127.0.0.1:8000", help="Address of the service. [%(default)s]"
+        )
+
+
+def _serve(**options: Any) -> None:
+    serve(_settings(options))
+
+
+def _worker(parent: int | None = None, **options: Any) -> None:
+    settings = _settings(options)
+    _log(settings)
+    if settings.redis_url is None:
+        url = EmbeddedStore(settings.data_dir, settings.store_binary).reachable_url()
+        settings = settings.model_copy(update={"redis_url": url})
+    if parent is not None:
+        Thread(target=_end_with, args=(parent,), name="parent-watch", daemon=True).start()
+    run_worker(settings, job_kinds(settings))
+
+
+def _settings(options: dict[str, Any]) -> Settings:
+    settings = Settings(**options)
+    if settings.redis_url is not None:
+        connect(settings.redis_url, settings.store_timeout).close()
+    return settings
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _log(settings: Settings) -> None:
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s:     %(name)s: %(message)s")
 
 
 def print_openapi() -> None:
@@ -56,7 +116,7 @@ def serve(settings: Settings) -> None:
     Raises:
         StoreNotStarted: the private store does not come up.
     """
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s:     %(name)s: %(message)s")
+    _log(settings)
     # uvicorn repeats a signal once it has shut down; as an exception it lets the store be stopped too.
     signal.signal(signal.SIGTERM, _exit)
     embedded = EmbeddedStore(settings.data_dir, settings.store_binary) if settings.redis_url is None else None
@@ -64,18 +124,19 @@ def serve(settings: Settings) -> None:
         if embedded is not None:
             settings = settings.model_copy(update={"redis_url": embedded.url})
         settings.export()
-        uvicorn.run(
-            "app.main:create_app",
-            factory=True,
-            host=settings.host,
-            port=settings.port,
-            workers=settings.workers,
-            log_level=settings.log_level,
-            server_header=False,
-            ws="none",
-            # A client that stalls must not keep the store from being stopped in order.
-            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        )
+        with WorkersBeside(settings.job_workers):
+            uvicorn.run(
+                "app.main:create_app",
+                factory=True,
+                host=settings.host,
+                port=settings.port,
+                workers=settings.workers,
+                log_level=settings.log_level,
+                server_header=False,
+                ws="none",
+                # A client that stalls must not keep the store from being stopped in order.
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )
 
 
 def _exit(_: int, __: FrameType | None) -> Any:

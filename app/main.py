@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
@@ -16,6 +17,10 @@ from app.api.context import Context
 from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unknown_parameters
 from app.api.routes import ROUTERS
+from app.jobs.jobs import Jobs
+from app.jobs.kinds import Kinds
+from app.jobs.worker import JobLimits, work
+from app.services import building
 from app.services.datasets import Datasets
 from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
@@ -25,6 +30,7 @@ from app.services.ready import ReadyCache
 from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.services.vectors import Vectors
+from app.services.warm_up import warm_up
 from app.settings import Settings
 from app.store.connection import check_writable, connect, keeping
 from app.store.datasets import DatasetStore
@@ -34,13 +40,12 @@ from app.store.maps import MapStore
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
-    if settings.redis_url is None:
-        raise ValueError("the application needs a store: set REDIS_URL, or start it with `bochner serve`")
-    client = connect(settings.redis_url, settings.store_timeout)
+    client = connect(_store_url(settings), settings.store_timeout)
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
     status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
     cache = ReadyCache(settings.cache_bytes)
-    maps = Maps(MapStore(client), limits, cache, settings.threads, status.unfit)
+    jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl)
+    maps = Maps(MapStore(client), limits, cache, settings.threads, status.unfit, jobs)
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
 
     @asynccontextmanager
@@ -74,9 +79,30 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         hashing=Hashing(maps, datasets, limits),
         diagnostics=Diagnostics(maps, datasets, limits, settings.threads),
         recommendations=Recommendations(datasets, limits),
+        jobs=jobs,
         status=status,
     )
     return app
+
+
+def job_kinds(settings: Settings) -> Kinds:
+    """Every kind of job of the service, over the store at `settings.redis_url`."""
+    store = MapStore(connect(_store_url(settings), settings.store_timeout))
+    return {building.KIND: partial(building.work, store)}
+
+
+def run_worker(settings: Settings, kinds: Kinds) -> None:
+    """Do jobs until the process is told to stop; call it in the main thread."""
+    # Here, as a process for each job would otherwise compile or load again what all of them use.
+    warm_up()
+    limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
+    work(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl)
+
+
+def _store_url(settings: Settings) -> str:
+    if settings.redis_url is None:
+        raise ValueError("the application needs a store: set REDIS_URL, or start it with `bochner serve`")
+    return settings.redis_url
 
 
 def _end_with_parent() -> None:

@@ -58,6 +58,11 @@ class Settings(BaseSettings):
     threads: int = Field(
         default_factory=lambda: os.cpu_count() or 1, ge=1, description="Requests computed at once per process."
     )
+    job_workers: int = Field(1, ge=0, description="Processes beside the service that run jobs, one job each at a time.")
+    max_queued_jobs: int = Field(100, ge=1, description="Jobs that may wait; beyond it, 429.")
+    max_job_seconds: float = Field(14400.0, gt=0, description="Seconds a job may run before it is ended as failed.")
+    max_job_bytes: int = Field(4096 * MiB, ge=1, description="Memory a job may take before it is ended as failed.")
+    job_ttl: float = Field(86400.0, ge=1, description="Seconds that an ended job and its result are kept.")
     log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
 
     @staticmethod

@@ -77,8 +77,8 @@ def member(response: httpx.Response, name: str) -> NDArray[np.float64]:
 
 
 def keys(store: redis.Redis) -> set[bytes]:
-    """Every key of the store."""
-    return set(store.scan_iter(count=1000))
+    """Every key of the store, but for those that workers leave of themselves."""
+    return {key for key in store.scan_iter(count=1000) if not key.startswith(b"rq:")}
 
 
 def keys_of(store: redis.Redis, name: str, kind: str = "map") -> set[bytes]:

@@ -46,7 +46,9 @@ def start(data_dir: Path, *options: str, until: str = "/health/ready") -> Runnin
     """
     port = free_port()
     log = data_dir.parent / f"{data_dir.name}.{port}.log"
-    command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--data-dir", str(data_dir), *options]
+    # Without workers, unless a test wants some: most need none, and each takes seconds to start.
+    command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--data-dir", str(data_dir)]
+    command += ["--job-workers", "0", *options]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     running = Running(f"http://127.0.0.1:{port}", data_dir, process)

@@ -31,6 +31,11 @@ VALUES = {
     "max_dataset_bytes": "1000",
     "max_requests": "3",
     "threads": "3",
+    "job_workers": "2",
+    "max_queued_jobs": "3",
+    "max_job_seconds": "3.5",
+    "max_job_bytes": "1000",
+    "job_ttl": "3.5",
     "log_level": "debug",
 }
 BAD = {
@@ -50,6 +55,11 @@ BAD = {
     "max_dataset_bytes": ["0"],
     "max_requests": ["0"],
     "threads": ["0"],
+    "job_workers": ["-1", "two"],
+    "max_queued_jobs": ["0"],
+    "max_job_seconds": ["0", "soon"],
+    "max_job_bytes": ["0"],
+    "job_ttl": ["0", "soon"],
     "log_level": ["loud"],
     "store_binary": ["/no/such/program"],
 }

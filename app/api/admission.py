@@ -1,7 +1,7 @@
 """Who may come in: a bound on requests in work, and on those computed at once."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 import anyio
@@ -11,6 +11,8 @@ from app.api.problems import Refusal
 
 Result = TypeVar("Result")
 
+# Listeners of jobs, who wait most of the time.
+_LISTENERS = 256
 # Calls to the store that wait for it on threads of their own.
 _CALLS_AT_ONCE = 32
 
@@ -28,6 +30,7 @@ class Admission:
         self.client_timeout = client_timeout
         self._max_requests = max_requests
         self._inside = 0
+        self._listeners = 0
         self._computing = anyio.CapacityLimiter(threads)
         # Apart from the rest, so that a large map under construction holds nobody up.
         self._building = anyio.CapacityLimiter(1)
@@ -48,6 +51,21 @@ class Admission:
             yield
         finally:
             self._inside -= 1
+
+    @contextmanager
+    def listen(self) -> Iterator[None]:
+        """Count a listener in, who takes no place of those that want work done.
+
+        Raises:
+            Refusal: too many listen.
+        """
+        if self._listeners >= _LISTENERS:
+            raise Refusal("overloaded", f"{self._listeners} clients listen to jobs")
+        self._listeners += 1
+        try:
+            yield
+        finally:
+            self._listeners -= 1
 
     async def compute(self, work: Callable[[], Result]) -> Result:
         """Run work on a thread, waiting for a free one."""

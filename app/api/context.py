@@ -7,6 +7,7 @@ from fastapi import Depends, Path, Request
 
 from app.api.admission import Admission
 from app.core.names import NAME_PATTERN
+from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
 from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
@@ -29,6 +30,7 @@ class Context:
     hashing: Hashing
     diagnostics: Diagnostics
     recommendations: Recommendations
+    jobs: Jobs
     status: Status
 
 

@@ -148,6 +148,21 @@ SIMILARITY_ANSWER = _answer(
 )
 
 
+RESULT_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "What the request that became a job would have been answered.",
+        "content": {"application/json": {"schema": {}}, "*/*": {"schema": _BINARY}},
+    }
+}
+EVENTS_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events `progress` and, at last, `end`; `data` has id, state, progress, step, of, objective and "
+        "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+
+
 def install(app: FastAPI) -> None:
     """Complete the OpenAPI document with the models that no route's signature names."""
 

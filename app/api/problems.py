@@ -14,7 +14,9 @@ from starlette.routing import Match
 
 from app.api.bodies import InvalidBody, Stalled
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
-from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, NotFound
+from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
+from app.jobs.record import link
+from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
 from app.settings import Settings
 from app.store.errors import StoreDamaged, StoreUnavailable
 
@@ -63,6 +65,23 @@ KINDS = {
         "Datasets never change. Delete the one that is there, or give the new one another name. Putting the same rows "
         "again is no conflict; they then live as long as the last request says.",
     ),
+    "map-not-ready": Kind(
+        409,
+        "The map is not ready",
+        "A job still builds it, or has failed to. `job` is the link of that job. Wait for it; a map that failed is "
+        "tried again by putting its spec again, and removed with DELETE.",
+    ),
+    "job-not-found": Kind(
+        404,
+        "There is no such job",
+        "No job has this id, or it ended more than BOCHNER_JOB_TTL seconds ago.",
+    ),
+    "job-has-no-result": Kind(
+        409,
+        "The job has no result to fetch",
+        "It has not ended yet, has failed or was cancelled; or what it made is at the `result` link of its record.",
+    ),
+    "job-has-ended": Kind(409, "The job has ended", "It cannot be cancelled any more. Its record goes by itself."),
     "too-large": Kind(
         413,
         "The request passes a limit",
@@ -88,7 +107,8 @@ KINDS = {
     "overloaded": Kind(
         503,
         "The service has enough to do",
-        "BOCHNER_MAX_REQUESTS requests are in work or waiting. Send the request again after `Retry-After` seconds.",
+        "BOCHNER_MAX_REQUESTS requests are in work or waiting; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait. "
+        "Send the request again after `Retry-After` seconds.",
     ),
     "store-unavailable": Kind(
         503,
@@ -127,6 +147,7 @@ class Problem(BaseModel):
     limit: str | None = Field(None, description="Name of the limit that was passed.")
     value: int | None = Field(None, description="Value of that limit.")
     setting: str | None = Field(None, description="Environment variable that moves it.")
+    job: str | None = Field(None, description="Link of the job that the refusal is about.")
 
 
 class Refusal(Exception):
@@ -138,21 +159,27 @@ class Refusal(Exception):
 
 
 def problem(
-    request: Request, slug: str, detail: str, headers: Mapping[str, str] | None = None, **members: Any
+    request: Request,
+    slug: str,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    status: int | None = None,
+    **members: Any,
 ) -> Response:
-    """The response for one problem."""
+    """The response for one problem, with its kind's status unless another is given."""
     kind = KINDS[slug]
+    status = status or kind.status
     document = Problem(
         type=f"/problems/{slug}",
         title=kind.title,
-        status=kind.status,
+        status=status,
         detail=detail,
         instance=request.scope["state"]["request_id"],
         **members,
     )
-    retry = {"Retry-After": "1"} if kind.status == 503 else {}
+    retry = {"Retry-After": "1"} if status in (429, 503) else {}
     body = orjson.dumps(document.model_dump(exclude_none=True))
-    return Response(body, kind.status, {**retry, **(headers or {})}, MEDIA_TYPE)
+    return Response(body, status, {**retry, **(headers or {})}, MEDIA_TYPE)
 
 
 def _allowed(request: Request) -> str:
@@ -187,6 +214,16 @@ def _invalid_parameter(request: Request, error: RequestValidationError) -> Respo
 def _too_large(request: Request, error: TooLarge) -> Response:
     setting = Settings.variable(error.limit)
     return problem(request, "too-large", error.detail, limit=error.limit, value=error.allowed, setting=setting)
+
+
+def _too_many(request: Request, error: TooManyJobs) -> Response:
+    setting = Settings.variable(error.limit)
+    members = {"limit": error.limit, "value": error.allowed, "setting": setting}
+    return problem(request, "overloaded", str(error), {"Retry-After": "10"}, 429, **members)
+
+
+def _not_ready(request: Request, error: MapNotReady) -> Response:
+    return problem(request, "map-not-ready", str(error), job=link(error.job))
 
 
 def _refused(request: Request, error: Refusal) -> Response:
@@ -238,6 +275,11 @@ _HANDLERS: dict[Any, Any] = {
     MapExists: _said("map-exists"),
     DatasetNotFound: _said("dataset-not-found"),
     DatasetExists: _said("dataset-exists"),
+    MapNotReady: _not_ready,
+    JobNotFound: _said("job-not-found"),
+    JobHasNoResult: _said("job-has-no-result"),
+    JobHasEnded: _said("job-has-ended"),
+    TooManyJobs: _too_many,
     StoreUnavailable: _store_failed,
     StoreDamaged: _store_failed,
 }

@@ -1,5 +1,7 @@
 """What the services refuse, said without HTTP. Bad input is core.errors.InvalidInput."""
 
+from typing import Any
+
 
 class NotFound(Exception):
     """There is no map of that name."""
@@ -24,10 +26,26 @@ class ArrayNotFound(Exception):
 class MapExists(Exception):
     """Another spec has the name."""
 
-    def __init__(self, name: str, digest: str) -> None:
-        super().__init__(f"a map {name!r} with another spec exists (digest {digest}); delete it or take another name")
+    def __init__(self, name: str, digest: str | None) -> None:
+        which = "is being built" if digest is None else f"exists (digest {digest})"
+        super().__init__(f"a map {name!r} with another spec {which}; delete it or take another name")
         self.name = name
         self.digest = digest
+
+
+class MapNotReady(Exception):
+    """The map is still being built, or could not be.
+
+    Args:
+        name: of the map.
+        job: id of its job.
+        error: why the job failed, if it did.
+    """
+
+    def __init__(self, name: str, job: str, error: dict[str, Any] | None) -> None:
+        why = "is still being built" if error is None else f"could not be built: {error['detail']}"
+        super().__init__(f"map {name!r} {why}; see its job")
+        self.job = job
 
 
 class DatasetExists(Exception):

@@ -2,21 +2,33 @@
 
 import logging
 from collections.abc import Callable
-from importlib.metadata import version
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from app.core.maps import FeatureMap, family, opened
 from app.core.spec import MapSpec
-from app.services.errors import ArrayNotFound, MapExists, NotFound
+from app.jobs.errors import JobHasEnded, JobNotFound
+from app.jobs.jobs import Jobs
+from app.services.building import build_later, built
+from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NotFound
 from app.services.limits import Limits
 from app.services.ready import ReadyCache, arrays_of, check_sealed, latest
 from app.services.records import MapPage, MapRecord, record, spec_of
 from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.maps import MapManifest, MapStore, NewMap
+from app.store.maps import MapManifest, MapStore, Withdrawn
+from app.store.pending import Pending
 
 logger = logging.getLogger(__name__)
+
+
+class Created(NamedTuple):
+    """What a creation has led to."""
+
+    record: MapRecord
+    new: bool
+    """Whether the map was made by this call; False too while a job makes it."""
 
 
 class Maps:
@@ -30,44 +42,64 @@ class Maps:
         cache: for maps kept ready.
         threads: how many one call of a map may use.
         unfit: says why the store cannot be trusted with new maps, None if it can.
+        jobs: to build those maps in that take long.
     """
 
     def __init__(
-        self, store: MapStore, limits: Limits, cache: ReadyCache, threads: int, unfit: Callable[[], str | None]
+        self,
+        store: MapStore,
+        limits: Limits,
+        cache: ReadyCache,
+        threads: int,
+        unfit: Callable[[], str | None],
+        jobs: Jobs,
     ) -> None:
         self._store = store
+        self._jobs = jobs
         self._limits = limits
         self._threads = threads
         self._unfit = unfit
         self._open = cache.keeping(self._load)
 
-    def create(self, name: str, spec: MapSpec) -> tuple[MapRecord, bool]:
-        """Build a map and store it, unless it is there already.
-
-        Returns:
-            The record, and whether the map is new.
+    def create(self, name: str, spec: MapSpec) -> Created:
+        """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
 
         Raises:
             MapExists: another spec has the name.
             TooLarge: the arrays pass the limit.
             InvalidInput: the arrays cannot be drawn as specified.
+            TooManyJobs: it takes a job, and as many wait as may.
         """
-        standing = self._store.find(name)
-        if standing is None:
+        while True:
+            standing = self._store.standing(name)
+            failed = standing if isinstance(standing, Pending) and standing.error is not None else None
+            if standing is not None and failed is None:
+                break
             self._limits.check_map(family(spec).frozen_bytes(spec))
             if reason := self._unfit():
                 raise StoreUnavailable(f"{reason}; no map is created there")
-            standing, created = self._store.create(_built(name, spec))
+            if spec.sampler.takes_job:
+                pending = build_later(self._jobs, self._store, name, spec, failed)
+                if pending is not None:
+                    return Created(record(pending), False)
+                continue
+            try:
+                standing, created = self._store.create(built(name, spec), failed)
+            except Withdrawn:
+                continue
             if created:
-                return record(standing), True
+                return Created(record(standing), True)
         there = record(standing)
         if there.spec.canonical() != spec.canonical():
             raise MapExists(name, there.digest)
-        return there, False
+        return Created(there, False)
 
     def get(self, name: str) -> MapRecord:
-        """The record of a map."""
-        return record(self._find(name))
+        """The record of a map, ready or not."""
+        standing = self._store.standing(name)
+        if standing is None:
+            raise NotFound(name)
+        return record(standing)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> MapPage:
         """A page of records in order of their names."""
@@ -81,7 +113,12 @@ class Maps:
         return MapPage(maps=maps, next=after)
 
     def delete(self, name: str) -> None:
-        """Remove a map."""
+        """Remove a map; the job that builds it is cancelled."""
+        standing = self._standing(name)
+        if isinstance(standing, Pending):
+            with suppress(JobNotFound, JobHasEnded):
+                self._jobs.cancel(standing.job)
+                return
         if not self._store.delete(name):
             raise NotFound(name)
 
@@ -101,10 +138,19 @@ class Maps:
         return arrays[array_name]
 
     def _find(self, name: str) -> MapManifest:
-        manifest = self._store.find(name)
-        if manifest is None:
+        standing = self._store.standing(name)
+        if standing is None:
             raise NotFound(name)
-        return manifest
+        if isinstance(standing, Pending):
+            raise MapNotReady(name, standing.job, standing.error)
+        return standing
+
+    def _standing(self, name: str) -> MapManifest | Pending | None:
+        """What is to be deleted, None where it cannot be read."""
+        try:
+            return self._store.standing(name)
+        except StoreDamaged:
+            return None
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
         check_sealed(manifest)
@@ -116,17 +162,3 @@ class Maps:
                 f"this version knows {known}"
             )
         return opened(spec, arrays_of(self._store, manifest), self._threads)
-
-
-def _built(name: str, spec: MapSpec) -> NewMap:
-    built = family(spec).build(spec)
-    return NewMap(
-        name=name,
-        spec=spec.canonical(),
-        arrays=built.arrays,
-        n_frequencies=built.n_frequencies,
-        n_output=built.n_output,
-        generator={package: version(package) for package in ("bochner", "numpy", "scipy")},
-        warnings=built.warnings,
-        parameter_stream=family(spec).parameter_stream,
-    )

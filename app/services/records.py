@@ -7,8 +7,10 @@ from pydantic import BaseModel, Field, ValidationError
 
 from app.core.errors import InvalidInput
 from app.core.spec import MapSpec
+from app.jobs.record import JobError, link
 from app.store.errors import StoreDamaged
 from app.store.maps import MapManifest
+from app.store.pending import Pending
 
 
 class MapRecord(BaseModel):
@@ -17,9 +19,14 @@ class MapRecord(BaseModel):
     name: str
     status: Literal["building", "ready", "failed"]
     spec: MapSpec
-    n_frequencies: int = Field(description="Number of frequencies (hashes, for kernel gmm) after building.")
-    n_output: int = Field(description="Columns of a transformed row (codes of a row, for kernel gmm).")
-    digest: str = Field(description="SHA-256 over spec and frozen arrays; also the ETag.")
+    error: JobError | None = Field(description="Why its job failed.")
+    n_frequencies: int | None = Field(
+        description="Number of frequencies (hashes, for kernel gmm) after building, null before."
+    )
+    n_output: int | None = Field(
+        description="Columns of a transformed row (codes of a row, for kernel gmm), null before building."
+    )
+    digest: str | None = Field(description="SHA-256 over spec and frozen arrays, null before building; also the ETag.")
     bytes: int = Field(description="Size of the frozen arrays.")
     created_at: datetime
     generator: dict[str, str] = Field(description="Versions that drew the arrays. The arrays are kept, not redrawn.")
@@ -27,7 +34,7 @@ class MapRecord(BaseModel):
         description="For kernel gmm, version of the random parameters; codes of one version are the same for ever."
     )
     signature: str | None = Field(description="Link of the signs of the weights, if some are negative.")
-    job: str | None = Field(description="Link of the job that builds the map, if one does.")
+    job: str | None = Field(description="Link of the job that builds the map, or could not; null when it is ready.")
     warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, and what would be better.")
 
 
@@ -38,7 +45,7 @@ class MapPage(BaseModel):
     next: str | None = Field(description="Cursor of the next page, null on the last one.")
 
 
-def spec_of(manifest: MapManifest) -> MapSpec:
+def spec_of(manifest: MapManifest | Pending) -> MapSpec:
     """The spec of a stored map.
 
     Raises:
@@ -50,11 +57,29 @@ def spec_of(manifest: MapManifest) -> MapSpec:
         raise StoreDamaged(f"the spec of map {manifest.name!r} is none that this version can read") from error
 
 
-def record(manifest: MapManifest) -> MapRecord:
-    """The record of a stored map."""
+def record(manifest: MapManifest | Pending) -> MapRecord:
+    """The record of a stored map, or of one that is not there yet."""
+    if isinstance(manifest, Pending):
+        return MapRecord(
+            name=manifest.name,
+            status="building" if manifest.error is None else "failed",
+            error=None if manifest.error is None else JobError.model_validate(manifest.error),
+            spec=spec_of(manifest),
+            n_frequencies=None,
+            n_output=None,
+            digest=None,
+            bytes=0,
+            created_at=manifest.created_at,
+            generator={},
+            parameter_stream=None,
+            signature=None,
+            job=link(manifest.job),
+            warnings=(),
+        )
     return MapRecord(
         name=manifest.name,
         status="ready",
+        error=None,
         spec=spec_of(manifest),
         n_frequencies=manifest.n_frequencies,
         n_output=manifest.n_output,

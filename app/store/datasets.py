@@ -1,5 +1,6 @@
 """Datasets in the store: dense rows as one array, sparse ones as the three of CSR, and the ranges of the columns."""
 
+import builtins
 import secrets
 from datetime import datetime, timedelta
 from typing import Self, cast
@@ -62,10 +63,15 @@ class DatasetStore(NamedStore[DatasetManifest]):
         Returns:
             The manifest that stands under the name now, and whether it is this one.
         """
-        standing, created = self._create(manifest, arrays, ttl)
+        standing = DatasetManifest.parse(self._put(manifest, arrays, ttl))
+        created = standing.token == manifest.token
         if created and ttl is not None:
             self._tidy()
         return standing, created
+
+    def list(self, prefix: str, after: str | None, limit: int) -> tuple[builtins.list[DatasetManifest], str | None]:
+        """A page of the datasets, see `_list`."""
+        return self._list(prefix, after, limit, DatasetManifest.parse)
 
     def renew(self, standing: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
         """Let a dataset live for so many seconds from now on, or for ever.
@@ -94,7 +100,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
         """
         try:
             with store_errors():
-                names = cast(list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
+                names = cast(builtins.list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
         except StoreUnavailable:
             return  # the dataset is there, and that is what was asked for
         self._forget_expired(name.decode() for name in names)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from app.store.binary import StoreNotStarted, find_binary
-from app.store.server import SOCKET_NAME, Server, adopt, spawn, wait_until_ready
+from app.store.server import SOCKET_NAME, Server, adopt, reply, spawn, wait_until_ready
 
 __all__ = ["EmbeddedStore", "StoreNotStarted", "find_binary"]
 
@@ -55,6 +55,19 @@ class EmbeddedStore:
         """
         if not self._lock.is_locked:
             raise StoreNotStarted(f"The embedded store in {self._data_dir} is not running.")
+        return f"unix://{quote(str(self._socket))}"
+
+    def reachable_url(self) -> str:
+        """Address of the server that another process runs in the directory.
+
+        Raises:
+            StoreNotStarted: none answers there.
+        """
+        # Kept until this process ends, as it may be needed to reach the server again.
+        if len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
+            self._link = _short_link(self._data_dir)
+        if reply(self._socket) is None:
+            raise StoreNotStarted(f"No service runs on {self._data_dir}: start one, or set REDIS_URL.")
         return f"unix://{quote(str(self._socket))}"
 
     def start(self) -> None:

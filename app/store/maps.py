@@ -1,7 +1,9 @@
 """Maps in the store."""
 
+import builtins
 import json
 import secrets
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ import redis
 
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import Arrays, NamedStore
+from app.store.pending import Pending, is_pending
 
 
 class MapManifest(Manifest):
@@ -43,17 +46,54 @@ class NewMap(NamedTuple):
     parameter_stream: int | None = None
 
 
+class Withdrawn(Exception):
+    """Another thing stands under the name than the caller knew of, or nothing any more."""
+
+
 class MapStore(NamedStore[MapManifest]):
-    """Create, find, list, read and delete maps."""
+    """Create, find, list, read and delete maps, and find what stands for those that a job builds."""
 
     def __init__(self, client: redis.Redis) -> None:
         super().__init__(client, MapManifest)
 
-    def create(self, new: NewMap) -> tuple[MapManifest, bool]:
+    def find(self, name: str) -> MapManifest | None:
+        """The manifest of a map, None if there is none, or none yet."""
+        standing = self.standing(name)
+        return standing if isinstance(standing, MapManifest) else None
+
+    def standing(self, name: str) -> MapManifest | Pending | None:
+        """The manifest of a map, or what stands for it; None if there is nothing."""
+        stored = self._stored(name)
+        return None if stored is None else _parse(stored)
+
+    def list(
+        self, prefix: str, after: str | None, limit: int
+    ) -> tuple[builtins.list[MapManifest | Pending], str | None]:
+        """A page of the maps, see `_list`."""
+        return self._list(prefix, after, limit, _parse)
+
+    def place(self, name: str) -> tuple[str, str]:
+        """The key under which a map, or what stands for it, is found, and the sorted set that lists its name."""
+        return self._key(name), self._index
+
+    def create(
+        self,
+        new: NewMap,
+        instead_of: Pending | None = None,
+        announce: Callable[[builtins.list[str]], None] = lambda _: None,
+    ) -> tuple[MapManifest, bool]:
         """Store a map unless its name is taken.
+
+        Args:
+            new: the map.
+            instead_of: what stands for it, and must still stand there.
+            announce: is told the keys of the pieces before they are written.
 
         Returns:
             The manifest that stands under the name now, and whether it is this call's.
+
+        Raises:
+            Withdrawn: `instead_of` does not stand there, or another map is being built there.
         """
         arrays = {name: np.ascontiguousarray(array) for name, array in new.arrays.items()}
         entries = {name: ArrayEntry.of(array) for name, array in arrays.items()}
@@ -70,7 +110,20 @@ class MapStore(NamedStore[MapManifest]):
             parameter_stream=new.parameter_stream,
             warnings=new.warnings,
         )
-        return self._create(manifest, arrays)
+        replaced = b"" if instead_of is None else instead_of.stored
+        stored = self._put(manifest, arrays, instead_of=replaced, announce=announce)
+        standing = _parse(stored) if stored else None
+        if not isinstance(standing, MapManifest):
+            raise Withdrawn(new.name)
+        return standing, standing.token == manifest.token
+
+    def _pieces(self, name: str, stored: bytes) -> builtins.list[str]:
+        """As for all things; what stands for a map has none."""
+        return [] if is_pending(stored) else super()._pieces(name, stored)
+
+
+def _parse(stored: bytes) -> MapManifest | Pending:
+    return Pending.model_validate_json(stored) if is_pending(stored) else MapManifest.parse(stored)
 
 
 def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:

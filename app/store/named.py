@@ -9,7 +9,7 @@ together, for ever or for the time that the thing has to live.
 import builtins
 import hashlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
 
@@ -27,11 +27,12 @@ logger = logging.getLogger(__name__)
 UNCOMMITTED_TTL = 900
 
 M = TypeVar("M", bound=Manifest)
+T = TypeVar("T")
 Arrays = dict[str, NDArray[Any]]
 
 
 class NamedStore(Generic[M]):
-    """Find, list, read and delete things of one kind; their stores add how they are created.
+    """Find, read and delete things of one kind; their stores add how they are created and listed.
 
     Every method raises StoreUnavailable where the store does not answer.
 
@@ -63,15 +64,18 @@ class NamedStore(Generic[M]):
             self._delete(keys=[self._key(name), self._index, *self._pieces(name, stored)], args=[stored, name])
         return True
 
-    def list(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
+    def _list(
+        self, prefix: str, after: str | None, limit: int, parse: Callable[[bytes], T]
+    ) -> tuple[list[T], str | None]:
         """Up to `limit` things in order of their names, and the name to go on after, None at the end.
 
-        Names of things that expired take part in the count, and are then forgotten.
+        Names of things that expired take part in the count, and are then forgotten; what cannot be parsed is left out.
 
         Args:
             prefix: names must start with it.
             after: names must come after it.
             limit: how many things at the most.
+            parse: reads what stands under a name.
         """
         lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
         with store_errors():
@@ -84,8 +88,14 @@ class NamedStore(Generic[M]):
             stored = cast(builtins.list[bytes | None], self._client.mget(keys)) if page else []
         if None in stored:
             self._forget_expired(name for name, one in zip(page, stored, strict=True) if one is None)
-        manifests = [manifest for manifest in map(self._readable, stored) if manifest is not None]
-        return manifests, page[-1] if len(names) > limit else None
+        things = []
+        for one in stored:
+            if one is not None:
+                try:
+                    things.append(parse(one))
+                except StoreDamaged as error:  # the others must still be listed
+                    logger.error("left out of the list: %s", error)
+        return things, page[-1] if len(names) > limit else None
 
     def read(self, manifest: M, array_name: str) -> NDArray[Any] | None:
         """One array, its digest verified; None if the thing was deleted or has expired meanwhile.
@@ -109,18 +119,28 @@ class NamedStore(Generic[M]):
             raise StoreDamaged(f"{array_name} of {called} does not have the digest it was stored with")
         return np.frombuffer(buffer, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
 
-    def _create(self, manifest: M, arrays: Mapping[str, NDArray[Any]], ttl: int | None = None) -> tuple[M, bool]:
-        """Store a thing unless its name is taken.
+    def _put(
+        self,
+        manifest: M,
+        arrays: Mapping[str, NDArray[Any]],
+        ttl: int | None = None,
+        instead_of: bytes = b"",
+        announce: Callable[[builtins.list[str]], None] = lambda _: None,
+    ) -> bytes:
+        """Store a thing, unless something else stands under its name than is expected.
 
         Args:
             manifest: with a token of its own.
             arrays: those that the manifest lists, in C order.
             ttl: seconds that the thing lives; without it, for ever.
+            instead_of: what stands there, b"" for nothing.
+            announce: is told the keys of the pieces before they are written.
 
         Returns:
-            The manifest that stands under the name now, and whether it is this call's.
+            What stands under the name now: the manifest, if the thing was stored, b"" for nothing.
         """
         pieces = self._piece_keys(manifest)
+        announce(pieces)
         try:
             for array_name, array in arrays.items():
                 self._write(manifest, array_name, array)
@@ -129,13 +149,12 @@ class NamedStore(Generic[M]):
             with suppress(StoreUnavailable):
                 self._unlink(pieces)
             raise
-        stored = self._committed(manifest, b"", ttl)
+        stored = self._committed(manifest, instead_of, ttl)
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
-        standing = self._manifest.parse(stored)
-        if standing.token != manifest.token:
+        if stored != manifest.model_dump_json().encode():
             self._unlink(pieces)
-        return standing, standing.token == manifest.token
+        return stored
 
     def _committed(self, manifest: M, instead_of: bytes, ttl: int | None) -> bytes | None:
         """Commit a manifest in the place of another, b"" for none; what `scripts.COMMIT` gives."""
@@ -175,16 +194,6 @@ class NamedStore(Generic[M]):
             piece = data[i * PIECE_BYTES : (i + 1) * PIECE_BYTES]
             with store_errors():
                 self._client.set(self._piece_key(manifest, array_name, i), piece, ex=UNCOMMITTED_TTL)
-
-    def _readable(self, stored: bytes | None) -> M | None:
-        """A manifest, or None for one that is gone or that this version cannot read: the others must be listed."""
-        if stored is None:
-            return None
-        try:
-            return self._manifest.parse(stored)
-        except StoreDamaged as error:
-            logger.error("left out of the list: %s", error)
-            return None
 
     def _key(self, name: str) -> str:
         return f"bochner:{{{self._manifest.kind}:{name}}}:manifest"

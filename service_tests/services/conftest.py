@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import redis
 
+from app.jobs.jobs import Jobs
 from app.services.limits import Limits
 from app.services.maps import Maps
 from app.services.ready import ReadyCache
@@ -35,6 +36,6 @@ def service(client: redis.Redis) -> Callable[..., Maps]:
     client.flushall()
 
     def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
-        return Maps(MapStore(client), LIMITS, ReadyCache(cache_bytes), 1, lambda: unfit)
+        return Maps(MapStore(client), LIMITS, ReadyCache(cache_bytes), 1, lambda: unfit, Jobs(client, 10, 60))
 
     return make

@@ -11,6 +11,7 @@ from app.core.arrays import dense
 from app.core.errors import InvalidInput, TooLarge
 from app.core.spec import MapSpec
 from app.formats import Reference
+from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
 from app.services.errors import DatasetExists, DatasetNotFound
 from app.services.maps import Maps
@@ -82,7 +83,8 @@ def test_a_dataset_is_read_once_and_kept_and_nobody_may_write_to_it(kept: Callab
 
 def test_maps_and_datasets_share_one_memory(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
     cache = ReadyCache(1500)
-    datasets, maps = kept(cache), Maps(MapStore(client), LIMITS, cache, 1, lambda: None)
+    datasets = kept(cache)
+    maps = Maps(MapStore(client), LIMITS, cache, 1, lambda: None, Jobs(client, 10, 60))
     spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "halton"}, "s": 50}
     maps.create("m", MapSpec.model_validate(spec))
     datasets.create("d", ROWS, None)

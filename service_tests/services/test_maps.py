@@ -10,6 +10,7 @@ import redis
 from app.core.errors import TooLarge
 from app.core.maps import FeatureMap, FourierMap
 from app.core.spec import MapSpec
+from app.jobs.jobs import Jobs
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.services.maps import Maps
 from app.services.ready import ReadyCache
@@ -178,7 +179,8 @@ def test_a_map_too_large_is_refused_unless_it_is_there_already(
         service().create("m", large)
     assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 170_000)
     assert keys(client) == set()
-    Maps(MapStore(client), LIMITS._replace(max_map_bytes=170_000), ReadyCache(0), 1, lambda: None).create("m", large)
+    larger = LIMITS._replace(max_map_bytes=170_000)
+    Maps(MapStore(client), larger, ReadyCache(0), 1, lambda: None, Jobs(client, 10, 60)).create("m", large)
     assert not service().create("m", large)[1]
 
 

@@ -2,8 +2,9 @@
 
 from app.api.routes.datasets import router as datasets
 from app.api.routes.diagnostics import router as diagnostics
+from app.api.routes.jobs import router as jobs
 from app.api.routes.maps import router as maps
 from app.api.routes.service import router as service
 from app.api.routes.vectors import router as vectors
 
-ROUTERS = (maps, vectors, datasets, diagnostics, service)
+ROUTERS = (maps, vectors, datasets, diagnostics, jobs, service)

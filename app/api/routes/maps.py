@@ -21,7 +21,11 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
     operation_id="put_map",
     dependencies=[Depends(require_json)],
     response_model=MapRecord,
-    responses={200: {"description": "The map was there already, with the same spec."}, 201: {"model": MapRecord}},
+    responses={
+        200: {"description": "The map was there already, with the same spec."},
+        201: {"model": MapRecord},
+        202: {"model": MapRecord, "description": "A job builds the map; `job` is its link."},
+    },
     openapi_extra=json_body(MapSpec),
 )
 async def put_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
@@ -32,8 +36,13 @@ async def put_map(name: MapName, request: Request, response: Response, context: 
         record, created = await context.admission.build(lambda: context.maps.create(name, spec))
     if created:
         response.status_code = 201
+    elif record.status == "building":
+        response.status_code = 202
+        response.headers["Link"] = f'<{record.job}>; rel="monitor"'
+    if response.status_code is not None:
         response.headers["Location"] = f"/v1/maps/{name}"
-    response.headers["ETag"] = _etag(record)
+    if record.digest is not None:
+        response.headers["ETag"] = _etag(record)
     return record
 
 
@@ -57,6 +66,8 @@ async def list_maps(
 async def get_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
     """Look at a map."""
     record = await context.admission.ask(lambda: context.maps.get(name))
+    if record.digest is None:
+        return record
     etag = _etag(record)
     known = request.headers.get("if-none-match", "")
     if etag in known or known.strip() == "*":

@@ -17,6 +17,7 @@ from app.core.hashing.parameters import parameters
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import Arrays, Built
+from app.core.run import Run
 from app.core.spec import MapSpec
 from app.core.threads import for_each
 
@@ -59,8 +60,9 @@ class ConsistentSamplingMap:
         return 0
 
     @staticmethod
-    def build(spec: MapSpec) -> Built:
+    def build(spec: MapSpec, run: Run | None = None) -> Built:
         """There is nothing to draw."""
+        del run
         s = spec.s or 0
         return Built({}, s, s, ())
 

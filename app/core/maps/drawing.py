@@ -4,20 +4,26 @@ import numpy as np
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
+from app.core.run import Alone, Run
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.spec import Form, MapSpec, of_share, shares
 
 
-def frequency_set(spec: MapSpec, rng: np.random.Generator) -> FrequencySet:
-    """The frequencies of every summand of the kernel, 0 on coordinates it does not look at."""
+def frequency_set(spec: MapSpec, rng: np.random.Generator, run: Run) -> FrequencySet:
+    """The frequencies of every summand of the kernel, 0 on coordinates it does not look at.
+
+    Several summands share one generator, so that none of them can be gone on with alone: only a single one is given
+    `run`.
+    """
     if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
         raise TypeError(f"sampler {spec.sampler.kind} draws no frequencies")
     sets, told = [], {}
     every = shares(spec)
+    watched = run if len(every) == 1 else Alone()
     for share in every:
         block, dim = share.block, share.block.dim(spec.input_dim)
         try:
-            drawn = spec.sampler.frequency_set(block.kernel, share.size, dim, rng)
+            drawn = spec.sampler.long_frequency_set(block.kernel, share.size, dim, rng, watched)
         except InvalidInput as error:
             raise InvalidInput(of_share(error.detail, share, every, spec), error.pointer) from None
         # Summands of one size have the same to tell, and there may be thousands.

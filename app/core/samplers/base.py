@@ -8,6 +8,7 @@ import numpy as np
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.model import Kind
+from app.core.run import Run
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
 _LEAST = 2.0**-53
@@ -52,6 +53,13 @@ class FrequencySampler(Kind):
     @abstractmethod
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Draw the set; all randomness comes from `rng`."""
+
+    def long_frequency_set(
+        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, run: Run
+    ) -> FrequencySet:
+        """As `frequency_set`; samplers that take a job override this, to tell `run` how far they are."""
+        del run
+        return self.frequency_set(kernel, s, input_dim, rng)
 
 
 def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: int) -> None:

@@ -1,0 +1,109 @@
+"""Jobs: list, look at, watch, cancel, and fetch what they have answered."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+
+from app.api.answers import HeldResponse
+from app.api.context import Context, ContextOf
+from app.api.documents import EVENTS_ANSWER, RESULT_ANSWER
+from app.api.negotiation import preferred
+from app.jobs.errors import JobNotFound
+from app.jobs.jobs import Event, JobPage
+from app.jobs.record import JobRecord, JobState
+from app.store.errors import StoreUnavailable
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+_ID = r"^[0-9a-f]{24}$"
+JobId = Annotated[str, Path(alias="id", pattern=_ID, description="Id of a job.")]
+
+_LOOK_SECONDS = 0.25
+# Proxies close connections that are silent for long.
+_HEARTBEAT_SECONDS = 10.0
+
+
+@router.get("", operation_id="list_jobs")
+async def list_jobs(
+    context: ContextOf,
+    state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[str | None, Query(description="`next` of the page before.", pattern=_ID)] = None,
+) -> JobPage:
+    """List jobs, oldest first. With `state`, a page may be short or empty and not be the last: go by `next`."""
+    return await context.admission.ask(lambda: context.jobs.list(state, cursor, limit))
+
+
+@router.get("/{id}", operation_id="get_job")
+async def get_job(job_id: JobId, context: ContextOf) -> JobRecord:
+    """Look at a job."""
+    return await context.admission.ask(lambda: context.jobs.get(job_id))
+
+
+@router.delete("/{id}", operation_id="cancel_job", status_code=202)
+async def cancel_job(job_id: JobId, context: ContextOf) -> JobRecord:
+    """Cancel a job. One that waits is `cancelled` at once, one that runs within two seconds; 409 once it has ended."""
+    return await context.admission.ask(lambda: context.jobs.cancel(job_id))
+
+
+@router.get("/{id}/result", operation_id="get_job_result", response_class=Response, responses=RESULT_ANSWER)
+async def get_job_result(job_id: JobId, request: Request, context: ContextOf) -> Response:
+    """Fetch what a job has answered, in one of the media types it was made in."""
+    async with AsyncExitStack() as inside:
+        await inside.enter_async_context(context.admission.enter())
+        kept = await context.admission.ask(lambda: context.jobs.result(job_id))
+        chosen = preferred(request, [body.media_type for body in kept])
+        body = next(one for one in kept if one.media_type == chosen)
+        response = StreamingResponse(context.jobs.parts(body), media_type=chosen, headers={"Vary": "Accept"})
+        return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)
+
+
+@router.get("/{id}/events", operation_id="watch_job", response_class=Response, responses=EVENTS_ANSWER)
+async def watch_job(
+    job_id: JobId,
+    request: Request,
+    context: ContextOf,
+    last_event_id: Annotated[str, Header(description="Go on after this event.", pattern=r"^[0-9]+(-[0-9]+)?$")] = "0",
+) -> Response:
+    """Watch a job: server-sent events, each with state and progress; the last one says how it ended."""
+    async with AsyncExitStack() as listening:
+        listening.enter_context(context.admission.listen())
+        first = await context.admission.ask(lambda: context.jobs.events(job_id, last_event_id))
+        response = StreamingResponse(
+            _events(request, context, job_id, last_event_id, first),
+            media_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+        return HeldResponse(response, listening.pop_all(), context.admission.client_timeout)
+
+
+async def _events(
+    request: Request, context: Context, job_id: str, after: str, events: list[Event]
+) -> AsyncIterator[bytes]:
+    """Events as they come, until the last, or until the client or the store is gone; then clients come again."""
+    spoke = time.monotonic()
+    while True:
+        for event in events:
+            after, spoke = event.id, time.monotonic()
+            name = "end" if event.last else "progress"
+            data = orjson.dumps({"id": job_id, **event.changed})
+            yield b"id: %s\nevent: %s\ndata: %s\n\n" % (event.id.encode(), name.encode(), data)
+            if event.last:
+                return
+        if time.monotonic() > spoke + _HEARTBEAT_SECONDS:
+            spoke = time.monotonic()
+            yield b": still there\n\n"
+        await asyncio.sleep(_LOOK_SECONDS)
+        if await request.is_disconnected():
+            return
+        try:
+            events = await context.admission.ask(partial(context.jobs.events, job_id, after))
+        except (JobNotFound, StoreUnavailable):
+            return

@@ -1,0 +1,140 @@
+"""A command-line client of a running service: create a map, wait for a job."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+from tqdm import tqdm
+
+_LOOK_SECONDS = 0.5
+_TIMEOUT_SECONDS = 60.0
+# How long a service may be away, as while it is being restarted.
+_PATIENCE_SECONDS = 60.0
+
+
+class ClientFailed(Exception):
+    """What was asked for did not happen; the message is one sentence for the user."""
+
+
+def create(url: str, name: str, spec: Path, wait: bool) -> None:
+    """Create a map from a file with its spec; print its record, or what came of its job.
+
+    Args:
+        url: of the service.
+        name: of the map.
+        spec: a file with JSON, "-" for standard input.
+        wait: whether to wait for the job, if it takes one.
+
+    Raises:
+        ClientFailed: the service refuses, or the job does not succeed.
+    """
+    try:
+        body = sys.stdin.buffer.read() if str(spec) == "-" else spec.read_bytes()
+    except OSError as error:
+        raise ClientFailed(f"{spec}: {error.strerror}") from error
+    with _client(url) as http:
+        path = f"/v1/maps/{quote(name, safe='')}"
+        record = _answer(http, "PUT", path, content=body, headers={"Content-Type": "application/json"})
+        if wait and record["status"] == "building":
+            wait_for(url, record["job"])
+            record = _answer(http, "GET", path)
+    sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def wait_for(url: str, job: str) -> None:
+    """Show the progress of a job until it has ended.
+
+    Args:
+        url: of the service.
+        job: its id, or the link of it.
+
+    Raises:
+        ClientFailed: it did not succeed, or there is no such job.
+    """
+    job_id = job.rstrip("/").rpartition("/")[2]
+    with _client(url) as http:
+        show = _bar if sys.stderr.isatty() else _lines
+        record = show(_seen(http, f"/v1/jobs/{quote(job_id, safe='')}"))
+    if record["state"] != "succeeded":
+        error = record["error"]
+        raise ClientFailed(f"job {job_id} {record['state']}" + (f": {error['detail']}" if error else ""))
+
+
+def _client(url: str) -> httpx.Client:
+    return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS)
+
+
+def _seen(http: httpx.Client, path: str) -> Iterator[dict[str, Any]]:
+    """The record of a job, again and again, until it has ended; a service that is away for a moment is waited for."""
+    answered = time.monotonic()
+    while True:
+        try:
+            record = _answer(http, "GET", path)
+        except _AwayError as error:
+            if time.monotonic() > answered + _PATIENCE_SECONDS:
+                raise ClientFailed(str(error)) from error
+        else:
+            answered = time.monotonic()
+            yield record
+            if record["state"] not in ("queued", "running"):
+                return
+        time.sleep(_LOOK_SECONDS)
+
+
+def _bar(seen: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    with tqdm(total=100, unit="%", bar_format="{desc} {percentage:3.0f}%|{bar}| {elapsed}{postfix}") as bar:
+        for record in seen:
+            bar.set_description_str(record["state"], refresh=False)
+            bar.n = round(100 * record["progress"], 1)
+            bar.set_postfix_str(_words(record), refresh=False)
+            bar.refresh()
+    return record
+
+
+def _lines(seen: Iterator[dict[str, Any]]) -> dict[str, Any]:
+    """A line whenever there is something new: for logs."""
+    record: dict[str, Any] = {}
+    last = ""
+    for record in seen:
+        line = f"{record['state']} {100 * record['progress']:.0f}%"
+        if line != last:
+            last = line
+            sys.stderr.write(f"{line} {_words(record)}".rstrip() + "\n")
+    return record
+
+
+def _words(record: dict[str, Any]) -> str:
+    words = []
+    if record["of"] is not None:
+        words.append(f"step {record['step']} of {record['of']}")
+    if record["objective"] is not None:
+        words.append(f"objective {record['objective']:.4g}")
+    if record["eta_seconds"] is not None:
+        words.append(f"{record['eta_seconds']:.0f} s left")
+    return ", ".join(words)
+
+
+class _AwayError(ClientFailed):
+    """The service does not answer now; it may a moment later."""
+
+
+def _answer(http: httpx.Client, method: str, path: str, **options: Any) -> dict[str, Any]:
+    try:
+        response = http.request(method, path, **options)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _AwayError(f"{http.base_url} does not answer: {error}") from error
+    try:
+        answer: dict[str, Any] = response.json()
+    except ValueError:
+        answer = {}
+    if response.status_code == 503:
+        raise _AwayError(f"503: {answer.get('detail', 'the service is away')}")
+    if response.is_error or "detail" in answer:
+        raise ClientFailed(f"{response.status_code}: {answer.get('detail', response.reason_phrase)}")
+    return answer

@@ -1,0 +1,140 @@
+"""What the work of a job is given beside its payload."""
+
+import secrets
+import time
+from typing import Any
+
+import orjson
+import redis
+
+from app.core.errors import TooLarge
+from app.jobs import pieces
+from app.jobs.errors import NotMine
+from app.jobs.scripts import Scripts, key
+from app.store.errors import StoreUnavailable, store_errors
+
+MAX_CHECKPOINT_BYTES = 256 << 20
+# Between two reports of progress at the least.
+_PROGRESS_SECONDS = 0.2
+# Between two checkpoints: never longer than the most that a death may cost, and so long that they take a twentieth of
+# the time at the most.
+_CHECKPOINT_SECONDS = 10.0
+_SHORTEST_PAUSE = 0.5
+_PAUSE_FACTOR = 20.0
+
+
+class Context:
+    """One attempt at a job.
+
+    Args:
+        client: of the store.
+        job_id: which job.
+        token: of the attempt; what it writes is refused once another has begun.
+        fields: of the job's record when the attempt began.
+    """
+
+    def __init__(self, client: redis.Redis, job_id: str, token: str, fields: dict[str, str]) -> None:
+        self.job_id = job_id
+        self._client = client
+        self._scripts = Scripts(client)
+        self._token = token
+        self._fields = fields
+        packed: dict[str, Any] = orjson.loads(pieces.read(client, key(job_id, "payload"), 1))
+        self.payload: dict[str, Any] = packed["payload"]
+        self._attachments: dict[str, tuple[str, int]] = packed["attachments"]
+        self._first: tuple[float, int] | None = None
+        self._reported = 0.0
+        self._next_checkpoint = time.monotonic() + _SHORTEST_PAUSE
+
+    def attachment(self, name: str) -> bytes:
+        """Bytes that were submitted with the job."""
+        prefix, length = self._attachments[name]
+        return pieces.read(self._client, prefix, len(pieces.keys(prefix, length)))
+
+    def progress(self, step: int, of: int, objective: float | None = None) -> None:
+        """Say that `step` of `of` steps are done, and the value of what is being minimised, if anything is.
+
+        Cheap: most calls do nothing, as five a second are enough for anybody. A report that the store does not take is
+        dropped.
+        """
+        now = time.monotonic()
+        if self._first is None:
+            self._first = (now, step)
+        if now < self._reported + _PROGRESS_SECONDS and step < of:
+            return
+        self._reported = now
+        began, first = self._first
+        eta = f"{(now - began) / (step - first) * (of - step):.3f}" if step > first else ""
+        done = min(1.0, step / of) if of > 0 else 0.0
+        try:
+            with store_errors():
+                self._scripts.run(
+                    "progress",
+                    self.job_id,
+                    self._token,
+                    f"{done:.6g}",
+                    step,
+                    of,
+                    "" if objective is None else repr(float(objective)),
+                    eta,
+                )
+        except StoreUnavailable:
+            return
+
+    @property
+    def checkpoint_due(self) -> bool:
+        """Whether `checkpoint` would keep what it is given now; for work whose state takes long to write down."""
+        return time.monotonic() >= self._next_checkpoint
+
+    def checkpoint(self, state: bytes) -> None:
+        """Keep what is needed to go on from here, in place of what was kept before.
+
+        Call it as often as you like: what comes before it is due is dropped. It is kept whole or not at all.
+
+        Raises:
+            TooLarge: it has more than MAX_CHECKPOINT_BYTES.
+            NotMine: the job is not this attempt's any more.
+        """
+        if not self.checkpoint_due:
+            return
+        if len(state) > MAX_CHECKPOINT_BYTES:
+            raise TooLarge(
+                f"a checkpoint has {len(state)} bytes; {MAX_CHECKPOINT_BYTES} can be kept",
+                limit="max_checkpoint_bytes",
+                allowed=MAX_CHECKPOINT_BYTES,
+                value=len(state),
+            )
+        began = time.monotonic()
+        prefix = key(self.job_id, f"checkpoint:{secrets.token_hex(4)}")
+        try:
+            written = self.write(prefix, state)
+            with store_errors():
+                kept = self._scripts.run("checkpoint", self.job_id, self._token, prefix, keys=written)
+        except StoreUnavailable:
+            kept = 1  # the one before is still there, and the next will do
+        if not kept:
+            raise NotMine(self.job_id)
+        ended = time.monotonic()
+        self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
+
+    def restored(self) -> bytes | None:
+        """The last checkpoint of earlier attempts; None at the first."""
+        prefix = self._fields.get("checkpoint")
+        if not prefix:
+            return None
+        return pieces.read(self._client, prefix, int(self._fields["checkpoint_pieces"]))
+
+    def announce(self, keys: list[str]) -> None:
+        """Name keys about to be written with a time to live: those that still have one go when the job ends.
+
+        Raises:
+            NotMine: the job is not this attempt's any more.
+        """
+        with store_errors():
+            if not self._scripts.run("announce", self.job_id, self._token, keys=keys):
+                raise NotMine(self.job_id)
+
+    def write(self, prefix: str, data: bytes) -> list[str]:
+        """Write bytes that go with the job, whatever becomes of it; gives the keys. Raises what `announce` does."""
+        self.announce(pieces.keys(prefix, len(data)))
+        return pieces.write(self._client, prefix, data)

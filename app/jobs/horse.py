@@ -1,0 +1,111 @@
+"""The process that does the work of one job, and ends with it."""
+
+import ctypes
+import logging
+import os
+import secrets
+import signal
+import sys
+import threading
+import time
+
+import orjson
+import redis
+
+from app.core.errors import InvalidInput, InvalidOption, TooLarge
+from app.jobs.context import Context
+from app.jobs.errors import NotMine
+from app.jobs.kinds import Kinds, Result
+from app.jobs.placeholders import failed_placeholder
+from app.jobs.record import JobError
+from app.jobs.scripts import Scripts, key
+from app.store.errors import StoreUnavailable, store_errors
+
+logger = logging.getLogger(__name__)
+
+# Exit codes: how the job ended is written down; it did not end, for no fault of its own.
+DONE, TRY_AGAIN = 0, 75
+_PR_SET_PDEATHSIG = 1
+_PAUSE_SECONDS = 0.2
+
+
+def run(client: redis.Redis, kinds: Kinds, job_id: str, token: str, fields: dict[str, str], ttl: int) -> int:
+    """Do the work of a job and write down how it ended; gives the exit code."""
+    try:
+        context = Context(client, job_id, token, fields)
+        outcome = _outcome(kinds, context, fields["kind"])
+        _end(client, context, token, fields, ttl, outcome)
+    except NotMine:
+        logger.warning("job %s was taken away while it ran", job_id)
+        return TRY_AGAIN
+    except StoreUnavailable as error:
+        logger.warning("job %s will be begun again: %s", job_id, error)
+        return TRY_AGAIN
+    return DONE
+
+
+def end_with(parent: int) -> None:
+    """Have the system kill this process when the one that started it dies; what it computes would be for nobody."""
+    if sys.platform == "linux":
+        # Compiled loops keep every thread of Python waiting, so only the system can be relied on.
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(TRY_AGAIN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_PAUSE_SECONDS)
+        os._exit(TRY_AGAIN)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+def _outcome(kinds: Kinds, context: Context, kind: str) -> Result | JobError:
+    try:
+        return kinds[kind](context.payload, context)
+    except (NotMine, StoreUnavailable):
+        raise
+    except InvalidInput as error:
+        return JobError(reason="invalid-input", detail=error.detail, pointer=error.pointer)
+    except InvalidOption as error:
+        return JobError(reason="invalid-input", detail=f"{error.option}: {error.detail}")
+    except TooLarge as error:
+        return JobError(reason="too-large", detail=error.detail)
+    except MemoryError:
+        return JobError(reason="memory", detail="there was not enough memory for it")
+    except Exception:
+        logger.exception("job %s failed", context.job_id)
+        detail = f"the service failed; its log has the id of the job, {context.job_id}"
+        return JobError(reason="internal-error", detail=detail)
+
+
+def _end(
+    client: redis.Redis, context: Context, token: str, fields: dict[str, str], ttl: int, outcome: Result | JobError
+) -> None:
+    """Write the end down, however long the store is away: what was computed is not to be computed again."""
+    while True:
+        try:
+            error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
+            bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(context, outcome)
+            state = "failed" if error else "succeeded"
+            left = failed_placeholder(fields, error)
+            with store_errors():
+                done = Scripts(client).run("end", context.job_id, token, state, ttl, error, bodies, left, keys=kept)
+        except StoreUnavailable as away:
+            logger.warning("the end of job %s is not written down yet: %s", context.job_id, away)
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            if not done:
+                raise NotMine(context.job_id)
+            return
+
+
+def _written(context: Context, outcome: Result) -> tuple[bytes, list[str]]:
+    """The bodies of a result, stored; and all their keys."""
+    described, kept = [], []
+    for media_type, body in (outcome or {}).items():
+        prefix = key(context.job_id, f"result:{secrets.token_hex(4)}")
+        written = context.write(prefix, body)
+        described.append((media_type, prefix, len(written)))
+        kept += written
+    return orjson.dumps(described), kept

@@ -1,0 +1,260 @@
+"""Jobs as everybody but their workers sees them: submit, look at, list, cancel, fetch the result."""
+
+import builtins
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
+
+import orjson
+import redis
+from pydantic import BaseModel
+
+from app.jobs import pieces
+from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
+from app.jobs.queue import Queue
+from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
+from app.jobs.scripts import INDEX, QUEUED, RUNNING, Scripts, key
+from app.store.errors import StoreUnavailable, store_errors
+
+# Records looked at for one page of a list by state; a page may be shorter, and still not be the last.
+_LOOKED_AT = 1000
+
+
+class Placeholder(NamedTuple):
+    """What stands in the store for something while a job makes it.
+
+    It is put there together with the job, removed when the job is cancelled, and marked when it fails: its member
+    `error` is then the job's error. What the job makes takes its place only while it stands unchanged.
+    """
+
+    key: str
+    listing: str
+    """Sorted set that lists `member`."""
+    member: str
+    value: bytes
+    """A JSON object."""
+    instead_of: bytes = b""
+    """The value of a placeholder that it may replace."""
+
+
+class Taken(Exception):
+    """Something stands already where the placeholder was to go; `present` is what was found."""
+
+    def __init__(self, present: bytes) -> None:
+        super().__init__("the place is taken")
+        self.present = present
+
+
+class JobPage(BaseModel):
+    """Jobs, oldest first."""
+
+    jobs: list[JobRecord]
+    next: str | None
+
+
+class Event(NamedTuple):
+    """A change of a job: where it is in the stream, and the members of the record that it changed."""
+
+    id: str
+    changed: dict[str, Any]
+
+    @property
+    def last(self) -> bool:
+        """Whether nothing comes after it."""
+        return bool(self.changed["state"].ended)
+
+
+class Jobs:
+    """The jobs of the store. Every method may raise StoreUnavailable.
+
+    Args:
+        client: of the store.
+        max_queued: how many may wait.
+        ttl: seconds that an ended job is kept.
+    """
+
+    def __init__(self, client: redis.Redis, max_queued: int, ttl: float) -> None:
+        self._client = client
+        self._scripts = Scripts(client)
+        self._queue = Queue(client)
+        self._max_queued = max_queued
+        self._ttl = round(ttl)
+
+    @staticmethod
+    def new_id() -> str:
+        """An id for a job to be submitted; ids sort by the time they were made."""
+        return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
+
+    def submit(
+        self,
+        kind: str,
+        payload: Mapping[str, Any],
+        *,
+        attachments: Mapping[str, bytes] | None = None,
+        subject: Mapping[str, str] | None = None,
+        result_link: str = "",
+        placeholder: Placeholder | None = None,
+        job_id: str | None = None,
+    ) -> JobRecord:
+        """Have work done in the background. Once this returns, the job is kept until it has ended.
+
+        Args:
+            kind: name of a registered kind.
+            payload: what its work is given; anything JSON can hold.
+            attachments: bytes for the work too large for a payload, such as posted bodies or `.npy`.
+            subject: what it is for, for people and clients.
+            result_link: where the result will be, if the work stores it itself.
+            placeholder: stands for what the job will make.
+            job_id: from `new_id`, for those who need to know it beforehand.
+
+        Raises:
+            TooManyJobs: as many wait as may.
+            Taken: something else stands where the placeholder was to go.
+        """
+        job_id = job_id or self.new_id()
+        attachments = attachments or {}
+        prefixes = {name: key(job_id, f"attachment:{i}") for i, name in enumerate(attachments)}
+        written = pieces.keys(key(job_id, "payload"), 0)
+        for name, data in attachments.items():
+            written += pieces.keys(prefixes[name], len(data))
+        try:
+            sizes = {name: [prefixes[name], len(data)] for name, data in attachments.items()}
+            packed = orjson.dumps({"payload": payload, "attachments": sizes})
+            with store_errors():
+                self._client.set(written[0], packed, ex=pieces.UNCOMMITTED_TTL)
+            for name, data in attachments.items():
+                pieces.write(self._client, prefixes[name], data)
+            answer = self._submit(job_id, kind, subject or {}, result_link, placeholder, written)
+        except (StoreUnavailable, TooManyJobs, Taken):
+            # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
+            with suppress(StoreUnavailable):
+                self._remove_uncommitted(written)
+            raise
+        # The job is safe; without a ring a worker finds it a moment later.
+        with suppress(StoreUnavailable):
+            self._queue.ring(job_id)
+        return answer
+
+    def get(self, job_id: str) -> JobRecord:
+        """The record of a job; JobNotFound if there is none."""
+        return record(self.fields(job_id))
+
+    def list(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
+        """A page of jobs, oldest first, and the id to go on after."""
+        found: list[JobRecord] = []
+        after = cursor
+        for _ in range(max(1, _LOOKED_AT // (limit + 1)) if state else 1):
+            with store_errors():
+                lowest = "-" if after is None else f"({after}"
+                answer = self._client.zrangebylex(INDEX, lowest, "+", start=0, num=limit + 1)
+            ids = [one.decode() for one in cast("list[bytes]", answer)]
+            for job_id in ids[:limit]:
+                after = job_id
+                with suppress(JobNotFound):  # it expired just now
+                    job = self.get(job_id)
+                    if state is None or job.state is state:
+                        found.append(job)
+                if len(found) == limit:
+                    break
+            if len(ids) <= limit and (not ids or after == ids[-1]):
+                return JobPage(jobs=found, next=None)
+            if len(found) == limit:
+                break
+        return JobPage(jobs=found, next=after)
+
+    def cancel(self, job_id: str) -> JobRecord:
+        """Have a job end. One that runs is still `running` in the answer, and is stopped a moment later.
+
+        Raises:
+            JobNotFound: there is none.
+            JobHasEnded: it has.
+        """
+        with store_errors():
+            before = self._scripts.run("cancel", job_id, "", self._ttl).decode()
+        if not before:
+            raise JobNotFound(job_id)
+        if before not in ("queued", "running"):
+            raise JobHasEnded(f"job {job_id} has already {'ended' if before == 'made' else before}")
+        return self.get(job_id)
+
+    def result(self, job_id: str) -> "builtins.list[Body]":
+        """The bodies of a job's result; read them with `parts`.
+
+        Raises:
+            JobNotFound: there is no such job.
+            JobHasNoResult: it has not succeeded, or has none of its own.
+        """
+        fields = self.fields(job_id)
+        state = JobState(fields["state"])
+        if state is not JobState.succeeded:
+            raise JobHasNoResult(f"job {job_id} is {state}" + ("" if state.ended else "; it has no result yet"))
+        if not bodies(fields):
+            raise JobHasNoResult(f"job {job_id} has its result at {fields.get('result_link') or 'no address'}")
+        return bodies(fields)
+
+    def parts(self, body: Body) -> Iterator[bytes]:
+        """A body of a result, piece by piece."""
+        return pieces.parts(self._client, body.prefix, body.pieces)
+
+    def events(self, job_id: str, after: str) -> "builtins.list[Event]":
+        """What has happened to a job after an event ("0" for all that is kept), oldest first.
+
+        Raises:
+            JobNotFound: there is no such job.
+        """
+        with store_errors():
+            answer = self._client.xrange(key(job_id, "events"), min=f"({after}", count=100)
+            if not answer and not self._client.exists(key(job_id, "record")):
+                raise JobNotFound(job_id)
+        found = cast("list[tuple[bytes, dict[bytes, bytes]]]", answer)
+        return [
+            Event(at.decode(), progress({name.decode(): value.decode() for name, value in fields.items()}))
+            for at, fields in found
+        ]
+
+    def fields(self, job_id: str) -> dict[str, str]:
+        """The stored fields of a job; JobNotFound if there is none."""
+        with store_errors():
+            stored = cast(dict[bytes, bytes], self._client.hgetall(key(job_id, "record")))
+        if not stored:
+            raise JobNotFound(job_id)
+        return {name.decode(): value.decode() for name, value in stored.items()}
+
+    def counts(self) -> tuple[int, int]:
+        """How many jobs wait, and how many run."""
+        with store_errors():
+            return self._client.zcard(QUEUED), self._client.zcard(RUNNING)
+
+    def _submit(
+        self,
+        job_id: str,
+        kind: str,
+        subject: Mapping[str, str],
+        result_link: str,
+        placeholder: Placeholder | None,
+        written: "builtins.list[str]",
+    ) -> JobRecord:
+        fields = ["kind", kind, "subject", orjson.dumps(dict(subject)), "result_link", result_link]
+        keys: list[str] = []
+        place: list[bytes | str] = ["", "", ""]
+        if placeholder is not None:
+            keys = [placeholder.key, placeholder.listing]
+            place = [placeholder.value, placeholder.instead_of, placeholder.member]
+        with store_errors():
+            answer = self._scripts.run("submit", job_id, "", self._max_queued, *place, *fields, keys=keys + written)
+        match answer[0]:
+            case b"taken":
+                raise Taken(answer[1])
+            case b"full":
+                raise TooManyJobs(answer[1], self._max_queued)
+            case b"expired":
+                raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
+        return self.get(job_id)
+
+    def _remove_uncommitted(self, written: "builtins.list[str]") -> None:
+        with store_errors():
+            for one in written:
+                if self._client.ttl(one) > 0:
+                    self._client.unlink(one)

@@ -1,0 +1,46 @@
+"""Bytes of any length in the store, cut into pieces so that no single call holds up its other clients."""
+
+from collections.abc import Iterator
+from typing import cast
+
+import redis
+
+from app.store.errors import StoreDamaged, store_errors
+
+PIECE_BYTES = 1 << 20
+# Seconds that pieces stay if whoever wrote them never says what they belong to.
+UNCOMMITTED_TTL = 900
+
+
+def keys(prefix: str, length: int) -> list[str]:
+    """Keys of the pieces of so many bytes; one at least, so that no bytes are something too."""
+    return [f"{prefix}:{i}" for i in range(max(1, -(-length // PIECE_BYTES)))]
+
+
+def write(client: redis.Redis, prefix: str, data: bytes) -> list[str]:
+    """Write bytes under keys that expire unless they are made to stay; gives the keys."""
+    written = keys(prefix, len(data))
+    whole = memoryview(data)
+    for i, key in enumerate(written):
+        with store_errors():
+            client.set(key, bytes(whole[i * PIECE_BYTES : (i + 1) * PIECE_BYTES]), ex=UNCOMMITTED_TTL)
+    return written
+
+
+def parts(client: redis.Redis, prefix: str, pieces: int) -> Iterator[bytes]:
+    """The pieces, one after the other.
+
+    Raises:
+        StoreDamaged: one is missing.
+    """
+    for i in range(pieces):
+        with store_errors():
+            piece = cast(bytes | None, client.get(f"{prefix}:{i}"))
+        if piece is None:
+            raise StoreDamaged(f"piece {i} of {prefix} is missing")
+        yield piece
+
+
+def read(client: redis.Redis, prefix: str, pieces: int) -> bytes:
+    """All bytes; StoreDamaged if a piece is missing."""
+    return b"".join(parts(client, prefix, pieces))

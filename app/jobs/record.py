@@ -1,0 +1,108 @@
+"""The record of a job, as it is stored and as clients see it."""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+from pydantic_core import from_json
+
+
+class JobState(StrEnum):
+    """Where a job is; it goes from queued to running, back to queued when its process dies, and to one of the ends."""
+
+    queued = "queued"
+    running = "running"
+    succeeded = "succeeded"
+    failed = "failed"
+    cancelled = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self not in (JobState.queued, JobState.running)
+
+
+class JobError(BaseModel):
+    """Why a job failed."""
+
+    reason: str = Field(
+        description="invalid-input, too-large, time, memory, died (its process, again and again) or internal-error."
+    )
+    detail: str = Field(description="One sentence for a person.")
+    pointer: str | None = Field(None, description="For invalid-input: JSON pointer into the body that was sent.")
+
+
+class JobRecord(BaseModel):
+    """A job."""
+
+    id: str
+    kind: str = Field(description="What is done.")
+    subject: dict[str, str] = Field(description='What it is for, such as {"map": "letters"}.')
+    state: JobState
+    progress: float = Field(description="From 0 to 1; known steps over all steps.")
+    step: int | None = Field(description="Steps done.")
+    of: int | None = Field(description="Steps in all.")
+    objective: float | None = Field(description="What is being minimised, for an optimisation.")
+    eta_seconds: float | None = Field(description="Estimated seconds to the end, while it runs.")
+    result: str | None = Field(description="Link of the result, once it has succeeded.")
+    error: JobError | None = Field(description="Why it failed.")
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class Body(NamedTuple):
+    """One stored body of a result: its media type, and the keys of its pieces."""
+
+    media_type: str
+    prefix: str
+    pieces: int
+
+
+def link(job_id: str) -> str:
+    """Where clients look at a job."""
+    return f"/v1/jobs/{job_id}"
+
+
+def bodies(fields: dict[str, str]) -> list[Body]:
+    """The bodies of a succeeded job's result."""
+    return [Body(*one) for one in from_json(fields.get("bodies") or "[]")]
+
+
+def record(fields: dict[str, str]) -> JobRecord:
+    """A job from the fields of its hash in the store; a field that is not known yet is absent or empty."""
+    state = JobState(fields["state"])
+    return JobRecord(
+        id=fields["id"],
+        kind=fields["kind"],
+        subject=from_json(fields["subject"]),
+        result=_result(fields) if state is JobState.succeeded else None,
+        error=JobError.model_validate_json(fields["error"]) if fields.get("error") else None,
+        created_at=_time(fields["created"]),
+        started_at=_time(fields["started"]) if fields.get("started") else None,
+        ended_at=_time(fields["ended"]) if fields.get("ended") else None,
+        **progress(fields),
+    )
+
+
+def progress(fields: dict[str, str]) -> dict[str, Any]:
+    """State and progress, from a job's hash or from one of its events."""
+    return {
+        "state": JobState(fields["state"]),
+        "progress": float(fields.get("progress") or 0),
+        "step": int(fields["step"]) if fields.get("step") else None,
+        "of": int(fields["of"]) if fields.get("of") else None,
+        "objective": float(fields["objective"]) if fields.get("objective") else None,
+        "eta_seconds": float(fields["eta"]) if fields.get("eta") and fields["state"] == "running" else None,
+    }
+
+
+def _result(fields: dict[str, str]) -> str | None:
+    if bodies(fields):
+        return f"{link(fields['id'])}/result"
+    return fields.get("result_link") or None
+
+
+def _time(seconds: str) -> datetime:
+    return datetime.fromtimestamp(float(seconds), UTC).replace(microsecond=0)

@@ -1,0 +1,84 @@
+"""The building of maps: at once, or as a job."""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from app.core.maps import family
+from app.core.run import Run
+from app.core.spec import MapSpec
+from app.jobs.context import Context
+from app.jobs.errors import NotMine
+from app.jobs.jobs import Jobs, Placeholder, Taken
+from app.store.manifest import now
+from app.store.maps import MapStore, NewMap, Withdrawn
+from app.store.pending import Pending
+
+KIND = "build-map"
+
+
+def built(name: str, spec: MapSpec, run: Run | None = None) -> NewMap:
+    """A map, built and not stored yet. Raises what the family's `build` does."""
+    made = family(spec).build(spec, run)
+    return NewMap(
+        name=name,
+        spec=spec.canonical(),
+        arrays=made.arrays,
+        n_frequencies=made.n_frequencies,
+        n_output=made.n_output,
+        generator={package: version(package) for package in ("bochner", "numpy", "scipy")},
+        warnings=made.warnings,
+        parameter_stream=family(spec).parameter_stream,
+    )
+
+
+def build_later(jobs: Jobs, store: MapStore, name: str, spec: MapSpec, failed: Pending | None) -> Pending | None:
+    """Submit the building of a map, unless its name is taken.
+
+    Args:
+        jobs: where to.
+        store: where the map is to be.
+        name: of the map.
+        spec: of the map.
+        failed: what an earlier attempt has left under the name.
+
+    Returns:
+        What stands for the map now, or None if the name has been taken meanwhile.
+
+    Raises:
+        TooManyJobs: as many wait as may.
+    """
+    pending = Pending(name=name, spec=spec.canonical(), job=jobs.new_id(), created_at=now())
+    key, index = store.place(name)
+    placeholder = Placeholder(key, index, name, pending.stored, b"" if failed is None else failed.stored)
+    try:
+        jobs.submit(
+            KIND,
+            {"name": name},
+            subject={"map": name},
+            result_link=f"/v1/maps/{name}",
+            placeholder=placeholder,
+            job_id=pending.job,
+        )
+    except Taken:
+        return None
+    return pending
+
+
+def work(store: MapStore, payload: Mapping[str, Any], context: Context) -> None:
+    """Build the map that stands pending under a name, and put it in its place.
+
+    Raises:
+        NotMine: it is not wanted any more.
+    """
+    pending = store.standing(payload["name"])
+    if not isinstance(pending, Pending) or pending.job != context.job_id:
+        # An earlier attempt may have got as far as this and died before it could say so.
+        return
+    spec = MapSpec.model_validate_json(pending.spec)
+    try:
+        _, created = store.create(built(pending.name, spec, context), pending, context.announce)
+    except Withdrawn:
+        raise NotMine(context.job_id) from None
+    if not created:
+        raise NotMine(context.job_id)

@@ -1,0 +1,124 @@
+"""A worker, or a service, with kinds of jobs that only tests have.
+
+Run with "worker" or "serve" and options of the same command of the service. The kinds do what real ones do, with
+states that show at once if anything was lost or done twice.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import app.main
+from app import __main__
+from app.core.errors import InvalidInput
+from app.core.kernels.base import SpectralKernel
+from app.core.run import Run
+from app.core.samplers.base import FrequencySet
+from app.core.samplers.monte_carlo import MonteCarlo
+from app.jobs.context import Context
+from app.jobs.kinds import Kinds
+from app.settings import Settings
+
+_service_kinds = app.main.job_kinds
+STEP_SECONDS = 0.02
+
+
+def walk(steps: int, seed: int, run: Run) -> float:
+    """A random walk whose end hangs on every step of it; `steps` of them, each kept as soon as it may be."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    step, at = 0, 0.5
+    kept = run.restored()
+    if kept is not None:
+        state = json.loads(kept)
+        step, at = state["step"], float.fromhex(state["at"])
+        rng.bit_generator.state = state["rng"]
+    while step < steps:
+        time.sleep(STEP_SECONDS)
+        at = 3.9 * at * (1 - at) + 1e-3 * rng.random()
+        at = at % 1.0
+        step += 1
+        run.progress(step, steps, at)
+        if run.checkpoint_due:
+            state = {"step": step, "at": at.hex(), "rng": rng.bit_generator.state}
+            run.checkpoint(json.dumps(state).encode())
+    return at
+
+
+def test_walk(payload: Mapping[str, Any], context: Context) -> dict[str, bytes]:
+    """A walk; its end in two media types."""
+    end = walk(payload["steps"], payload["seed"], context)
+    note = payload.get("note")
+    if note:  # a line for each run to completion
+        with Path(note).open("a", encoding="utf-8") as file:
+            file.write(f"{context.job_id}\n")
+    return {"application/json": json.dumps({"end": end.hex()}).encode(), "text/plain": f"{end:.3f}".encode()}
+
+
+def test_echo(payload: Mapping[str, Any], context: Context) -> dict[str, bytes]:
+    """What was attached."""
+    return {"application/octet-stream": context.attachment(payload["name"])}
+
+
+def test_fail(payload: Mapping[str, Any], context: Context) -> None:
+    """Every way to fail."""
+    del context
+    match payload["how"]:
+        case "invalid":
+            raise InvalidInput("there is no such thing", "/sampler/dataset")
+        case "defect":
+            raise ZeroDivisionError("secret")
+        case "memory":
+            hoard = [np.ones(1 << 20) for _ in range(payload["count"])]
+            time.sleep(60)
+            del hoard
+        case "time":
+            time.sleep(600)
+        case "die":
+            os.kill(os.getpid(), 11)
+
+
+def compute(payload: Mapping[str, Any], context: Context) -> None:
+    """A compiled loop that looks at nothing."""
+    del payload
+    context.progress(0, 1)
+    matrix = np.ones((2000, 2000))
+    while True:
+        matrix = matrix @ matrix / 2000
+
+
+KINDS: Kinds = {"test-walk": test_walk, "test-echo": test_echo, "test-fail": test_fail, "test-compute": compute}
+
+
+class Slow(MonteCarlo):
+    """Monte Carlo that takes a job: a walk decides the seed."""
+
+    takes_job = True
+
+    def long_frequency_set(
+        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, run: Run
+    ) -> FrequencySet:
+        end = walk(40 * s, int(rng.integers(1 << 30)), run)
+        if s == 13:
+            raise InvalidInput("13 is an unlucky number", "/s")
+        drawn = self.frequency_set(kernel, s, input_dim, rng)
+        return FrequencySet(drawn.frequencies * end, drawn.weights)
+
+
+def kinds(settings: Settings) -> Kinds:
+    """Those of the service, and the ones above."""
+    return {**_service_kinds(settings), **KINDS}
+
+
+if __name__ == "__main__":
+    # The spec knows its samplers by class; this one takes the behaviour of another.
+    MonteCarlo.takes_job = True
+    MonteCarlo.long_frequency_set = Slow.long_frequency_set  # type: ignore[method-assign, assignment]
+    __main__.job_kinds = kinds  # type: ignore[attr-defined]
+    sys.argv[0] = "bochner"
+    __main__.main()

@@ -1,0 +1,103 @@
+"""A store with jobs, and workers that tests start, look at and kill."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import redis
+
+from app.jobs.jobs import Jobs
+from app.jobs.record import JobRecord
+from app.jobs.scripts import key
+from app.store.errors import StoreUnavailable
+from service_tests.servers import until
+
+PROGRAM = "service_tests.jobs.program"
+
+
+class Site:
+    """The jobs of a store at a URL, and the workers on it."""
+
+    def __init__(self, url: str, client: redis.Redis) -> None:
+        self.url = url
+        self.client = client
+        self.jobs = Jobs(client, 100, 600)
+        self.workers: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *options: str) -> "subprocess.Popen[bytes]":
+        """Start a worker; it takes its first job a moment later."""
+        command = [sys.executable, "-m", PROGRAM, "worker", "--redis-url", self.url, *options]
+        worker = subprocess.Popen(command)
+        self.workers.append(worker)
+        return worker
+
+    def clean(self) -> None:
+        """End every worker."""
+        for worker in self.workers:
+            worker.terminate()
+        for worker in self.workers:
+            worker.wait(30)
+
+    def walk(self, steps: int, **payload: Any) -> str:
+        """Submit a walk; gives the id of its job."""
+        return self.jobs.submit("test-walk", {"steps": steps, "seed": 3, **payload}).id
+
+    def ended(self, job_id: str, seconds: float = 60) -> JobRecord:
+        """Wait for the end of a job."""
+        until(lambda: self.look(lambda: self.jobs.get(job_id).state.ended), seconds)
+        return self.jobs.get(job_id)
+
+    def look(self, at: Callable[[], bool]) -> bool:
+        """Whether something is so; not while the store is away."""
+        try:
+            return at()
+        except StoreUnavailable:
+            return False
+
+    def running(self, job_id: str) -> None:
+        """Wait until a job runs."""
+        until(lambda: self.look(lambda: self.jobs.get(job_id).state.value == "running"))
+
+    def result(self, job_id: str) -> bytes:
+        """The first body of a job's result."""
+        return b"".join(self.jobs.parts(self.jobs.result(job_id)[0]))
+
+    def keys_of(self, job_id: str) -> set[str]:
+        """Parts of a job that the store holds, its record and events aside."""
+        start = key(job_id, "")
+        found = {one.decode().removeprefix(start) for one in self.client.scan_iter(match=f"{start}*")}
+        return found - {"record", "events"}
+
+
+def horses(worker: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+    """Processes that work on a job for a worker."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(worker.pid).children(recursive=True)
+    return []
+
+
+def kill(process: psutil.Process) -> None:
+    """SIGKILL, if it still lives."""
+    with suppress(psutil.NoSuchProcess):
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def gone(processes: list[psutil.Process], seconds: float) -> None:
+    """Check that processes end in time; nobody need reap them."""
+
+    def over() -> bool:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                    return False
+        return True
+
+    began = time.monotonic()
+    until(over, seconds)
+    assert time.monotonic() - began < seconds

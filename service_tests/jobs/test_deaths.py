@@ -1,0 +1,89 @@
+"""Workers, their processes and their store, killed at random moments."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.jobs.record import JobState
+from app.store.connection import connect
+from app.store.embedded import EmbeddedStore
+from service_tests.jobs.site import Site, gone, horses, kill
+from service_tests.servers import answers, until
+
+STEPS = 350
+
+
+@pytest.fixture(scope="module")
+def undisturbed(two: Site) -> bytes:
+    """The end of a walk that nobody has disturbed."""
+    job_id = two.walk(STEPS)
+    assert two.ended(job_id).state is JobState.succeeded
+    return two.result(job_id)
+
+
+def holder(site: Site) -> "subprocess.Popen[bytes]":
+    """The worker that works; waits for one."""
+    until(lambda: any(horses(worker) for worker in site.workers))
+    return next(worker for worker in site.workers if horses(worker))
+
+
+def test_ten_deaths_of_the_working_process_change_nothing(two: Site, undisturbed: bytes) -> None:
+    chance = random.Random(2)
+    job_id = two.walk(STEPS)
+    for _ in range(10):
+        two.running(job_id)
+        time.sleep(chance.uniform(0, 1.2))
+        for worker in two.workers:
+            for horse in horses(worker):
+                kill(horse)
+        assert not two.jobs.get(job_id).state.ended
+    assert two.ended(job_id).state is JobState.succeeded
+    assert two.result(job_id) == undisturbed
+    assert {part.partition(":")[0] for part in two.keys_of(job_id)} == {"result"}
+
+
+def test_ten_deaths_of_the_worker_change_nothing_and_leave_nobody_computing(two: Site, undisturbed: bytes) -> None:
+    chance = random.Random(3)
+    job_id = two.walk(STEPS)
+    for _ in range(10):
+        killed = holder(two)
+        time.sleep(chance.uniform(0, 0.6))
+        orphans = horses(killed)
+        killed.kill()
+        killed.wait(10)
+        two.workers.remove(killed)
+        two.start()
+        gone(orphans, 2)
+    assert two.ended(job_id, 120).state is JobState.succeeded
+    assert two.result(job_id) == undisturbed
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Iterator[Site]:
+    """A store that comes back when it is killed, with one worker."""
+    with EmbeddedStore(tmp_path / "data") as store, connect(store.url, 5) as client:
+        here = Site(store.url, client)
+        here.start()
+        yield here
+        here.clean()
+
+
+def test_deaths_of_the_store_change_nothing(embedded: Site, undisturbed: bytes) -> None:
+    chance = random.Random(4)
+    job_id = embedded.walk(STEPS)
+    embedded.running(job_id)
+    for _ in range(3):
+        time.sleep(chance.uniform(0.3, 1.5))
+        pid = int(embedded.client.info("server")["process_id"])
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: answers(embedded.url))
+    assert embedded.ended(job_id).state is JobState.succeeded
+    assert embedded.result(job_id) == undisturbed
+    assert psutil.Process(embedded.workers[0].pid).is_running()

@@ -1,0 +1,137 @@
+"""Jobs that no worker takes."""
+
+import time
+
+import pytest
+
+from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
+from app.jobs.jobs import Jobs, Placeholder, Taken
+from app.jobs.record import JobState
+from app.jobs.scripts import INDEX, QUEUED, Scripts
+from service_tests.checks import keys
+from service_tests.jobs.site import Site
+
+PLACE = Placeholder("bochner:{map:m}:manifest", "bochner:maps", "m", b'{"error":null}')
+
+
+@pytest.fixture(autouse=True)
+def _empty(site: Site) -> None:
+    site.client.flushall()
+
+
+def test_a_job_waits_until_it_is_taken(site: Site) -> None:
+    job = site.jobs.submit("test-walk", {"steps": 1}, subject={"map": "m"})
+    assert job == site.jobs.get(job.id)
+    assert (job.kind, job.subject, job.state) == ("test-walk", {"map": "m"}, JobState.queued)
+    assert (job.progress, job.step, job.of, job.objective, job.eta_seconds, job.result) == (
+        0,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
+    assert job.started_at is job.ended_at is None
+    assert site.jobs.counts() == (1, 0)
+    with pytest.raises(JobHasNoResult, match="queued"):
+        site.jobs.result(job.id)
+
+
+def test_what_is_not_there_is_not_found(site: Site) -> None:
+    for call in (site.jobs.get, site.jobs.cancel, site.jobs.result, lambda job_id: site.jobs.events(job_id, "0")):
+        with pytest.raises(JobNotFound):
+            call("0" * 24)
+    assert keys(site.client) == set()
+
+
+def test_a_waiting_job_is_cancelled_at_once_and_leaves_its_record_only(site: Site) -> None:
+    job = site.jobs.submit("test-walk", {}, attachments={"rows": bytes(3 << 20)})
+    assert len(site.keys_of(job.id)) == 5
+    assert site.jobs.cancel(job.id).state is JobState.cancelled
+    assert site.keys_of(job.id) == set()
+    assert site.jobs.counts() == (0, 0)
+    assert site.jobs.events(job.id, "0")[-1].last
+    with pytest.raises(JobHasEnded):
+        site.jobs.cancel(job.id)
+
+
+def test_more_than_may_wait_are_refused_and_leave_nothing(site: Site) -> None:
+    few = Jobs(site.client, 2, 600)
+    kept = [few.submit("test-walk", {}).id for _ in range(2)]
+    before = keys(site.client)
+    with pytest.raises(TooManyJobs) as refused:
+        few.submit("test-walk", {}, attachments={"rows": bytes(3 << 20)}, placeholder=PLACE)
+    assert (refused.value.allowed, refused.value.limit) == (2, "max_queued_jobs")
+    assert keys(site.client) == before
+    few.cancel(kept[0])
+    few.submit("test-walk", {})
+
+
+def test_a_placeholder_comes_and_goes_with_its_job(site: Site) -> None:
+    job = site.jobs.submit("test-walk", {}, placeholder=PLACE)
+    assert site.client.get(PLACE.key) == PLACE.value
+    with pytest.raises(Taken) as taken:
+        site.jobs.submit("test-walk", {}, placeholder=PLACE)
+    assert taken.value.present == PLACE.value
+    assert site.jobs.counts() == (1, 0)
+    site.jobs.cancel(job.id)
+    assert site.client.get(PLACE.key) is None
+    assert site.client.zcard("bochner:maps") == 0
+
+
+def test_jobs_are_listed_page_by_page_in_the_order_they_came(site: Site) -> None:
+    ids = []
+    for i in range(7):
+        ids.append(site.jobs.submit("test-walk", {}).id)
+        if i % 2:
+            site.jobs.cancel(ids[-1])
+        time.sleep(0.002)  # an id has the milliseconds
+    for state, wanted in ((None, ids), (JobState.queued, ids[::2]), (JobState.cancelled, ids[1::2])):
+        for limit in (1, 2, 3, 7, 8):
+            seen: list[str] = []
+            cursor = None
+            while True:
+                page = site.jobs.list(state, cursor, limit)
+                assert len(page.jobs) <= limit
+                seen += [job.id for job in page.jobs]
+                cursor = page.next
+                if cursor is None:
+                    break
+            assert seen == wanted, (state, limit)
+    assert site.jobs.list(JobState.failed, None, 10).jobs == []
+
+
+def test_ended_jobs_expire_whole(site: Site) -> None:
+    brief = Jobs(site.client, 10, 1)
+    job = brief.submit("test-walk", {})
+    brief.cancel(job.id)
+    time.sleep(2.1)
+    assert brief.list(None, None, 10).jobs == []
+    assert Scripts(site.client).overdue() == []
+    assert site.client.zcard(INDEX) == 0
+    assert {key for key in keys(site.client) if b"{job:" in key} == set()
+
+
+def test_a_job_is_only_its_holders(site: Site) -> None:
+    scripts = Scripts(site.client)
+    job = site.jobs.submit("test-walk", {})
+    assert scripts.run("claim", job.id, "one", 0.05) == 1
+    assert scripts.run("claim", job.id, "one", 0.05) == 1  # as after a lost reply
+    assert scripts.run("claim", job.id, "other", 0.05) == 0
+    assert scripts.run("renew", job.id, "other", 3, "1") == b"lost"
+    time.sleep(0.1)
+    assert scripts.overdue() == [job.id]
+    assert scripts.run("release", job.id, "", 1, 5, 60, "", "") == b"queued"
+    assert scripts.run("claim", job.id, "other", 3) == 1
+    for late in (
+        scripts.run("progress", job.id, "one", "1", 1, 1, "", ""),
+        scripts.run("announce", job.id, "one", keys=["bochner:x"]),
+        scripts.run("checkpoint", job.id, "one", "p", keys=["bochner:x"]),
+        scripts.run("end", job.id, "one", "succeeded", 60, "", "", ""),
+    ):
+        assert late == 0
+    assert site.jobs.get(job.id).state is JobState.running
+    assert scripts.run("end", job.id, "other", "succeeded", 60, "", "", "") == 1
+    assert scripts.run("end", job.id, "other", "succeeded", 60, "", "", "") == 1
+    assert len(site.jobs.events(job.id, "0")) == 5  # queued, running, queued, running, succeeded
+    assert site.client.zcard(QUEUED) == 0

@@ -1,0 +1,150 @@
+"""Two workers and what they are given."""
+
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.jobs.errors import JobHasNoResult
+from app.jobs.record import JobState
+from service_tests.jobs.site import Site, gone, horses
+from service_tests.servers import until
+
+
+def test_a_job_runs_to_its_end_and_tells_how_far_it_is(two: Site) -> None:
+    job_id = two.walk(60)
+    job = two.ended(job_id)
+    assert (job.state, job.progress, job.step, job.of, job.eta_seconds) == (JobState.succeeded, 1.0, 60, 60, None)
+    assert job.started_at is not None
+    assert job.ended_at is not None
+    assert job.result == f"/v1/jobs/{job_id}/result"
+    events = two.jobs.events(job_id, "0")
+    steps = [event.changed["step"] for event in events if event.changed["step"] is not None]
+    assert steps == sorted(steps)
+    assert len(set(steps)) >= 3
+    assert any(event.changed["eta_seconds"] is not None for event in events)
+    assert [event.changed["state"] for event in (events[0], events[1], events[-1])] == [
+        "queued",
+        "running",
+        "succeeded",
+    ]
+    assert two.jobs.events(job_id, events[1].id) == events[2:]
+    assert [body.media_type for body in two.jobs.result(job_id)] == ["application/json", "text/plain"]
+    assert two.result(job_id).startswith(b'{"end": "0x1.')
+
+
+@pytest.mark.parametrize("length", [0, 1, 1 << 20, (1 << 20) + 1, 3_500_000])
+def test_bytes_go_in_and_come_out_unchanged(two: Site, length: int) -> None:
+    data = random.Random(length).randbytes(length)
+    job_id = two.jobs.submit("test-echo", {"name": "rows"}, attachments={"other": b"x", "rows": data}).id
+    assert two.ended(job_id).state is JobState.succeeded
+    assert two.result(job_id) == data
+    assert all("result" in part for part in two.keys_of(job_id))
+
+
+@pytest.mark.parametrize(
+    ("how", "reason", "pointer"), [("invalid", "invalid-input", "/sampler/dataset"), ("defect", "internal-error", None)]
+)
+def test_a_job_that_fails_says_why_and_no_more(two: Site, how: str, reason: str, pointer: str | None) -> None:
+    job = two.ended(two.jobs.submit("test-fail", {"how": how}).id)
+    assert job.state is JobState.failed
+    assert job.error is not None
+    assert (job.error.reason, job.error.pointer) == (reason, pointer)
+    assert "secret" not in job.error.detail
+    assert "Traceback" not in job.error.detail
+    assert job.id in job.error.detail or reason == "invalid-input"
+    assert two.keys_of(job.id) == set()
+    with pytest.raises(JobHasNoResult, match="failed"):
+        two.jobs.result(job.id)
+
+
+def test_a_job_that_takes_too_much_memory_is_ended(two: Site) -> None:
+    job = two.ended(two.jobs.submit("test-fail", {"how": "memory", "count": 150}).id)
+    assert job.error is not None
+    assert job.error.reason == "memory"
+    assert "max_job_bytes is 1000000000" in job.error.detail
+
+
+def test_a_job_of_an_unknown_kind_fails(two: Site) -> None:
+    job = two.ended(two.jobs.submit("unheard-of", {}).id)
+    assert job.error is not None
+    assert job.error.reason == "internal-error"
+
+
+def test_a_job_whose_process_always_dies_is_given_up(two: Site) -> None:
+    job = two.ended(two.jobs.submit("test-fail", {"how": "die"}).id)
+    assert job.error is not None
+    assert job.error.reason == "died"
+
+
+def test_twenty_jobs_are_cancelled_at_random_moments(two: Site) -> None:
+    chance = random.Random(1)
+    cancelled = []
+    for i in range(20):
+        kind = "test-compute" if i % 2 else "test-walk"
+        job = two.jobs.submit(kind, {"steps": 10_000, "seed": i}, attachments={"rows": bytes(2 << 20)})
+        two.running(job.id)
+        time.sleep(chance.uniform(0, 0.8))
+        working = [horse for worker in two.workers for horse in horses(worker)]
+        assert two.jobs.cancel(job.id).state in (JobState.running, JobState.cancelled)
+        gone(working, 2)
+        cancelled.append(job.id)
+    for job_id in cancelled:
+        assert two.ended(job_id, 2).state is JobState.cancelled
+        assert two.keys_of(job_id) == set()
+    assert two.jobs.counts() == (0, 0)
+
+
+def test_fifty_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path) -> None:
+    def memory() -> int:
+        return sum(psutil.Process(worker.pid).memory_info().rss for worker in two.workers)
+
+    note = tmp_path / "completed"
+    before = memory()
+    ids = [two.walk(3, note=str(note), seed=i) for i in range(50)]
+    states = Counter(two.ended(job_id).state for job_id in ids)
+    assert states == {JobState.succeeded: 50}
+    assert sorted(note.read_text().split()) == sorted(ids)
+    assert memory() < before + 20_000_000
+    assert two.jobs.counts() == (0, 0)
+    until(lambda: not list(two.client.scan_iter(match="rq:job:*")))
+
+
+def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
+    undisturbed = two.walk(100)
+    two.ended(undisturbed)
+    job_id = two.walk(100)
+    two.running(job_id)
+    until(lambda: (two.jobs.get(job_id).step or 0) > 10)
+    stopped = next(worker for worker in two.workers if horses(worker))
+    stopped.terminate()
+    assert stopped.wait(5) == 0
+    two.workers.remove(stopped)
+    assert two.ended(job_id).state is JobState.succeeded
+    assert two.result(job_id) == two.result(undisturbed)
+    two.start()
+
+
+def test_a_message_that_was_lost_is_rung_again(two: Site) -> None:
+    job_id = two.walk(1)
+    two.client.delete("rq:queue:bochner")
+    assert two.ended(job_id, 10).state is JobState.succeeded
+
+
+def test_a_job_that_runs_too_long_is_ended(site: Site) -> None:
+    brief = Site(site.url, site.client)
+    for worker in site.workers:
+        worker.terminate()
+        worker.wait(10)
+    site.workers.clear()
+    brief.start("--max-job-seconds", "0.5")
+    try:
+        job = brief.ended(brief.jobs.submit("test-fail", {"how": "time"}).id)
+        assert job.error is not None
+        assert job.error.reason == "time"
+        assert "max_job_seconds is 0.5" in job.error.detail
+    finally:
+        brief.clean()
