@@ -4,10 +4,11 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import version
+from typing import NamedTuple
 
 from fastapi import Depends, FastAPI
 
@@ -20,12 +21,13 @@ from app.api.routes import ROUTERS
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds
 from app.jobs.worker import JobLimits, work
-from app.services import building
+from app.services import building, measuring
 from app.services.datasets import Datasets
 from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
+from app.services.measuring import Measuring
 from app.services.ready import ReadyCache
 from app.services.recommendations import Recommendations
 from app.services.status import Status
@@ -40,21 +42,15 @@ from app.store.maps import MapStore
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
-    client = connect(_store_url(settings), settings.store_timeout)
-    limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
-    status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
-    cache = ReadyCache(settings.cache_bytes)
-    jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl)
-    maps = Maps(MapStore(client), limits, cache, settings.threads, status.unfit, jobs)
-    datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
+    wired = _wired(settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         # On a thread of its own: the process is live at once, and ready when what it compiles is compiled.
-        threading.Thread(target=status.warm_up, name="warm-up", daemon=True).start()
+        threading.Thread(target=wired.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
         yield
-        client.close()
+        wired.close()
 
     app = FastAPI(
         title="Bochner",
@@ -71,24 +67,26 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     problems.install(app)
     documents.install(app)
     app.state.context = Context(
-        limits=limits,
+        limits=wired.limits,
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
-        maps=maps,
-        datasets=datasets,
-        vectors=Vectors(maps, datasets, limits),
-        hashing=Hashing(maps, datasets, limits),
-        diagnostics=Diagnostics(maps, datasets, limits, settings.threads),
-        recommendations=Recommendations(datasets, limits),
-        jobs=jobs,
-        status=status,
+        maps=wired.maps,
+        datasets=wired.datasets,
+        vectors=Vectors(wired.maps, wired.datasets, wired.limits),
+        hashing=Hashing(wired.maps, wired.datasets, wired.limits),
+        measuring=Measuring(wired.diagnostics, wired.recommendations, wired.jobs, settings.max_diagnostic_operations),
+        jobs=wired.jobs,
+        status=wired.status,
     )
     return app
 
 
 def job_kinds(settings: Settings) -> Kinds:
     """Every kind of job of the service, over the store at `settings.redis_url`."""
-    store = MapStore(connect(_store_url(settings), settings.store_timeout))
-    return {building.KIND: partial(building.work, store)}
+    wired = _wired(settings)
+    return {
+        building.KIND: partial(building.work, wired.map_store),
+        **measuring.job_kinds(wired.diagnostics, wired.recommendations),
+    }
 
 
 def run_worker(settings: Settings, kinds: Kinds) -> None:
@@ -97,6 +95,34 @@ def run_worker(settings: Settings, kinds: Kinds) -> None:
     warm_up()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
     work(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl)
+
+
+class _Wired(NamedTuple):
+    """What requests and jobs both work with."""
+
+    close: Callable[[], None]
+    map_store: MapStore
+    limits: Limits
+    status: Status
+    jobs: Jobs
+    maps: Maps
+    datasets: Datasets
+    diagnostics: Diagnostics
+    recommendations: Recommendations
+
+
+def _wired(settings: Settings) -> _Wired:
+    client = connect(_store_url(settings), settings.store_timeout)
+    limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
+    status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
+    jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl)
+    cache = ReadyCache(settings.cache_bytes)
+    map_store = MapStore(client)
+    maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs)
+    datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
+    diagnostics = Diagnostics(maps, datasets, limits, settings.threads)
+    recommendations = Recommendations(datasets, limits)
+    return _Wired(client.close, map_store, limits, status, jobs, maps, datasets, diagnostics, recommendations)
 
 
 def _store_url(settings: Settings) -> str:

@@ -52,7 +52,9 @@ class Settings(BaseSettings):
     )
     # One or two seconds on one core.
     max_diagnostic_operations: int = Field(
-        20_000_000_000, ge=1, description="Most arithmetic one diagnostic may ask for, in multiplications."
+        20_000_000_000,
+        ge=1,
+        description="Diagnostics and recommendations with more arithmetic, in multiplications, are jobs.",
     )
     client_timeout: float = Field(30.0, gt=0, description="Seconds a client may pause while it sends or reads a body.")
     threads: int = Field(

@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+import time
 from typing import Any
 
 import httpx
@@ -41,6 +42,17 @@ def post_npy(http: httpx.Client, path: str, body: bytes | ArrayLike, accept: str
     content = body if isinstance(body, bytes) else npy(body)
     headers = {"Content-Type": NPY, **({"Accept": accept} if accept else {})}
     return http.post(f"/v1/maps/{path}", content=content, headers=headers)
+
+
+def finished(http: httpx.Client, taken: httpx.Response, seconds: float = 120) -> Any:
+    """The record of the job that an answer 202 names, once it has ended."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        job = http.get(taken.headers["location"]).json()
+        if job["ended_at"] is not None:
+            return job
+        time.sleep(0.1)
+    raise AssertionError(f"{taken.headers['location']} did not end")
 
 
 def npy(numbers: ArrayLike) -> bytes:

@@ -9,11 +9,10 @@ from app.api.admission import Admission
 from app.core.names import NAME_PATTERN
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
-from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
-from app.services.recommendations import Recommendations
+from app.services.measuring import Measuring
 from app.services.status import Status
 from app.services.vectors import Vectors
 
@@ -28,8 +27,7 @@ class Context:
     datasets: Datasets
     vectors: Vectors
     hashing: Hashing
-    diagnostics: Diagnostics
-    recommendations: Recommendations
+    measuring: Measuring
     jobs: Jobs
     status: Status
 

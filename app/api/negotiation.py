@@ -58,21 +58,6 @@ def favourite(request: Request, media_types: Sequence[str]) -> str:
     return best
 
 
-def preferred(request: Request, media_types: list[str]) -> str:
-    """The media type that the client likes best; of several, the first.
-
-    Raises:
-        Refusal: the client accepts none of them.
-    """
-    header = ",".join(request.headers.getlist("accept"))
-    if not header.strip():
-        return media_types[0]
-    best = max(media_types, key=lambda media_type: _quality(media_type, header))
-    if _quality(best, header) <= 0:
-        raise Refusal("not-acceptable", f"Accept {header} came; {' or '.join(media_types)} is there")
-    return best
-
-
 def _quality(media_type: str, header: str) -> float:
     """The weight that Accept gives a media type: that of the most specific range that covers it (RFC 9110, 12.5.1)."""
     found = {}

@@ -33,6 +33,9 @@ Parse = Callable[[type[Model], bytes], Model]
 Finding = dict[str, Any]
 """The answer of a diagnostic, as JSON has it, and what a picture of it needs beside."""
 
+Progress = Callable[[int, int], None]
+"""Is told how many steps are done, and of how many."""
+
 # A factor of the box discrepancy, sine and product, in multiplications of a matrix product.
 _OPERATIONS_PER_FACTOR = 20
 
@@ -42,7 +45,7 @@ class Prepared(NamedTuple):
 
     operations: int
     """Multiplications that take as long."""
-    run: Callable[[], Finding]
+    run: Callable[[Progress], Finding]
     picture: Callable[[Finding], bytes] | None = None
     """The finding as SVG; None where there is nothing to draw."""
 
@@ -87,7 +90,7 @@ class Diagnostics:
         self._limits.check_result(gram_errors_bytes(subject, rows.shape[0]))
         return Prepared(
             gram_errors_operations(subject, rows, len(options.estimators), options.seeds),
-            lambda: dict(gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed)),
+            lambda _: dict(gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed)),
             gram_picture,
         )
 
@@ -95,7 +98,7 @@ class Diagnostics:
         self._limits.check_result(collision_errors_bytes(subject, rows.shape[0]))
         return Prepared(
             collision_errors_operations(subject, rows, options.pairs),
-            lambda: dict(
+            lambda _: dict(
                 collision_errors(
                     subject,
                     rows,
@@ -120,9 +123,10 @@ class Diagnostics:
             raise InvalidInput(f"box has {len(box)} entries; input_dim {d} wants as many, or one number", "/box")
         frequencies, weights = (subject.arrays[name].astype(np.float64) for name in ("frequencies", "weights"))
 
-        def run() -> Finding:
+        def run(progress: Progress) -> Finding:
             scales = []
-            for scale in options.box_scales:
+            for step, scale in enumerate(options.box_scales):
+                progress(step, len(options.box_scales))
                 measured = Discrepancy(subject.spec.kernel, scale * box, self._threads).measured(frequencies, weights)
                 scales.append(
                     {
@@ -142,7 +146,7 @@ class Diagnostics:
     def _max_error(self, subject: FourierMap, options: MaxError) -> Prepared:
         return Prepared(
             max_errors_operations(subject, len(options.diameters), options.samples),
-            lambda: dict(max_errors(subject, options.diameters, options.samples, options.seed)),
+            lambda _: dict(max_errors(subject, options.diameters, options.samples, options.seed)),
             max_error_picture,
         )
 
@@ -156,7 +160,7 @@ class Diagnostics:
             x, y = (self._gated(subject, document[member], f"/{member}") for member in given)
         return Prepared(
             variances_operations(subject, x, y, options.repeats),
-            lambda: dict(variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed)),
+            lambda _: dict(variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed)),
         )
 
     def _rows(self, subject: FeatureMap, document: dict[str, Any]) -> Rows:

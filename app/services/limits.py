@@ -14,7 +14,6 @@ class Limits(NamedTuple):
     max_map_bytes: int
     max_dataset_bytes: int
     max_operations: int
-    max_diagnostic_operations: int
 
     def check_map(self, nbytes: int) -> None:
         """Raise TooLarge for a map whose arrays take more."""
@@ -31,11 +30,6 @@ class Limits(NamedTuple):
     def check_operations(self, operations: int) -> None:
         """Raise TooLarge for work that takes more multiplications."""
         self._check("max_operations", operations, self.max_operations, "the request takes", "operations")
-
-    def check_diagnostic(self, operations: int) -> None:
-        """Raise TooLarge for a diagnostic that takes more multiplications."""
-        allowed = self.max_diagnostic_operations
-        self._check("max_diagnostic_operations", operations, allowed, "the diagnostic takes", "operations")
 
     def check_spec(self, nbytes: int) -> None:
         """Raise TooLarge for the body of a spec that is longer."""

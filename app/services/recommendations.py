@@ -99,8 +99,10 @@ class Recommendations:
         n_samplers = len(options.samplers or DEFAULT_SAMPLERS)
         return Prepared(
             recommended_operations(rows.shape[0], rows.shape[1], wanted, n_samplers, options.seeds),
-            lambda: _finding(
-                recommended(rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed)
+            lambda progress: _finding(
+                recommended(
+                    rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed, progress=progress
+                )
             ),
             recommendations_picture,
         )

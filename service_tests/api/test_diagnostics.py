@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import JSON, assert_problem, post, put
+from service_tests.checks import JSON, assert_problem, finished, post, put
 
 ROWS = np.random.default_rng(6).normal(size=(40, 3)).round(3)
 FIGURES = {"relative_frobenius", "relative_spectral", "max_abs", "mean_square", "bias"}
@@ -224,3 +224,34 @@ def test_no_map_no_diagnostic(http: httpx.Client) -> None:
     assert_problem(http, post(http, "no-such/diagnostics/gram", VECTORS), 404, "map-not-found", None)
     answer = http.post("/v1/maps/no-such/diagnostics/beauty", json=VECTORS)
     assert_problem(http, answer, 422, "invalid-input", None)
+
+
+def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fourier: str, name: str) -> None:
+    many = np.random.default_rng(1).normal(size=(4500, 3)).round(3)
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": many.tolist()}).status_code == 201
+    taken = post(http, f"{fourier}/diagnostics/gram", {"dataset": name, "seeds": 10})
+    assert taken.status_code == 202, taken.text
+    job = finished(http, taken)
+    assert (job["kind"], job["subject"]) == ("diagnose", {"map": fourier, "diagnostic": "gram"})
+    answer = http.get(job["result"])
+    assert answer.headers["content-type"] == JSON
+    found = answer.json()
+    assert set(found) == {"rows", "form", "estimators", "monte_carlo", "ratios"}
+    error = approximate_gram(http, fourier, many[:300]) - exact_gram(many[:300])
+    assert found["rows"] == 4500
+    # Of other rows of the same law, hence only near.
+    of_some = np.linalg.norm(error) / np.linalg.norm(exact_gram(many[:300]))
+    assert found["estimators"]["map"]["relative_frobenius"] == pytest.approx(of_some, rel=0.3)
+    picture = http.get(job["result"], headers={"Accept": "image/svg+xml"})
+    assert ElementTree.fromstring(picture.content).tag == f"{SVG}svg"
+
+
+def test_a_job_whose_map_is_gone_says_so(http: httpx.Client, fourier: str) -> None:
+    body = {"vectors": np.random.default_rng(1).normal(size=(4500, 3)).tolist(), "seeds": 10}
+    taken = post(http, f"{fourier}/diagnostics/gram", body)
+    assert taken.status_code == 202, taken.text
+    assert http.delete(f"/v1/maps/{fourier}").status_code == 204
+    job = finished(http, taken)
+    if job["state"] == "failed":  # else it was read before
+        assert job["error"]["reason"] == "invalid-input"
+        assert fourier in job["error"]["detail"]

@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import assert_problem, put
+from service_tests.checks import assert_problem, finished, put
 
 ROWS = np.random.default_rng(6).normal(size=(50, 4)).round(3)
 BODY: dict[str, Any] = {
@@ -98,7 +98,15 @@ def test_zero_rows_have_no_correlations_and_no_hashes(http: httpx.Client) -> Non
         assert_problem(http, answer, 422, "invalid-input", pointer)
 
 
-def test_work_past_the_limit_names_it(http: httpx.Client) -> None:
-    answer = recommend(http, budget=1 << 20, seeds=20)
-    assert_problem(http, answer, 413, "too-large", None)
-    assert answer.json()["setting"] == "BOCHNER_MAX_DIAGNOSTIC_OPERATIONS"
+def test_long_work_is_a_job_with_the_same_answer(http: httpx.Client) -> None:
+    short = recommend(http, samplers=["sobol", "halton"]).json()
+    taken = recommend(http, samplers=["sobol", "halton"], seeds=20, budget=1 << 12, vectors=ROWS.tolist() * 10)
+    assert taken.status_code == 202, taken.text
+    job = finished(http, taken)
+    assert (job["kind"], job["state"], job["progress"]) == ("recommend", "succeeded", 1)
+    found = http.get(job["result"]).json()
+    assert set(found) == set(short)
+    assert len(found["ranked"]) == len(short["ranked"])
+    picture = http.get(job["result"], headers={"Accept": "image/svg+xml"})
+    assert picture.headers["content-type"] == "image/svg+xml"
+    assert "output columns" in picture.text

@@ -20,7 +20,6 @@ LIMITS = Limits(
     max_map_bytes=100_000,
     max_dataset_bytes=100_000,
     max_operations=1000,
-    max_diagnostic_operations=1000,
 )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-import orjson
 from fastapi import APIRouter, Request, Response
 
 from app.api import bodies
@@ -17,10 +16,9 @@ from app.api.diagnostic_documents import (
 )
 from app.api.negotiation import favourite, posted_format
 from app.core.diagnostics.kinds import DiagnosticKind
+from app.jobs.record import JobRecord, link
 from app.pictures.style import MEDIA_TYPE as SVG
-from app.services.diagnostics import Prepared
-
-_JSON = "application/json"
+from app.services.measuring import JSON
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
 
@@ -34,10 +32,13 @@ _DRAWN = (DiagnosticKind.gram, DiagnosticKind.max_error)
     responses=DIAGNOSTIC_ANSWER,
 )
 async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: ContextOf) -> Response:
-    """Measure a map, on rows or by itself."""
-    media_types = [_JSON, SVG] if kind in _DRAWN else [_JSON]
+    """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
+    media_types = [JSON, SVG] if kind in _DRAWN else [JSON]
     return await _answer(
-        request, context, media_types, lambda body: context.diagnostics.prepare(name, kind, body, bodies.parse)
+        request,
+        context,
+        media_types,
+        lambda body, media_type: context.measuring.diagnose(name, kind, body, media_type, bodies.parse),
     )
 
 
@@ -45,28 +46,27 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
     "/recommendations", operation_id="recommend", openapi_extra=RECOMMENDATION_BODY, responses=RECOMMENDATION_ANSWER
 )
 async def recommend(request: Request, context: ContextOf) -> Response:
-    """Try samplers and sizes on rows, and rank them."""
+    """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
     return await _answer(
-        request, context, [_JSON, SVG], lambda body: context.recommendations.prepare(body, bodies.parse)
+        request,
+        context,
+        [JSON, SVG],
+        lambda body, media_type: context.measuring.recommend(body, media_type, bodies.parse),
     )
 
 
 async def _answer(
-    request: Request, context: Context, media_types: list[str], prepare: Callable[[bytes], Prepared]
+    request: Request, context: Context, media_types: list[str], measure: Callable[[bytes, str], bytes | JobRecord]
 ) -> Response:
-    posted_format(request, (_JSON,))
+    posted_format(request, (JSON,))
     media_type = favourite(request, media_types)
-
-    def measure(body: bytes) -> Response:
-        prepared = prepare(body)
-        context.limits.check_diagnostic(prepared.operations)
-        finding = prepared.run()
-        if media_type == SVG and prepared.picture is not None:
-            return Response(prepared.picture(finding), media_type=SVG)
-        return Response(orjson.dumps({k: finding[k] for k in finding if k != "pictures"}), media_type=_JSON)
-
     async with AsyncExitStack() as inside:
         await inside.enter_async_context(context.admission.enter())
         body = await bodies.read(request, context.limits.check_body, context.admission.client_timeout)
-        response = await context.admission.compute(lambda: measure(body))
+        answer = await context.admission.compute(lambda: measure(body, media_type))
+        if isinstance(answer, JobRecord):
+            headers = {"Location": link(answer.id), "Link": f'<{link(answer.id)}>; rel="monitor"'}
+            response = Response(answer.model_dump_json(), 202, headers, JSON)
+        else:
+            response = Response(answer, media_type=media_type)
         return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)

@@ -14,7 +14,7 @@ from fastapi.responses import StreamingResponse
 from app.api.answers import HeldResponse
 from app.api.context import Context, ContextOf
 from app.api.documents import EVENTS_ANSWER, RESULT_ANSWER
-from app.api.negotiation import preferred
+from app.api.negotiation import favourite
 from app.jobs.errors import JobNotFound
 from app.jobs.jobs import Event, JobPage
 from app.jobs.record import JobRecord, JobState
@@ -59,7 +59,7 @@ async def get_job_result(job_id: JobId, request: Request, context: ContextOf) ->
     async with AsyncExitStack() as inside:
         await inside.enter_async_context(context.admission.enter())
         kept = await context.admission.ask(lambda: context.jobs.result(job_id))
-        chosen = preferred(request, [body.media_type for body in kept])
+        chosen = favourite(request, [body.media_type for body in kept])
         body = next(one for one in kept if one.media_type == chosen)
         response = StreamingResponse(context.jobs.parts(body), media_type=chosen, headers={"Vary": "Accept"})
         return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)

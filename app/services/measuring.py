@@ -1,0 +1,91 @@
+"""Diagnostics and recommendations, answered at once or by a job: the same bodies, answers and pictures."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from app.core.diagnostics.kinds import DiagnosticKind
+from app.core.errors import InvalidInput
+from app.jobs.context import Context
+from app.jobs.jobs import Jobs
+from app.jobs.kinds import Kinds, Result
+from app.jobs.record import JobRecord
+from app.pictures.style import MEDIA_TYPE as SVG
+from app.services.diagnostics import Diagnostics, Finding, Parse, Prepared
+from app.services.errors import DatasetNotFound, MapNotReady, NotFound
+from app.services.recommendations import Recommendations
+
+JSON = "application/json"
+DIAGNOSE, RECOMMEND = "diagnose", "recommend"
+_BODY = "body"
+
+
+class Measuring(NamedTuple):
+    """Runs what has been prepared, or has a job do so.
+
+    Methods raise what the preparations raise, and TooManyJobs.
+    """
+
+    diagnostics: Diagnostics
+    recommendations: Recommendations
+    jobs: Jobs
+    max_operations: int
+    """More than so many multiplications are a job's work."""
+
+    def diagnose(
+        self, name: str, kind: DiagnosticKind, body: bytes, media_type: str, parse: Parse[Any]
+    ) -> bytes | JobRecord:
+        """The answer of a diagnostic of a map in the media type, or the job that will give it."""
+        prepared = self.diagnostics.prepare(name, kind, body, parse)
+        payload = {"map": name, "diagnostic": kind.value}
+        return self._answer(prepared, media_type, DIAGNOSE, payload, body)
+
+    def recommend(self, body: bytes, media_type: str, parse: Parse[Any]) -> bytes | JobRecord:
+        """The answer of a recommendation in the media type, or the job that will give it."""
+        return self._answer(self.recommendations.prepare(body, parse), media_type, RECOMMEND, {}, body)
+
+    def _answer(
+        self, prepared: Prepared, media_type: str, kind: str, payload: Mapping[str, str], body: bytes
+    ) -> bytes | JobRecord:
+        if prepared.operations > self.max_operations:
+            return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=payload)
+        return _written(prepared, prepared.run(_unwatched))[media_type]()
+
+
+def job_kinds(diagnostics: Diagnostics, recommendations: Recommendations) -> Kinds:
+    """The kinds of jobs that measure."""
+
+    def diagnose(payload: Mapping[str, Any], context: Context) -> Result:
+        kind = DiagnosticKind(payload["diagnostic"])
+        return _done(lambda body: diagnostics.prepare(payload["map"], kind, body, _parsed), context)
+
+    def recommend(_: Mapping[str, Any], context: Context) -> Result:
+        return _done(lambda body: recommendations.prepare(body, _parsed), context)
+
+    return {DIAGNOSE: diagnose, RECOMMEND: recommend}
+
+
+def _done(prepare: Callable[[bytes], Prepared], context: Context) -> Result:
+    try:
+        prepared = prepare(context.attachment(_BODY))
+    except (NotFound, DatasetNotFound, MapNotReady) as error:  # it was there when the job was submitted
+        raise InvalidInput(str(error)) from error
+    finding = prepared.run(context.progress)
+    return {media_type: write() for media_type, write in _written(prepared, finding).items()}
+
+
+def _written(prepared: Prepared, finding: Finding) -> dict[str, Callable[[], bytes]]:
+    """How to write a finding down, by media type."""
+    picture = prepared.picture
+    written = {JSON: lambda: orjson.dumps({name: finding[name] for name in finding if name != "pictures"})}
+    return written if picture is None else written | {SVG: lambda: picture(finding)}
+
+
+def _parsed(model: type[Any], body: bytes) -> Any:
+    """A body that was checked when the job was submitted."""
+    return model.model_validate_json(body)
+
+
+def _unwatched(step: int, of: int) -> None:
+    """Nobody waits long enough to be told."""
