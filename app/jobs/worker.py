@@ -10,6 +10,7 @@ import secrets
 import signal
 import socket
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -76,6 +77,9 @@ class Worker(rq.Worker):
         self._swept = 0.0
         self._parent = os.getpid()
 
+    # Seconds between attempts to reach the store again.
+    max_connection_wait_time = 2.0
+
     def subscribe(self) -> None:
         """Nothing: what is to be cancelled stands in the record, where no message can be missed."""
 
@@ -124,6 +128,9 @@ class Worker(rq.Worker):
         except JobNotFound:
             return
         self.fork_work_horse(job, queue)
+        # As the process itself does; killed before it has come to that, it would take this one along.
+        with suppress(OSError):
+            os.setpgid(self.horse_pid, self.horse_pid)
         try:
             self._watch(job.id, token)
         finally:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 import redis
 
-from service_tests.checks import assert_problem, keys, keys_of, post, put
-from service_tests.jobs.site import PROGRAM, Site
+from service_tests.checks import NPY, assert_problem, keys, keys_of, post, put
+from service_tests.jobs.site import PROGRAM, Site, gone
 from service_tests.running import Running, start, stop
 from service_tests.servers import until
 
@@ -190,8 +191,17 @@ def test_listeners_take_no_place_of_those_that_want_work_done(
     finally:
         for client in streams:  # gone, without a word
             client.close()
+    for _ in range(260):  # more than may listen at once
+        with httpx.stream("GET", jobs_service.url + link + "/events") as stream:
+            assert stream.status_code in (200, 503)
+    until(lambda: listens(jobs_service, link))
     http.delete(link)
     ended(http, link)
+
+
+def listens(running: Running, link: str) -> bool:
+    with httpx.stream("GET", running.url + link + "/events") as stream:
+        return stream.status_code == 200
 
 
 def test_more_jobs_than_may_wait_are_refused(http: httpx.Client, store: redis.Redis, name: str) -> None:
@@ -242,27 +252,27 @@ def test_a_result_is_answered_in_the_media_type_that_is_wanted(http: httpx.Clien
 
 
 def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tmp_path: Path, name: str) -> None:
-    """The frozen map is the one that nobody disturbed, and no second process builds it meanwhile."""
-    spec = {**SPEC, "s": 6}
-    frequencies = []
-    for disturbed in (False, True):
-        data = tmp_path / f"data-{disturbed}"
-        running = start(data, "--job-workers", "1", program=PROGRAM)
-        try:
-            link = httpx.put(f"{running.url}/v1/maps/{name}", json=spec).json()["job"]
-            if disturbed:
-                with httpx.Client(base_url=running.url) as client:
-                    until(lambda: (job_of(client, link)["step"] or 0) > 30)  # noqa: B023 - called at once
-                running.process.kill()
-                running.process.wait(10)
-                running = start(data, "--job-workers", "1", program=PROGRAM)
-            with httpx.Client(base_url=running.url) as client:
-                assert ended(client, link)["state"] == "succeeded"
-                accept = {"Accept": "application/x-npy"}
-                frequencies.append(client.get(f"/v1/maps/{name}/frequencies", headers=accept).content)
-        finally:
-            stop(running)
-    assert frequencies[0] == frequencies[1]
+    """The frozen map is the one that nobody disturbed."""
+    spec = {**SPEC, "s": 3}
+    running = start(tmp_path / "data", "--job-workers", "1", program=PROGRAM)
+    try:
+        with httpx.Client(base_url=running.url) as client:
+            assert ended(client, put(client, name, spec).json()["job"])["state"] == "succeeded"
+            link = put(client, f"{name}-b", spec).json()["job"]
+            until(lambda: (job_of(client, link)["step"] or 0) > 30)
+            beside = psutil.Process(running.process.pid).children(recursive=True)
+        working = [process for process in beside if "worker" in process.cmdline()]
+        assert len(working) == 2
+        running.process.kill()
+        running.process.wait(10)
+        gone(working, 3)
+        running = start(tmp_path / "data", "--job-workers", "1", program=PROGRAM)
+        with httpx.Client(base_url=running.url, headers={"Accept": NPY}) as client:
+            assert ended(client, link)["state"] == "succeeded"
+            one, other = (client.get(f"/v1/maps/{each}/frequencies").content for each in (name, f"{name}-b"))
+            assert one == other
+    finally:
+        stop(running)
 
 
 def run(*command: str, **options: Any) -> "subprocess.CompletedProcess[str]":

@@ -17,7 +17,15 @@ from app.store.embedded import EmbeddedStore
 from service_tests.jobs.site import Site, gone, horses, kill
 from service_tests.servers import answers, until
 
-STEPS = 350
+STEPS = 300
+
+
+@pytest.fixture(scope="module")
+def two(site: Site) -> Site:
+    """A store with two workers."""
+    for _ in range(2):
+        site.start()
+    return site
 
 
 @pytest.fixture(scope="module")

@@ -131,6 +131,10 @@ def test_a_job_is_only_its_holders(site: Site) -> None:
     ):
         assert late == 0
     assert site.jobs.get(job.id).state is JobState.running
+    orphan = site.jobs.submit("test-walk", {})
+    assert scripts.run("claim", orphan.id, "dead", 0.01) == 1
+    time.sleep(0.05)
+    assert site.jobs.cancel(orphan.id).state is JobState.cancelled
     assert scripts.run("end", job.id, "other", "succeeded", 60, "", "", "") == 1
     assert scripts.run("end", job.id, "other", "succeeded", 60, "", "", "") == 1
     assert len(site.jobs.events(job.id, "0")) == 5  # queued, running, queued, running, succeeded

@@ -58,7 +58,7 @@ def test_maps_and_jobs_need_no_more_than_the_list_allows(tmp_path: Path, guarded
             worker.terminate()
             assert worker.wait(15) == 0
         assert "permission" not in log.read_text().lower(), log.read_text()
-        with pytest.raises(redis.NoPermissionError):
+        with pytest.raises(redis.exceptions.NoPermissionError):
             client.flushall()
-        with pytest.raises(redis.NoPermissionError):
+        with pytest.raises(redis.exceptions.NoPermissionError):
             client.get("other")
