@@ -1,14 +1,6 @@
 """Jobs over HTTP: maps that are built in the background, and everything about their jobs."""
 
-import fcntl
 import json
-import os
-import signal
-import struct
-import subprocess
-import sys
-import termios
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,20 +19,6 @@ from service_tests.servers import until
 SPEC = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "s": 4}
 LONG = {**SPEC, "s": 400}
 ROWS = {"vectors": [[1, 2, 3]]}
-
-
-@pytest.fixture(scope="module")
-def jobs_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A service whose Monte Carlo takes a job, with a worker of the same mind."""
-    data = tmp_path_factory.mktemp("jobs") / "data"
-    running = start(data, "--max-queued-jobs", "3", "--max-requests", "4", program=PROGRAM)
-    worker = subprocess.Popen([sys.executable, "-m", PROGRAM, "worker", "--redis-url", running.socket])
-    try:
-        yield running
-    finally:
-        worker.terminate()
-        worker.wait(30)
-        stop(running)
 
 
 @pytest.fixture
@@ -273,80 +251,3 @@ def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tm
             assert one == other
     finally:
         stop(running)
-
-
-def run(*command: str, **options: Any) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "app", *command], capture_output=True, text=True, timeout=60, check=False, **options
-    )
-
-
-def test_the_command_line_creates_a_map_and_waits_for_it(
-    http: httpx.Client, jobs_service: Running, name: str, tmp_path: Path
-) -> None:
-    spec = tmp_path / "spec.json"
-    spec.write_text(json.dumps(SPEC))
-    made = run("create", name, "--spec", str(spec), "--wait", "--url", jobs_service.url)
-    assert made.returncode == 0, made.stderr
-    assert json.loads(made.stdout)["status"] == "ready"
-    assert "succeeded 100%" in made.stderr
-    assert "step" in made.stderr
-    again = run("create", name, "--spec", "-", "--url", jobs_service.url, input=spec.read_text())
-    assert json.loads(again.stdout)["status"] == "ready"
-    job = http.get("/v1/jobs?state=succeeded").json()["jobs"][-1]["id"]
-    assert run("wait", job, "--url", jobs_service.url).returncode == 0
-
-
-def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str, tmp_path: Path) -> None:
-    spec = tmp_path / "spec.json"
-    spec.write_text(json.dumps({**SPEC, "s": 1}))
-    for ended_, words in (
-        (run("create", name, "--spec", str(spec), "--wait", "--url", jobs_service.url), "unlucky"),
-        (run("wait", "0" * 24, "--url", jobs_service.url), "there is no job"),
-        (run("create", name, "--spec", str(tmp_path / "none"), "--url", jobs_service.url), "No such file"),
-        (run("create", "a/b", "--spec", str(spec), "--url", jobs_service.url), "404"),
-        (run("create", name, "--spec", str(spec), "--url", "http://127.0.0.1:1"), "does not answer"),
-    ):
-        assert ended_.returncode == 1
-        assert words in ended_.stderr
-        assert "Traceback" not in ended_.stderr
-
-
-def test_a_progress_bar_is_drawn_at_a_terminal(jobs_service: Running, http: httpx.Client, name: str) -> None:
-    link = put(http, name, SPEC).json()["job"]
-    near, far = os.openpty()
-    fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    drawn = bytearray()
-
-    def read() -> None:
-        while True:
-            try:
-                drawn.extend(os.read(near, 4096))
-            except OSError:
-                return
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    command = [sys.executable, "-m", "app", "wait", link, "--url", jobs_service.url]
-    waiting = subprocess.Popen(command, stderr=far, stdout=subprocess.DEVNULL)
-    os.close(far)
-    assert waiting.wait(60) == 0
-    reader.join(10)
-    os.close(near)
-    assert b"100%" in drawn
-    assert b"succeeded" in drawn
-
-
-def test_a_worker_needs_a_store(tmp_path: Path) -> None:
-    alone = run("worker", "--data-dir", str(tmp_path))
-    assert alone.returncode == 1
-    assert "No service runs on" in alone.stderr
-
-
-def test_a_worker_of_a_data_directory_ends_when_told(jobs_service: Running) -> None:
-    command = [sys.executable, "-m", "app", "worker", "--data-dir", str(jobs_service.data_dir)]
-    worker = subprocess.Popen(command)
-    with redis.Redis.from_url(jobs_service.socket) as client:
-        until(lambda: len(client.smembers("rq:workers")) > 1, 60)
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(15) == 0

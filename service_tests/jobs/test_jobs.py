@@ -5,7 +5,8 @@ import time
 import pytest
 
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
-from app.jobs.jobs import Jobs, Placeholder, Taken
+from app.jobs.jobs import Jobs
+from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.record import JobState
 from app.jobs.scripts import INDEX, QUEUED, Scripts
 from service_tests.checks import keys
