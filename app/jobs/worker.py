@@ -107,6 +107,10 @@ class Worker(rq.Worker):
         del signum, frame
         self._stop_requested = True
 
+    def heed_signals(self) -> None:
+        """Have signals stop it from now on, not only once it is known to the store."""
+        self._install_signal_handlers()  # type: ignore[no-untyped-call]
+
     @property
     def stopped(self) -> bool:
         """Whether it ended because it was told to."""
@@ -250,6 +254,7 @@ def work(url: str, timeout: float, kinds: Kinds, limits: JobLimits, ttl: float) 
     logging.getLogger("rq.worker").setLevel(logging.WARNING)
     while True:
         worker = Worker(url, timeout, kinds, limits, ttl)
+        worker.heed_signals()
         try:
             worker.work(logging_level="WARNING")
         except redis.RedisError as error:

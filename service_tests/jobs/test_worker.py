@@ -13,7 +13,7 @@ from app.jobs.record import JobState
 from service_tests.jobs.site import Site, gone, horses
 from service_tests.servers import until
 
-LIMITS = ("--max-job-bytes", "1000000000", "--max-job-seconds", "4")
+LIMITS = ("--max-job-bytes", "600000000", "--max-job-seconds", "8")
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +73,10 @@ def test_a_job_that_fails_says_why_and_no_more(two: Site, how: str, reason: str,
 
 
 def test_a_job_that_takes_too_much_memory_is_ended(two: Site) -> None:
-    job = two.ended(two.jobs.submit("test-fail", {"how": "memory", "count": 150}).id)
+    job = two.ended(two.jobs.submit("test-fail", {"how": "memory", "count": 80}).id)
     assert job.error is not None
     assert job.error.reason == "memory"
-    assert "max_job_bytes is 1000000000" in job.error.detail
+    assert "max_job_bytes is 600000000" in job.error.detail
 
 
 def test_a_job_of_an_unknown_kind_fails(two: Site) -> None:
@@ -149,4 +149,4 @@ def test_a_job_that_runs_too_long_is_ended(two: Site) -> None:
     job = two.ended(two.jobs.submit("test-fail", {"how": "time"}).id)
     assert job.error is not None
     assert job.error.reason == "time"
-    assert "max_job_seconds is 4" in job.error.detail
+    assert "max_job_seconds is 8" in job.error.detail
