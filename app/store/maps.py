@@ -32,8 +32,9 @@ UNCOMMITTED_TTL = 900
 # it, a repeated delete finds nothing left to do.
 _COMMIT = """
 local present = redis.call('GET', KEYS[1])
-if present and present ~= ARGV[3] then return present end
-if ARGV[3] ~= '' and not present then return false end
+local replaced = ARGV[3] or ''
+if present and present ~= replaced then return present end
+if replaced ~= '' and not present then return false end
 for i = 3, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then return false end
 end

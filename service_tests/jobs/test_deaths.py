@@ -45,6 +45,7 @@ def holder(site: Site) -> "subprocess.Popen[bytes]":
 def test_ten_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, undisturbed: bytes) -> None:
     """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""
     chance = random.Random(2)
+    until(lambda: not any(horses(worker) for worker in two.workers))
     job_id = two.walk(STEPS)
     for i in range(10):
         worker = holder(two)
