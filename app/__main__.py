@@ -20,7 +20,6 @@ from pydantic import ValidationError
 from app import client
 from app.client import ClientFailed
 from app.jobs.beside import WorkersBeside
-from app.main import create_app, job_kinds, run_worker
 from app.settings import Settings
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore, StoreNotStarted
@@ -30,7 +29,10 @@ _LOOK_SECONDS = 0.25
 
 
 def main() -> None:
-    """Run the command named on the command line."""
+    """Run the command named on the command line.
+
+    What only some commands need is imported by them: a client is not to wait for compilers to load.
+    """
     parser = argparse.ArgumentParser(prog="bochner", description="Kernel features and hash codes as a service.")
     commands = parser.add_subparsers(dest="command", required=True)
     for command, text in (("serve", "run the service"), ("worker", "run jobs of the store at REDIS_URL")):
@@ -84,6 +86,8 @@ def _worker(parent: int | None = None, **options: Any) -> None:
         settings = settings.model_copy(update={"redis_url": url})
     if parent is not None:
         Thread(target=_end_with, args=(parent,), name="parent-watch", daemon=True).start()
+    from app.main import job_kinds, run_worker
+
     run_worker(settings, job_kinds(settings))
 
 
@@ -106,6 +110,8 @@ def _log(settings: Settings) -> None:
 
 def print_openapi() -> None:
     """Print the OpenAPI document; it needs no store."""
+    from app.main import create_app
+
     document = create_app(Settings(redis_url="redis://localhost")).openapi()
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 

@@ -71,13 +71,13 @@ def _client(url: str) -> httpx.Client:
 
 def _seen(http: httpx.Client, path: str) -> Iterator[dict[str, Any]]:
     """The record of a job, again and again, until it has ended; a service that is away for a moment is waited for."""
-    answered = time.monotonic()
+    answered: float | None = None
     while True:
         try:
             record = _answer(http, "GET", path)
-        except _AwayError as error:
-            if time.monotonic() > answered + _PATIENCE_SECONDS:
-                raise ClientFailed(str(error)) from error
+        except _AwayError:
+            if answered is None or time.monotonic() > answered + _PATIENCE_SECONDS:
+                raise
         else:
             answered = time.monotonic()
             yield record

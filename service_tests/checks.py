@@ -112,7 +112,7 @@ def assert_problem(
     assert document["detail"]
     assert "Traceback" not in response.text
     assert document["instance"] == response.headers["x-request-id"]
-    assert (response.headers.get("retry-after") is not None) == (status == 503)
+    assert (response.headers.get("retry-after") is not None) == (status in (429, 503))
     if pointer is not None:
         assert document["errors"][0]["pointer"] == pointer, document["errors"]
         assert all(error["detail"] for error in document["errors"])

@@ -1,5 +1,7 @@
 """The service and the store that the tests share: real ones, started here."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -9,7 +11,8 @@ import pytest
 import redis
 
 from service_tests.checks import keys, put
-from service_tests.running import Running, service
+from service_tests.jobs.site import PROGRAM
+from service_tests.running import Running, service, start, stop
 
 _numbers = count()
 
@@ -17,7 +20,9 @@ _numbers = count()
 @pytest.fixture(scope="session")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One service on its embedded store, shared by all tests that do not kill it."""
-    with service(tmp_path_factory.mktemp("service") / "data", "--max-body-bytes", "2000000") as shared:
+    with service(
+        tmp_path_factory.mktemp("service") / "data", "--max-body-bytes", "2000000", "--job-workers", "1"
+    ) as shared:
         yield shared
 
 
@@ -34,6 +39,20 @@ def store(running: Running) -> Iterator[redis.Redis]:
     client = redis.Redis.from_url(running.socket)
     yield client
     client.close()
+
+
+@pytest.fixture(scope="session")
+def jobs_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service whose Monte Carlo takes a job, with a worker of the same mind."""
+    data = tmp_path_factory.mktemp("jobs") / "data"
+    running = start(data, "--max-queued-jobs", "3", "--max-requests", "4", program=PROGRAM)
+    worker = subprocess.Popen([sys.executable, "-m", PROGRAM, "worker", "--redis-url", running.socket])
+    try:
+        yield running
+    finally:
+        worker.terminate()
+        worker.wait(30)
+        stop(running)
 
 
 @pytest.fixture

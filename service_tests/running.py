@@ -36,18 +36,19 @@ def free_port() -> int:
         return port
 
 
-def start(data_dir: Path, *options: str, until: str = "/health/ready") -> Running:
+def start(data_dir: Path, *options: str, until: str = "/health/ready", program: str = "app") -> Running:
     """Start a service and wait until `until` answers 200.
 
     Args:
         data_dir: of the embedded store.
         options: further command-line options.
         until: path to ask.
+        program: the module to run.
     """
     port = free_port()
     log = data_dir.parent / f"{data_dir.name}.{port}.log"
     # Without workers, unless a test wants some: most need none, and each takes seconds to start.
-    command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--data-dir", str(data_dir)]
+    command = [sys.executable, "-m", program, "serve", "--port", str(port), "--data-dir", str(data_dir)]
     command += ["--job-workers", "0", *options]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)

@@ -9,6 +9,7 @@ from threading import Event, Thread
 
 logger = logging.getLogger(__name__)
 
+PROGRAM = "app"
 _CHECK_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 10.0
 # One that lived so long did not die of its start.
@@ -58,7 +59,7 @@ class WorkersBeside:
 
 def _start() -> "subprocess.Popen[bytes]":
     # A session of its own: Ctrl-C at the terminal is for the service, which then ends its workers.
-    command = [sys.executable, "-m", "app", "worker", "--parent", str(os.getpid())]
+    command = [sys.executable, "-m", PROGRAM, "worker", "--parent", str(os.getpid())]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - our own program
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from app.jobs import pieces
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
+from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.queue import Queue
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
 from app.jobs.scripts import INDEX, QUEUED, RUNNING, Scripts, key
@@ -20,31 +21,6 @@ from app.store.errors import StoreUnavailable, store_errors
 
 # Records looked at for one page of a list by state; a page may be shorter, and still not be the last.
 _LOOKED_AT = 1000
-
-
-class Placeholder(NamedTuple):
-    """What stands in the store for something while a job makes it.
-
-    It is put there together with the job, removed when the job is cancelled, and marked when it fails: its member
-    `error` is then the job's error. What the job makes takes its place only while it stands unchanged.
-    """
-
-    key: str
-    listing: str
-    """Sorted set that lists `member`."""
-    member: str
-    value: bytes
-    """A JSON object."""
-    instead_of: bytes = b""
-    """The value of a placeholder that it may replace."""
-
-
-class Taken(Exception):
-    """Something stands already where the placeholder was to go; `present` is what was found."""
-
-    def __init__(self, present: bytes) -> None:
-        super().__init__("the place is taken")
-        self.present = present
 
 
 class JobPage(BaseModel):

@@ -1,6 +1,33 @@
-"""What becomes of the placeholder of something that a job did not make."""
+"""What stands in the store for something while a job makes it."""
+
+from typing import NamedTuple
 
 import orjson
+
+
+class Placeholder(NamedTuple):
+    """What stands in the store for something while a job makes it.
+
+    It is put there together with the job, removed when the job is cancelled, and marked when it fails: its member
+    `error` is then the job's error. What the job makes takes its place only while it stands unchanged.
+    """
+
+    key: str
+    listing: str
+    """Sorted set that lists `member`."""
+    member: str
+    value: bytes
+    """A JSON object."""
+    instead_of: bytes = b""
+    """The value of a placeholder that it may replace."""
+
+
+class Taken(Exception):
+    """Something stands already where the placeholder was to go; `present` is what was found."""
+
+    def __init__(self, present: bytes) -> None:
+        super().__init__("the place is taken")
+        self.present = present
 
 
 def failed_placeholder(fields: dict[str, str], error: str) -> bytes:

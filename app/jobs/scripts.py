@@ -176,6 +176,8 @@ if state == 'running' and get('cancel') == '' then
   if key ~= '' and redis.call('GET', key) ~= get('placeholder') then return 'made' end
   set('cancel', 1)
   drop_placeholder('')
+  -- With its worker dead, nobody else might be there to end it.
+  if tonumber(redis.call('ZSCORE', running, id) or 0) < now() then finish('cancelled', tonumber(ARGV[3]), '') end
 end
 return state
 """

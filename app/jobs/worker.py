@@ -10,6 +10,7 @@ import secrets
 import signal
 import socket
 import time
+from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -24,8 +25,9 @@ from app.jobs.errors import JobNotFound
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds
 from app.jobs.placeholders import failed_placeholder
-from app.jobs.queue import NAME, Queue
+from app.jobs.queue import NAME
 from app.jobs.record import JobError
+from app.jobs.recovery import Recovery
 from app.jobs.scripts import Scripts
 from app.store.connection import connect
 from app.store.errors import StoreUnavailable, store_errors
@@ -36,9 +38,7 @@ logger = logging.getLogger(__name__)
 LEASE_SECONDS = 3.0
 _RENEW_SECONDS = 0.5
 _LOOK_SECONDS = 0.1
-# So often may the process of a job die, without a checkpoint in between, until the job itself is taken for the cause.
-_MOST_DEATHS = 12
-_SWEEP_SECONDS = 1.0
+_PAUSE_SECONDS = 1.0
 
 
 class JobLimits(NamedTuple):
@@ -67,14 +67,16 @@ class Worker(rq.Worker):
         self._url, self._timeout = url, timeout
         self._client = connect(url, timeout)
         self._scripts = Scripts(self._client)
-        self._messages = Queue(self._client)
         self._records = Jobs(self._client, 1, ttl)
+        self._recovery = Recovery(self._client, self._records, ttl)
         self._kinds = kinds
         self._limits = limits
         self._ttl = round(ttl)
         self._attempt: tuple[str, str, dict[str, str]] = ("", "", {})
-        self._swept = 0.0
         self._parent = os.getpid()
+
+    # Seconds between attempts to reach the store again.
+    max_connection_wait_time = 2.0
 
     def subscribe(self) -> None:
         """Nothing: what is to be cancelled stands in the record, where no message can be missed."""
@@ -96,7 +98,7 @@ class Worker(rq.Worker):
         """Take back the jobs of dead workers, and ring for those that wait unnoticed."""
         if self._stop_requested:
             raise StopRequested
-        self._sweep()
+        self._recovery.look()
         if super().should_run_maintenance_tasks:
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
@@ -104,6 +106,10 @@ class Worker(rq.Worker):
         """Stop soon: a job that runs is given back, for another worker to go on with."""
         del signum, frame
         self._stop_requested = True
+
+    def heed_signals(self) -> None:
+        """Have signals stop it from now on, not only once it is known to the store."""
+        self._install_signal_handlers()  # type: ignore[no-untyped-call]
 
     @property
     def stopped(self) -> bool:
@@ -124,6 +130,9 @@ class Worker(rq.Worker):
         except JobNotFound:
             return
         self.fork_work_horse(job, queue)
+        # As the process itself does; killed before it has come to that, it would take this one along.
+        with suppress(OSError):
+            os.setpgid(self.horse_pid, self.horse_pid)
         try:
             self._watch(job.id, token)
         finally:
@@ -179,7 +188,7 @@ class Worker(rq.Worker):
         try:
             with store_errors():
                 answer = self._scripts.run("renew", job_id, token, LEASE_SECONDS, f"{taken:.3f}")
-            self._sweep()
+            self._recovery.look()
         except StoreUnavailable as error:
             logger.warning("job %s goes on while the store is away: %s", job_id, error)
             return True
@@ -218,7 +227,7 @@ class Worker(rq.Worker):
 
     def _release(self, job_id: str, token: str, deaths: int) -> None:
         """Let another worker go on with a job, and tell them; as often as it takes, unless this one is to stop."""
-        self._persist(lambda: self._take_back(job_id, token, deaths))
+        self._persist(lambda: self._recovery.take_back(job_id, token, deaths))
 
     def _fail(self, job_id: str, token: str, error: JobError) -> None:
         text = error.model_dump_json()
@@ -238,42 +247,19 @@ class Worker(rq.Worker):
                 logger.warning("what became of a job is not written down yet: %s", error)
                 time.sleep(_LOOK_SECONDS)
 
-    def _take_back(self, job_id: str, token: str, deaths: int) -> None:
-        text = JobError(
-            reason="died", detail=f"its process died {_MOST_DEATHS + 1} times in a row without getting any further"
-        ).model_dump_json()
-        left = failed_placeholder(self._records.fields(job_id), text)
-        with store_errors():
-            became = self._scripts.run("release", job_id, token, deaths, _MOST_DEATHS, self._ttl, text, left)
-        if became == b"queued":
-            self._messages.ring(job_id)
-
-    def _sweep(self) -> None:
-        """Look after the jobs of all workers, a moment after the last time."""
-        if time.monotonic() < self._swept + _SWEEP_SECONDS:
-            return
-        self._swept = time.monotonic()
-        try:
-            with store_errors():
-                overdue = self._scripts.overdue()
-            for job_id in overdue:
-                logger.warning("job %s: its worker has died", job_id)
-                self._take_back(job_id, "", deaths=1)
-            self._messages.ring_again()
-        except (StoreUnavailable, JobNotFound) as error:
-            logger.warning("the jobs were not looked after: %s", error)
-
 
 def work(url: str, timeout: float, kinds: Kinds, limits: JobLimits, ttl: float) -> None:
     """Do jobs until the process is told to stop (SIGTERM, SIGINT), however often the store goes away."""
     # Its news are of every message; what happens to jobs is logged here.
     logging.getLogger("rq.worker").setLevel(logging.WARNING)
     while True:
+        worker = Worker(url, timeout, kinds, limits, ttl)
+        worker.heed_signals()
         try:
-            worker = Worker(url, timeout, kinds, limits, ttl)
             worker.work(logging_level="WARNING")
-            if worker.stopped:
-                return
         except redis.RedisError as error:
             logger.warning("the worker waits for the store: %s", error)
-        time.sleep(_SWEEP_SECONDS)
+        if not worker.stopped:
+            time.sleep(_PAUSE_SECONDS)
+        if worker.stopped:
+            return

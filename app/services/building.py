@@ -9,7 +9,8 @@ from app.core.run import Run
 from app.core.spec import MapSpec
 from app.jobs.context import Context
 from app.jobs.errors import NotMine
-from app.jobs.jobs import Jobs, Placeholder, Taken
+from app.jobs.jobs import Jobs
+from app.jobs.placeholders import Placeholder, Taken
 from app.store.manifest import now
 from app.store.maps import MapStore, NewMap, Withdrawn
 from app.store.pending import Pending

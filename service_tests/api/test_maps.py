@@ -12,6 +12,7 @@ RECORD = {
     "name": str,
     "status": str,
     "spec": dict,
+    "error": type(None),
     "n_frequencies": int,
     "n_output": int,
     "digest": str,

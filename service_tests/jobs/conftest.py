@@ -16,12 +16,3 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         here = Site(url, client)
         yield here
         here.clean()
-
-
-@pytest.fixture(scope="module")
-def two(site: Site) -> Site:
-    """A store with two workers."""
-    for _ in range(2):
-        site.start("--max-job-bytes", "1000000000")
-    site.ended(site.walk(1))
-    return site

@@ -84,7 +84,7 @@ def horses(worker: "subprocess.Popen[bytes]") -> list[psutil.Process]:
 
 def kill(process: psutil.Process) -> None:
     """SIGKILL, if it still lives."""
-    with suppress(psutil.NoSuchProcess):
+    with suppress(ProcessLookupError):
         os.kill(process.pid, signal.SIGKILL)
 
 

@@ -17,7 +17,15 @@ from app.store.embedded import EmbeddedStore
 from service_tests.jobs.site import Site, gone, horses, kill
 from service_tests.servers import answers, until
 
-STEPS = 350
+STEPS = 300
+
+
+@pytest.fixture(scope="module")
+def two(site: Site) -> Site:
+    """A store with two workers."""
+    for _ in range(2):
+        site.start()
+    return site
 
 
 @pytest.fixture(scope="module")
@@ -34,35 +42,28 @@ def holder(site: Site) -> "subprocess.Popen[bytes]":
     return next(worker for worker in site.workers if horses(worker))
 
 
-def test_ten_deaths_of_the_working_process_change_nothing(two: Site, undisturbed: bytes) -> None:
+def test_ten_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, undisturbed: bytes) -> None:
+    """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""
     chance = random.Random(2)
+    until(lambda: not any(horses(worker) for worker in two.workers))
     job_id = two.walk(STEPS)
-    for _ in range(10):
-        two.running(job_id)
-        time.sleep(chance.uniform(0, 1.2))
-        for worker in two.workers:
-            for horse in horses(worker):
-                kill(horse)
-        assert not two.jobs.get(job_id).state.ended
-    assert two.ended(job_id).state is JobState.succeeded
-    assert two.result(job_id) == undisturbed
-    assert {part.partition(":")[0] for part in two.keys_of(job_id)} == {"result"}
-
-
-def test_ten_deaths_of_the_worker_change_nothing_and_leave_nobody_computing(two: Site, undisturbed: bytes) -> None:
-    chance = random.Random(3)
-    job_id = two.walk(STEPS)
-    for _ in range(10):
-        killed = holder(two)
+    for i in range(10):
+        worker = holder(two)
+        working = horses(worker)
         time.sleep(chance.uniform(0, 0.6))
-        orphans = horses(killed)
-        killed.kill()
-        killed.wait(10)
-        two.workers.remove(killed)
-        two.start()
-        gone(orphans, 2)
+        if i % 2:
+            worker.kill()
+            worker.wait(10)
+            two.workers.remove(worker)
+            two.start()
+        else:
+            for horse in working:
+                kill(horse)
+        gone(working, 2)
+        assert not two.jobs.get(job_id).state.ended
     assert two.ended(job_id, 120).state is JobState.succeeded
     assert two.result(job_id) == undisturbed
+    assert {part.partition(":")[0] for part in two.keys_of(job_id)} == {"result"}
 
 
 @pytest.fixture

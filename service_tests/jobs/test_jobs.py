@@ -5,7 +5,8 @@ import time
 import pytest
 
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
-from app.jobs.jobs import Jobs, Placeholder, Taken
+from app.jobs.jobs import Jobs
+from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.record import JobState
 from app.jobs.scripts import INDEX, QUEUED, Scripts
 from service_tests.checks import keys
@@ -131,6 +132,10 @@ def test_a_job_is_only_its_holders(site: Site) -> None:
     ):
         assert late == 0
     assert site.jobs.get(job.id).state is JobState.running
+    orphan = site.jobs.submit("test-walk", {})
+    assert scripts.run("claim", orphan.id, "dead", 0.01) == 1
+    time.sleep(0.05)
+    assert site.jobs.cancel(orphan.id).state is JobState.cancelled
     assert scripts.run("end", job.id, "other", "succeeded", 60, "", "", "") == 1
     assert scripts.run("end", job.id, "other", "succeeded", 60, "", "", "") == 1
     assert len(site.jobs.events(job.id, "0")) == 5  # queued, running, queued, running, succeeded

@@ -1,0 +1,253 @@
+"""Jobs over HTTP: maps that are built in the background, and everything about their jobs."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+import redis
+
+from service_tests.checks import NPY, assert_problem, keys, keys_of, post, put
+from service_tests.jobs.site import PROGRAM, Site, gone
+from service_tests.running import Running, start, stop
+from service_tests.servers import until
+
+SPEC = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "s": 4}
+LONG = {**SPEC, "s": 400}
+ROWS = {"vectors": [[1, 2, 3]]}
+
+
+@pytest.fixture
+def http(jobs_service: Running) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=jobs_service.url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def store(jobs_service: Running) -> Iterator[redis.Redis]:
+    with redis.Redis.from_url(jobs_service.socket) as client:
+        yield client
+
+
+def job_of(http: httpx.Client, link: str) -> dict[str, Any]:
+    answer: dict[str, Any] = http.get(link).json()
+    return answer
+
+
+def ended(http: httpx.Client, link: str) -> dict[str, Any]:
+    until(lambda: job_of(http, link)["state"] not in ("queued", "running"), 60)
+    return job_of(http, link)
+
+
+def events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
+    event: dict[str, Any] = {}
+    for line in lines:
+        if not line:
+            if "data" in event:
+                yield {**json.loads(event["data"]), "event": event["event"], "event_id": event["id"]}
+            event = {}
+        elif not line.startswith(":"):
+            name, _, value = line.partition(": ")
+            event[name] = value
+
+
+def test_a_map_is_building_then_ready(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    answer = put(http, name, SPEC)
+    assert answer.status_code == 202
+    assert answer.headers["location"] == f"/v1/maps/{name}"
+    record = answer.json()
+    assert (record["status"], record["digest"], record["n_output"], record["error"]) == ("building", None, None, None)
+    job = job_of(http, record["job"])
+    assert (job["kind"], job["subject"]) == ("build-map", {"map": name})
+    again = put(http, name, SPEC)
+    if again.status_code == 202:
+        assert again.json()["job"] == record["job"]
+    job = ended(http, record["job"])
+    assert (job["state"], job["progress"], job["result"]) == ("succeeded", 1, f"/v1/maps/{name}")
+    ready = http.get(f"/v1/maps/{name}").json()
+    assert (ready["status"], ready["job"], ready["n_output"]) == ("ready", None, 8)
+    assert put(http, name, SPEC).status_code == 200
+    assert post(http, f"{name}/transform", ROWS).status_code == 200
+    assert len(keys_of(store, name)) == 3
+    assert_problem(http, http.get(record["job"] + "/result"), 409, "job-has-no-result")
+    assert_problem(http, http.delete(record["job"]), 409, "job-has-ended")
+
+
+def test_a_map_that_is_not_ready_says_so_everywhere_and_goes_without_a_trace(
+    http: httpx.Client, store: redis.Redis, name: str
+) -> None:
+    link = put(http, name, LONG).json()["job"]
+    for answer in (
+        post(http, f"{name}/transform", ROWS),
+        post(http, f"{name}/kernel", {"x": [[1, 2, 3]]}),
+        post(http, f"{name}/codes", ROWS),
+        http.get(f"/v1/maps/{name}/frequencies"),
+        http.get(f"/v1/maps/{name}/offsets"),
+    ):
+        assert assert_problem(http, answer, 409, "map-not-ready")["job"] == link
+    assert_problem(http, put(http, name, {**LONG, "seed": 9}), 409, "map-exists")
+    assert name in [record["name"] for record in http.get("/v1/maps?limit=1000").json()["maps"]]
+    assert http.get(f"/v1/maps/{name}").json()["status"] == "building"
+    until(lambda: job_of(http, link)["state"] == "running")
+    assert link in ["/v1/jobs/" + job["id"] for job in http.get("/v1/jobs?state=running").json()["jobs"]]
+    assert_problem(http, http.get(link + "/result"), 409, "job-has-no-result")
+    assert http.delete(f"/v1/maps/{name}").status_code == 204
+    assert_problem(http, http.get(f"/v1/maps/{name}"), 404, "map-not-found")
+    began = time.monotonic()
+    assert ended(http, link)["state"] == "cancelled"
+    assert time.monotonic() < began + 2
+    assert keys_of(store, name) == set()
+    assert put(http, name, {**SPEC, "seed": 2}).status_code == 202
+    ended(http, http.get(f"/v1/maps/{name}").json()["job"] or link)
+
+
+def test_a_job_that_is_cancelled_leaves_no_map(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    link = put(http, name, LONG).json()["job"]
+    until(lambda: (job_of(http, link)["step"] or 0) > 0)
+    answer = http.delete(link)
+    assert answer.status_code == 202
+    assert ended(http, link)["state"] == "cancelled"
+    assert_problem(http, http.get(f"/v1/maps/{name}"), 404, "map-not-found")
+    assert keys_of(store, name) == set()
+    left = {key for key in keys(store) if link.rpartition("/")[2].encode() in key}
+    assert {key.rpartition(b":")[2] for key in left} == {b"record", b"events"}
+
+
+def test_a_map_that_failed_says_why_and_may_be_tried_again(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    unlucky = {**SPEC, "s": 1}
+    link = put(http, name, unlucky).json()["job"]
+    job = ended(http, link)
+    assert job["error"] == {"reason": "invalid-input", "detail": "1 is an unlucky number", "pointer": "/s"}
+    record = http.get(f"/v1/maps/{name}").json()
+    assert (record["status"], record["error"], record["job"]) == ("failed", job["error"], link)
+    refused = assert_problem(http, post(http, f"{name}/transform", ROWS), 409, "map-not-ready")
+    assert "unlucky" in refused["detail"]
+    again = put(http, name, unlucky)
+    assert again.status_code == 202
+    assert again.json()["job"] != link
+    ended(http, again.json()["job"])
+    other = put(http, name, SPEC)  # in place of what failed
+    assert other.status_code == 202
+    assert ended(http, other.json()["job"])["state"] == "succeeded"
+    assert http.delete(f"/v1/maps/{name}").status_code == 204
+    failed = put(http, name, unlucky).json()["job"]
+    ended(http, failed)
+    assert http.delete(f"/v1/maps/{name}").status_code == 204
+    assert keys_of(store, name) == set()
+
+
+def test_events_come_as_they_happen_and_go_on_where_they_were_lost(http: httpx.Client, name: str) -> None:
+    link = put(http, name, {**SPEC, "s": 3}).json()["job"]
+    with http.stream("GET", link + "/events") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        seen = list(events(stream.iter_lines()))
+    assert [one["event"] for one in seen] == ["progress"] * (len(seen) - 1) + ["end"]
+    assert (seen[0]["state"], seen[-1]["state"], seen[-1]["progress"]) == ("queued", "succeeded", 1)
+    assert any(one["step"] for one in seen[:-1])
+    middle = seen[len(seen) // 2]["event_id"]
+    with http.stream("GET", link + "/events", headers={"Last-Event-ID": middle}) as stream:
+        rest = list(events(stream.iter_lines()))
+    assert rest == seen[len(seen) // 2 + 1 :]
+    refused = http.get(link + "/events", headers={"Last-Event-ID": "soon"})
+    assert_problem(http, refused, 422, "invalid-input")
+
+
+def test_listeners_take_no_place_of_those_that_want_work_done(
+    http: httpx.Client, jobs_service: Running, name: str
+) -> None:
+    link = put(http, name, LONG).json()["job"]
+    streams = [httpx.Client(base_url=jobs_service.url, timeout=60) for _ in range(8)]
+    open_ = [client.stream("GET", link + "/events") for client in streams]
+    try:
+        for one in open_:
+            one.__enter__()
+        assert put(http, f"{name}-b", {**SPEC, "sampler": {"kind": "sobol"}}).status_code == 201
+    finally:
+        for client in streams:  # gone, without a word
+            client.close()
+    for _ in range(260):  # more than may listen at once
+        with httpx.stream("GET", jobs_service.url + link + "/events") as stream:
+            assert stream.status_code in (200, 503)
+    until(lambda: listens(jobs_service, link))
+    http.delete(link)
+    ended(http, link)
+
+
+def listens(running: Running, link: str) -> bool:
+    with httpx.stream("GET", running.url + link + "/events") as stream:
+        return stream.status_code == 200
+
+
+def test_more_jobs_than_may_wait_are_refused(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    first = put(http, name, LONG).json()["job"]
+    until(lambda: job_of(http, first)["state"] == "running")
+    links = [first] + [put(http, f"{name}-{i}", LONG).json()["job"] for i in range(3)]
+    before = keys(store)
+    answer = put(http, f"{name}-x", LONG)
+    assert answer.status_code == 429
+    document = answer.json()
+    assert (document["type"], document["limit"], document["value"]) == ("/problems/overloaded", "max_queued_jobs", 3)
+    assert document["setting"] == "BOCHNER_MAX_QUEUED_JOBS"
+    assert int(answer.headers["retry-after"]) > 0
+    assert {key for key in keys(store) - before if b"{map:" in key} == set()
+    for link in reversed(links):
+        assert http.delete(link).status_code == 202
+    for link in links:
+        assert ended(http, link)["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "slug"),
+    [
+        ("/v1/jobs/" + "0" * 24, 404, "job-not-found"),
+        ("/v1/jobs/" + "0" * 24 + "/result", 404, "job-not-found"),
+        ("/v1/jobs/" + "0" * 24 + "/events", 404, "job-not-found"),
+        ("/v1/jobs/me", 422, "invalid-input"),
+        ("/v1/jobs?state=lost", 422, "invalid-input"),
+        ("/v1/jobs?cursor=x", 422, "invalid-input"),
+        ("/v1/jobs?limit=0", 422, "invalid-input"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(http: httpx.Client, path: str, status: int, slug: str) -> None:
+    assert_problem(http, http.get(path), status, slug)
+
+
+def test_a_result_is_answered_in_the_media_type_that_is_wanted(http: httpx.Client, jobs_service: Running) -> None:
+    with redis.Redis.from_url(jobs_service.socket) as client:
+        site = Site(jobs_service.socket, client)
+        link = "/v1/jobs/" + site.walk(2)
+    assert ended(http, link)["result"] == link + "/result"
+    for accept, media_type in (("*/*", "application/json"), ("text/*", "text/plain"), ("text/plain", "text/plain")):
+        answer = http.get(link + "/result", headers={"Accept": accept})
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].partition(";")[0] == media_type
+    assert http.get(link + "/result").json()["end"].startswith("0x")
+    assert_problem(http, http.get(link + "/result", headers={"Accept": "image/png"}), 406, "not-acceptable")
+
+
+def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tmp_path: Path, name: str) -> None:
+    """The frozen map is the one that nobody disturbed."""
+    spec = {**SPEC, "s": 3}
+    running = start(tmp_path / "data", "--job-workers", "1", program=PROGRAM)
+    try:
+        with httpx.Client(base_url=running.url) as client:
+            assert ended(client, put(client, name, spec).json()["job"])["state"] == "succeeded"
+            link = put(client, f"{name}-b", spec).json()["job"]
+            until(lambda: (job_of(client, link)["step"] or 0) > 30)
+            beside = psutil.Process(running.process.pid).children(recursive=True)
+        working = [process for process in beside if "worker" in process.cmdline()]
+        assert len(working) == 2
+        running.process.kill()
+        running.process.wait(10)
+        gone(working, 3)
+        running = start(tmp_path / "data", "--job-workers", "1", program=PROGRAM)
+        with httpx.Client(base_url=running.url, headers={"Accept": NPY}) as client:
+            assert ended(client, link)["state"] == "succeeded"
+            one, other = (client.get(f"/v1/maps/{each}/frequencies").content for each in (name, f"{name}-b"))
+            assert one == other
+    finally:
+        stop(running)

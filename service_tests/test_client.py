@@ -1,0 +1,98 @@
+"""The commands that talk to a service, and the worker, as a user runs them."""
+
+import fcntl
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import redis
+
+from service_tests.checks import put
+from service_tests.running import Running
+from service_tests.servers import until
+
+SPEC = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "s": 4}
+
+
+def run(*command: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "app", *command], capture_output=True, text=True, timeout=60, check=False, **options
+    )
+
+
+def test_the_command_line_creates_a_map_and_waits_for_it(jobs_service: Running, name: str, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps(SPEC))
+    made = run("create", name, "--spec", str(spec), "--wait", "--url", jobs_service.url)
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["status"] == "ready"
+    assert "succeeded 100%" in made.stderr
+    assert "step" in made.stderr
+    again = run("create", name, "--spec", "-", "--url", jobs_service.url, input=spec.read_text())
+    assert json.loads(again.stdout)["status"] == "ready"
+    job = httpx.get(jobs_service.url + "/v1/jobs?state=succeeded").json()["jobs"][-1]["id"]
+    assert run("wait", job, "--url", jobs_service.url).returncode == 0
+
+
+def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({**SPEC, "s": 1}))
+    for ended_, words in (
+        (run("create", name, "--spec", str(spec), "--wait", "--url", jobs_service.url), "unlucky"),
+        (run("wait", "0" * 24, "--url", jobs_service.url), "there is no job"),
+        (run("create", name, "--spec", str(tmp_path / "none"), "--url", jobs_service.url), "No such file"),
+        (run("create", "a/b", "--spec", str(spec), "--url", jobs_service.url), "404"),
+        (run("create", name, "--spec", str(spec), "--url", "http://127.0.0.1:1"), "does not answer"),
+    ):
+        assert ended_.returncode == 1
+        assert words in ended_.stderr
+        assert "Traceback" not in ended_.stderr
+
+
+def test_a_progress_bar_is_drawn_at_a_terminal(jobs_service: Running, name: str) -> None:
+    with httpx.Client(base_url=jobs_service.url) as http:
+        link = put(http, name, SPEC).json()["job"]
+    near, far = os.openpty()
+    fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    drawn = bytearray()
+
+    def read() -> None:
+        while True:
+            try:
+                drawn.extend(os.read(near, 4096))
+            except OSError:
+                return
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    command = [sys.executable, "-m", "app", "wait", link, "--url", jobs_service.url]
+    waiting = subprocess.Popen(command, stderr=far, stdout=subprocess.DEVNULL)
+    os.close(far)
+    assert waiting.wait(60) == 0
+    reader.join(10)
+    os.close(near)
+    assert b"100%" in drawn
+    assert b"succeeded" in drawn
+
+
+def test_a_worker_needs_a_store(tmp_path: Path) -> None:
+    alone = run("worker", "--data-dir", str(tmp_path))
+    assert alone.returncode == 1
+    assert "No service runs on" in alone.stderr
+
+
+def test_a_worker_of_a_data_directory_ends_when_told(jobs_service: Running) -> None:
+    command = [sys.executable, "-m", "app", "worker", "--data-dir", str(jobs_service.data_dir)]
+    worker = subprocess.Popen(command)
+    with redis.Redis.from_url(jobs_service.socket) as client:
+        until(lambda: any(client.hget(key, "pid") == b"%d" % worker.pid for key in client.smembers("rq:workers")), 60)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(15) == 0
