@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Rows, dense, named, row_blocks, unit_rows
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
 from app.core.hashing.entries import entries
@@ -59,8 +60,9 @@ class ConsistentSamplingMap:
         return 0
 
     @staticmethod
-    def build(spec: MapSpec) -> Built:
+    def build(spec: MapSpec, building: Building | None = None) -> Built:
         """There is nothing to draw."""
+        del building
         s = spec.s or 0
         return Built({}, s, s, ())
 
