@@ -95,7 +95,7 @@ def test_fourier_features_approximate_their_kernel(
     signature = np.tile(arrays.get("signature", np.ones(feature_map.n_frequencies)), 2 if form == "cos_sin" else 1)
     close = 1e-5 if dtype == "float32" else 1e-13
     total = weight_sum(its_kernel)
-    if its_sampler["kind"] == "reweighted_grid":  # its weights fit pairs of rows, none of them a row with itself
+    if its_sampler["kind"] == "reweighted_grid":  # its weights fit other rows before k(x, x)
         total = float(arrays["weights"].sum(dtype=np.float64))
         assert abs(total - 1) < 0.1
     k0 = 1.0 if normalize else total

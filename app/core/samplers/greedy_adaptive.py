@@ -89,7 +89,16 @@ class GreedyAdaptive(BoxFields, FrequencySampler):
             building.progress(t + 1, s, None)
             building.checkpoint(packed(frequencies=placed[: t + 1]))
         found = base._replace(frequencies=placed)
-        return report_of(found, measure.normalized(base.frequencies), measure.normalized(placed), product, rows)
+        first, last = measure.normalized(base.frequencies), measure.normalized(placed)
+        if last >= first:
+            found = found._replace(
+                warnings=(
+                    *base.warnings,
+                    f"base {self.base.kind} alone has the smaller box discrepancy ({first:.3g}, here {last:.3g}): take "
+                    "it, or global_adaptive",
+                )
+            )
+        return report_of(found, first, last, product, rows)
 
     def _next(self, measure: BoxDiscrepancy, placed: Matrix, starts: Matrix, scales: Matrix) -> Matrix:
         """The lowest of the minima next to the starts, in units of the law.

@@ -1,6 +1,7 @@
 """Non-negative solutions of quadratic programmes that stand as normal equations."""
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
@@ -12,8 +13,13 @@ Support = NDArray[np.bool_]
 _PATIENCE = 3
 # What counts as zero in a gradient, as part of the largest entry of the right side.
 _TOLERANCE = 1e-11
-_MOST_SINGLE_EXCHANGES = 50
+# In practice some ten or twenty are made; without end, where rounding decides the signs.
+_MOST_EXCHANGES = 2_000
 _BISECTIONS = 60
+
+
+class Unsolved(Exception):
+    """Rounding keeps the exchanges from ending: the matrix is singular."""
 
 
 def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
@@ -29,15 +35,18 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
         support: a first guess of the entries above 0, (n,).
 
     Raises:
-        RuntimeError: rounding keeps the exchanges from ending.
+        Unsolved: the matrix is singular to rounding.
     """
     inside, fewest, patience = support.copy(), len(right) + 1, _PATIENCE
     tolerance = _TOLERANCE * float(np.abs(right).max(initial=0.0))
-    for _ in range(_MOST_SINGLE_EXCHANGES * (len(right) + 1)):
+    for _ in range(_MOST_EXCHANGES):
         solution = np.zeros(len(right))
         chosen = np.flatnonzero(inside)
         if chosen.size:
-            solution[chosen] = cho_solve(cho_factor(matrix[np.ix_(chosen, chosen)]), right[chosen])
+            try:
+                solution[chosen] = cho_solve(cho_factor(matrix[np.ix_(chosen, chosen)]), right[chosen])
+            except LinAlgError:
+                raise Unsolved from None
         gradient = matrix[:, chosen] @ solution[chosen] - right
         wrong = np.where(inside, solution < 0, gradient < -tolerance)
         count = int(wrong.sum())
@@ -50,7 +59,7 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
         else:
             wrong[: np.flatnonzero(wrong)[-1]] = False
         inside ^= wrong
-    raise RuntimeError("the exchanges of a quadratic programme do not end")
+    raise Unsolved
 
 
 def sparse_support(matrix: Matrix, right: Matrix, count: int) -> NDArray[np.intp]:
