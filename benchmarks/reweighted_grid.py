@@ -40,7 +40,8 @@ class OneDataset(Building):
 def reduced(rows: Rows) -> Rows:
     """Principal coordinates."""
     rows = rows - rows.mean(axis=0)
-    return rows @ np.linalg.svd(rows, full_matrices=False)[2][:DIMENSIONS].T
+    coordinates: Rows = rows @ np.linalg.svd(rows, full_matrices=False)[2][:DIMENSIONS].T
+    return coordinates
 
 
 def errors(sampler: dict[str, Any], s: int, seed: int, sigma: float, fit: Rows, judged: Rows) -> tuple[float, float]:

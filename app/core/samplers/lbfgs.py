@@ -1,5 +1,6 @@
 """Minimisation with limited memory, in steps whose whole state can be written down."""
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple, Self
 
@@ -96,10 +97,11 @@ def _step(objective: Objective, at: _State) -> _State | None:
         return evaluated(x)[1]
 
     direction = -_times_inverse_hessian(at.gradient, at.moves, at.changes)
-    found = line_search(
-        value, gradient, at.x, direction, at.gradient, at.value, c1=_DECREASE, c2=_CURVATURE, maxiter=_MOST_TRIALS
-    )
-    step = found[0]
+    limits = (_DECREASE, _CURVATURE, None, None, _MOST_TRIALS)
+    with warnings.catch_warnings():
+        # A search that finds nothing is answered below.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = line_search(value, gradient, at.x, direction, at.gradient, at.value, None, (), *limits)[0]
     if step is None:
         return None
     x = at.x + step * direction

@@ -30,12 +30,12 @@ _STEPS = 4
 class ReweightedGrid(FrequencySampler):
     """Candidates of the dense grid, of which at most s get non-negative weights that fit the kernel on rows.
 
-    The least squares over pairs of rows, each beside itself among them, are first penalised by the sum of the weights, as much as leaves s of them,
-    then solved anew for the points kept without the penalty. The objective of the report is the mean square error over
-    these pairs, that of all candidates with equal weights at the start.
+    The least squares over pairs of rows, each beside itself among them, are first penalised by the sum of the weights,
+    as much as leaves s of them, then solved anew for the points kept without the penalty. The objective of the report
+    is the mean square error over these pairs, that of all candidates with equal weights at the start.
     """
 
-    source = f"{GQ}, section 3.4, on reweighted grids; pairs summed by products of features"
+    source = f"{GQ}, section 3.5; pairs summed by products of features"
     choose_when = (
         "For images and other data far from filling their space. RMS kernel error on other rows of MNIST in 40 "
         "dimensions, fitted on 500: .033 and .024 at s = 250 and 500, where monte_carlo has .043 and .031. On cpu it "
