@@ -84,7 +84,7 @@ def job_kinds(settings: Settings) -> Kinds:
     """Every kind of job of the service, over the store at `settings.redis_url`."""
     wired = _wired(settings)
     return {
-        building.KIND: partial(building.work, wired.map_store),
+        building.KIND: partial(building.work, wired.map_store, wired.datasets, settings.threads),
         **measuring.job_kinds(wired.diagnostics, wired.recommendations),
     }
 
@@ -118,8 +118,8 @@ def _wired(settings: Settings) -> _Wired:
     jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl)
     cache = ReadyCache(settings.cache_bytes)
     map_store = MapStore(client)
-    maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs)
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
+    maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs, datasets)
     diagnostics = Diagnostics(maps, datasets, limits, settings.threads)
     recommendations = Recommendations(datasets, limits)
     return _Wired(client.close, map_store, limits, status, jobs, maps, datasets, diagnostics, recommendations)

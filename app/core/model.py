@@ -25,7 +25,5 @@ class Kind(Frozen):
     """Paper and section it is taken from."""
     choose_when: ClassVar[str]
     """When to take it and when not, with measured figures where there are any."""
-    takes_job: ClassVar[bool] = False
-    """Whether what it asks for takes so long that it is made in the background."""
     limits: ClassVar[tuple[str, ...]] = ()
     """What is refused beyond the ranges of the fields, with the numbers that the checks use."""

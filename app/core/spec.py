@@ -104,6 +104,12 @@ class MapSpec(Frozen):
                 "size, or take another sampler, for instance, sobol",
                 "/sampler/kind",
             )
+        if sampler.learns and every[0].block.coordinates is not None:
+            raise InvalidInput(
+                f"sampler {self.sampler.kind} learns a set for one kernel on all coordinates; kernel "
+                f"{self.kernel.kind} is a sum over subsets of them: sampler sobol works",
+                "/sampler/kind",
+            )
         # The largest summand first: what is enough for it is enough for all.
         for (dim, size), share in sorted(alike.items(), reverse=True, key=lambda item: item[0]):
             try:
@@ -124,6 +130,14 @@ class MapSpec(Frozen):
                 "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",
                 "/normalize" if self.normalize else "/form",
             )
+
+    @property
+    def takes_job(self) -> bool:
+        """Whether to build the map takes a dataset, or more than about two seconds: work for the background."""
+        sampler = self.sampler
+        return isinstance(sampler, FrequencySampler) and any(
+            sampler.takes_job(share.size, share.block.dim(self.input_dim)) for share in shares(self)
+        )
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:

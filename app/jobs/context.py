@@ -81,11 +81,6 @@ class Context:
         except StoreUnavailable:
             return
 
-    @property
-    def checkpoint_due(self) -> bool:
-        """Whether `checkpoint` would keep what it is given now; for work whose state takes long to write down."""
-        return time.monotonic() >= self._next_checkpoint
-
     def checkpoint(self, state: bytes) -> None:
         """Keep what is needed to go on from here, in place of what was kept before.
 
@@ -95,7 +90,7 @@ class Context:
             TooLarge: it has more than MAX_CHECKPOINT_BYTES.
             NotMine: the job is not this attempt's any more.
         """
-        if not self.checkpoint_due:
+        if time.monotonic() < self._next_checkpoint:
             return
         if len(state) > MAX_CHECKPOINT_BYTES:
             raise TooLarge(

@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+from app.core.arrays import Rows
+from app.core.building import Building
+from app.core.errors import InvalidInput
 from app.core.maps import family
-from app.core.run import Run
 from app.core.spec import MapSpec
 from app.jobs.context import Context
 from app.jobs.errors import NotMine
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import Placeholder, Taken
+from app.services.datasets import Datasets
+from app.services.errors import DatasetNotFound
 from app.store.manifest import now
 from app.store.maps import MapStore, NewMap, Withdrawn
 from app.store.pending import Pending
@@ -18,9 +22,43 @@ from app.store.pending import Pending
 KIND = "build-map"
 
 
-def built(name: str, spec: MapSpec, run: Run | None = None) -> NewMap:
+class InJob(Building):
+    """The surroundings of a build in a job: rows of kept datasets, and progress and checkpoints that others see.
+
+    Args:
+        context: of the job.
+        datasets: that a spec may name.
+        threads: how many the build may use.
+    """
+
+    def __init__(self, context: Context, datasets: Datasets, threads: int) -> None:
+        super().__init__(threads)
+        self._datasets = datasets
+        self._context = context
+
+    def progress(self, step: int, of: int, objective: float | None) -> None:
+        """Into the job's record and its events."""
+        self._context.progress(step, of, objective)
+
+    def checkpoint(self, state: bytes) -> None:
+        """Into the store, when it is time."""
+        self._context.checkpoint(state)
+
+    def restored(self) -> bytes | None:
+        """What was kept last."""
+        return self._context.restored()
+
+    def rows(self, dataset: str, pointer: str) -> Rows:
+        """The rows of a dataset of the store."""
+        try:
+            return self._datasets.rows(dataset, pointer=pointer)
+        except DatasetNotFound as error:
+            raise InvalidInput(str(error), pointer) from error
+
+
+def built(name: str, spec: MapSpec, building: Building | None = None) -> NewMap:
     """A map, built and not stored yet. Raises what the family's `build` does."""
-    made = family(spec).build(spec, run)
+    made = family(spec).build(spec, building)
     return NewMap(
         name=name,
         spec=spec.canonical(),
@@ -30,6 +68,7 @@ def built(name: str, spec: MapSpec, run: Run | None = None) -> NewMap:
         generator={package: version(package) for package in ("bochner", "numpy", "scipy")},
         warnings=made.warnings,
         parameter_stream=family(spec).parameter_stream,
+        report=made.report,
     )
 
 
@@ -66,7 +105,7 @@ def build_later(jobs: Jobs, store: MapStore, name: str, spec: MapSpec, failed: P
     return pending
 
 
-def work(store: MapStore, payload: Mapping[str, Any], context: Context) -> None:
+def work(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], context: Context) -> None:
     """Build the map that stands pending under a name, and put it in its place.
 
     Raises:
@@ -77,8 +116,9 @@ def work(store: MapStore, payload: Mapping[str, Any], context: Context) -> None:
         # An earlier attempt may have got as far as this and died before it could say so.
         return
     spec = MapSpec.model_validate_json(pending.spec)
+    made = built(pending.name, spec, InJob(context, datasets, threads))
     try:
-        _, created = store.create(built(pending.name, spec, context), pending, context.announce)
+        _, created = store.create(made, pending, context.announce)
     except Withdrawn:
         raise NotMine(context.job_id) from None
     if not created:

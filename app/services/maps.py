@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, family, opened
 from app.core.spec import MapSpec
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
 from app.services.building import build_later, built
+from app.services.datasets import Datasets
 from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NotFound
 from app.services.limits import Limits
 from app.services.ready import ReadyCache, arrays_of, check_sealed, latest
@@ -43,6 +45,7 @@ class Maps:
         threads: how many one call of a map may use.
         unfit: says why the store cannot be trusted with new maps, None if it can.
         jobs: to build those maps in that take long.
+        datasets: that samplers may learn from.
     """
 
     def __init__(
@@ -53,7 +56,9 @@ class Maps:
         threads: int,
         unfit: Callable[[], str | None],
         jobs: Jobs,
+        datasets: Datasets,
     ) -> None:
+        self._datasets = datasets
         self._store = store
         self._jobs = jobs
         self._limits = limits
@@ -68,6 +73,7 @@ class Maps:
             MapExists: another spec has the name.
             TooLarge: the arrays pass the limit.
             InvalidInput: the arrays cannot be drawn as specified.
+            DatasetNotFound: the sampler learns from a dataset that is not there.
             TooManyJobs: it takes a job, and as many wait as may.
         """
         while True:
@@ -78,7 +84,8 @@ class Maps:
             self._limits.check_map(family(spec).frozen_bytes(spec))
             if reason := self._unfit():
                 raise StoreUnavailable(f"{reason}; no map is created there")
-            if spec.sampler.takes_job:
+            self._check_dataset(spec)
+            if spec.takes_job:
                 pending = build_later(self._jobs, self._store, name, spec, failed)
                 if pending is not None:
                     return Created(record(pending), False)
@@ -136,6 +143,18 @@ class Maps:
         if array_name not in arrays:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(arrays))}")
         return arrays[array_name]
+
+    def _check_dataset(self, spec: MapSpec) -> None:
+        """Refuse at once what the job of a sampler that learns from a dataset could only fail at."""
+        dataset = getattr(spec.sampler, "dataset", None)
+        if dataset is None:
+            return
+        columns = self._datasets.get(dataset).shape[1]
+        if columns != spec.input_dim:
+            raise InvalidInput(
+                f"dataset {dataset!r} has {columns} columns; input_dim {spec.input_dim} wants as many",
+                "/sampler/dataset",
+            )
 
     def _find(self, name: str) -> MapManifest:
         standing = self._store.standing(name)

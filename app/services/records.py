@@ -35,6 +35,11 @@ class MapRecord(BaseModel):
     )
     signature: str | None = Field(description="Link of the signs of the weights, if some are negative.")
     job: str | None = Field(description="Link of the job that builds the map, or could not; null when it is ready.")
+    report: dict[str, float] | None = Field(
+        description="How a learned set came out: start and end of its objective (normalised D² over the box, for a "
+        "reweighted grid the mean squared error over its pairs), sum of the weights, points kept, and where a dataset "
+        "was at hand the Gram error on its rows; null for sets that are not learned."
+    )
     warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, and what would be better.")
 
 
@@ -74,6 +79,7 @@ def record(manifest: MapManifest | Pending) -> MapRecord:
             parameter_stream=None,
             signature=None,
             job=link(manifest.job),
+            report=None,
             warnings=(),
         )
     return MapRecord(
@@ -90,5 +96,6 @@ def record(manifest: MapManifest | Pending) -> MapRecord:
         parameter_stream=manifest.parameter_stream,
         signature=f"/v1/maps/{manifest.name}/signature" if "signature" in manifest.arrays else None,
         job=None,
+        report=manifest.report,
         warnings=manifest.warnings,
     )

@@ -27,6 +27,8 @@ class MapManifest(Manifest):
     parameter_stream: int | None = None
     """Version of the stream of parameters that takes the place of arrays; None where there is none."""
     warnings: tuple[str, ...]
+    report: dict[str, float] | None = None
+    """How a set that was learned came out; None for all others."""
 
     def sealed(self) -> str:
         """The digest of what the manifest says of spec, arrays and parameters."""
@@ -44,6 +46,7 @@ class NewMap(NamedTuple):
     generator: dict[str, str]
     warnings: tuple[str, ...]
     parameter_stream: int | None = None
+    report: dict[str, float] | None = None
 
 
 class Withdrawn(Exception):
@@ -109,6 +112,7 @@ class MapStore(NamedStore[MapManifest]):
             generator=new.generator,
             parameter_stream=new.parameter_stream,
             warnings=new.warnings,
+            report=new.report,
         )
         replaced = b"" if instead_of is None else instead_of.stored
         stored = self._put(manifest, arrays, instead_of=replaced, announce=announce)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from app.core.building import Building
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.samplers.base import FrequencySampler
 from service_tests.core.specs import KERNELS, POINTS, SAMPLERS, kind, spec
@@ -49,7 +50,7 @@ FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "latin_hypercube": lambda _: [{}],
     "halton": lambda _: [{}, {"scramble": "reverse_radix"}],
     "sobol": lambda _: [{}, {"scramble": False}],
-    "lattice": lambda _: [{}, {"shift": False}],
+    "lattice": lambda _: [{}, {"shift": False}, {"learn": True, "box": 0.5, "shift": False}],
     "digital_net": lambda _: [{}, {"alpha": 1, "scramble": False}],
     "orthogonal": lambda _: [{}],
     "moment_matching": lambda _: [{"base": {"kind": kind(model)}} for model in POINTS],
@@ -57,6 +58,10 @@ FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "sparse_grid": lambda _: [{"level": 2}],
     "subsampled_grid": lambda _: [{"points_per_dim": 9}],
     "polynomially_exact": lambda _: [{"degree": 4}],
+    "weighted": lambda _: [{"box": 2.0, "box_scale": 0.5, "normalize_weights": True}],
+    "global_adaptive": lambda d: [{"box": [2.0] * d, "iterations": 5}],
+    "greedy_adaptive": lambda _: [{"box": 2.0, "iterations": 2}],
+    "reweighted_grid": lambda _: [{"dataset": "rows", "points_per_dim": 9}],
     "uploaded": lambda _: [{}],  # its frequencies belong to a kernel: see `pairs`
     "gcws": lambda _: [{}],
 }
@@ -74,6 +79,9 @@ LAWS: dict[str, Callable[[Fields], Any]] = {
 
 RULES = ("dense_grid", "sparse_grid", "polynomially_exact")
 """Samplers that dictate their count, and are exact near 0 instead of right on average."""
+
+LEARNED = ("weighted", "global_adaptive", "greedy_adaptive", "reweighted_grid")
+"""Samplers that fit the set to the kernel on a box or on rows."""
 
 NORMAL_ONLY = (*RULES, "subsampled_grid", "orthogonal")
 NORMAL = ("gaussian", "anova", "correlation_rbf")
@@ -97,6 +105,10 @@ def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
     name, over = its_kernel["kind"], its_sampler["kind"]
     if name == "gmm" or over == "gcws":
         return (name, over) == ("gmm", "gcws")
+    if over == "reweighted_grid":
+        return name in NORMAL and name != "anova"
+    if over in LEARNED or its_sampler.get("learn"):
+        return name in ("gaussian", "laplacian", "cauchy", "correlation_rbf")
     if over in NORMAL_ONLY or its_sampler.get("base", {}).get("kind") in NORMAL_ONLY:
         return name in NORMAL
     if over == "moment_matching":
@@ -113,9 +125,18 @@ def is_random(its_sampler: Fields) -> bool:
     )
 
 
+def size_of(its_sampler: Fields) -> int:
+    """Frequencies enough for the tests of a combination: fewer where each takes time."""
+    return S // 8 if its_sampler["kind"] in LEARNED or its_sampler.get("learn") else S
+
+
 def is_unbiased(its_sampler: Fields) -> bool:
     """Whether each frequency alone has the law of the kernel."""
-    return is_random(its_sampler) and its_sampler["kind"] not in (*RULES, "moment_matching", "gcws")
+    return (
+        is_random(its_sampler)
+        and its_sampler["kind"] not in (*RULES, *LEARNED, "moment_matching", "gcws")
+        and not its_sampler.get("learn")
+    )
 
 
 def with_frequencies(models: tuple[type[Any], ...]) -> set[str]:
@@ -131,6 +152,19 @@ def weight_sum(its_kernel: Fields, d: int = D) -> float:
         (height, width), (tall, wide) = IMAGES[d]
         return float((height - tall + 1) * (width - wide + 1))
     return float(sum(its_kernel["weights"]))
+
+
+class WithRows(Building):
+    """Surroundings of a build with one dataset of rows like those of the tests, under any name."""
+
+    def __init__(self, d: int = D, n: int = 120) -> None:
+        super().__init__()
+        self._shape = n, d
+
+    def rows(self, dataset: str, pointer: str) -> Any:
+        del dataset, pointer
+        n, d = self._shape
+        return rows(n, 17, d)
 
 
 def rows(n: int, seed: int, d: int = D, dtype: str = "float64", size: float = 1.2) -> Any:

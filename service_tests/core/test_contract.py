@@ -19,11 +19,13 @@ from service_tests.core.combinations import (
     D,
     Fields,
     S,
+    WithRows,
     goes_together,
     is_random,
     named,
     pairs,
     rows,
+    size_of,
     variants,
     weight_sum,
     with_frequencies,
@@ -39,7 +41,7 @@ every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
 
 
 def build(of: MapSpec) -> FeatureMap:
-    return opened(of, family(of).build(of).arrays, 1)
+    return opened(of, family(of).build(of, WithRows()).arrays, 1)
 
 
 def test_no_kind_is_left_out() -> None:
@@ -76,9 +78,8 @@ def test_fourier_features_approximate_their_kernel(
     its_kernel: Fields, its_sampler: Fields, form: str, normalize: bool, dtype: str
 ) -> None:
     is_rule = its_sampler["kind"] in RULES
-    of = spec(
-        kernel=its_kernel, sampler=its_sampler, form=form, normalize=normalize, dtype=dtype, s=None if is_rule else S
-    )
+    size = None if is_rule else size_of(its_sampler)
+    of = spec(kernel=its_kernel, sampler=its_sampler, form=form, normalize=normalize, dtype=dtype, s=size)
     if its_sampler["kind"] == "sparse_grid" and (form == "phase" or normalize):
         with pytest.raises(InvalidInput, match="cos_sin and complex carry a signature") as caught:
             FourierMap.build(of)
@@ -93,7 +94,11 @@ def test_fourier_features_approximate_their_kernel(
     arrays = feature_map.arrays
     signature = np.tile(arrays.get("signature", np.ones(feature_map.n_frequencies)), 2 if form == "cos_sin" else 1)
     close = 1e-5 if dtype == "float32" else 1e-13
-    size = 1.0 if normalize else weight_sum(its_kernel)
+    total = weight_sum(its_kernel)
+    if its_sampler["kind"] == "reweighted_grid":  # its weights fit other rows before k(x, x)
+        total = float(arrays["weights"].sum(dtype=np.float64))
+        assert abs(total - 1) < 0.1
+    k0 = 1.0 if normalize else total
 
     assert features.shape == (6, feature_map.n_output)
     assert feature_map.n_output == feature_map.n_frequencies * (2 if form == "cos_sin" else 1)
@@ -108,16 +113,16 @@ def test_fourier_features_approximate_their_kernel(
     np.testing.assert_allclose(gram, features * signature @ others.conj().T, rtol=0, atol=scale * close)
     np.testing.assert_allclose(itself, itself.conj().T, rtol=0, atol=scale * close)
     if form != "phase" or normalize:
-        np.testing.assert_allclose(np.diag(itself), size, rtol=0, atol=10 * scale * close)
+        np.testing.assert_allclose(np.diag(itself), k0, rtol=0, atol=10 * scale * close)
 
     weights = arrays["weights"].astype(np.float64)
-    assert weights.sum() == pytest.approx(weight_sum(its_kernel), abs=1e-5)
+    assert weights.sum() == pytest.approx(total, abs=1e-5)
     # One standard error of independent frequencies is at most √(1.5 Σξ²), of the phase form; no sampler is to be
     # worse. Where nothing is random, the degree 4 of the rules leaves less than 1e-3 of k(0) at this distance.
-    bound = 4 * np.sqrt(1.5 * np.square(weights).sum()) * size / weight_sum(its_kernel)
-    assert np.abs(gram - exact).max() < (1e-3 * size if is_rule and form != "phase" else bound)
+    bound = 4 * np.sqrt(1.5 * np.square(weights).sum()) * k0 / total
+    assert np.abs(gram - exact).max() < (1e-3 * k0 if is_rule and form != "phase" else bound)
     assert is_rule or np.abs(gram - exact).max() > 1e-6
-    assert np.ptp(exact) > (0.005 if is_rule else 0.2) * size
+    assert np.ptp(exact) > (0.005 if is_rule else 0.2) * k0
 
     assert arrays["frequencies"].shape == (feature_map.n_frequencies, D)
     assert all(array.dtype == (np.int8 if name == "signature" else dtype) for name, array in arrays.items())

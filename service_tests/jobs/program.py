@@ -16,9 +16,9 @@ import numpy as np
 
 import app.main
 from app import __main__
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
-from app.core.run import Run
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.jobs import beside
@@ -31,7 +31,7 @@ _service_kinds = app.main.job_kinds
 STEP_SECONDS = 0.02
 
 
-def walk(steps: int, seed: int, run: Run) -> float:
+def walk(steps: int, seed: int, run: Building | Context) -> float:
     """A random walk whose end hangs on every step of it; `steps` of them, each kept as soon as it may be."""
     rng = np.random.Generator(np.random.PCG64(seed))
     step, at = 0, 0.5
@@ -46,9 +46,7 @@ def walk(steps: int, seed: int, run: Run) -> float:
         at = at % 1.0
         step += 1
         run.progress(step, steps, at)
-        if run.checkpoint_due:
-            state = {"step": step, "at": at.hex(), "rng": rng.bit_generator.state}
-            run.checkpoint(json.dumps(state).encode())
+        run.checkpoint(json.dumps({"step": step, "at": at.hex(), "rng": rng.bit_generator.state}).encode())
     return at
 
 
@@ -100,12 +98,14 @@ KINDS: Kinds = {"test-walk": test_walk, "test-echo": test_echo, "test-fail": tes
 class Slow(MonteCarlo):
     """Monte Carlo that takes a job: a walk decides the seed."""
 
-    takes_job = True
+    def takes_job(self, s: int, input_dim: int) -> bool:
+        del s, input_dim
+        return True
 
-    def long_frequency_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, run: Run
+    def learned_set(
+        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
     ) -> FrequencySet:
-        end = walk(40 * s, int(rng.integers(1 << 30)), run)
+        end = walk(40 * s, int(rng.integers(1 << 30)), building)
         if s == 1:
             raise InvalidInput("1 is an unlucky number", "/s")
         drawn = self.frequency_set(kernel, s, input_dim, rng)
@@ -119,8 +119,8 @@ def kinds(settings: Settings) -> Kinds:
 
 if __name__ == "__main__":
     # The spec knows its samplers by class; this one takes the behaviour of another.
-    MonteCarlo.takes_job = True
-    MonteCarlo.long_frequency_set = Slow.long_frequency_set  # type: ignore[method-assign, assignment]
+    MonteCarlo.takes_job = Slow.takes_job  # type: ignore[method-assign, assignment]
+    MonteCarlo.learned_set = Slow.learned_set  # type: ignore[method-assign, assignment]
     app.main.job_kinds = kinds
     beside.PROGRAM = PROGRAM
     sys.argv[0] = "bochner"

@@ -6,10 +6,12 @@ import pytest
 import redis
 
 from app.jobs.jobs import Jobs
+from app.services.datasets import Datasets
 from app.services.limits import Limits
 from app.services.maps import Maps
 from app.services.ready import ReadyCache
 from app.store.connection import connect
+from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 from service_tests.servers import EVERY_WRITE, valkey
 
@@ -29,12 +31,18 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
         yield client
 
 
+def maps_of(client: redis.Redis, cache: ReadyCache, limits: Limits = LIMITS, unfit: str | None = None) -> Maps:
+    """A service of the maps of a store."""
+    datasets = Datasets(DatasetStore(client), limits, cache, lambda: unfit)
+    return Maps(MapStore(client), limits, cache, 1, lambda: unfit, Jobs(client, 10, 60), datasets)
+
+
 @pytest.fixture
 def service(client: redis.Redis) -> Callable[..., Maps]:
     """Makes services of one store, each with a cache of its own."""
     client.flushall()
 
     def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
-        return Maps(MapStore(client), LIMITS, ReadyCache(cache_bytes), 1, lambda: unfit, Jobs(client, 10, 60))
+        return maps_of(client, ReadyCache(cache_bytes), unfit=unfit)
 
     return make

@@ -11,17 +11,14 @@ from app.core.arrays import dense
 from app.core.errors import InvalidInput, TooLarge
 from app.core.spec import MapSpec
 from app.formats import Reference
-from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
 from app.services.errors import DatasetExists, DatasetNotFound
-from app.services.maps import Maps
 from app.services.ready import ReadyCache
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.maps import MapStore
 from service_tests.checks import keys
 from service_tests.servers import until
-from service_tests.services.conftest import LIMITS
+from service_tests.services.conftest import LIMITS, maps_of
 
 ROWS: Any = np.random.default_rng(1).normal(size=(40, 3))
 SPARSE: Any = sparse.csr_array(np.where([True, False, False] | (ROWS > 0.5), ROWS, 0))
@@ -84,7 +81,7 @@ def test_a_dataset_is_read_once_and_kept_and_nobody_may_write_to_it(kept: Callab
 def test_maps_and_datasets_share_one_memory(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
     cache = ReadyCache(1500)
     datasets = kept(cache)
-    maps = Maps(MapStore(client), LIMITS, cache, 1, lambda: None, Jobs(client, 10, 60))
+    maps = maps_of(client, cache)
     spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "halton"}, "s": 50}
     maps.create("m", MapSpec.model_validate(spec))
     datasets.create("d", ROWS, None)

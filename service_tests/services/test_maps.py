@@ -10,14 +10,12 @@ import redis
 from app.core.errors import TooLarge
 from app.core.maps import FeatureMap, FourierMap
 from app.core.spec import MapSpec
-from app.jobs.jobs import Jobs
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.services.maps import Maps
 from app.services.ready import ReadyCache
 from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.maps import MapStore
 from service_tests.checks import keys
-from service_tests.services.conftest import LIMITS
+from service_tests.services.conftest import LIMITS, maps_of
 
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 50}
@@ -180,7 +178,7 @@ def test_a_map_too_large_is_refused_unless_it_is_there_already(
     assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 170_000)
     assert keys(client) == set()
     larger = LIMITS._replace(max_map_bytes=170_000)
-    Maps(MapStore(client), larger, ReadyCache(0), 1, lambda: None, Jobs(client, 10, 60)).create("m", large)
+    maps_of(client, ReadyCache(0), larger).create("m", large)
     assert not service().create("m", large)[1]
 
 

@@ -15,3 +15,6 @@ class Built(NamedTuple):
     n_frequencies: int
     n_output: int
     warnings: tuple[str, ...]
+    report: dict[str, float] | None = None
+    """Figures of a set that was learned: `objective_start` and `objective_end`, `weight_sum`, `points_kept` and, where
+    rows were at hand, `gram_error`; None for all others."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Rows, dense, named, row_blocks, unit_rows
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
 from app.core.hashing.entries import entries
@@ -17,7 +18,6 @@ from app.core.hashing.parameters import parameters
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import Arrays, Built
-from app.core.run import Run
 from app.core.spec import MapSpec
 from app.core.threads import for_each
 
@@ -60,9 +60,9 @@ class ConsistentSamplingMap:
         return 0
 
     @staticmethod
-    def build(spec: MapSpec, run: Run | None = None) -> Built:
+    def build(spec: MapSpec, building: Building | None = None) -> Built:
         """There is nothing to draw."""
-        del run
+        del building
         s = spec.s or 0
         return Built({}, s, s, ())
 

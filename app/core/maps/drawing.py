@@ -2,28 +2,54 @@
 
 import numpy as np
 
+from app.core.arrays import Rows
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
-from app.core.run import Alone, Run
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.spec import Form, MapSpec, of_share, shares
 
 
-def frequency_set(spec: MapSpec, rng: np.random.Generator, run: Run) -> FrequencySet:
-    """The frequencies of every summand of the kernel, 0 on coordinates it does not look at.
+class _Prepared(Building):
+    """The surroundings of a build, where rows come as the kernel compares them."""
 
-    Several summands share one generator, so that none of them can be gone on with alone: only a single one is given
-    `run`.
-    """
+    def __init__(self, around: Building, kernel: ShiftInvariantKernel, input_dim: int) -> None:
+        super().__init__(around.threads)
+        self._around, self._kernel, self._input_dim = around, kernel, input_dim
+
+    def progress(self, step: int, of: int, objective: float | None) -> None:
+        self._around.progress(step, of, objective)
+
+    def checkpoint(self, state: bytes) -> None:
+        self._around.checkpoint(state)
+
+    def restored(self) -> bytes | None:
+        return self._around.restored()
+
+    def rows(self, dataset: str, pointer: str) -> Rows:
+        rows = self._around.rows(dataset, pointer)
+        if rows.shape[1] != self._input_dim or rows.shape[0] < 2:
+            raise InvalidInput(
+                f"dataset {dataset!r} has {rows.shape[0]} rows of {rows.shape[1]} entries; two rows at least, of "
+                f"input_dim {self._input_dim} entries, are wanted",
+                pointer,
+            )
+        try:
+            return self._kernel.prepared(rows)
+        except InvalidInput as error:
+            raise InvalidInput(f"dataset {dataset!r}: {error.detail}", pointer) from None
+
+
+def frequency_set(spec: MapSpec, rng: np.random.Generator, building: Building) -> FrequencySet:
+    """The frequencies of every summand of the kernel, 0 on coordinates it does not look at."""
     if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
         raise TypeError(f"sampler {spec.sampler.kind} draws no frequencies")
     sets, told = [], {}
-    every = shares(spec)
-    watched = run if len(every) == 1 else Alone()
+    every, around = shares(spec), _Prepared(building, spec.kernel, spec.input_dim)
     for share in every:
         block, dim = share.block, share.block.dim(spec.input_dim)
         try:
-            drawn = spec.sampler.long_frequency_set(block.kernel, share.size, dim, rng, watched)
+            drawn = spec.sampler.learned_set(block.kernel, share.size, dim, rng, around)
         except InvalidInput as error:
             raise InvalidInput(of_share(error.detail, share, every, spec), error.pointer) from None
         # Summands of one size have the same to tell, and there may be thousands.
@@ -33,14 +59,16 @@ def frequency_set(spec: MapSpec, rng: np.random.Generator, run: Run) -> Frequenc
         if block.coordinates is not None:
             frequencies = np.zeros((len(drawn.weights), spec.input_dim))
             frequencies[:, block.coordinates] = drawn.frequencies
-        sets.append(FrequencySet(frequencies, drawn.weights * block.weight))
+        sets.append(FrequencySet(frequencies, drawn.weights * block.weight, report=drawn.report))
     if len(sets) == 1:
-        frequencies, weights, _ = sets[0]
+        frequencies, weights = sets[0][:2]
     else:
         frequencies, weights = (np.concatenate(parts) for parts in list(zip(*sets, strict=True))[:2])
     warnings = [*spec.kernel.warnings()]
     warnings += dict.fromkeys(warning for of_size in told.values() for warning in of_size)
     warnings += spec.sampler.form_warnings(spec.form is not Form.complex)
-    if spec.s is not None and len(weights) != spec.s:
+    # A sampler that keeps fewer of the s it was asked for has used s all the same.
+    if spec.s not in (None, len(weights), sum(share.size for share in every)):
         warnings.append(f"{spec.sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
-    return FrequencySet(frequencies, weights, tuple(warnings))
+    # Only sets of a single summand are learned.
+    return FrequencySet(frequencies, weights, tuple(warnings), sets[0].report)

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from app.core.arrays import Array, Floats, Rows, dense, largest, row_blocks
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays, Built
 from app.core.maps.drawing import frequency_set
-from app.core.run import Alone, Run
 from app.core.spec import Dtype, Form, MapSpec, shares
 
 # Phases computed at a time: small enough to stay in the cache between product and cosine.
@@ -57,12 +57,12 @@ class FourierMap:
         return sum(share.size for share in shares(spec)) * (columns * spec.numpy_dtype.itemsize + 1)
 
     @staticmethod
-    def build(spec: MapSpec, run: Run | None = None) -> Built:
+    def build(spec: MapSpec, building: Building | None = None) -> Built:
         """Draw frequencies and offsets, from separate streams of the seed.
 
         Args:
-            spec: what to build.
-            run: who watches, if anybody does.
+            spec: of a kernel with frequencies.
+            building: where samplers that learn find rows and leave their progress.
 
         Raises:
             InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights
@@ -71,7 +71,7 @@ class FourierMap:
         for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in _streams(spec.seed))
         # Sums by several threads of the linear algebra round differently: one seed is to give one map on any machine.
         with threadpool_limits(1):
-            drawn = frequency_set(spec, for_frequencies, run or Alone())
+            drawn = frequency_set(spec, for_frequencies, building or Building())
         n_frequencies = len(drawn.weights)
         with np.errstate(over="ignore"):  # what overflows is refused by name below
             arrays: Arrays = {
@@ -94,7 +94,7 @@ class FourierMap:
                 warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
         if spec.form is Form.phase:
             arrays["offsets"] = _uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
-        return Built(arrays, n_frequencies, _columns(spec, n_frequencies), warnings)
+        return Built(arrays, n_frequencies, _columns(spec, n_frequencies), warnings, drawn.report)
 
     @property
     def arrays(self) -> Arrays:

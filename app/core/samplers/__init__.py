@@ -6,12 +6,16 @@ from pydantic import Discriminator
 
 from app.core.samplers.dense_grid import DenseGrid
 from app.core.samplers.gcws import ConsistentWeightedSampling
+from app.core.samplers.global_adaptive import GlobalAdaptive
+from app.core.samplers.greedy_adaptive import GreedyAdaptive
 from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.points import PointKinds
 from app.core.samplers.polynomially_exact import PolynomiallyExact
+from app.core.samplers.reweighted_grid import ReweightedGrid
 from app.core.samplers.sparse_grid import SparseGrid
 from app.core.samplers.subsampled_grid import SubsampledGrid
 from app.core.samplers.uploaded import Uploaded
+from app.core.samplers.weighted import Weighted
 
 Sampler = Annotated[
     PointKinds
@@ -20,6 +24,10 @@ Sampler = Annotated[
     | SparseGrid
     | SubsampledGrid
     | PolynomiallyExact
+    | Weighted
+    | GlobalAdaptive
+    | GreedyAdaptive
+    | ReweightedGrid
     | Uploaded
     | ConsistentWeightedSampling,
     Discriminator("kind"),

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.model import Kind
-from app.core.run import Run
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
 _LEAST = 2.0**-53
@@ -23,6 +23,8 @@ class FrequencySet(NamedTuple):
     frequencies: Matrix
     weights: Matrix
     warnings: tuple[str, ...] = ()
+    report: dict[str, float] | None = None
+    """Figures of how it was learned, if it was; see `report_of`."""
 
 
 class FrequencySampler(Kind):
@@ -40,6 +42,16 @@ class FrequencySampler(Kind):
         del real
         return ()
 
+    @property
+    def learns(self) -> bool:
+        """Whether the set is fitted to one kernel on all coordinates: takes time, and may take a dataset."""
+        return False
+
+    def takes_job(self, s: int, input_dim: int) -> bool:
+        """Whether to learn s frequencies takes a dataset, or more than about two seconds."""
+        del s, input_dim
+        return False
+
     @abstractmethod
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Raise InvalidInput, naming the rule and what would work, if the combination has no meaning.
@@ -54,11 +66,11 @@ class FrequencySampler(Kind):
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Draw the set; all randomness comes from `rng`."""
 
-    def long_frequency_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, run: Run
+    def learned_set(
+        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
     ) -> FrequencySet:
-        """As `frequency_set`; samplers that take a job override this, to tell `run` how far they are."""
-        del run
+        """As `frequency_set`, for samplers that learn and so look at their surroundings; others just draw."""
+        del building
         return self.frequency_set(kernel, s, input_dim, rng)
 
 
@@ -74,6 +86,11 @@ def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: in
             f"input_dim {input_dim} passes the {most - extra} dimensions of {kind}; monte_carlo has no limit",
             "/sampler/kind",
         )
+
+
+def inside(points: Matrix) -> Matrix:
+    """Points of the closed unit cube, moved in place into the open one."""
+    return np.clip(points, _LEAST, 1 - _LEAST, out=points)
 
 
 class PointSampler(FrequencySampler):
@@ -94,5 +111,6 @@ class PointSampler(FrequencySampler):
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Points through the quantile functions, each with weight 1/s."""
         points = self.points(s, kernel.uniforms_per_frequency(input_dim), rng)
-        np.clip(points, _LEAST, 1 - _LEAST, out=points)
-        return FrequencySet(kernel.frequencies(points), np.full(s, 1 / s), self.point_warnings(s, points.shape[1]))
+        return FrequencySet(
+            kernel.frequencies(inside(points)), np.full(s, 1 / s), self.point_warnings(s, points.shape[1])
+        )

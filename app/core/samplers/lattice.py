@@ -8,50 +8,91 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from app.core.building import Building
+from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import PointSampler, check_dimensions
+from app.core.samplers.base import FrequencySet, PointSampler, check_dimensions, inside
+from app.core.samplers.lattice_search import MOST_CANDIDATES, lattice_points, learned_vector
+from app.core.samplers.learning import OPERATIONS_AT_ONCE, PRODUCT_LAW, BoxFields, report_of
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
+_MOST_LEARNED = 1 << 12
 _VECTOR = Path(__file__).with_name("kuo_lattice_33002.npy")
 _MOST_DIMENSIONS = len(np.load(_VECTOR, mmap_mode="r"))
 
 
-class Lattice(PointSampler):
+class Lattice(BoxFields, PointSampler):
     """Multiples of one generating vector, modulo 1, randomly shifted.
 
     The vector is Frances Kuo's `lattice-33002-1024-1048576` (University of New South Wales), made component by
     component for all powers of two from 1024 to 1048576 at once. At one s its entries begin to repeat or mirror each
-    other, long before that many columns must: such entries are replaced.
+    other, long before that many columns must: such entries are replaced. With `learn` a vector is searched instead,
+    component by component, for the least mean squared error over a box.
     """
 
     source = (
         "Cools, Kuo, Nuyens (2006), Constructing embedded lattice rules for multivariate integration; the "
-        f"vector: Frances Kuo, https://web.maths.unsw.edu.au/~fkuo/lattice/; as features: {QMC}, section 6.1"
+        f"vector: Frances Kuo, https://web.maths.unsw.edu.au/~fkuo/lattice/; as features: {QMC}, section 6.1; learn: a "
+        "suggestion of its section 5"
     )
     choose_when = (
         f"Beside sobol and halton, for s a power of two from {_LEAST_EMBEDDED} to {_MOST_EMBEDDED}; the QMC paper "
         "found its Gram error below monte_carlo's."
     )
-    limits = (f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernel matern",)
+    limits = (
+        f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernel matern",
+        f"with learn {PRODUCT_LAW}, and s of at most {_MOST_LEARNED}; not as a base",
+        "without learn neither box nor dataset",
+    )
 
     kind: Literal["lattice"]
     shift: bool = Field(True, description="False moves the lattice by half a step instead of at random.")
+    learn: bool = Field(False, description="Search a vector for this kernel on the box, instead of the one for all.")
+
+    @property
+    def learns(self) -> bool:
+        """If it is to."""
+        return self.learn
+
+    def takes_job(self, s: int, input_dim: int) -> bool:
+        """Each candidate of each component compares all points."""
+        operations = min(s, MOST_CANDIDATES + 1) * s**2 * input_dim
+        return self.learn and (self.dataset is not None or operations > OPERATIONS_AT_ONCE)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """The vector is known for so many dimensions."""
-        del s
+        """The vector is known for so many dimensions, or can be searched."""
         check_dimensions(self.kind, _MOST_DIMENSIONS, kernel, input_dim)
+        if self.learn:
+            self.check_box(kernel, "lattice with learn", input_dim)
+            if s > _MOST_LEARNED:
+                reason = f"a lattice is learned of at most {_MOST_LEARNED} points, whose pairs are all compared"
+                raise InvalidInput(SizeAdvice(reason, s, _MOST_LEARNED), "/s")
+        elif self.box is not None or self.dataset is not None:
+            raise InvalidInput(
+                "lattice takes a box or a dataset with learn only",
+                "/sampler/box" if self.box is not None else "/sampler/dataset",
+            )
+
+    def learned_set(
+        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
+    ) -> FrequencySet:
+        """The lattice of the vector found, or of the vector for all where no better was."""
+        if not self.learn:
+            return self.frequency_set(kernel, s, input_dim, rng)
+        measure, product, rows = self.measure(kernel, input_dim, building)
+        shift = self._shift(s, input_dim, rng)
+        vectors = [_multipliers(s, input_dim)]
+        vectors.append(learned_vector(product, measure.box, vectors[0], shift, s, rng, building))
+        sets = [product.frequencies(inside(lattice_points(s, vector, shift))) for vector in vectors]
+        before, after = (measure.normalized(frequencies) for frequencies in sets)
+        found = FrequencySet(sets[after < before], np.full(s, 1 / s))
+        return report_of(found, before, min(before, after), product, rows)
 
     def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
-        """Point i is {i·z/n + shift}; products are taken modulo n, so that no digit is lost."""
-        steps = np.multiply.outer(np.arange(n, dtype=np.int64), _multipliers(n, d))
-        steps %= n
-        points = steps / n
-        points += rng.random(d) if self.shift else 0.5 / n
-        points %= 1
-        return points
+        """The lattice of the vector for all."""
+        return lattice_points(n, _multipliers(n, d), self._shift(n, d, rng))
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """The vector is good at powers of two from 1024 on; without a random shift the points are not random at all."""
@@ -76,6 +117,9 @@ class Lattice(PointSampler):
         if not self.shift:
             warnings.append("lattice without random shift was moved by half a step, away from the origin")
         return tuple(warnings)
+
+    def _shift(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+        return rng.random(d) if self.shift else np.full(d, 0.5 / n)
 
 
 def _classes(multipliers: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import MM
 from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.bases import check_base
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
 
@@ -43,10 +44,7 @@ class MomentMatching(FrequencySampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """The law needs two finite moments, and s must exceed d."""
-        try:
-            self.base.check(kernel, s, input_dim)
-        except InvalidInput as error:
-            raise InvalidInput(error.detail, error.pointer.replace("/sampler", "/sampler/base", 1)) from None
+        check_base(self.base, kernel, s, input_dim)
         if kernel.frequency_deviations(input_dim) is None:
             raise InvalidInput(
                 "moment_matching needs frequencies of finite variance, which this kernel's law has not; "

@@ -12,7 +12,7 @@ from app.core.arrays import Rows
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.maps import FourierMap
 from app.core.spec import MapSpec
-from service_tests.core.combinations import variants
+from service_tests.core.combinations import LEARNED, WithRows, variants
 from service_tests.core.specs import KERNELS, SAMPLERS, hashing, kind, spec
 
 FIELDS: dict[str, dict[str, Any]] = {
@@ -20,6 +20,10 @@ FIELDS: dict[str, dict[str, Any]] = {
     "sparse_grid": {"level": 2},
     "subsampled_grid": {"points_per_dim": 5},
     "polynomially_exact": {"degree": 2},
+    "weighted": {"box": 2.0},
+    "global_adaptive": {"box": [1.0, 2.0, 3.0], "iterations": 10},
+    "greedy_adaptive": {"box": 2.0},
+    "reweighted_grid": {"points_per_dim": 5, "dataset": "rows"},
     "uploaded": {"frequencies": [[0.1, 0.2, 0.3], [1.0, 2.0, 3.0]]},
     "moment_matching": {"base": {"kind": "sobol"}},
 }
@@ -46,6 +50,16 @@ GOLDEN: dict[str, list[float]] = {
         -0.4752495517489474,
         0.20133112556355112,
         0.639830362724734,
+    ],
+    "weighted": [1.2443325432342178, -0.24826394274118924, 0.3809917048933011, 0.13856968410445597, 4.670821792727187],
+    "global_adaptive": [1.3306386624224935, -0.40811445789196876, 0.4666022621917442, 0.0625, 1.5119877931451668],
+    "greedy_adaptive": [0.000930066507738473, 2.6187814843029815, -7.541979459183279e-05, 0.0625, 1.5119877931451668],
+    "reweighted_grid": [
+        2.711252359948532,
+        1.355626179974266,
+        0.677813089987133,
+        0.07958351246181729,
+        1.8325254936153625,
     ],
     "uploaded": [1.0, 2.0, 3.0, 0.5, 0.3741122048415613],
 }
@@ -124,7 +138,7 @@ def digest_of_codes(name: str) -> str:
 
 
 def last(of: MapSpec) -> list[float]:
-    arrays = FourierMap.build(of).arrays
+    arrays = FourierMap.build(of, WithRows(of.input_dim)).arrays
     tail = [arrays["weights"][-1], *arrays.get("offsets", [])[-1:]]
     return [*arrays["frequencies"][-1].tolist(), *map(float, tail)]
 
@@ -132,8 +146,10 @@ def last(of: MapSpec) -> list[float]:
 @pytest.mark.parametrize("name", [kind(model) for model in SAMPLERS if kind(model) != "gcws"])
 def test_a_map_of_each_sampler_never_changes(name: str) -> None:
     assert name in GOLDEN, f"commit the values of sampler {name}: {last(of_sampler(name))}"
-    # Roots and eigenvectors may round differently on another machine; nothing else may differ.
-    np.testing.assert_allclose(last(of_sampler(name)), GOLDEN[name], rtol=1e-12, atol=1e-14)
+    # Roots and eigenvectors may round differently on another machine; nothing else may differ. What is learned step by
+    # step multiplies such a difference.
+    close = 1e-6 if name in LEARNED else 1e-12
+    np.testing.assert_allclose(last(of_sampler(name)), GOLDEN[name], rtol=close, atol=close / 100)
 
 
 @pytest.mark.parametrize("name", [kind(model) for model in KERNELS if kind(model) != "gmm"])
@@ -151,7 +167,7 @@ def test_the_order_and_the_thread_in_which_maps_are_built_change_nothing() -> No
     specs = [of_sampler(name) for name in GOLDEN] + [of_kernel(name) for name in KERNEL_GOLDEN]
 
     def digest(of: MapSpec) -> bytes:
-        return b"".join(array.tobytes() for array in FourierMap.build(of).arrays.values())
+        return b"".join(array.tobytes() for array in FourierMap.build(of, WithRows(of.input_dim)).arrays.values())
 
     once = [digest(of) for of in specs]
     assert [digest(of) for of in reversed(specs)] == once[::-1]

@@ -1,0 +1,85 @@
+"""Frequencies that minimise the box discrepancy all at once."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from app.core.building import Building
+from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.papers import QMC
+from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.bases import check_base
+from app.core.samplers.halton import Halton
+from app.core.samplers.lbfgs import minimised
+from app.core.samplers.learning import (
+    MOST_OPERATIONS,
+    OPERATIONS_AT_ONCE,
+    PRODUCT_LAW,
+    BoxFields,
+    check_operations,
+    report_of,
+)
+from app.core.samplers.points import Points
+
+
+class GlobalAdaptive(BoxFields, FrequencySampler):
+    """Frequencies of the base moved, all together and down the gradient, to a small mean squared error over a box.
+
+    Each has weight 1/s. The error is `objective_start` before and `objective_end` after, as in diagnostic
+    `box_discrepancy`.
+    """
+
+    source = f"{QMC}, section 5.1, proposition 16, by L-BFGS instead of nonlinear conjugate gradients"
+    choose_when = (
+        "For few frequencies and data whose differences fill the box. Normalised box discrepancy on cpu in 21 "
+        "dimensions, a quarter of the box, s = 100: 1.37e-4 for halton, below 6e-8 here; weighted is as good there and "
+        "takes a hundredth of the time."
+    )
+    limits = (PRODUCT_LAW, f"iterations·s²·input_dim of at most {MOST_OPERATIONS}", "those of the base")
+
+    kind: Literal["global_adaptive"]
+    base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies to start from.")
+    iterations: Annotated[int, Field(ge=1, le=100_000, description="Steps of the minimisation.")] = 200
+
+    @property
+    def learns(self) -> bool:
+        """It does."""
+        return True
+
+    def takes_job(self, s: int, input_dim: int) -> bool:
+        """A step evaluates all pairs of frequencies, mostly once."""
+        return self.dataset is not None or self._operations(s, input_dim) > OPERATIONS_AT_ONCE
+
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+        """A box and its kernel, a base that draws, and hours at most."""
+        self.check_box(kernel, self.kind, input_dim)
+        check_base(self.base, kernel, s, input_dim)
+        most = int((MOST_OPERATIONS / (self.iterations * input_dim)) ** 0.5)
+        check_operations(self.kind, self._operations(s, input_dim), s, most)
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+        """As `learned_set`, with no surroundings."""
+        return self.learned_set(kernel, s, input_dim, rng, Building())
+
+    def learned_set(
+        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
+    ) -> FrequencySet:
+        """The frequencies after the last step."""
+        measure, product, rows = self.measure(kernel, input_dim, building)
+        base = self.base.frequency_set(kernel, s, input_dim, rng)
+        # In units of the law: one step length for coordinates of all units.
+        scales = product.scales(input_dim)
+
+        def objective(standard: Matrix) -> tuple[float, Matrix]:
+            value, gradient = measure.value_and_gradient(standard.reshape(s, input_dim) / scales)
+            return value, (gradient / scales).ravel()
+
+        start = (base.frequencies * scales).ravel()
+        moved, _ = minimised(objective, start, self.iterations, building)
+        found = base._replace(frequencies=moved.reshape(s, input_dim) / scales)
+        first, last = measure.normalized(base.frequencies), measure.normalized(found.frequencies)
+        return report_of(found, first, last, product, rows)
+
+    def _operations(self, s: int, input_dim: int) -> float:
+        return 1.0 * self.iterations * s**2 * input_dim

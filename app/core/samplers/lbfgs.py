@@ -1,0 +1,127 @@
+"""Minimisation with limited memory, in steps whose whole state can be written down."""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy.optimize import line_search
+
+from app.core.building import Building
+from app.core.kernels.base import Matrix
+from app.core.samplers.learning import packed, unpacked
+
+# Pairs of the memory, and iterations from one checkpoint to the next.
+_MEMORY, _BETWEEN_CHECKPOINTS = 20, 5
+# Wolfe's conditions as usual for quasi-Newton directions (Nocedal and Wright, section 3.1).
+_DECREASE, _CURVATURE, _MOST_TRIALS = 1e-4, 0.9, 30
+
+Objective = Callable[[Matrix], tuple[float, Matrix]]
+
+
+def minimised(objective: Objective, start: Matrix, iterations: int, building: Building) -> tuple[Matrix, float]:
+    """A point below `start` after up to `iterations` steps, none of which goes up, and the objective there.
+
+    Limited-memory BFGS with a line search to the strong Wolfe conditions: Nocedal and Wright (2006), Numerical
+    optimization, algorithms 7.4, 7.5 and 3.5. The objective is divided by its value at the start.
+
+    Args:
+        objective: value and gradient at a point, (n,) to a number above 0 and (n,).
+        start: (n,).
+        iterations: at most so many.
+        building: told of every step; what it restores is a state of this very minimisation.
+    """
+    saved = unpacked(building.restored())
+    if saved:
+        unit, at = saved["unit"].item(), _State.of(saved)
+    else:
+        unit, gradient = objective(start)
+        if unit <= 0:
+            return start, unit
+        at = _State(start, 1.0, gradient / unit, 0, [], [])
+
+    def scaled(x: Matrix) -> tuple[float, Matrix]:
+        value, gradient = objective(x)
+        return value / unit, gradient / unit
+
+    while at.done < iterations and at.gradient.any():
+        lower = _step(scaled, at)
+        if lower is None:
+            if not at.moves:
+                break
+            # Rounding has spoilt the memory, or all that is left is rounding: the steepest descent tells.
+            at = at._replace(moves=[], changes=[])
+            continue
+        at = lower
+        building.progress(at.done, iterations, at.value * unit)
+        if at.done % _BETWEEN_CHECKPOINTS == 0:
+            building.checkpoint(packed(unit=np.array(unit), **at.arrays()))
+    return at.x, at.value * unit
+
+
+class _State(NamedTuple):
+    """All that the next step depends on: the point, value and gradient there, and the last moves and their changes."""
+
+    x: Matrix
+    value: float
+    gradient: Matrix
+    done: int
+    moves: list[Matrix]
+    changes: list[Matrix]
+
+    @classmethod
+    def of(cls, arrays: dict[str, Matrix]) -> Self:
+        lists = list(arrays["moves"]), list(arrays["changes"])
+        return cls(arrays["x"], arrays["value"].item(), arrays["gradient"], int(arrays["done"]), *lists)
+
+    def arrays(self) -> dict[str, Matrix]:
+        return {name: np.array(member, dtype=np.float64) for name, member in self._asdict().items()}
+
+
+def _step(objective: Objective, at: _State) -> _State | None:
+    """The state after a step that goes down, None where the line search finds none."""
+    last: dict[bytes, tuple[float, Matrix]] = {}
+
+    def evaluated(x: Matrix) -> tuple[float, Matrix]:
+        # The search asks for value and gradient at one point by two calls.
+        key = x.tobytes()
+        if key not in last:
+            last.clear()
+            last[key] = objective(x)
+        return last[key]
+
+    def value(x: Matrix) -> float:
+        return evaluated(x)[0]
+
+    def gradient(x: Matrix) -> Matrix:
+        return evaluated(x)[1]
+
+    direction = -_times_inverse_hessian(at.gradient, at.moves, at.changes)
+    limits = (_DECREASE, _CURVATURE, None, None, _MOST_TRIALS)
+    with warnings.catch_warnings():
+        # A search that finds nothing is answered below.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        step = line_search(value, gradient, at.x, direction, at.gradient, at.value, None, (), *limits)[0]
+    if step is None:
+        return None
+    x = at.x + step * direction
+    if value(x) >= at.value:
+        return None
+    moves, changes = [*at.moves, x - at.x], [*at.changes, gradient(x) - at.gradient]
+    return _State(x, value(x), gradient(x), at.done + 1, moves[-_MEMORY:], changes[-_MEMORY:])
+
+
+def _times_inverse_hessian(gradient: Matrix, moves: list[Matrix], changes: list[Matrix]) -> Matrix:
+    """Algorithm 7.4: the memory's estimate of the inverse Hessian, times the gradient."""
+    if not moves:
+        return gradient / max(1.0, float(np.linalg.norm(gradient)))
+    product = gradient.copy()
+    factors = []
+    for move, change in zip(reversed(moves), reversed(changes), strict=True):
+        factor = (move @ product) / (move @ change)
+        product -= factor * change
+        factors.append(factor)
+    product *= (moves[-1] @ changes[-1]) / (changes[-1] @ changes[-1])
+    for move, change, factor in zip(moves, changes, reversed(factors), strict=True):
+        product += (factor - (change @ product) / (move @ change)) * move
+    return product

@@ -1,0 +1,153 @@
+"""What samplers that learn their set share: the box they minimise over, their base, their cost and their report."""
+
+import io
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from app.core.arrays import Rows, dense
+from app.core.building import Building
+from app.core.datasets import column_ranges, sampled
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix, Positive, ProductKernel, SpectralKernel
+from app.core.model import Frozen
+from app.core.names import NAME_PATTERN
+from app.core.samplers.advice import SizeAdvice
+from app.core.samplers.base import FrequencySet
+
+PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"
+"""What is learned on a box is limited to."""
+OPERATIONS_AT_ONCE = 1 << 27
+"""Multiplied factors (of some 10 ns) up to which a set is learned within about two seconds."""
+MOST_OPERATIONS = 1 << 40
+"""Multiplied factors that may be asked for: hours of one core."""
+_ROWS_OF_THE_ERROR = 500
+
+Dataset = Annotated[str, Field(pattern=NAME_PATTERN)]
+
+
+class BoxFields(Frozen):
+    """The fields of a box of differences, as samplers that learn on one have them."""
+
+    box: Annotated[
+        Positive | tuple[Positive, ...] | None,
+        Field(description="b_j, half the width of the box of differences: one number for all, or a list of one each."),
+    ] = None
+    dataset: Dataset | None = Field(None, description="Instead of box: b_j is the range of column j of this dataset.")
+    box_scale: Positive = Field(
+        0.25, description="Factor of the box. The whole of it over-fits corners that few differences reach."
+    )
+
+    def check_box(self, kernel: SpectralKernel, kind: str, input_dim: int) -> None:
+        """A product kernel, and either a box of `input_dim` sides or a dataset.
+
+        Raises:
+            InvalidInput: the kernel is another, both came or none, or the box is too short or too long.
+        """
+        if not isinstance(kernel, ProductKernel):
+            raise InvalidInput(
+                f"{kind} learns on a box for {PRODUCT_LAW}; for this kernel sampler sobol works", "/sampler/kind"
+            )
+        if (self.box is None) == (self.dataset is None):
+            came = "neither box nor dataset" if self.box is None else "box and dataset"
+            raise InvalidInput(f"{came} came; sampler {kind} takes one of them", "/sampler/box")
+        if isinstance(self.box, tuple) and len(self.box) != input_dim:
+            raise InvalidInput(
+                f"the box has {len(self.box)} entries; input_dim {input_dim} wants as many, or one", "/sampler/box"
+            )
+
+    def measure(
+        self, kernel: SpectralKernel, input_dim: int, building: Building
+    ) -> tuple[BoxDiscrepancy, ProductKernel, Rows | None]:
+        """The discrepancy to minimise, its kernel, and the rows of the dataset, if there is one.
+
+        Raises:
+            InvalidInput: there is no such dataset, or the box leaves the range of float64.
+        """
+        if not isinstance(kernel, ProductKernel):
+            raise AssertionError("check_box() lets no such kernel through")
+        rows = None
+        if self.dataset is None:
+            sides: Matrix = np.broadcast_to(np.asarray(self.box, dtype=np.float64), (input_dim,))
+        else:
+            rows = building.rows(self.dataset, "/sampler/dataset")
+            try:
+                least, largest = column_ranges(rows).astype(np.float64)
+            except InvalidInput as error:
+                raise InvalidInput(f"dataset {self.dataset!r}: {error.detail}", "/sampler/dataset") from None
+            sides = largest - least
+            if not sides.any():
+                raise InvalidInput(f"all rows of dataset {self.dataset!r} are equal", "/sampler/dataset")
+        with np.errstate(over="ignore"):  # refused by name inside
+            box = sides * self.box_scale
+        try:
+            return BoxDiscrepancy(kernel, box, building.threads), kernel, rows
+        except InvalidInput as error:
+            raise InvalidInput(error.detail, "/sampler/box_scale") from None
+
+
+def check_operations(kind: str, operations: float, s: int, most: int) -> None:
+    """Refuse more work than hours of one core.
+
+    Args:
+        kind: of the sampler.
+        operations: the factors that s frequencies take.
+        s: what came.
+        most: frequencies that can be had.
+    """
+    if operations > MOST_OPERATIONS:
+        reason = f"{kind} would multiply {operations:.2g} factors, {MOST_OPERATIONS} are the most"
+        if most < 1:
+            raise InvalidInput(f"{reason}: take sampler sobol, or fewer iterations", "/sampler/kind")
+        raise InvalidInput(SizeAdvice(reason, s, most), "/s")
+
+
+def report_of(
+    found: FrequencySet, start: float, end: float, kernel: ProductKernel, rows: Rows | None = None
+) -> FrequencySet:
+    """The set with its report: `objective_start` and `objective_end`, `weight_sum`, `points_kept`, `gram_error`.
+
+    Args:
+        found: the set.
+        start: the objective before anything was learned.
+        end: the objective of the set.
+        kernel: what it is learned for.
+        rows: rows of the dataset, if there are any, to say what the set is worth as features.
+    """
+    report = {
+        "objective_start": max(0.0, start),
+        "objective_end": max(0.0, end),
+        "weight_sum": float(found.weights.sum()),
+        "points_kept": float(len(found.weights)),
+    }
+    if rows is not None:
+        report["gram_error"] = gram_error(found, kernel, rows)
+    return found._replace(report=report)
+
+
+def gram_error(found: FrequencySet, kernel: ProductKernel, rows: Rows) -> float:
+    """‖K − K̂‖/‖K‖ in the Frobenius norm over up to 500 rows, sampled the same way each time."""
+    n = rows.shape[0]
+    some = dense(rows[sampled(n, min(n, _ROWS_OF_THE_ERROR), 0)])
+    features = np.exp(1j * (some @ found.frequencies.T))
+    exact = kernel.gram(some, some)
+    approximate = ((features * found.weights) @ features.conj().T).real
+    return float(np.linalg.norm(exact - approximate) / np.linalg.norm(exact))
+
+
+def packed(**arrays: NDArray[np.float64] | NDArray[np.int64]) -> bytes:
+    """Arrays as a checkpoint."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def unpacked(state: bytes | None) -> dict[str, NDArray[np.float64]]:
+    """The arrays of a checkpoint; none if there is none."""
+    if state is None:
+        return {}
+    with np.load(io.BytesIO(state), allow_pickle=False) as arrays:
+        return dict(arrays.items())

@@ -1,0 +1,116 @@
+"""Weights that minimise the box discrepancy."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.linalg import eigh
+from pydantic import Field
+from scipy.optimize import nnls
+
+from app.core.building import Building
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.papers import QMC
+from app.core.samplers.advice import SizeAdvice
+from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.bases import check_base
+from app.core.samplers.halton import Halton
+from app.core.samplers.learning import OPERATIONS_AT_ONCE, PRODUCT_LAW, BoxFields, report_of
+from app.core.samplers.points import Points
+
+# Eigenvalues below this part of the largest are rounding.
+_CUT_OFF = 1e-13
+_MOST_FREQUENCIES = 4096
+_ITERATIONS_PER_FREQUENCY = 30
+_MOST_LOST = 0.01
+_STEPS = 3
+
+
+class Weighted(BoxFields, FrequencySampler):
+    """The base's frequencies with the non-negative weights of the least mean squared error over a box.
+
+    Frequencies of weight 0 are left out, half of them or more: `n_frequencies` tells what is left of s.
+    """
+
+    source = f"{QMC}, section 5.3, with (2π)^−d for the π^−d of its forms"
+    choose_when = (
+        "For the fewest output columns on data near each other, at once. Normalised box discrepancy on cpu in 21 "
+        "dimensions, a quarter of the box, s = 300 (143 are kept): 8.9e-6 for halton, 1.3e-11 here. Over the whole box "
+        "it may shrink the kernel: see the warnings."
+    )
+    limits = (PRODUCT_LAW, f"s of at most {_MOST_FREQUENCIES}", "those of the base")
+
+    kind: Literal["weighted"]
+    base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies.")
+    normalize_weights: bool = Field(False, description="Scale the weights to sum 1, so that k(x, x) is 1.")
+
+    @property
+    def learns(self) -> bool:
+        """It does."""
+        return True
+
+    def takes_job(self, s: int, input_dim: int) -> bool:
+        """All pairs of frequencies once, and two solutions in the cube of their number."""
+        return self.dataset is not None or s**2 * input_dim + s**3 // 4 > OPERATIONS_AT_ONCE
+
+    def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+        """A box and its kernel, a base that draws, and a matrix that can be solved."""
+        self.check_box(kernel, self.kind, input_dim)
+        check_base(self.base, kernel, s, input_dim)
+        if s > _MOST_FREQUENCIES:
+            reason = f"weighted solves for at most {_MOST_FREQUENCIES} weights"
+            raise InvalidInput(SizeAdvice(reason, s, _MOST_FREQUENCIES), "/s")
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+        """As `learned_set`, with no surroundings."""
+        return self.learned_set(kernel, s, input_dim, rng, Building())
+
+    def learned_set(
+        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
+    ) -> FrequencySet:
+        """The frequencies kept, with their weights."""
+        measure, product, rows = self.measure(kernel, input_dim, building)
+        base = self.base.frequency_set(kernel, s, input_dim, rng)
+        start = measure.normalized(base.frequencies)
+        building.progress(1, _STEPS, start)
+        gram, means = measure.gram(base.frequencies), measure.means(base.frequencies)
+        building.progress(2, _STEPS, start)
+        weights = least_weights(gram, means)
+        total = float(weights.sum())
+        if total == 0:
+            raise InvalidInput(
+                "no weight is above 0: the frequencies of the base see nothing of the kernel on this box; take a "
+                "smaller box_scale",
+                "/sampler/box_scale",
+            )
+        warnings = base.warnings
+        if self.normalize_weights:
+            weights /= total
+        elif abs(total - 1) > _MOST_LOST:
+            warnings += (
+                f"the weights sum to {total:.4g}, so that k(x, x) is not 1: take a smaller box_scale, a larger s, or "
+                "normalize_weights",
+            )
+        kept = weights > 0
+        found = FrequencySet(base.frequencies[kept], weights[kept], warnings)
+        end = measure.normalized(found.frequencies, found.weights)
+        building.progress(_STEPS, _STEPS, max(0.0, end))
+        return report_of(found, start, end, product, rows)
+
+
+def least_weights(gram: Matrix, means: Matrix) -> Matrix:
+    """ξ ≥ 0 of least ξᵀHξ − 2vᵀξ, (s,).
+
+    H is singular to rounding, and v lies in what is left of it: with H = UΛUᵀ and the root R = Λ^½Uᵀ of the eigenvalues
+    above the cut-off, the objective is ‖Rξ − Λ^−½Uᵀv‖² less a constant.
+
+    Args:
+        gram: H, (s, s).
+        means: v, (s,).
+    """
+    eigenvalues, vectors = eigh(gram)
+    kept = eigenvalues > _CUT_OFF * eigenvalues[-1]
+    roots, vectors = np.sqrt(eigenvalues[kept]), vectors[:, kept]
+    weights, _ = nnls((vectors * roots).T, (means @ vectors) / roots, maxiter=_ITERATIONS_PER_FREQUENCY * len(means))
+    found: Matrix = weights
+    return found

@@ -1,0 +1,56 @@
+"""Builds of samplers that learn: on the cpu data, interrupted and resumed."""
+
+from typing import Any
+
+from app.core.building import Building
+from app.core.maps import Built, FourierMap
+from app.core.samplers.base import FrequencySet
+from service_tests.core.combinations import Fields, WithRows
+from service_tests.core.diagnostics.sets import CPU_BOX, CPU_SIGMA
+from service_tests.core.specs import spec
+
+HALTON = {"kind": "halton", "scramble": "reverse_radix"}
+
+
+class Interrupted(Exception):
+    """The end of a worker."""
+
+
+class Watched(WithRows):
+    """Keeps all it is told, goes on from a state, and may end the build after some checkpoints."""
+
+    def __init__(self, state: bytes | None = None, most: int | None = None, threads: int = 1, d: int = 4) -> None:
+        super().__init__(d)
+        self.threads = threads
+        self.states: list[bytes] = []
+        self.told: list[tuple[int, int, float | None]] = []
+        self._state, self._most = state, most
+
+    def progress(self, step: int, of: int, objective: float | None) -> None:
+        self.told.append((step, of, objective))
+
+    def checkpoint(self, state: bytes) -> None:
+        self.states.append(state)
+        if len(self.states) == self._most:
+            raise Interrupted
+
+    def restored(self) -> bytes | None:
+        return self._state
+
+
+def built(building: Building | None = None, **members: Any) -> Built:
+    return FourierMap.build(spec(dtype="float64", **members), building or Building())
+
+
+def cpu(s: int, box_scale: float, **fields: Any) -> Built:
+    """On the box of the cpu data, from the base that the figures are of."""
+    over: Fields = {"base": HALTON, "box": CPU_BOX.tolist(), "box_scale": box_scale, **fields}
+    return built(Building(2), input_dim=21, kernel={"kind": "gaussian", "length_scale": CPU_SIGMA}, sampler=over, s=s)
+
+
+def as_set(made: Built) -> FrequencySet:
+    return FrequencySet(made.arrays["frequencies"], made.arrays["weights"], made.warnings, made.report)
+
+
+def digest(made: Built) -> bytes:
+    return b"".join(array.tobytes() for array in made.arrays.values())

@@ -1,0 +1,58 @@
+"""Lattices of a vector searched for one kernel on a box."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.samplers.lattice_search import MOST_CANDIDATES
+from service_tests.core.diagnostics.sets import KINDS
+from service_tests.core.samplers.learned import Watched, built, digest
+from service_tests.core.specs import refusal
+
+CAUCHY = {"kind": "cauchy", "length_scale": 1.0}
+LEARNED: dict[str, Any] = {"kind": "lattice", "learn": True, "box": 2.0, "box_scale": 1.0}
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("d", [3, 5, 9])
+def test_it_betters_the_vector_for_all(name: str, d: int) -> None:
+    ratios = []
+    for seed in range(3):
+        its_kernel = {"kind": name, "length_scale": 1.5}
+        made = built(input_dim=d, kernel=its_kernel, sampler=LEARNED, s=101, seed=seed).report
+        assert made is not None
+        ratios.append(made["objective_end"] / made["objective_start"])
+    assert max(ratios) <= 1
+    assert np.mean(ratios) < (0.9 if name == "gaussian" or d < 9 else 0.99)
+
+
+@pytest.mark.parametrize("shift", [True, False])
+def test_it_is_a_lattice(shift: bool) -> None:
+    made = built(
+        sampler=LEARNED | {"shift": shift, "box": [2.0, 1.0, 0.5, 0.1]},
+        s=64,
+        kernel=CAUCHY,
+    )
+    frequencies = made.arrays["frequencies"]
+    # The uniforms of the Laplace law; differences of neighbours are one vector modulo 1.
+    points = np.where(frequencies < 0, np.exp(frequencies) / 2, 1 - np.exp(-frequencies) / 2)
+    steps = (np.diff(points, axis=0) % 1) * 64
+    np.testing.assert_allclose(steps, np.broadcast_to(steps[0], steps.shape), atol=1e-9)
+    assert (np.gcd(steps[0].round().astype(int), 64) == 1).all()
+    np.testing.assert_allclose(made.arrays["weights"], 1 / 64)
+
+
+def test_without_learn_nothing_changes_and_a_box_is_refused() -> None:
+    assert digest(built(sampler={"kind": "lattice"})) == digest(built(sampler={"kind": "lattice", "learn": False}))
+    assert digest(built(sampler={"kind": "lattice"})) != digest(built(sampler=LEARNED))
+    for fields in ({"box": 1.0}, {"dataset": "d"}):
+        error = refusal(sampler={"kind": "lattice"} | fields)
+        assert (error.pointer, "with learn only" in error.detail) == (f"/sampler/{next(iter(fields))}", True)
+
+
+def test_a_component_takes_all_units_while_they_are_few() -> None:
+    watched = Watched()
+    built(watched, sampler=LEARNED, s=7)
+    assert [step for step, _, _ in watched.told] == [1, 2, 3, 4]
+    assert MOST_CANDIDATES >= 64

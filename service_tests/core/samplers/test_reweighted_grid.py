@@ -1,0 +1,133 @@
+"""Grids weighted for rows: the equations without pairs, the solver, and what it is worth on other rows."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.building import Building
+from app.core.errors import InvalidInput
+from app.core.samplers.nonnegative import nonnegative, sparse_support
+from app.core.samplers.reweighted_grid import normal_equations
+from service_tests.core.samplers.learned import built, digest
+from service_tests.core.specs import kernel, product_kernel, refusal, sampler
+
+GRID: dict[str, Any] = {"kind": "reweighted_grid", "dataset": "d"}
+
+
+class Rows(Building):
+    def __init__(self, rows: Any) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def rows(self, dataset: str, pointer: str) -> Any:
+        assert (dataset, pointer) == ("d", "/sampler/dataset")
+        return self._rows
+
+
+def clustered(n: int, d: int, seed: int) -> Any:
+    """Rows near a few centres and on few directions, as images are."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).normal(size=(8, d)) * np.geomspace(1.5, 0.1, d)
+    return centres[rng.integers(8, size=n)] + rng.normal(size=(n, d)) * np.geomspace(0.7, 0.05, d)
+
+
+@pytest.mark.parametrize("d", [1, 3, 10])
+def test_the_normal_equations_are_those_of_all_pairs(d: int) -> None:
+    rng = np.random.default_rng(d)
+    rows, frequencies = rng.normal(size=(7, d)), rng.normal(size=(5, d))
+    gaussian = product_kernel("gaussian", np.linspace(0.5, 2, d).tolist())
+    exact = gaussian.gram(rows, rows)
+    matrix, right, energy = np.zeros((5, 5)), np.zeros(5), 0.0
+    for i, j in product(range(7), repeat=2):
+        cosines = np.cos(frequencies @ (rows[i] - rows[j]))
+        matrix += np.outer(cosines, cosines) / 49
+        right += exact[i, j] * cosines / 49
+        energy += exact[i, j] ** 2 / 49
+    found = normal_equations(frequencies, rows, gaussian)
+    np.testing.assert_allclose(found[0], matrix, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found[1], right, rtol=0, atol=1e-14)
+    assert abs(found[2] - energy) < 1e-14
+
+
+@pytest.mark.parametrize("n", [1, 5, 60])
+def test_a_quadratic_programme_is_solved_from_every_guess(n: int) -> None:
+    rng = np.random.default_rng(n)
+    root = rng.normal(size=(n + 3, n))
+    matrix, right = root.T @ root, rng.normal(size=n) + 1
+    solutions = []
+    for guess in (np.zeros(n, np.bool_), np.ones(n, np.bool_), rng.random(n) < 0.5):
+        solution = nonnegative(matrix, right, guess)
+        slopes = matrix @ solution - right
+        assert (solution >= 0).all()
+        assert (slopes > -1e-9).all()
+        assert np.abs(slopes[solution > 0]).max(initial=0.0) < 1e-9
+        solutions.append(solution)
+    np.testing.assert_allclose(solutions[1:], [solutions[0]] * 2, atol=1e-9)
+
+
+def test_the_penalty_leaves_as_many_as_are_wanted() -> None:
+    rng = np.random.default_rng(0)
+    root = np.abs(rng.normal(size=(80, 50)))
+    matrix, right = root.T @ root, root.T @ root @ np.abs(rng.normal(size=50))
+    for count in (1, 10, 30, 50, 70):
+        kept = sparse_support(matrix, right, count)
+        assert len(kept) <= count
+        assert len(kept) >= min(count, 50) - 2
+
+
+@pytest.mark.parametrize("d", [3, 10, 30])
+@pytest.mark.parametrize("length_scale", [2.0, "one for each coordinate"])
+def test_it_improves_on_other_rows_like_those_fitted(d: int, length_scale: Any) -> None:
+    scales = 2.0 if length_scale == 2.0 else np.linspace(1.5, 3, d).tolist()
+    members: dict[str, Any] = {"input_dim": d, "kernel": {"kind": "gaussian", "length_scale": scales}, "s": 100}
+    others = clustered(400, d, 2)
+    exact = kernel(**members["kernel"]).gram(others, others)
+
+    def error(over: dict[str, Any], seed: int) -> float:
+        arrays = built(Rows(clustered(300, d, 1)), sampler=over, seed=seed, **members).arrays
+        features = np.exp(1j * others @ arrays["frequencies"].T)
+        approximate = ((features * arrays["weights"]) @ features.conj().T).real
+        return float(np.sqrt(np.mean((approximate - exact) ** 2)))
+
+    ours, random = (np.mean([error(over, seed) for seed in range(4)]) for over in (GRID, {"kind": "monte_carlo"}))
+    assert ours < 0.8 * random
+
+
+def test_candidates_come_from_the_grid_and_none_twice() -> None:
+    made = built(Rows(clustered(100, 3, 1)), sampler=GRID | {"points_per_dim": 3}, input_dim=3, s=20, seed=5)
+    frequencies = made.arrays["frequencies"] * 1.5
+    assert np.isin(frequencies.round(9), np.array([-np.sqrt(3), 0, np.sqrt(3)]).round(9)).all()
+    assert len(np.unique(np.concatenate([frequencies, -frequencies]).round(9), axis=0)) >= 2 * len(frequencies) - 1
+    assert made.report is not None
+    assert made.report["objective_end"] < made.report["objective_start"]
+    assert made.report["points_kept"] == made.n_frequencies <= 20
+
+
+def test_pairs_bound_the_rows_that_are_fitted() -> None:
+    rows = clustered(300, 4, 1)
+    few, same, more = (digest(built(Rows(rows), sampler=GRID | {"pairs": pairs}, seed=5)) for pairs in (45, 54, 55))
+    assert few == same != more
+
+
+def test_far_too_few_or_doubled_rows_do_no_harm() -> None:
+    rng = np.random.default_rng(0)
+    for rows in (rng.normal(size=(2, 4)), np.repeat(rng.normal(size=(5, 4)), 40, axis=0), np.ones((50, 4))):
+        made = built(Rows(rows), sampler=GRID | {"points_per_dim": 20}, s=200)
+        assert made.report is not None
+        assert made.report["weight_sum"] == pytest.approx(1, abs=1e-3)
+        assert made.report["gram_error"] < 1e-3
+
+
+def test_what_has_no_meaning_is_refused() -> None:
+    for its in ({"kind": "laplacian", "length_scale": 1.0}, {"kind": "anova", "length_scale": 1.0, "subsets": [[0]]}):
+        error = refusal(sampler=GRID, kernel=its)
+        assert (error.pointer, "sampler sobol works" in error.detail) == ("/sampler/kind", True)
+    assert refusal(sampler=GRID | {"candidates": 63}).pointer == "/sampler/candidates"
+    assert sampler(**GRID, candidates=64).takes_job(64, 4)
+    error = refusal(sampler=GRID, s=5000)
+    assert (error.pointer, "take s = 4096" in error.detail) == ("/s", True)
+    with pytest.raises(InvalidInput, match="not at hand") as caught:
+        built(sampler=GRID)
+    assert caught.value.pointer == "/sampler/dataset"
