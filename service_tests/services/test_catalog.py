@@ -54,6 +54,18 @@ EDGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "moment_matching": ({"input_dim": 2048, "s": 8192}, {"input_dim": 2049, "s": 8192}, "2048"),
     "dense_grid": ({"points_per_dim": 2, "input_dim": 20}, {"points_per_dim": 2, "input_dim": 21}, "1048576"),
     "sparse_grid": ({"level": 1, "input_dim": 65535}, {"level": 1, "input_dim": 65536}, "131072"),
+    "weighted": ({"box": 1.0, "s": 4096}, {"box": 1.0, "s": 4097}, "4096"),
+    "global_adaptive": (
+        {"box": 1.0, "s": 37_000, "input_dim": 4},
+        {"box": 1.0, "s": 38_000, "input_dim": 4},
+        str(1 << 40),
+    ),
+    "greedy_adaptive": (
+        {"box": 1.0, "s": 42_000, "input_dim": 4},
+        {"box": 1.0, "s": 43_000, "input_dim": 4},
+        str(1 << 40),
+    ),
+    "reweighted_grid": ({"dataset": "d", "s": 4096}, {"dataset": "d", "s": 4097}, "8192"),
     "polynomially_exact": ({"degree": 2, "input_dim": 26}, {"degree": 2, "input_dim": 27}, "400"),
 }
 

@@ -47,7 +47,7 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
                 solution[chosen] = cho_solve(cho_factor(matrix[np.ix_(chosen, chosen)]), right[chosen])
             except LinAlgError:
                 raise Unsolved from None
-        gradient = matrix[:, chosen] @ solution[chosen] - right
+        gradient = matrix @ solution - right
         wrong = np.where(inside, solution < 0, gradient < -tolerance)
         count = int(wrong.sum())
         if count == 0:

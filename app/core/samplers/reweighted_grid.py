@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from app.core.arrays import dense
+from app.core.arrays import dense, row_blocks
 from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
@@ -24,6 +24,8 @@ _MOST_PAIRS = 1 << 21
 # Added to the diagonal as part of its mean, so that candidates that the rows cannot tell apart share their weight.
 _RIDGE = 1e-8
 _MOST_LOST = 0.01
+# Rows of the normal equations made at a time: their complex products take several times the memory.
+_ROWS_PER_BLOCK = 512
 _STEPS = 4
 
 
@@ -158,11 +160,14 @@ def normal_equations(frequencies: Matrix, rows: Matrix, kernel: ProductKernel) -
     n = len(rows)
     features = np.exp(1j * (rows @ frequencies.T))
     conjugate = features.conj()
-    matrix = np.square(np.abs(conjugate.T @ features))
-    matrix += np.square(np.abs(features.T @ features))
+    matrix = np.empty((len(frequencies), len(frequencies)))
+    for block in row_blocks(len(frequencies), _ROWS_PER_BLOCK):
+        matrix[block] = np.square(np.abs(conjugate[:, block].T @ features))
+        matrix[block] += np.square(np.abs(features[:, block].T @ features))
     gram = kernel.gram(rows, rows)
     right = np.einsum("il,il->l", conjugate, gram @ features).real
-    return matrix / (2 * n**2), right / n**2, float(np.square(gram).mean())
+    matrix /= 2 * n**2
+    return matrix, right / n**2, float(np.square(gram).mean())
 
 
 def _error(matrix: Matrix, right: Matrix, energy: float, weights: Matrix) -> float:
