@@ -24,9 +24,10 @@ def test_pairs_agree_as_often_whatever_the_blocks_of_hashes(per_block: int, monk
         equal = (by.encode(x_samples) == by.encode(y_samples)).reshape(6, 100, -1).all(axis=2)
         assert counted.codes.tolist() == equal.sum(axis=1).tolist()
         assert counted.zero_bit.tolist() == (x_samples[..., 0] == y_samples[..., 0]).sum(axis=1).tolist()
-        assert counted.odd.tolist() == [0] * 6
-    counted = sampling.agreements(-x, -y, Encoder(Encoding.b_bit, 2, BitsOf.index))
-    assert counted.odd.tolist() == [200] * 6
+        assert counted.odd_x.tolist() == counted.odd_y.tolist() == [0] * 6
+    counted = sampling.agreements(-x, y, Encoder(Encoding.b_bit, 2, BitsOf.index))
+    assert counted.odd_x.tolist() == [100] * 6
+    assert counted.odd_y.tolist() == [0] * 6
 
 
 def test_the_pairs_of_a_map_of_many_hashes_are_counted_in_little_memory() -> None:
