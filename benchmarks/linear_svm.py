@@ -12,7 +12,8 @@ trained on with the map of seed 0; no test row has a say. --kernel-svm prints th
 Run: python -m benchmarks.linear_svm DIR [--data letter splice] [--s 64 128 256 1024] [--seeds 10]
                                          [--train N] [--retune [--gammas 0.5 1 2 4 8 11 15]] [--kernel-svm]
 
---train N draws N of all rows to train on, and tests on the others. DIR holds letter.npz and splice.npz, each with arrays X and y of rows and classes, idx_train and idx_test.
+--train N draws N of all rows (seed 0) to train on, and tests on the others. DIR holds letter.npz and splice.npz, each
+with arrays X and y of rows and classes, idx_train and idx_test.
 """
 
 import argparse
