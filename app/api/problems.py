@@ -16,7 +16,15 @@ from app.api.bodies import InvalidBody, Stalled
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.record import link
-from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
+from app.services.errors import (
+    ArrayNotFound,
+    DatasetExists,
+    DatasetNotFound,
+    MapExists,
+    MapNotReady,
+    NewerVersion,
+    NotFound,
+)
 from app.settings import Settings
 from app.store.errors import StoreDamaged, StoreUnavailable
 
@@ -119,6 +127,12 @@ KINDS = {
     ),
     "store-damaged": Kind(
         503, "The store gives back something else than was kept", "An operator must look at the store; see the log."
+    ),
+    "newer-version": Kind(
+        503,
+        "The map was made by a newer version",
+        "Its codes come from a parameter stream that this version of the service does not know; `detail` names both. "
+        "Nothing is damaged: the version that made the map can use it, and maps of this version are used as ever.",
     ),
     "internal-error": Kind(500, "The service failed", "This is a defect of the service. The log has the request id."),
 }
@@ -271,6 +285,7 @@ _HANDLERS: dict[Any, Any] = {
     Exception: _failed,
     NotFound: _said("map-not-found"),
     ArrayNotFound: _said("array-not-found"),
+    NewerVersion: _said("newer-version"),
     Stalled: _said("request-timeout"),
     MapExists: _said("map-exists"),
     DatasetNotFound: _said("dataset-not-found"),
