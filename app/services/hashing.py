@@ -118,8 +118,8 @@ class Hashing:
         _check_paired(x, y)
         self._limits.check_result(sampling.exact_bytes(x, y))
         self._limits.check_operations(sampling.hash_operations(x) + sampling.hash_operations(y))
-        sampling.refuse_unsampled(x, "/x")
-        sampling.refuse_unsampled(y, "/y")
+        sampling.refuse_empty(x, "/x")
+        sampling.refuse_empty(y, "/y")
         x, y = sampling.kernel.in_one_form(x, y)
         # Hash by hash, however many of them share a byte.
         compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by

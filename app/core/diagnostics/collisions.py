@@ -95,7 +95,7 @@ def collision_errors(
     if gamma is not None and feature_map.kernel.p != 1:
         raise InvalidInput(f"gamma is for the min-max kernel of power 1; this map has {feature_map.kernel.p}", "/gamma")
     b_bit = encoder(Encoding.b_bit, bits, bits_of)
-    feature_map.refuse_unsampled(rows, "/vectors")
+    feature_map.refuse_empty(rows, "/vectors")
     i, j = row_pairs(n, most_pairs, seed)
     exact = np.empty(len(i))
     rbf = None if gamma is None else np.empty(len(i))
