@@ -26,6 +26,7 @@ def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Cli
         "max_map_bytes": 1 << 30,
         "max_dataset_bytes": 256 << 20,
         "max_operations": 200_000_000_000,
+        "max_diagnostic_operations": 20_000_000_000,
     }
     assert info["store"]["server"].startswith("valkey ")
     assert info["store"]["durability"] == "always"
