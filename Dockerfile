@@ -5,7 +5,8 @@ COPY pyproject.toml README.md LICENSE /source/
 COPY app /source/app
 RUN /opt/bochner/bin/pip install --no-cache-dir /source
 # Compile the hashing loops once, here. The compiler keeps its results beside its cache's owner, so they are made in a
-# directory of their own, which the entrypoint copies to where a container may write.
+# directory of their own, which the entrypoint copies to where a container may write. They are for the processor that
+# builds the image; the cache is keyed by it, and others compile for themselves.
 RUN NUMBA_CACHE_DIR=/opt/bochner/compiled /opt/bochner/bin/python -m app.services.warm_up
 
 FROM build AS test

@@ -10,9 +10,10 @@ Without --retune, the paper's protocol: γ as the paper gives it, and the C of t
 trained on with the map of seed 0; no test row has a say. --kernel-svm prints the exact GMM kernel's SVM instead.
 
 Run: python -m benchmarks.linear_svm DIR [--data letter splice] [--s 64 128 256 1024] [--seeds 10]
-                                         [--retune [--gammas 0.5 1 2 4 8 11 15]] [--kernel-svm]
+                                         [--train N] [--retune [--gammas 0.5 1 2 4 8 11 15]] [--kernel-svm]
 
-DIR holds letter.npz and splice.npz, each with arrays X and y of rows and classes, idx_train and idx_test.
+--train N draws N of all rows (seed 0) to train on, and tests on the others. DIR holds letter.npz and splice.npz, each
+with arrays X and y of rows and classes, idx_train and idx_test.
 """
 
 import argparse
@@ -54,6 +55,11 @@ class Data(NamedTuple):
     train: NDArray[np.int64]
     test: NDArray[np.int64]
 
+    def drawn_anew(self, n_train: int) -> "Data":
+        """`n_train` random rows of all to train on, the others to test."""
+        mixed = np.random.default_rng(0).permutation(len(self.rows))
+        return self._replace(train=mixed[:n_train], test=mixed[n_train:])
+
     def validating(self) -> "Data":
         """A random fifth of the training rows in the place of the test rows."""
         mixed = np.random.default_rng(0).permutation(self.train)
@@ -69,14 +75,16 @@ class Method(NamedTuple):
     dual: bool
 
 
-def load(folder: Path, name: str) -> Data:
-    """A data set as the paper uses it."""
+def load(folder: Path, name: str, n_train: int | None = None) -> Data:
+    """A data set as the paper uses it, or with another number of training rows."""
     file = np.load(folder / f"{name}.npz")
-    rows, train = file["X"].astype(np.float64), file["idx_train"]
-    if name in SCALED:
-        low, high = rows[train].min(axis=0), rows[train].max(axis=0)
-        rows = 2 * (rows - low) / (high - low) - 1
-    return Data(rows, file["y"], train, file["idx_test"])
+    data = Data(file["X"].astype(np.float64), file["y"], file["idx_train"], file["idx_test"])
+    if n_train is not None:
+        data = data.drawn_anew(n_train)
+    if name not in SCALED:
+        return data
+    low, high = data.rows[data.train].min(axis=0), data.rows[data.train].max(axis=0)
+    return data._replace(rows=2 * (data.rows - low) / (high - low) - 1)
 
 
 def gmm_map(dim: int, s: int, seed: int = 0) -> ConsistentSamplingMap:
@@ -195,11 +203,12 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=list(GAMMAS), choices=GAMMAS)
     parser.add_argument("--s", nargs="+", type=int, default=[64, 128, 256, 1024])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--train", type=int)
     parser.add_argument("--retune", action="store_true")
     parser.add_argument("--gammas", nargs="+", type=float, default=list(RETUNED_GAMMAS))
     parser.add_argument("--kernel-svm", action="store_true")
     options = parser.parse_args()
-    data = cache(lambda name: load(options.folder, name))
+    data = cache(lambda name: load(options.folder, name, options.train))
     if options.kernel_svm:
         print(head("data", *(f"C = {cost:g}" for cost in KERNEL_COSTS)))
         for name in options.data:

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.problems import KINDS
+from app.api.problem_kinds import KINDS
 
 COMMITTED = Path(__file__).parent.parent / "openapi" / "openapi.json"
 RENEW = "python -m app openapi > openapi/openapi.json"

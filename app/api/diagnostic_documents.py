@@ -48,6 +48,7 @@ _FIGURES = {
 }
 _BY_ESTIMATOR = {"type": "object", "additionalProperties": _FIGURES}
 _RATE = {"type": "object", "properties": _numbers("rate mean bias rms_error")}
+_RATE_OF_BITS = {"type": "object", "properties": _numbers("rate") | _numbers("mean bias rms_error", _NULLABLE)}
 _ANSWERS: dict[str, dict[str, Any]] = {
     "gram": _object(
         "gram: `form` is the form measured, null for hashes, which have no `monte_carlo` either; `ratios` are figures "
@@ -96,12 +97,14 @@ _ANSWERS: dict[str, dict[str, Any]] = {
         ),
     ),
     "collisions": _object(
-        "collisions: mean, bias and RMS error of each estimate; `rate` is the share of codes that agree.",
+        "collisions: mean, bias and RMS error of each estimate; `rate` is the share of codes that agree. "
+        "Pairs that one bit of the index says nothing of, as both rows are of one sign, are left out of the means of "
+        "`b_bit`, which are null if no other is there.",
         pairs={"type": "integer"},
         exact={"type": "object", "properties": _numbers("mean")},
         full=_RATE,
         zero_bit=_RATE,
-        b_bit=_RATE,
+        b_bit=_RATE_OF_BITS,
         rbf={"type": ["object", "null"]},
     ),
 }

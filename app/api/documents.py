@@ -16,6 +16,7 @@ DEFINITIONS: dict[str, Any] = {}
 """Schemas that bodies refer to, beside those of the models below."""
 _BINARY = {"type": "string", "format": "binary"}
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
+_ESTIMATES = {"type": "array", "items": {"type": ["number", "null"]}}
 ROWS = {
     "oneOf": [
         {"type": "array", "items": _NUMBERS, "description": "Dense rows, each of input_dim numbers."},
@@ -133,15 +134,19 @@ CODES_ANSWER = _answer(
 SIMILARITY_ANSWER = _answer(
     "A number for each pair of rows; in .npy the members are stacked in this order, those that are there.",
     ["estimate", "standard_error"],
-    estimate={**_NUMBERS, "description": "Of the min-max kernel; corrected for chance, it may be below 0."},
+    estimate={
+        **_ESTIMATES,
+        "description": "Of the min-max kernel; corrected for chance, it may be below 0. It and its standard error are "
+        "null (in .npy NaN) where one bit of the index was taken of two rows of one sign: it is always the same.",
+    },
     standard_error={
-        **_NUMBERS,
+        **_ESTIMATES,
         "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
         "the rate c are corrected. It is 0 where all hashes agree or none does, which is no certainty: the kernel may "
         "then still be some 3/s away.",
     },
-    rbf_estimate={**_NUMBERS, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
-    rbf_standard_error={**_NUMBERS, "description": "With gamma: of rbf_estimate."},
+    rbf_estimate={**_ESTIMATES, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
+    rbf_standard_error={**_ESTIMATES, "description": "With gamma: of rbf_estimate."},
     exact={**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
     zero_bit={**_NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
     rbf_exact={**_NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},

@@ -1,8 +1,8 @@
-"""Problem documents (RFC 9457): every refusal, its status, and the page that explains it."""
+"""Problem documents (RFC 9457): every refusal, and what it says."""
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from fastapi import FastAPI, Request, Response
@@ -13,115 +13,25 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from app.api.bodies import InvalidBody, Stalled
+from app.api.problem_kinds import KINDS
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.record import link
-from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
+from app.services.errors import (
+    ArrayNotFound,
+    DatasetExists,
+    DatasetNotFound,
+    MapExists,
+    MapNotReady,
+    NewerVersion,
+    NotFound,
+)
 from app.settings import Settings
 from app.store.errors import StoreDamaged, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-
-
-class Kind(NamedTuple):
-    """One kind of problem."""
-
-    status: int
-    title: str
-    page: str
-
-
-KINDS = {
-    "invalid-input": Kind(
-        422,
-        "The request is not valid",
-        "The body, a parameter or a combination of them cannot be served. `detail` says what came and what was wanted; "
-        "`errors` points at each place. Nothing was changed. Mend the request before sending it again.",
-    ),
-    "map-not-found": Kind(
-        404, "There is no such map", "No map has this name: create it with PUT, or look at the list."
-    ),
-    "dataset-not-found": Kind(
-        404,
-        "There is no such dataset",
-        "No dataset has this name, or the one that had it has expired: create it with PUT, or look at the list.",
-    ),
-    "array-not-found": Kind(
-        404,
-        "The map has no such array",
-        "Offsets exist for the form `phase` only, a signature with negative weights; kernel `gmm` has no frequencies.",
-    ),
-    "map-exists": Kind(
-        409,
-        "Another map has the name",
-        "Maps never change. Delete the one that is there, or give the new one another name. "
-        "Putting the same spec again is no conflict.",
-    ),
-    "dataset-exists": Kind(
-        409,
-        "Another dataset has the name",
-        "Datasets never change. Delete the one that is there, or give the new one another name. Putting the same rows "
-        "again is no conflict; they then live as long as the last request says.",
-    ),
-    "map-not-ready": Kind(
-        409,
-        "The map is not ready",
-        "A job still builds it, or has failed to. `job` is the link of that job. Wait for it; a map that failed is "
-        "tried again by putting its spec again, and removed with DELETE.",
-    ),
-    "job-not-found": Kind(
-        404,
-        "There is no such job",
-        "No job has this id, or it ended more than BOCHNER_JOB_TTL seconds ago.",
-    ),
-    "job-has-no-result": Kind(
-        409,
-        "The job has no result to fetch",
-        "It has not ended yet, has failed or was cancelled; or what it made is at the `result` link of its record.",
-    ),
-    "job-has-ended": Kind(409, "The job has ended", "It cannot be cancelled any more. Its record goes by itself."),
-    "too-large": Kind(
-        413,
-        "The request passes a limit",
-        "`limit` names the limit, `value` is its value, `setting` the environment variable that moves it. "
-        "Send fewer rows at a time.",
-    ),
-    "unsupported-media-type": Kind(
-        415,
-        "The Content-Type is not one this endpoint reads",
-        "Vectors come as application/json or application/x-npy, specs as application/json, neither compressed.",
-    ),
-    "not-acceptable": Kind(
-        406, "No format in Accept can be written", "Arrays are answered as application/json or application/x-npy."
-    ),
-    "not-found": Kind(404, "There is nothing at this address", "See /docs for the addresses of this service."),
-    "method-not-allowed": Kind(405, "The address does not take this method", "`Allow` lists the methods it takes."),
-    "request-timeout": Kind(
-        408,
-        "The request did not arrive",
-        "The client paused for BOCHNER_CLIENT_TIMEOUT seconds while sending.",
-    ),
-    "bad-request": Kind(400, "The request cannot be understood", "It breaks the rules of HTTP itself."),
-    "overloaded": Kind(
-        503,
-        "The service has enough to do",
-        "BOCHNER_MAX_REQUESTS requests are in work or waiting; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait. "
-        "Send the request again after `Retry-After` seconds.",
-    ),
-    "store-unavailable": Kind(
-        503,
-        "The store does not do its part",
-        "The service keeps maps and datasets in a Redis-compatible store, which does not answer, refuses to write, or "
-        "cannot be trusted to keep what it gets. `detail` says which. Nothing is lost; try again after `Retry-After` "
-        "seconds.",
-    ),
-    "store-damaged": Kind(
-        503, "The store gives back something else than was kept", "An operator must look at the store; see the log."
-    ),
-    "internal-error": Kind(500, "The service failed", "This is a defect of the service. The log has the request id."),
-}
 
 
 class ErrorAt(BaseModel):
@@ -271,6 +181,7 @@ _HANDLERS: dict[Any, Any] = {
     Exception: _failed,
     NotFound: _said("map-not-found"),
     ArrayNotFound: _said("array-not-found"),
+    NewerVersion: _said("newer-version"),
     Stalled: _said("request-timeout"),
     MapExists: _said("map-exists"),
     DatasetNotFound: _said("dataset-not-found"),

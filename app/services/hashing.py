@@ -118,8 +118,8 @@ class Hashing:
         _check_paired(x, y)
         self._limits.check_result(sampling.exact_bytes(x, y))
         self._limits.check_operations(sampling.hash_operations(x) + sampling.hash_operations(y))
-        sampling.refuse_unsampled(x, "/x")
-        sampling.refuse_unsampled(y, "/y")
+        sampling.refuse_empty(x, "/x")
+        sampling.refuse_empty(y, "/y")
         x, y = sampling.kernel.in_one_form(x, y)
         # Hash by hash, however many of them share a byte.
         compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
@@ -131,7 +131,7 @@ class Hashing:
             exact[block] = sampling.exact_pairs(x[block], y[block])
             if gamma is not None:
                 rbf[block] = sampling.rbf_pairs(x[block], y[block], gamma)
-        estimated = _estimates(agree.codes / s, agree.odd, compared, sampling, gamma)
+        estimated = _estimates(agree.codes / s, agree.odd_x, agree.odd_y, compared, sampling, gamma)
         answer = estimated | {"exact": exact, "zero_bit": agree.zero_bit / s}
         return answer if gamma is None else answer | {"rbf_exact": rbf}
 
@@ -152,15 +152,14 @@ def _of_codes(
     _check_paired(x, y)
     if by.encoding is Encoding.packed:
         x, y = (by.unpacked(rows, sampling.n_output) for rows in (x, y))
-    odd = odd_codes(x, y) if by.shows_sign else np.zeros(x.shape[0], np.int64)
-    return _estimates(collision_rate(x, y), odd, by, sampling, gamma)
+    return _estimates(collision_rate(x, y), odd_codes(by, x), odd_codes(by, y), by, sampling, gamma)
 
 
 def _estimates(
-    rate: Numbers, odd: Counts, by: Encoder, sampling: ConsistentSamplingMap, gamma: float | None
+    rate: Numbers, odd_x: Counts, odd_y: Counts, by: Encoder, sampling: ConsistentSamplingMap, gamma: float | None
 ) -> dict[str, Array]:
     s = sampling.n_output
-    estimate = kernel_estimate(rate, s, chances(by, sampling.spec.input_dim, s, odd))
+    estimate = kernel_estimate(rate, s, chances(by, sampling.spec.input_dim, s, odd_x, odd_y))
     answer: dict[str, Array] = {"estimate": estimate.value, "standard_error": estimate.standard_error}
     if gamma is not None:
         rbf = rbf_estimate(estimate, gamma)

@@ -14,7 +14,7 @@ from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
 from app.services.building import build_later, built
 from app.services.datasets import Datasets
-from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NotFound
+from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NewerVersion, NotFound
 from app.services.limits import Limits
 from app.services.ready import ReadyCache, arrays_of, check_sealed, latest
 from app.services.records import MapPage, MapRecord, record, spec_of
@@ -130,7 +130,12 @@ class Maps:
             raise NotFound(name)
 
     def ready(self, name: str) -> FeatureMap:
-        """The map as it is in the store now, from memory if it is kept there."""
+        """The map as it is in the store now, from memory if it is kept there.
+
+        Raises:
+            MapNotReady: it is still being built, or could not be.
+            NewerVersion: it has a later parameter stream than this version knows.
+        """
         return latest(lambda: self._open(self._find(name)))
 
     def array(self, name: str, array_name: str) -> NDArray[Any]:
@@ -175,6 +180,11 @@ class Maps:
         check_sealed(manifest)
         spec = spec_of(manifest)
         known = family(spec).parameter_stream
+        if manifest.parameter_stream is not None and known is not None and manifest.parameter_stream > known:
+            raise NewerVersion(
+                f"map {manifest.name!r} was made by a newer version of the service, with parameter stream "
+                f"{manifest.parameter_stream}; this version knows {known}"
+            )
         if manifest.parameter_stream != known:
             raise StoreDamaged(
                 f"map {manifest.name!r} was made with parameter stream {manifest.parameter_stream}; "

@@ -1,5 +1,7 @@
 """What is done with posted vectors: features and Gram blocks."""
 
+import numpy as np
+
 from app.core.arrays import Array
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
@@ -48,6 +50,6 @@ class Vectors:
             self._limits.check_result(feature_map.exact_bytes(x, y))
         answer: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
         if exact:
-            dtype = feature_map.spec.numpy_dtype
+            dtype = np.finfo(feature_map.gram_dtype).dtype  # of the real part, where that is complex
             answer["exact"] = feature_map.exact_gram(x, y).astype(dtype, copy=False)
         return answer

@@ -4,7 +4,7 @@ from typing import get_args
 import httpx
 import pytest
 
-from app.api.problems import KINDS
+from app.api.problem_kinds import KINDS
 from app.core.kernels import Kernel
 from app.core.samplers import Sampler
 from app.core.spec import Form

@@ -21,19 +21,33 @@ def similarity(http: httpx.Client, x: Any, y: Any, query: str = "", accept: str 
     return post(http, f"standing-gmm/similarity?{query}", {"x": x, "y": y}, accept)
 
 
+def numbers(answer: httpx.Response, name: str) -> Any:
+    """A member, its nulls as NaN."""
+    return np.array(answer.json()[name], np.float64)
+
+
 def rates(http: httpx.Client, query: str) -> list[float]:
     """How often codes of X and Y agree, counted one by one."""
     x, y = (expected(hashed(http, "standing-gmm", rows, "encoding=pairs"), query) for rows in (X, Y))
     return [sum(a == b for a, b in zip(*rows, strict=True)) / S for rows in zip(x, y, strict=True)]
 
 
-def chance(query: str) -> float:
-    """How often codes of different samples agree; bits of the index as often as two of the six indices end in them."""
+def chances(http: httpx.Client, query: str) -> Any:
+    """How often codes of different samples of X and Y agree."""
     if "bits=" not in query:
-        return 0
+        return np.zeros(3)
     bits = int(query.partition("bits=")[2].partition("&")[0])
-    equal = [i % 2**bits == j % 2**bits for i, j in permutations(range(6), 2)]
-    return sum(equal) / len(equal) if "bits_of=index" in query else 2.0**-bits
+    if "bits_of=index" not in query:
+        return np.full(3, 2.0**-bits)
+    negative = [np.mean(hashed(http, "standing-gmm", rows, "encoding=zero_bit") % 2, axis=1) for rows in (X, Y)]
+    return np.array([chance(3, bits, shares) for shares in zip(*negative, strict=True)])
+
+
+def chance(d: int, bits: int, negative: tuple[float, float]) -> float:
+    """How often two different ones of 2d indices end alike, their signs being drawn with these shares of negative."""
+    shares = [[share if i % 2 else 1 - share for i in range(2 * d)] for share in negative]
+    different = [(i, j, shares[0][i] * shares[1][j]) for i, j in permutations(range(2 * d), 2)]
+    return sum(w for i, j, w in different if i % 2**bits == j % 2**bits) / sum(w for _, _, w in different)
 
 
 @pytest.mark.parametrize("query", ["", *QUERIES])
@@ -44,9 +58,12 @@ def test_the_similarity_of_vectors_comes_with_error_and_truth(http: httpx.Client
     # Packed codes are compared hash by hash.
     rate = np.array(rates(http, query.replace("packed", "b_bit") or "encoding=pairs"))
     assert len(set(rate)) > 1, "the rows make no interesting case"
-    c = chance(query)
-    np.testing.assert_allclose(member(answer, "estimate"), (rate - c) / (1 - c), rtol=1e-12)
-    np.testing.assert_allclose(member(answer, "standard_error"), np.sqrt(rate * (1 - rate) / S) / (1 - c), rtol=1e-12)
+    c = chances(http, query)
+    with np.errstate(invalid="ignore"):  # 0/0 where one bit says nothing of a pair
+        estimate, standard_error = (rate - c) / (1 - c), np.sqrt(rate * (1 - rate) / S) / (1 - c)
+    assert np.isnan(estimate).tolist() == [one is None for one in answer.json()["estimate"]]
+    np.testing.assert_allclose(numbers(answer, "estimate"), estimate, rtol=1e-12)
+    np.testing.assert_allclose(numbers(answer, "standard_error"), standard_error, rtol=1e-12)
     np.testing.assert_allclose(member(answer, "exact"), EXACT, rtol=1e-6)
     np.testing.assert_allclose(member(answer, "zero_bit"), rates(http, "encoding=zero_bit"), rtol=1e-12)
 
@@ -128,25 +145,36 @@ def test_many_pairs_of_vectors_are_the_few_block_by_block(http: httpx.Client) ->
         assert one.json() == {k: v[i : i + 1] for k, v in answer.json().items()}
 
 
-@pytest.mark.parametrize(("signs", "indices"), [([1, 1], range(0, 80, 2)), ([-1, -1], range(1, 80, 2))])
+@pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("encoding", ["b_bit", "packed", "one_hot"])
-def test_index_bits_of_rows_of_one_sign_are_corrected_by_one_bit_less(
-    http: httpx.Client, name: str, encoding: str, signs: list[int], indices: range
+def test_index_bits_are_corrected_by_the_signs_that_the_codes_show(
+    http: httpx.Client, name: str, encoding: str, sign: int
 ) -> None:
     spec = {"input_dim": 40, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 200}
     assert put(http, name, spec).status_code == 201
     rows = np.random.default_rng(4).lognormal(size=(2, 40))
     # Of the second pair, one row has both signs.
-    x, y = np.stack([rows[0] * signs[0]] * 2), np.stack([rows[1] * signs[1]] * 2)
+    x, y = np.stack([rows[0] * sign] * 2), np.stack([rows[1] * sign] * 2)
     x[1, ::2] *= -1
     query = f"encoding={encoding}&bits=4"
     plain = [expected(hashed(http, name, half, "encoding=pairs"), "encoding=b_bit&bits=4") for half in (x, y)]
     rate = np.mean(np.array(plain[0]) == plain[1], axis=1)
-    one, both = (np.mean([i % 16 == j % 16 for i, j in permutations(some, 2)]) for some in (indices, range(80)))
-    c = np.array([one, both])
+    negative = [np.mean(np.array(of) % 2, axis=1) for of in plain]
+    c = np.array([chance(40, 4, shares) for shares in zip(*negative, strict=True)])
     answer = post(http, f"{name}/similarity?{query}", {"x": x.tolist(), "y": y.tolist()})
     np.testing.assert_allclose(member(answer, "estimate"), (rate - c) / (1 - c), rtol=1e-12)
     codes = [post(http, f"{name}/codes?{query}", {"vectors": half.tolist()}).json()["codes"] for half in (x, y)]
     of_codes = post(http, f"{name}/similarity?{query}", {"x": codes[0], "y": codes[1]})
     assert of_codes.json()["estimate"] == answer.json()["estimate"]
-    assert one > 1.9 * both
+    assert c[0] > 1.5 * c[1] > 0
+
+
+@pytest.mark.parametrize("encoding", ["b_bit", "packed", "one_hot"])
+def test_one_bit_of_rows_of_one_sign_has_no_estimate(http: httpx.Client, encoding: str) -> None:
+    query, rows = f"encoding={encoding}&bits=1&gamma=2", [[1.0, 2.0, 3.0], [2.0, 1.0, 0.5]]
+    codes = post(http, f"standing-gmm/codes?encoding={encoding}&bits=1", {"vectors": rows}).json()["codes"]
+    estimates = ("estimate", "standard_error", "rbf_estimate", "rbf_standard_error")
+    for posted in (rows, codes):
+        answer = similarity(http, posted, posted, query).json()
+        assert [answer[k] for k in estimates] == [[None, None]] * 4
+    assert np.isnan(array(similarity(http, rows, rows, query, NPY))[:4]).all()

@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from app.core.spec import MapSpec
-from app.services.errors import ArrayNotFound
+from app.services.errors import ArrayNotFound, NewerVersion
 from app.services.maps import Maps
 from app.store.errors import StoreDamaged
 from app.store.manifest import ArrayEntry
@@ -30,23 +30,32 @@ def without_stream(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("change", "complaint"),
+    ("change", "error", "complaint"),
     [
-        (lambda manifest: manifest | {"parameter_stream": 2}, "digest"),
-        (without_stream, "digest"),
-        (lambda manifest: resealed(manifest | {"parameter_stream": 2}), "parameter stream 2; this version knows 1"),
-        (lambda manifest: resealed(without_stream(manifest)), "parameter stream None"),
+        (lambda manifest: manifest | {"parameter_stream": 2}, StoreDamaged, "digest"),
+        (without_stream, StoreDamaged, "digest"),
+        (
+            lambda manifest: resealed(manifest | {"parameter_stream": 2}),
+            NewerVersion,
+            "newer version of the service, with parameter stream 2; this version knows 1",
+        ),
+        (lambda manifest: resealed(manifest | {"parameter_stream": 0}), StoreDamaged, "parameter stream 0"),
+        (lambda manifest: resealed(without_stream(manifest)), StoreDamaged, "parameter stream None"),
     ],
-    ids=["changed", "taken away", "of another version", "of a version without"],
+    ids=["changed", "taken away", "of a newer version", "of no version", "of a version without"],
 )
 def test_a_map_of_another_parameter_stream_gives_no_codes(
-    service: Callable[..., Maps], client: redis.Redis, change: Callable[[Any], Any], complaint: str
+    service: Callable[..., Maps],
+    client: redis.Redis,
+    change: Callable[[Any], Any],
+    error: type[Exception],
+    complaint: str,
 ) -> None:
     service().create("m", GMM)
     service().create("n", GMM)
     key = "bochner:{map:m}:manifest"
     client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
-    with pytest.raises(StoreDamaged, match=complaint):
+    with pytest.raises(error, match=complaint):
         service().ready("m")
     listed = service().list("", None, 10).maps
     assert [one.name for one in listed] == ["m", "n"], "its record can be read all the same"

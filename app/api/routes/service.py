@@ -8,7 +8,8 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import BaseModel
 
 from app.api.context import ContextOf
-from app.api.problems import KINDS, problem
+from app.api.problem_kinds import KINDS
+from app.api.problems import problem
 from app.services.catalog import Catalog, catalog
 from app.services.status import versions
 

@@ -28,12 +28,15 @@ class Exact(TypedDict):
 
 
 class Collisions(TypedDict):
-    """Of one way to write codes: share of codes that agree, and mean, bias and RMS error of the estimate they make."""
+    """Of one way to write codes: share of codes that agree, and mean, bias and RMS error of the estimate they make.
+
+    Over the pairs that have an estimate; None where none has.
+    """
 
     rate: float
-    mean: float
-    bias: float
-    rms_error: float
+    mean: float | None
+    bias: float | None
+    rms_error: float | None
 
 
 class RbfEstimate(TypedDict):
@@ -69,8 +72,9 @@ def collision_errors(
     """Collision rates over pairs of different rows, against the exact kernel.
 
     All pairs, or `most_pairs` of them drawn evenly. Samples (i*, t*) and i* alone are estimates as they are; what codes
-    of b bits agree by chance is taken out of theirs. Means are over pairs at one seed of the map:
-    pairs share rows and hashes, so the mean of the full samples is off by more than its pairs' number suggests.
+    of b bits agree by chance is taken out of theirs. Pairs that one bit of the index says nothing of, as both rows are
+    of one sign, have no such estimate. Means are over pairs at one seed of the map: pairs share rows and hashes, so the
+    mean of the full samples is off by more than its pairs' number suggests.
 
     Args:
         feature_map: of kernel gmm.
@@ -91,7 +95,7 @@ def collision_errors(
     if gamma is not None and feature_map.kernel.p != 1:
         raise InvalidInput(f"gamma is for the min-max kernel of power 1; this map has {feature_map.kernel.p}", "/gamma")
     b_bit = encoder(Encoding.b_bit, bits, bits_of)
-    feature_map.refuse_unsampled(rows, "/vectors")
+    feature_map.refuse_empty(rows, "/vectors")
     i, j = row_pairs(n, most_pairs, seed)
     exact = np.empty(len(i))
     rbf = None if gamma is None else np.empty(len(i))
@@ -103,7 +107,7 @@ def collision_errors(
     full = kernel_estimate(_compared(feature_map, rows, Encoder(Encoding.pairs), i, j)[0], s, 0.0)
     zero_bit = kernel_estimate(_compared(feature_map, rows, Encoder(Encoding.zero_bit), i, j)[0], s, 0.0)
     rate, odd = _compared(feature_map, rows, b_bit, i, j)
-    chance = chances(b_bit, feature_map.spec.input_dim, s, odd)
+    chance = chances(b_bit, feature_map.spec.input_dim, s, odd[i], odd[j])
     return CollisionErrors(
         pairs=len(i),
         exact=Exact(mean=float(exact.mean())),
@@ -132,19 +136,19 @@ def collision_errors_bytes(feature_map: ConsistentSamplingMap, n: int) -> int:
 def _compared(
     feature_map: ConsistentSamplingMap, rows: Rows, by: Encoder, i: NDArray[np.int64], j: NDArray[np.int64]
 ) -> tuple[Numbers, NDArray[np.int64]]:
-    """Of each pair, how often its codes agree, and how many of them are odd."""
+    """Of each pair, how often its codes agree, and of each row, how many of them are odd."""
     codes = feature_map.codes(rows, by)
-    rates, odd = np.empty(len(i)), np.zeros(len(i), np.int64)
+    rates = np.empty(len(i))
     for block in row_blocks(len(i), _CODES_PER_BLOCK // feature_map.n_output):
-        x, y = codes[i[block]], codes[j[block]]
-        rates[block] = collision_rate(x, y)
-        if by.shows_sign:
-            odd[block] = odd_codes(x, y)
-    return rates, odd
+        rates[block] = collision_rate(codes[i[block]], codes[j[block]])
+    return rates, odd_codes(by, codes)
 
 
 def _collisions(rate: Numbers, estimate: Estimate, exact: Numbers) -> Collisions:
-    mean, bias, rms_error = _summary(estimate.value, exact)
+    known = np.isfinite(estimate.value)
+    if not known.any():
+        return Collisions(rate=float(rate.mean()), mean=None, bias=None, rms_error=None)
+    mean, bias, rms_error = _summary(estimate.value[known], exact[known])
     return Collisions(rate=float(rate.mean()), mean=mean, bias=bias, rms_error=rms_error)
 
 

@@ -100,7 +100,7 @@ def gram_errors(
     if isinstance(feature_map, FourierMap):
         feature_map.kernel.prepared(rows, "/vectors")
     else:
-        feature_map.refuse_unsampled(rows, "/vectors")
+        feature_map.refuse_empty(rows, "/vectors")
     estimates = {estimator: _estimate_of(feature_map, estimator, rows) for estimator in estimators}
     norms = _exact_norms(feature_map, rows)
     figures: dict[str, Figures] = {}

@@ -189,8 +189,8 @@ def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int]) -> 
 def _of_hashing(
     feature_map: ConsistentSamplingMap, x: Rows, y: Rows, gamma: float | None, seeds: list[int]
 ) -> Variances:
-    feature_map.refuse_unsampled(x, "/x")
-    feature_map.refuse_unsampled(y, "/y")
+    feature_map.refuse_empty(x, "/x")
+    feature_map.refuse_empty(y, "/y")
     s = feature_map.n_output
     exact = feature_map.exact_pairs(x, y)
     closed = hashing_variances(exact, s, gamma)

@@ -59,8 +59,8 @@ ENCODINGS = {
 
 BITS_OF = {
     BitsOf.index: "i* itself, as the paper does; its lowest bit is the sign of the coordinate. Estimates are corrected "
-    "as if all coordinates carried the same weight and signs were mixed evenly or all the same; where that is not so, "
-    "or not known, take pair.",
+    "as if all coordinates carried the same weight, and each row its share of negative ones at random; where that is "
+    "not so, or not known, take pair.",
     BitsOf.mixed_index: "mixed(mixed(j) + i*) for hash j: chance collisions are 2^−bits also on data of one sign.",
     BitsOf.pair: "mixed(mixed(mixed(j) + i*) + t*): unbiased, also where few coordinates carry the weight.",
 }
@@ -140,27 +140,32 @@ class Encoder(NamedTuple):
         of_bits = self.encoding in (Encoding.b_bit, Encoding.packed, Encoding.one_hot)
         return of_bits and self.bits_of is BitsOf.index
 
-    def chance(self, input_dim: int, one_signed: bool = False) -> float:
-        """How often the codes of different samples are equal.
+    def chance(self, input_dim: int, same_sign: float | NDArray[np.float64] = 0.5) -> NDArray[np.float64]:
+        """How often the codes of different samples are equal, in the shape of `same_sign`.
 
-        Mixed bits are spread evenly. Bits of the index are equal as often as two different indices end in them, if each
-        coordinate carries the same weight; never, if the 2·input_dim indices all end differently. In rows of one sign
-        the lowest bit tells none apart. That leaves a single bit with nothing to say, and no chance to correct for: it
-        is taken for one of rows of both signs.
+        Mixed bits are spread evenly. Bits of the index are those of the coordinate above one for the sign. Let samples
+        be independent, of each coordinate alike, and m how often their signs are the same; then of d coordinates the
+        index is the same at the rate m/d, and the code of another index at the rate m(1 − 1/d)e, where e is the share
+        of pairs of different coordinates with the same upper bits. One sign with two coordinates, and one coordinate
+        with two signs, are so both counted exactly: for m = ½ and m = 1 it is the share of pairs of different indices
+        that end alike.
 
         Args:
-            input_dim: of the map.
-            one_signed: the rows have entries of one sign only (after centering), the same in both.
+            input_dim: of the map, d.
+            same_sign: m: ½ for signs mixed evenly, 1 for rows that both have entries of one sign only, the same (after
+                centering). The chance is then 1 for a single bit: all codes are equal. Without meaning where codes do
+                not show signs.
         """
         if not self.shows_sign:
-            return 2.0**-self.bits if self.bits else 0.0
-        unsigned = one_signed and self.bits > 1
-        n_indices = input_dim if unsigned else 2 * input_dim
-        n_endings = 1 << (self.bits - unsigned)
-        each, left = divmod(n_indices, n_endings)
-        # Ordered pairs of different indices with one ending: `left` endings belong to one index more than the others.
+            return np.full(np.shape(same_sign), 2.0**-self.bits if self.bits else 0.0)
+        n_endings = 1 << (self.bits - 1)
+        each, left = divmod(input_dim, n_endings)
+        # Ordered pairs of coordinates with one ending: `left` endings belong to one coordinate more than the others.
         equal = left * (each + 1) * each + (n_endings - left) * each * (each - 1)
-        return equal / max(1, n_indices * (n_indices - 1))
+        if not equal:
+            return np.zeros(np.shape(same_sign))
+        chance: NDArray[np.float64] = np.multiply(same_sign, equal / input_dim) / np.subtract(input_dim, same_sign)
+        return chance
 
     def _words(self, samples: Samples, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """What the bits are taken from, a copy."""

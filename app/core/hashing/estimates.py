@@ -25,8 +25,10 @@ class Agreements(NamedTuple):
     """Hashes whose codes agree."""
     zero_bit: Counts
     """Hashes whose i* agree."""
-    odd: Counts
-    """What `odd_codes` counts."""
+    odd_x: Counts
+    """What `odd_codes` counts of the first of each pair."""
+    odd_y: Counts
+    """And of the second."""
 
     @classmethod
     def none(cls, n: int) -> "Agreements":
@@ -38,8 +40,8 @@ class Agreements(NamedTuple):
         x_codes, y_codes = by.encode(x, first_hash), by.encode(y, first_hash)
         np.add(self.codes, collisions(x_codes, y_codes), out=self.codes)
         np.add(self.zero_bit, collisions(x[..., 0], y[..., 0]), out=self.zero_bit)
-        if by.shows_sign:
-            np.add(self.odd, odd_codes(x_codes, y_codes), out=self.odd)
+        np.add(self.odd_x, odd_codes(by, x_codes), out=self.odd_x)
+        np.add(self.odd_y, odd_codes(by, y_codes), out=self.odd_y)
 
 
 def collisions(x: Codes, y: Codes) -> Counts:
@@ -55,41 +57,47 @@ def collision_rate(x: Codes, y: Codes) -> Numbers:
     return rate
 
 
-def odd_codes(x: Codes, y: Codes) -> Counts:
-    """How many codes of row i of x and of row i of y have the lowest bit 1: (n, s) to (n,), from 0 to 2s."""
-    count: Counts = (x % 2 == 1).sum(axis=1) + (y % 2 == 1).sum(axis=1)
+def odd_codes(by: Encoder, codes: Codes) -> Counts:
+    """How many codes (n, s) of each row have the lowest bit 1, which says a negative entry; 0 if it says nothing."""
+    if not by.shows_sign:
+        return np.zeros(len(codes), np.int64)
+    count: Counts = (codes % 2 == 1).sum(axis=1)
     return count
 
 
-def chances(by: Encoder, input_dim: int, s: int, odd: Counts) -> Numbers:
+def chances(by: Encoder, input_dim: int, s: int, odd_x: Counts, odd_y: Counts) -> Numbers:
     """How often codes agree by chance, pair by pair, (n,).
 
-    Codes whose lowest bit is the sign tell themselves whether their rows have one sign only.
+    Codes whose lowest bit is the sign tell themselves which share of their samples is negative. It is 1 for one bit of
+    two rows of one sign: their codes say nothing.
 
     Args:
         by: what made the codes.
         input_dim: of the map.
         s: number of hashes.
-        odd: what `odd_codes` counts; anything, where the codes do not show the sign.
+        odd_x: what `odd_codes` counts of the first of each pair.
+        odd_y: and of the second.
     """
-    one_signed = (odd == 0) | (odd == 2 * s)
-    return np.where(one_signed, by.chance(input_dim, one_signed=True), by.chance(input_dim))
+    negative_x, negative_y = odd_x / s, odd_y / s
+    return by.chance(input_dim, negative_x * negative_y + (1 - negative_x) * (1 - negative_y))
 
 
 def kernel_estimate(rate: Numbers, s: int, chance: float | Numbers) -> Estimate:
     """The min-max kernel from the rate at which codes agree.
 
-    Codes of b bits also agree by chance c, at the rate g + (1 − g)c, which is turned around. The estimate is unbiased,
-    and may therefore be below 0. The rate is a mean of s independent collisions (GMM paper, (12)). The standard error
-    is estimated from the rate itself, and is 0 where all hashes agree or none does, which is no certainty: the kernel
-    may then still be some 3/s away (the 95 % bound of s equal outcomes).
+    Codes of b bits also agree by chance c, at the rate g + (1 − g)c, which is turned around. The estimate is then
+    unbiased where c is right, and may be below 0. The rate is a mean of s independent collisions (GMM paper, (12)). The
+    standard error is estimated from the rate itself, c being taken for known, and is 0 where all hashes agree or none
+    does, which is no certainty: the kernel may then still be some 3/s away (the 95 % bound of s equal outcomes).
 
     Args:
         rate: shares of hashes that agree, shape (n,).
         s: number of hashes.
-        chance: c, of all pairs or of each; 0 for codes that tell all samples apart.
+        chance: c, of all pairs or of each; 0 for codes that tell all samples apart. Where it is 1 all codes agree
+            whatever the kernel, and estimate and standard error are NaN.
     """
-    return Estimate((rate - chance) / (1 - chance), np.sqrt(rate * (1 - rate) / s) / (1 - chance))
+    with np.errstate(invalid="ignore"):  # 0/0 is meant
+        return Estimate((rate - chance) / (1 - chance), np.sqrt(rate * (1 - rate) / s) / (1 - chance))
 
 
 def rbf_estimate(kernel: Estimate, gamma: float) -> Estimate:

@@ -56,15 +56,26 @@ class GeneralizedMinMax(Kind):
             raise InvalidInput(f"an entry of center is outside the range of {dtype}", "/kernel/center")
         return self.model_copy(update={"center": tuple(center.tolist())})
 
+    def empty(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which rows (n, d) are all zero after centering, (n,): they have no sample, and no kernel, which is 0/0."""
+        if self.stays_sparse(rows):
+            row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+            counts = np.bincount(row[rows.data != 0], minlength=rows.shape[0])
+            return np.asarray(counts == 0)
+        return np.logical_not(self.centered(dense(rows)).any(axis=1))
+
     def gram(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel block: rows (n, d) and (m, d) to (n, m); of sparse rows without a centre, never made dense."""
+        """Exact kernel block: rows (n, d) and (m, d), none of them `empty`, to (n, m).
+
+        Sparse rows without a centre are never made dense.
+        """
         gram = np.empty((x.shape[0], y.shape[0]))
         if gram.size:
             self._fill(x, y, False, gram)
         return gram
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel of row i of x with row i of y, shape (n,)."""
+        """Exact kernel of row i of x with row i of y, none of them `empty`, shape (n,)."""
         kernel = np.empty(x.shape[0])
         if kernel.size:
             self._fill(x, y, True, kernel[:, None])
@@ -112,7 +123,6 @@ class GeneralizedMinMax(Kind):
         rows = self.centered(rows)
         magnitude: Matrix = np.abs(rows)
         top: Matrix = magnitude.max(axis=1)
-        _refuse_empty(top == 0)
         log_top = np.log(top)
         return self._signed_powers(magnitude, log_top[:, None], rows), log_top
 
@@ -160,7 +170,6 @@ class GeneralizedMinMax(Kind):
         lengths = np.diff(rows.indptr)
         top = np.zeros(len(lengths))
         np.maximum.at(top, np.repeat(np.arange(len(lengths)), lengths), magnitude)
-        _refuse_empty(top == 0)
         log_top = np.log(top)
         return self._signed_powers(magnitude, np.repeat(log_top, lengths), values), log_top
 
@@ -172,9 +181,3 @@ def _is_sparse(rows: Rows) -> bool:
 def _stored(rows: Rows) -> int:
     """Entries of the rows in sparse form."""
     return int(np.count_nonzero(rows) if isinstance(rows, np.ndarray) else rows.nnz)
-
-
-def _refuse_empty(empty: NDArray[np.bool_]) -> None:
-    if empty.any():
-        row = int(empty.argmax())
-        raise InvalidInput(f"row {row} is all zero (after centering): the min-max kernel is 0/0 there")

@@ -102,25 +102,29 @@ class ConsistentSamplingMap:
             _refuse(np.flatnonzero(unsampled), pointer)
         return codes
 
-    def refuse_unsampled(self, rows: Rows, pointer: str) -> None:
-        """Raise InvalidInput naming the rows that are all zero and have no sample, if there are any.
+    def refuse_empty(self, rows: Rows, pointer: str) -> None:
+        """Raise InvalidInput naming the rows that are all zero (after centering), if there are any.
 
         Args:
             rows: behind the gate.
             pointer: where they stood in the request.
         """
-        unsampled = np.empty(rows.shape[0], np.bool_)
+        empty = np.empty(rows.shape[0], np.bool_)
         for block in self._row_blocks(rows):
-            unsampled[block] = np.diff(entries(rows[block], self.kernel).indptr) == 0
-        _refuse(np.flatnonzero(unsampled), pointer)
+            empty[block] = self.kernel.empty(rows[block])
+        _refuse(np.flatnonzero(empty), pointer)
 
     def gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
-        """Collision rate of (i*, t*), rows (n, d) and (m, d) to (n, m): the unbiased estimate of the kernel."""
-        self.refuse_unsampled(x, "/x")
-        self.refuse_unsampled(y, "/y")
+        """Collision rate of (i*, t*), rows (n, d) and (m, d) to (n, m): the unbiased estimate of the kernel.
+
+        Raises:
+            InvalidInput: rows are all zero.
+        """
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
         for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, sum(equal.shape))):
             x_samples, y_samples = self._samples(x, hashes), self._samples(y, hashes)
+            refuse_unsampled(x_samples, "/x")
+            refuse_unsampled(y_samples, "/y")
 
             def count(part: slice, x_samples: Samples = x_samples, y_samples: Samples = y_samples) -> None:
                 count_collisions(x_samples[part], y_samples, equal[part])
@@ -136,9 +140,14 @@ class ConsistentSamplingMap:
         return counts
 
     def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
-        """The min-max kernel itself, (n, m)."""
-        self.refuse_unsampled(x, "/x")
-        self.refuse_unsampled(y, "/y")
+        """The min-max kernel itself, (n, m).
+
+        Raises:
+            InvalidInput: rows are all zero.
+        """
+        self.refuse_empty(x, "/x")
+        if y is not x:
+            self.refuse_empty(y, "/y")
         steps = self._comparisons(x, y)
         # Before they are shared out: the sums of the two forms round differently.
         x, y = self.kernel.in_one_form(x, y)
@@ -151,7 +160,7 @@ class ConsistentSamplingMap:
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> NDArray[np.float64]:
-        """The min-max kernel of row i of x with row i of y, (n,)."""
+        """The min-max kernel of row i of x with row i of y, (n,); none of them may be all zero."""
         return self.kernel.pairs(x, y)
 
     def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> NDArray[np.float64]:
@@ -231,6 +240,7 @@ def refuse_unsampled(codes: Codes, pointer: str) -> None:
 def _refuse(rows: NDArray[np.intp], pointer: str) -> None:
     if rows.size:
         raise InvalidInput(
-            f"no sample of row {named(rows)}: it is all zero (after centering), or its codes are -1",
+            f"row {named(rows)} is all zero (after centering), or marked as such by codes of -1: it has no sample, and "
+            "the min-max kernel is 0/0",
             f"{pointer}/{rows[0]}",
         )

@@ -1,11 +1,14 @@
-"""The frequencies of a whole spec: every summand of its kernel, from its one sampler."""
+"""What a map is drawn from: the frequencies of every summand of its kernel, from its one sampler, and offsets."""
+
+from typing import Any
 
 import numpy as np
 
-from app.core.arrays import Rows
+from app.core.arrays import Floats, Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
+from app.core.maps.base import Arrays
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.spec import Form, MapSpec, of_share, shares
 
@@ -72,3 +75,29 @@ def frequency_set(spec: MapSpec, rng: np.random.Generator, building: Building) -
         warnings.append(f"{spec.sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
     # Only sets of a single summand are learned.
     return FrequencySet(frequencies, weights, tuple(warnings), sets[0].report)
+
+
+def check_arrays(spec: MapSpec, arrays: Arrays) -> None:
+    """Raise InvalidInput for frequencies (s, d) and weights (s,) of a map that left the range of its dtype.
+
+    Of weights, that is a sum that makes features of 0 or infinity.
+    """
+    kind = spec.dtype.value
+    if not np.isfinite(arrays["frequencies"]).all() and isinstance(spec.kernel, ShiftInvariantKernel):
+        if spec.sampler.kind == "uploaded":
+            raise InvalidInput(f"a frequency is outside the range of {kind}", "/sampler/frequencies")
+        raise spec.kernel.out_of_range(kind)
+    with np.errstate(over="ignore"):  # an infinite sum is refused below
+        total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
+    if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
+        raise InvalidInput(
+            f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
+            "/sampler/weights" if spec.sampler.kind == "uploaded" else "/kernel/weights",
+        )
+
+
+def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:
+    """Draw n angles in [0, 2π): those that round up to 2π in the dtype are the angle 0."""
+    angles = (2 * np.pi * rng.random(n)).astype(dtype)
+    angles[angles >= 2 * np.pi] = 0
+    return angles

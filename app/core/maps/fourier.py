@@ -11,7 +11,7 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays, Built
-from app.core.maps.drawing import frequency_set
+from app.core.maps.drawing import check_arrays, frequency_set, uniform_angles
 from app.core.spec import Dtype, Form, MapSpec, shares
 
 # Phases computed at a time: small enough to stay in the cache between product and cosine.
@@ -78,7 +78,7 @@ class FourierMap:
                 "frequencies": drawn.frequencies.astype(spec.numpy_dtype, copy=False),
                 "weights": drawn.weights.astype(spec.numpy_dtype, copy=False),
             }
-        _check_arrays(spec, arrays)
+        check_arrays(spec, arrays)
         warnings = drawn.warnings
         if not arrays["frequencies"].any():
             warnings += ("every frequency is 0, so that this map takes the kernel for a constant",)
@@ -93,7 +93,7 @@ class FourierMap:
             if spec.dtype is Dtype.float32:
                 warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
         if spec.form is Form.phase:
-            arrays["offsets"] = _uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
+            arrays["offsets"] = uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
         return Built(arrays, n_frequencies, _columns(spec, n_frequencies), warnings, drawn.report)
 
     @property
@@ -232,22 +232,6 @@ class FourierMap:
         cosines *= amplitudes
 
 
-def _check_arrays(spec: MapSpec, arrays: Arrays) -> None:
-    """Refuse arrays that left the range of the map's dtype, or weights that did and make features of 0 or infinity."""
-    kind = spec.dtype.value
-    if not np.isfinite(arrays["frequencies"]).all() and isinstance(spec.kernel, ShiftInvariantKernel):
-        if spec.sampler.kind == "uploaded":
-            raise InvalidInput(f"a frequency is outside the range of {kind}", "/sampler/frequencies")
-        raise spec.kernel.out_of_range(kind)
-    with np.errstate(over="ignore"):  # an infinite sum is refused below
-        total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
-    if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
-        raise InvalidInput(
-            f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
-            "/sampler/weights" if spec.sampler.kind == "uploaded" else "/kernel/weights",
-        )
-
-
 def _columns(spec: MapSpec, n_frequencies: int) -> int:
     return n_frequencies * (2 if spec.form is Form.cos_sin else 1)
 
@@ -261,10 +245,3 @@ def _product(rows: Rows, directions: Floats, out: Floats) -> None:
 
 def _streams(seed: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(seed).spawn(2)
-
-
-def _uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:
-    """Angles in [0, 2π): those that round up to 2π in the dtype are the angle 0."""
-    angles = (2 * np.pi * rng.random(n)).astype(dtype)
-    angles[angles >= 2 * np.pi] = 0
-    return angles

@@ -1,7 +1,7 @@
 """Chance collisions of codes: counted, and in simulation."""
 
 from collections.abc import Callable
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -24,33 +24,61 @@ def counted(indices: list[int], bits: int) -> float:
     return float(sum(equal) / max(1, len(equal)))
 
 
+def drawn(d: int, bits: int, negative: tuple[float, float]) -> float:
+    """How often different indices have equal bits, if coordinates and signs are drawn independently: enumerated."""
+    shares = [[share if i % 2 else 1 - share for i in range(2 * d)] for share in negative]
+    different = [(i, j, shares[0][i] * shares[1][j]) for i, j in product(range(2 * d), repeat=2) if i != j]
+    return sum(w for i, j, w in different if i % 2**bits == j % 2**bits) / sum(w for _, _, w in different)
+
+
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 8])
 @pytest.mark.parametrize("input_dim", [1, 2, 3, 4, 5, 8, 9, 31, 32, 33])
 def test_the_chance_of_index_bits_is_that_of_two_different_indices(input_dim: int, bits: int) -> None:
     indices = list(range(2 * input_dim))
     for encoding in INDEX:
         by = Encoder(encoding, bits, BitsOf.index)
-        assert by.chance(input_dim) == pytest.approx(counted(indices, bits), rel=1e-15)
-        # The lowest bit is the sign. If it is all there is, nothing can be corrected.
-        of_one_sign = indices[::2] if bits > 1 else indices
-        assert by.chance(input_dim, one_signed=True) == pytest.approx(counted(of_one_sign, bits), rel=1e-15)
+        assert by.chance(input_dim) == pytest.approx(counted(indices, bits), rel=1e-14)
+        assert by.chance(input_dim, 1.0) == pytest.approx(counted(indices[::2], bits), rel=1e-14)
+        assert by.chance(input_dim, 0.0) == 0
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 8])
+@pytest.mark.parametrize("input_dim", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("negative", [(0, 0.1), (0.5, 0.25), (0.5, 0.75), (0.25, 0.125), (1, 0.75), (1, 0.25)])
+def test_the_chance_of_codes_is_that_of_their_shares_of_negative_samples(
+    negative: tuple[float, float], input_dim: int, bits: int
+) -> None:
+    by = Encoder(Encoding.b_bit, bits, BitsOf.index)
+    odd_x, odd_y = (np.array([round(1000 * share)]) for share in negative)
+    expected = drawn(input_dim, bits, negative)
+    assert chances(by, input_dim, 1000, odd_x, odd_y) == pytest.approx([expected], rel=1e-13)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 8, 16])
 def test_it_is_zero_while_all_indices_differ_in_their_bits_and_even_in_many_dimensions(bits: int) -> None:
     by = Encoder(Encoding.b_bit, bits, BitsOf.index)
-    assert by.chance(2 ** (bits - 1)) == by.chance(2 ** (bits - 1), one_signed=True) == 0
+    assert by.chance(2 ** (bits - 1)) == by.chance(2 ** (bits - 1), 1.0) == 0
     assert by.chance(2 ** (bits - 1) + 1) > 0
     assert by.chance(1 << 31) == pytest.approx(2.0**-bits, rel=1e-4)
-    if bits > 1:
-        assert by.chance(1 << 31, one_signed=True) == pytest.approx(2.0 ** (1 - bits), rel=1e-4)
+    assert by.chance(1 << 31, 1.0) == pytest.approx(2.0 ** (1 - bits), rel=1e-4)
 
 
 @pytest.mark.parametrize("bits_of", [BitsOf.mixed_index, BitsOf.pair])
 def test_mixed_bits_are_even_in_few_dimensions_and_in_rows_of_one_sign_too(bits_of: BitsOf) -> None:
     for input_dim in (1, 5, 1 << 31):
-        for one_signed in (False, True):
-            assert Encoder(Encoding.b_bit, 3, bits_of).chance(input_dim, one_signed) == 1 / 8
+        for same_sign in (0.5, 1.0):
+            assert Encoder(Encoding.b_bit, 3, bits_of).chance(input_dim, same_sign) == 1 / 8
+
+
+@pytest.mark.parametrize("odd", [0, 100])
+def test_one_bit_of_the_index_says_nothing_of_rows_of_one_sign_but_in_one_dimension(odd: int) -> None:
+    by, ends = Encoder(Encoding.b_bit, 1, BitsOf.index), np.array([odd, odd])
+    for d in (2, 3, 200, 1 << 31):
+        estimate = kernel_estimate(np.ones(2), 100, chances(by, d, 100, ends, ends))
+        assert np.isnan(estimate).all()
+        opposite = kernel_estimate(np.zeros(2), 100, chances(by, d, 100, ends, 100 - ends))
+        assert opposite.value.tolist() == [0, 0], "no index of theirs can be the same"
+    assert kernel_estimate(np.ones(2), 100, chances(by, 1, 100, ends, ends)).value.tolist() == [1, 1]
 
 
 def signed(d: int) -> tuple[Rows, Rows]:
@@ -68,7 +96,7 @@ def negative(d: int) -> tuple[Rows, Rows]:
     return -x, -y
 
 
-def deviation(rows: tuple[Rows, Rows], by: Encoder, assumed: float) -> float:
+def deviation(rows: tuple[Rows, Rows], by: Encoder, assumed: Rows) -> float:
     """(mean rate − the one that `assumed` predicts from how often the indices agree), in standard errors."""
     x, y = (pairs(hashing(input_dim=rows[0].shape[1], s=S), half) for half in rows)
     index = (x[..., 0] == y[..., 0]).astype(float)
@@ -89,7 +117,7 @@ def test_index_bits_of_rows_of_both_signs_agree_as_often_as_said(d: int, bits: i
 @pytest.mark.parametrize(("d", "bits"), [(20, 2), (20, 4), (40, 5), (150, 6)])
 def test_index_bits_of_rows_of_one_sign_agree_as_often_as_said(rows: Made, d: int, bits: int) -> None:
     by = Encoder(Encoding.b_bit, bits, BitsOf.index)
-    assert abs(deviation(rows(d), by, by.chance(d, one_signed=True))) < 4
+    assert abs(deviation(rows(d), by, by.chance(d, 1.0))) < 4
     assert abs(deviation(rows(d), by, by.chance(d))) > 8
 
 
@@ -102,17 +130,17 @@ def test_index_bits_of_few_dimensions_tell_all_indices_apart(rows: Made) -> None
 
 
 @pytest.mark.parametrize("encoding", [Encoding.b_bit, Encoding.one_hot])
-def test_codes_tell_whether_their_rows_have_one_sign(encoding: Encoding) -> None:
-    d = 40
+def test_codes_tell_how_many_of_their_samples_are_negative(encoding: Encoding) -> None:
+    d, s = 40, 100
     by = Encoder(encoding, 4, BitsOf.index)
-    x = np.concatenate([half(d)[0][:1] for half in (signed, positive, negative, positive)])
-    y = np.concatenate([half(d)[1][:1] for half in (signed, positive, negative, negative)])
-    x_codes, y_codes = (hashing(input_dim=d, s=100).codes(half, by) for half in (x, y))
-    odd = odd_codes(x_codes, y_codes)
-    assert odd[1:].tolist() == [0, 200, 100]
-    both, one = by.chance(d), by.chance(d, one_signed=True)
-    assert chances(by, d, 100, odd).tolist() == [both, one, one, both]
-    assert both < one / 1.9
+    rows = np.concatenate([half(d)[0][:1] for half in (signed, positive, negative)])
+    made = hashing(input_dim=d, s=s)
+    odd = odd_codes(by, made.codes(rows, by))
+    assert odd.tolist() == (pairs(made, rows)[..., 0] % 2).sum(axis=1).tolist()
+    assert odd[1:].tolist() == [0, s]
+    found = chances(by, d, s, odd[[0, 1, 2, 1]], odd[[1, 1, 2, 2]])
+    assert found == pytest.approx([drawn(d, 4, (odd[0] / s, 0)), by.chance(d, 1.0), by.chance(d, 1.0), 0], rel=1e-13)
+    assert (odd_codes(by._replace(bits_of=BitsOf.pair), made.codes(rows, by)) == 0).all()
 
 
 @pytest.mark.parametrize("bits_of", BitsOf)
@@ -128,7 +156,7 @@ def test_agreements_counted_in_parts_are_those_of_the_whole(encoding: Encoding, 
         assert one.tolist() == other.tolist()
     assert 0 < whole.codes.sum() < 30 * 70
     assert (whole.zero_bit >= 0).all()
-    assert whole.odd.sum() == 0
+    assert whole.odd_x.sum() == whole.odd_y.sum() == 0
 
 
 def test_estimates_take_a_chance_for_each_pair() -> None:

@@ -24,9 +24,22 @@ def test_pairs_agree_as_often_whatever_the_blocks_of_hashes(per_block: int, monk
         equal = (by.encode(x_samples) == by.encode(y_samples)).reshape(6, 100, -1).all(axis=2)
         assert counted.codes.tolist() == equal.sum(axis=1).tolist()
         assert counted.zero_bit.tolist() == (x_samples[..., 0] == y_samples[..., 0]).sum(axis=1).tolist()
-        assert counted.odd.tolist() == [0] * 6
-    counted = sampling.agreements(-x, -y, Encoder(Encoding.b_bit, 2, BitsOf.index))
-    assert counted.odd.tolist() == [200] * 6
+        assert counted.odd_x.tolist() == counted.odd_y.tolist() == [0] * 6
+    counted = sampling.agreements(-x, y, Encoder(Encoding.b_bit, 2, BitsOf.index))
+    assert counted.odd_x.tolist() == [100] * 6
+    assert counted.odd_y.tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("law", ["normal", "laplace"])
+def test_indices_agree_hardly_more_often_than_samples_where_many_columns_matter_alike(law: str) -> None:
+    s = 4096
+    x, y = getattr(np.random.default_rng(5), law)(size=(2, 60, 200))
+    counted = hashing(input_dim=200, s=s).agreements(x, y, PAIRS)
+    excess = (counted.zero_bit - counted.codes) / s
+    # Of the mean of 60 pairs that share their hashes, one standard error is below that of each: √(0.002/4096) = 0.0007.
+    assert (excess >= 0).all()
+    assert 0 < excess.mean() < 0.002
+    assert counted.codes.mean() / s > 0.1
 
 
 def test_the_pairs_of_a_map_of_many_hashes_are_counted_in_little_memory() -> None:

@@ -82,7 +82,7 @@ def test_so_they_do_under_a_power(p: float, name: str, sampling: ConsistentSampl
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 10.0])
 def test_so_they_do_about_a_center(p: float, name: str, sampling: ConsistentSamplingMap) -> None:
     u, v = PAIRS[name]
     exact = min_max(u, v, p, center=CENTER)

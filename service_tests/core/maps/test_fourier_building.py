@@ -13,7 +13,7 @@ from scipy.stats import kstest, norm
 
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.maps.fourier import _uniform_angles
+from app.core.maps.drawing import uniform_angles
 from service_tests.core.specs import fourier, gmm_spec, refusal, spec
 
 PHASE: dict[str, Any] = {"form": "phase", "dtype": "float64"}
@@ -65,7 +65,7 @@ def test_an_offset_that_would_round_to_a_whole_turn_is_none(dtype: type[Any]) ->
         def random(self, *size: Any, **_: Any) -> Any:
             return np.full(size, np.nextafter(1.0, 0.0))
 
-    angles = _uniform_angles(3, np.dtype(dtype), Last(np.random.PCG64(1)))
+    angles = uniform_angles(3, np.dtype(dtype), Last(np.random.PCG64(1)))
     assert (angles == 0).all() or float(angles.max()) < 2 * np.pi
     assert dtype is np.float64 or (angles == 0).all()
 

@@ -1,0 +1,39 @@
+"""Loops in a process that can keep them, and in one that can write nowhere."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import numpy as np
+from app.core.hashing.logarithm import logarithms
+from app.core.hashing.sampling import count_collisions
+
+values = np.array([1.0, 2.0])
+logarithms(values, values)
+assert np.allclose(values, [0, np.log(2)])
+print(count_collisions.stats.cache_path)
+"""
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_where_nothing_can_be_written_loops_are_compiled_all_the_same(writable: bool, tmp_path: Path) -> None:
+    # To root every directory is writable, so numba is told to try this one only; below /proc nobody makes another.
+    place = {
+        "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator",
+        "NUMBA_CACHE_DIR": str(tmp_path) if writable else "/proc/none",
+    }
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | place,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(str(tmp_path)) if writable else run.stdout == "None\n"
+    assert any(tmp_path.iterdir()) == writable
