@@ -73,7 +73,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         datasets=wired.datasets,
         vectors=Vectors(wired.maps, wired.datasets, wired.limits),
         hashing=Hashing(wired.maps, wired.datasets, wired.limits),
-        measuring=Measuring(wired.diagnostics, wired.recommendations, wired.jobs, settings.max_diagnostic_operations),
+        measuring=Measuring(
+            wired.diagnostics,
+            wired.recommendations,
+            wired.jobs,
+            settings.max_diagnostic_operations,
+            settings.max_result_bytes,
+            settings.max_job_bytes,
+        ),
         jobs=wired.jobs,
         status=wired.status,
     )

@@ -109,10 +109,19 @@ _ANSWERS: dict[str, dict[str, Any]] = {
     ),
 }
 _SVG = {"image/svg+xml": {"schema": {"type": "string"}}}
+_JOB = {"$ref": REFERENCES.format(model="JobRecord")}
+_LOCATION = {"description": "Link of the job.", "schema": {"type": "string"}}
 
 
-def _json(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
-    return {200: {"description": description, "content": {"application/json": {"schema": schema}} | _SVG}}
+def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
+    return {
+        200: {"description": description, "content": {"application/json": {"schema": schema}} | _SVG},
+        202: {
+            "description": "It takes long: a job will have the same answer at its `result`.",
+            "headers": {"Location": _LOCATION},
+            "content": {"application/json": {"schema": _JOB}},
+        },
+    }
 
 
 def _request(schema: dict[str, Any]) -> dict[str, Any]:
@@ -120,10 +129,12 @@ def _request(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 DIAGNOSTIC_BODY = _request({"anyOf": [_body_schema(model, ROW_MEMBERS[kind]) for kind, model in DIAGNOSTICS.items()]})
-DIAGNOSTIC_ANSWER = _json({"anyOf": list(_ANSWERS.values())}, "The figures; gram and max-error also as a picture.")
+DIAGNOSTIC_ANSWER = _answers(
+    {"anyOf": list(_ANSWERS.values())}, "The figures; those of gram and max-error, and no others, also as a picture."
+)
 RECOMMENDATION_BODY = _request(_body_schema(RecommendationOptions, ("vectors", "input_dim", "dataset", "rows")))
 _SPEC = {"$ref": REFERENCES.format(model="MapSpec")}
-RECOMMENDATION_ANSWER = _json(
+RECOMMENDATION_ANSWER = _answers(
     _object(
         "The trials, the best first; `best` is a spec to PUT.",
         ranked=_list(

@@ -99,7 +99,7 @@ def json_body(model: type[BaseModel]) -> dict[str, Any]:
 
 VECTORS_BODY = _body(
     {
-        "application/json": {"schema": _members(["vectors"], vectors=GIVEN)},
+        "application/json": {"schema": {"oneOf": [_members(["vectors"], vectors=GIVEN), _REFERENCE]}},
         "application/x-npy": {"schema": {**_BINARY, "description": "A 2-D .npy of float32 or float64."}},
     }
 )

@@ -10,8 +10,8 @@ import orjson
 
 from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidInput
-from app.formats.base import Answer, Matrix, OneHot, Posted
-from app.formats.json_rows import called, dimension, pointer_to, rows, rows_or_reference
+from app.formats.base import Answer, Matrix, OneHot, Posted, Reference
+from app.formats.json_rows import called, dimension, pointer_to, rows, rows_or_reference, vectors_or_dataset
 
 _NUMBERS_PER_PIECE = 1 << 16
 # Bodies up to this length are parsed whatever they hold.
@@ -28,8 +28,17 @@ class Json:
 
     def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """An object whose members are lists of rows, or name datasets."""
+        if wanted == "vectors":
+            return {wanted: self._vectors(body, width)}
         posted = members(body, [wanted], optional, bytes_per_list=bytes_per_row(width))
         return {name: rows_or_reference(value, width, f"/{name}") for name, value in posted.items()}
+
+    @staticmethod
+    def _vectors(body: bytes, width: int) -> Matrix | Reference:
+        posted = members(body, [], ["vectors", "dataset", "rows", "seed"], bytes_per_list=bytes_per_row(width))
+        if "seed" in posted and "dataset" not in posted:
+            raise InvalidInput("seed is of the sample of a dataset, and no dataset came", "/seed")
+        return vectors_or_dataset(posted, width)
 
     def matrix(self, body: bytes) -> Matrix:
         """An object of `vectors`, a list of rows, and `input_dim`, their length, which dense rows tell themselves."""
@@ -78,13 +87,13 @@ def members(
     finally:
         gc.enable()
     if not isinstance(document, dict):
-        raise InvalidInput(f"the body is {called(document)}; an object with {_listed(wanted)} is wanted")
+        raise InvalidInput(f"the body is {called(document)}; an object with {_listed(wanted or optional)} is wanted")
     for name in wanted:
         if name not in document:
             raise InvalidInput(f"the member {name} is missing", f"/{name}")
     for name in document:
         if name not in {*wanted, *optional}:
-            allowed = _listed([*wanted, *optional])
+            allowed = _listed(list(dict.fromkeys([*wanted, *optional])))
             raise InvalidInput(f"{name[:80]!r} is no member of this request; it takes {allowed}", pointer_to(name[:80]))
     return document
 

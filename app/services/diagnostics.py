@@ -1,6 +1,6 @@
 """What a map is worth: its diagnostics, prepared from a request and run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
 from app.core.model import Kind
 from app.formats.json import bytes_per_row, members
-from app.formats.json_rows import rows_or_reference, vectors_or_dataset
+from app.formats.json_rows import named_datasets, rows_or_reference, vectors_or_dataset
 from app.pictures import gram_picture, max_error_picture
 from app.services.datasets import Datasets
 from app.services.limits import Limits
@@ -46,6 +46,10 @@ class Prepared(NamedTuple):
     operations: int
     """Multiplications that take as long."""
     run: Callable[[Progress], Finding]
+    nbytes: int = 0
+    """Memory that it takes beside its rows."""
+    datasets: tuple[str, ...] = ()
+    """The datasets it takes rows of."""
     picture: Callable[[Finding], bytes] | None = None
     """The finding as SVG; None where there is nothing to draw."""
 
@@ -73,6 +77,10 @@ class Diagnostics:
         width = subject.spec.input_dim
         document = members(body, [], [*row_members, *model.model_fields], bytes_per_list=bytes_per_row(width))
         options = parse(model, orjson.dumps({key: document[key] for key in document if key in model.model_fields}))
+        prepared = self._prepared(subject, document, options)
+        return prepared._replace(datasets=named_datasets(document))
+
+    def _prepared(self, subject: FeatureMap, document: dict[str, Any], options: Kind) -> Prepared:
         match options:
             case Gram():
                 return self._gram(subject, self._rows(subject, document), options)
@@ -84,18 +92,17 @@ class Diagnostics:
                 return self._max_error(_fourier(subject), options)
             case Variance():
                 return self._variance(subject, document, options)
-        raise AssertionError(f"diagnostic {kind} has no reader")
+        raise AssertionError(f"{type(options).__name__} has no reader")
 
     def _gram(self, subject: FeatureMap, rows: Rows, options: Gram) -> Prepared:
-        self._limits.check_result(gram_errors_bytes(subject, rows.shape[0]))
         return Prepared(
             gram_errors_operations(subject, rows, len(options.estimators), options.seeds),
             lambda _: dict(gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed)),
-            gram_picture,
+            gram_errors_bytes(subject, rows.shape[0]),
+            picture=gram_picture,
         )
 
     def _collisions(self, subject: ConsistentSamplingMap, rows: Rows, options: Collisions) -> Prepared:
-        self._limits.check_result(collision_errors_bytes(subject, rows.shape[0]))
         return Prepared(
             collision_errors_operations(subject, rows, options.pairs),
             lambda _: dict(
@@ -109,6 +116,7 @@ class Diagnostics:
                     seed=options.seed,
                 )
             ),
+            collision_errors_bytes(subject, rows.shape[0]),
         )
 
     def _box_discrepancy(self, subject: FourierMap, document: dict[str, Any], options: BoxDiscrepancy) -> Prepared:
@@ -122,12 +130,16 @@ class Diagnostics:
         if len(box) != d:
             raise InvalidInput(f"box has {len(box)} entries; input_dim {d} wants as many, or one number", "/box")
         frequencies, weights = (subject.arrays[name].astype(np.float64) for name in ("frequencies", "weights"))
+        if subject.spec.normalize:
+            weights /= weights.sum()  # what normalised features weigh
 
         def run(progress: Progress) -> Finding:
             scales = []
             for step, scale in enumerate(options.box_scales):
                 progress(step, len(options.box_scales))
-                measured = Discrepancy(subject.spec.kernel, scale * box, self._threads).measured(frequencies, weights)
+                with np.errstate(over="ignore"):  # a box of infinity is refused by name
+                    scaled = scale * box
+                measured = Discrepancy(subject.spec.kernel, scaled, self._threads).measured(frequencies, weights)
                 scales.append(
                     {
                         "box_scale": scale,
@@ -147,7 +159,7 @@ class Diagnostics:
         return Prepared(
             max_errors_operations(subject, len(options.diameters), options.samples),
             lambda _: dict(max_errors(subject, options.diameters, options.samples, options.seed)),
-            max_error_picture,
+            picture=max_error_picture,
         )
 
     def _variance(self, subject: FeatureMap, document: dict[str, Any], options: Variance) -> Prepared:
@@ -162,6 +174,11 @@ class Diagnostics:
             variances_operations(subject, x, y, options.repeats),
             lambda _: dict(variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed)),
         )
+
+    def digests(self, maps: Sequence[str], datasets: Sequence[str]) -> dict[str, str | None]:
+        """What stands under the names of maps and datasets now: it is what a job submitted now must measure."""
+        of_maps = {f"map {name!r}": self._maps.get(name).digest for name in maps}
+        return of_maps | {f"dataset {name!r}": self._datasets.get(name).digest for name in datasets}
 
     def _rows(self, subject: FeatureMap, document: dict[str, Any]) -> Rows:
         posted = vectors_or_dataset(document, subject.spec.input_dim)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from app.core.diagnostics.kinds import DiagnosticKind
-from app.core.errors import InvalidInput
+from app.core.errors import InvalidInput, TooLarge
 from app.jobs.context import Context
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds, Result
@@ -18,7 +18,7 @@ from app.services.recommendations import Recommendations
 
 JSON = "application/json"
 DIAGNOSE, RECOMMEND = "diagnose", "recommend"
-_BODY = "body"
+_BODY, _DIGESTS = "body", "digests"
 
 
 class Measuring(NamedTuple):
@@ -32,6 +32,10 @@ class Measuring(NamedTuple):
     jobs: Jobs
     max_operations: int
     """More than so many multiplications are a job's work."""
+    max_bytes: int
+    """So is what takes more memory."""
+    max_job_bytes: int
+    """The most memory that a job may take."""
 
     def diagnose(
         self, name: str, kind: DiagnosticKind, body: bytes, media_type: str, parse: Parse[Any]
@@ -39,17 +43,21 @@ class Measuring(NamedTuple):
         """The answer of a diagnostic of a map in the media type, or the job that will give it."""
         prepared = self.diagnostics.prepare(name, kind, body, parse)
         payload = {"map": name, "diagnostic": kind.value}
-        return self._answer(prepared, media_type, DIAGNOSE, payload, body)
+        return self._answer(prepared, media_type, DIAGNOSE, payload, body, [name])
 
     def recommend(self, body: bytes, media_type: str, parse: Parse[Any]) -> bytes | JobRecord:
         """The answer of a recommendation in the media type, or the job that will give it."""
-        return self._answer(self.recommendations.prepare(body, parse), media_type, RECOMMEND, {}, body)
+        return self._answer(self.recommendations.prepare(body, parse), media_type, RECOMMEND, {}, body, [])
 
     def _answer(
-        self, prepared: Prepared, media_type: str, kind: str, payload: Mapping[str, str], body: bytes
+        self, prepared: Prepared, media_type: str, kind: str, subject: Mapping[str, str], body: bytes, maps: list[str]
     ) -> bytes | JobRecord:
-        if prepared.operations > self.max_operations:
-            return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=payload)
+        if prepared.nbytes > self.max_job_bytes:
+            detail = f"it would take {prepared.nbytes} bytes of memory; max_job_bytes is {self.max_job_bytes}"
+            raise TooLarge(detail, limit="max_job_bytes", allowed=self.max_job_bytes, value=prepared.nbytes)
+        if prepared.operations > self.max_operations or prepared.nbytes > self.max_bytes:
+            payload = {**subject, _DIGESTS: self.diagnostics.digests(maps, prepared.datasets)}
+            return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=subject)
         return _written(prepared, prepared.run(_unwatched))[media_type]()
 
 
@@ -58,21 +66,24 @@ def job_kinds(diagnostics: Diagnostics, recommendations: Recommendations) -> Kin
 
     def diagnose(payload: Mapping[str, Any], context: Context) -> Result:
         kind = DiagnosticKind(payload["diagnostic"])
-        return _done(lambda body: diagnostics.prepare(payload["map"], kind, body, _parsed), context)
+        return done(lambda body: diagnostics.prepare(payload["map"], kind, body, _parsed), [payload["map"]], context)
 
     def recommend(_: Mapping[str, Any], context: Context) -> Result:
-        return _done(lambda body: recommendations.prepare(body, _parsed), context)
+        return done(lambda body: recommendations.prepare(body, _parsed), [], context)
+
+    def done(prepare: Callable[[bytes], Prepared], maps: list[str], context: Context) -> Result:
+        try:
+            prepared = prepare(context.attachment(_BODY))
+            found = diagnostics.digests(maps, prepared.datasets)
+        except (NotFound, DatasetNotFound, MapNotReady) as error:  # it was there when the job was submitted
+            raise InvalidInput(str(error)) from error
+        changed = [name for name, digest in found.items() if digest != context.payload[_DIGESTS][name]]
+        if changed:
+            raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
+        finding = prepared.run(context.progress)
+        return {media_type: write() for media_type, write in _written(prepared, finding).items()}
 
     return {DIAGNOSE: diagnose, RECOMMEND: recommend}
-
-
-def _done(prepare: Callable[[bytes], Prepared], context: Context) -> Result:
-    try:
-        prepared = prepare(context.attachment(_BODY))
-    except (NotFound, DatasetNotFound, MapNotReady) as error:  # it was there when the job was submitted
-        raise InvalidInput(str(error)) from error
-    finding = prepared.run(context.progress)
-    return {media_type: write() for media_type, write in _written(prepared, finding).items()}
 
 
 def _written(prepared: Prepared, finding: Finding) -> dict[str, Callable[[], bytes]]:

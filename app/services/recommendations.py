@@ -25,7 +25,7 @@ from app.core.recommendations import (
 )
 from app.core.samplers import Sampler
 from app.formats.json import bytes_per_row, members
-from app.formats.json_rows import dimension, vectors_or_dataset
+from app.formats.json_rows import dimension, named_datasets, vectors_or_dataset
 from app.pictures import recommendations_picture
 from app.services.datasets import Datasets
 from app.services.diagnostics import Finding, Parse, Prepared
@@ -104,7 +104,8 @@ class Recommendations:
                     rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed, progress=progress
                 )
             ),
-            recommendations_picture,
+            picture=recommendations_picture,
+            datasets=named_datasets(document),
         )
 
     def _rows(self, document: dict[str, Any], seed: int) -> Rows:
@@ -118,13 +119,15 @@ class Recommendations:
 
 def _scaled(kernel: dict[str, Any], rows: Rows) -> dict[str, Any]:
     """The kernel with a length scale taken from the rows, where it names how."""
-    name = kernel.get("length_scale")
+    name, kind = kernel.get("length_scale"), str(kernel.get("kind"))
     if not isinstance(name, str):
         return kernel
+    if kind in ("gmm", "correlation_rbf"):
+        raise InvalidInput(f"kernel {kind} has no length_scale", "/kernel/length_scale")
     if name not in list(Heuristic):
         choices = " or ".join(f'"{one.value}"' for one in Heuristic)
         raise InvalidInput(f'"{name[:80]}" came; {choices} or a number is wanted', "/kernel/length_scale")
-    return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), str(kernel.get("kind")))}
+    return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), kind)}
 
 
 def _finding(found: Recommendation) -> Finding:

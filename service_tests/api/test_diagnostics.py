@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import JSON, assert_problem, finished, post, put
+from service_tests.checks import JSON, NPY, assert_problem, finished, npy, post, put
 
 ROWS = np.random.default_rng(6).normal(size=(40, 3)).round(3)
 FIGURES = {"relative_frobenius", "relative_spectral", "max_abs", "mean_square", "bias"}
@@ -246,12 +246,38 @@ def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fou
     assert ElementTree.fromstring(picture.content).tag == f"{SVG}svg"
 
 
-def test_a_job_whose_map_is_gone_says_so(http: httpx.Client, fourier: str) -> None:
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "replaced"])
+def test_a_job_measures_the_map_it_was_submitted_for_or_none(http: httpx.Client, fourier: str, again: bool) -> None:
     body = {"vectors": np.random.default_rng(1).normal(size=(4500, 3)).tolist(), "seeds": 10}
-    taken = post(http, f"{fourier}/diagnostics/gram", body)
+    # Behind another that the only worker does first.
+    before, taken = (post(http, f"{fourier}/diagnostics/gram", body) for _ in range(2))
     assert taken.status_code == 202, taken.text
     assert http.delete(f"/v1/maps/{fourier}").status_code == 204
+    if again:
+        assert put(http, fourier, SPEC | {"seed": 8}).status_code == 201
     job = finished(http, taken)
-    if job["state"] == "failed":  # else it was read before
-        assert job["error"]["reason"] == "invalid-input"
-        assert fourier in job["error"]["detail"]
+    assert job["state"] == "failed"
+    assert job["error"]["reason"] == "invalid-input"
+    assert ("is not the one that was there" in job["error"]["detail"]) == again
+    assert fourier in job["error"]["detail"]
+    finished(http, before)
+
+
+def test_what_takes_much_memory_is_a_job_however_quick(http: httpx.Client, fourier: str, name: str) -> None:
+    rows = np.zeros((12_000, 3))
+    rows[:, 0] = np.arange(12_000)
+    assert http.put(f"/v1/datasets/{name}", content=npy(rows), headers={"Content-Type": NPY}).status_code == 201
+    taken = post(http, f"{fourier}/diagnostics/gram", {"dataset": name, "seeds": 0})
+    assert taken.status_code == 202, taken.text
+    assert http.delete(taken.headers["location"]).status_code == 202
+
+
+def test_box_discrepancy_is_that_of_the_normalised_features(http: httpx.Client, name: str) -> None:
+    found = []
+    for normalize, weights in ((True, [1, 1, 2]), (False, [0.25, 0.25, 0.5])):
+        sampler = {"kind": "uploaded", "frequencies": [[1, 0, 0], [0, 2, 0], [0, 0, 3]], "weights": weights}
+        of_map = {**SPEC, "sampler": sampler, "s": 3, "normalize": normalize}
+        assert put(http, f"{name}-{normalize}", of_map).status_code == 201
+        answer = post(http, f"{name}-{normalize}/diagnostics/box-discrepancy", {"box": 2})
+        found.append([one["normalized"] for one in answer.json()["scales"]])
+    assert found[0] == pytest.approx(found[1], rel=1e-12)

@@ -22,6 +22,7 @@ RECORD = {
     "parameter_stream": type(None),
     "signature": type(None),
     "job": type(None),
+    "report": type(None),
     "warnings": list,
 }
 

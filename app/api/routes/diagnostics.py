@@ -68,5 +68,6 @@ async def _answer(
             headers = {"Location": link(answer.id), "Link": f'<{link(answer.id)}>; rel="monitor"'}
             response = Response(answer.model_dump_json(), 202, headers, JSON)
         else:
-            response = Response(answer, media_type=media_type)
+            vary = {"Vary": "Accept"} if len(media_types) > 1 else None
+            response = Response(answer, headers=vary, media_type=media_type)
         return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)

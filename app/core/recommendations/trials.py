@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, dense
+from app.core.arrays import Rows, dense, named
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
@@ -78,10 +78,7 @@ def recommended(
     if not 2 <= rows.shape[0] <= MOST_ROWS:
         raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
     kernel.check(rows.shape[1])
-    try:
-        exact = _exact_gram(kernel, rows)
-    except InvalidInput as error:  # of a kernel that only knows rows
-        raise InvalidInput(error.detail, error.pointer or "/vectors") from error
+    exact = _exact_gram(kernel, rows)
     trials: dict[str, Trial] = {}
     skipped: list[Candidate] = []
     counts = column_counts(wanted)
@@ -123,7 +120,11 @@ def _order(wanted: Wanted) -> Callable[[Trial], tuple[bool, float, float]]:
 
 
 def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
-    if not isinstance(kernel, GeneralizedMinMax):
+    if isinstance(kernel, GeneralizedMinMax):
+        empty = np.flatnonzero(kernel.empty(rows))
+        if empty.size:
+            raise InvalidInput(f"row {named(empty)} is all zero (after centering)", f"/vectors/{empty[0]}")
+    else:
         rows = kernel.prepared(rows, "/vectors")
     return kernel.gram(dense(rows), dense(rows))
 
