@@ -94,8 +94,7 @@ def gram_errors(
         pictures: whether to find what to draw as well; without, `pictures` of the answer is empty.
 
     Raises:
-        InvalidInput: too few or too many rows, rows without a kernel, control variates where they have no meaning, or
-            errors that leave the range of float32 (pointer /estimators).
+        InvalidInput: too few or too many rows or without a kernel, meaningless control variates, errors out of float32.
     """
     n = rows.shape[0]
     if not 2 <= n <= MOST_ROWS:
