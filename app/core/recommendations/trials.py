@@ -118,6 +118,8 @@ def _order(wanted: Wanted) -> Callable[[Trial], tuple[bool, float, float]]:
 def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
     if not isinstance(kernel, GeneralizedMinMax):
         rows = kernel.prepared(rows, "/vectors")
+    elif (empty := np.flatnonzero(kernel.empty(rows))).size:
+        raise InvalidInput(f"row {empty[0]} is all zero (after centering), where the min-max kernel is 0/0", "/vectors")
     return kernel.gram(dense(rows), dense(rows))
 
 
