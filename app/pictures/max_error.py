@@ -20,11 +20,13 @@ def max_error_picture(finding: Mapping[str, Any]) -> bytes:
             ("rms", "root mean square", COLOURS[1]),
             ("bound", "bound", COLOURS[2]),
         ):
-            points = [(one["diameter"], one[member]) for one in found if one[member]]
+            points = [(one["diameter"], one[member]) for one in found if one[member] is not None]
             if points:
-                panel.loglog(
-                    *zip(*points, strict=True), "o--" if member == "bound" else "o-", color=colour, label=label
-                )
+                panel.plot(*zip(*points, strict=True), "o--" if member == "bound" else "o-", color=colour, label=label)
+        panel.set_xscale("log")
+        # Errors that are all 0 have no logarithm.
+        if any(one["max"] > 0 for one in found):
+            panel.set_yscale("log")
         panel.set_xlabel("diameter M")
         panel.set_ylabel("|k(δ) − estimate| over |δ| ≤ M")
         panel.set_title(f"{finding['samples']} points, form {finding['form']}")

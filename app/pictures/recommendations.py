@@ -36,9 +36,11 @@ def recommendations_picture(finding: Mapping[str, Any]) -> bytes:
                 capsize=2,
             )
         # A rule out of its reach is off by orders of magnitude; the curves to compare must not be squeezed for it.
-        panel.set_ylim(top=min(_LARGEST_ERROR, 1.2 * max(trial["error_mean"] for trial in finding["ranked"])))
+        largest = max(trial["error_mean"] for trial in finding["ranked"])
         panel.set_xscale("log", base=2)
-        panel.set_yscale("log")
+        if largest > 0:
+            panel.set_ylim(top=min(_LARGEST_ERROR, 1.2 * largest))
+            panel.set_yscale("log")
         panel.set_xlabel("output columns")
         panel.set_ylabel("relative Frobenius error")
         panel.legend(fontsize=8)

@@ -47,21 +47,23 @@ class BoxDiscrepancy:
 
     Args:
         kernel: one that is a product over the coordinates.
-        box: b_j ≥ 0, in the unit of coordinate j of the rows that the kernel compares, (d,); unit rows for
-            correlation_rbf. Differences of rows with column ranges b_j lie inside. A coordinate with b_j = 0 has no
-            part in N.
+        box: b_j from 0 to half the largest float64, in the unit of coordinate j of the rows that the kernel compares,
+            (d,); unit rows for correlation_rbf. Differences of rows with column ranges b_j lie inside. A coordinate
+            with b_j = 0 has no part in N.
         threads: how many to use; the result does not depend on it.
 
     Raises:
-        InvalidInput: the kernel is no product (pointer /kernel), or an entry of the box is negative or not finite
-            (pointer /box).
+        InvalidInput: the kernel is no product (pointer /kernel), or an entry of the box is negative, too large or
+            not finite (pointer /box).
     """
 
     def __init__(self, kernel: Kernel | ProductKernel, box: Matrix, threads: int = 1) -> None:
         self.box: Matrix = np.ascontiguousarray(box, dtype=np.float64)
         wrong = np.flatnonzero(~((self.box >= 0) & (self.box <= _MOST)))
         if wrong.size:
-            raise InvalidInput(f"entry {wrong[0]} of the box is {self.box[wrong[0]]}; 0 or more is wanted", "/box")
+            raise InvalidInput(
+                f"entry {wrong[0]} of the box is {self.box[wrong[0]]}; 0 to {_MOST:.3g} is wanted", "/box"
+            )
         self._threads = threads
         product = product_kernel(kernel, len(self.box))
         with np.errstate(over="ignore"):  # no kernel is wider than an infinite ratio takes it for
@@ -143,7 +145,8 @@ class BoxDiscrepancy:
     def measured(self, frequencies: Matrix, weights: Matrix | None = None) -> Measured:
         """N beside D² and what independent draws would have; frequencies (s, d), weights (s,), 1/s if not given."""
         normalized = max(0.0, self.normalized(frequencies, weights))
-        expected = -math.expm1(min(0.0, self.log_energy)) / len(frequencies)
+        # Taken from 0 rather than negated: the negative of 0 has a sign.
+        expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / len(frequencies)
         log_squared = None
         if normalized > 0 and self.box.all():
             log_squared = math.log(normalized) + float(np.log(self.box / np.pi).sum())

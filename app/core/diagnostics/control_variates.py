@@ -11,6 +11,9 @@ from app.core.maps import FourierMap
 from app.core.samplers.base import NORMAL_LAW
 from app.core.spec import Form
 
+# Of a correction, absolute: that of features in float32.
+_MOST_ROUNDING = 1e-7
+
 
 class Estimator(StrEnum):
     """What estimates the kernel of two rows."""
@@ -40,8 +43,11 @@ class ControlVariates:
     either sign, enter the sample moments; a set that has the moments already, such as a moment-matched one or a grid,
     is left as it is.
 
+    Far from one another, where k(δ) is 0, so is the correction, which no moment outgrows.
+
     Raises:
-        InvalidInput: the kernel is not one normal law's, or features are normalised and so no mean over frequencies.
+        InvalidInput: the kernel is not one normal law's, features are normalised and so no mean over frequencies, or
+            the moments leave the range of float64.
     """
 
     def __init__(self, feature_map: FourierMap) -> None:
@@ -63,9 +69,14 @@ class ControlVariates:
         frequencies = feature_map.arrays["frequencies"].astype(np.float64)
         weights = feature_map.arrays["weights"].astype(np.float64)
         self._is_complex = spec.form is Form.complex
-        self._mean: Matrix = weights @ frequencies
-        self._excess: Matrix = (frequencies.T * weights) @ frequencies
-        self._excess[np.diag_indices_from(self._excess)] -= weights.sum() * deviations**2
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+            self._mean: Matrix = weights @ frequencies
+            self._excess: Matrix = (frequencies.T * weights) @ frequencies
+            self._excess[np.diag_indices_from(self._excess)] -= weights.sum() * deviations**2
+            # Of its norm, as a bound that does not square its entries.
+            self._size = len(self._excess) * float(np.abs(self._excess).max())
+        if not (np.isfinite(self._mean).all() and np.isfinite(self._size)):
+            raise InvalidInput("the moments of the frequencies leave the range of float64", "/estimators")
 
     def estimate(self, estimator: Estimator, x: Matrix, y: Matrix, exact: Matrix, approximate: Array) -> Array:
         """The estimates of a Gram block, float64 or complex128.
@@ -76,12 +87,40 @@ class ControlVariates:
             y: the same, (m, d).
             exact: their kernel, (n, m).
             approximate: the inner products of their features, (n, m).
+
+        Raises:
+            InvalidInput: products of rows and moments leave the range of float64.
         """
-        if estimator is not Estimator.map and self._is_complex:
-            approximate = approximate + 1j * exact * np.subtract.outer(x @ self._mean, y @ self._mean)
-        if estimator is Estimator.cv2:
-            x_excess = x @ self._excess
-            quadratic = np.add.outer(np.einsum("ij,ij->i", x_excess, x), np.einsum("ij,ij->i", y @ self._excess, y))
-            quadratic -= 2 * (x_excess @ y.T)
-            approximate = approximate + exact * quadratic / 2
+        if estimator is Estimator.map:
+            return approximate
+        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+            if self._is_complex:
+                lags = np.subtract.outer(x @ self._mean, y @ self._mean)
+                approximate = approximate + 1j * _corrected(exact, lags)
+            if estimator is Estimator.cv2:
+                approximate = approximate + _corrected(exact, self._quadratic(x, y, exact)) / 2
         return approximate
+
+    def _quadratic(self, x: Matrix, y: Matrix, exact: Matrix) -> Matrix:
+        """δᵀ(Σ̂ − Σ_l ξ_l Σ)δ, (n, m), of no use where the kernel is 0.
+
+        Multiplied out, and from the differences themselves where rows are so long that little would be left of it.
+        """
+        x_excess = x @ self._excess
+        quadratic: Matrix = np.add.outer(np.einsum("ij,ij->i", x_excess, x), np.einsum("ij,ij->i", y @ self._excess, y))
+        quadratic -= 2 * (x_excess @ y.T)
+        terms = np.add.outer(*(self._size * np.square(rows.astype(np.float64)).sum(axis=1) for rows in (x, y)))
+        # Written so that what is not finite is off too.
+        is_off = ~(np.finfo(np.float64).eps * terms * exact <= _MOST_ROUNDING) & (exact > 0)
+        for i in np.flatnonzero(is_off.any(axis=1)):
+            differences = y[is_off[i]].astype(np.float64) - x[i]
+            quadratic[i, is_off[i]] = np.einsum("ij,ij->i", differences @ self._excess, differences)
+        return quadratic
+
+
+def _corrected(exact: Matrix, control: Matrix) -> Matrix:
+    """k(δ) times a control, 0 where the kernel is, whatever the control; InvalidInput where that is not finite."""
+    product = exact * np.where(exact == 0, 0.0, control)
+    if not np.isfinite(product).all():
+        raise InvalidInput("products of rows and moments leave the range of float64", "/estimators")
+    return product

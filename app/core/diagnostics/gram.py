@@ -75,6 +75,7 @@ def gram_errors(
     *,
     seeds: int = 5,
     seed: int = 0,
+    pictures: bool = True,
 ) -> GramErrors:
     """Errors of the Gram matrix of the rows.
 
@@ -90,9 +91,10 @@ def gram_errors(
         estimators: what to measure.
         seeds: how many Monte Carlo maps to compare with; 0 for none.
         seed: of those maps and of the pairs to draw.
+        pictures: whether to find what to draw as well; without, `pictures` of the answer is empty.
 
     Raises:
-        InvalidInput: too few or too many rows, rows without a kernel, or control variates where they have no meaning.
+        InvalidInput: too few or too many rows or without a kernel, meaningless control variates, errors out of float32.
     """
     n = rows.shape[0]
     if not 2 <= n <= MOST_ROWS:
@@ -104,11 +106,12 @@ def gram_errors(
     estimates = {estimator: _estimate_of(feature_map, estimator, rows) for estimator in estimators}
     norms = _exact_norms(feature_map, rows)
     figures: dict[str, Figures] = {}
-    pictures: dict[str, Picture] = {}
-    pairs = row_pairs(n, SCATTER_PAIRS, seed)
+    drawn: dict[str, Picture] = {}
+    pairs = row_pairs(n, SCATTER_PAIRS if pictures else 0, seed)
     for estimator, estimate in estimates.items():
-        found = _measured(feature_map, rows, estimate, pairs, norms)
-        figures[estimator.value], pictures[estimator.value] = found
+        figures[estimator.value], picture = _measured(feature_map, rows, estimate, pairs, norms, pictures)
+        if picture is not None:
+            drawn[estimator.value] = picture
     baseline = _baseline(feature_map, rows, norms, map_seeds(seed, seeds)) if seeds else None
     return GramErrors(
         rows=n,
@@ -116,7 +119,7 @@ def gram_errors(
         estimators=figures,
         monte_carlo=baseline,
         ratios={name: _ratios(of, baseline["mean"]) for name, of in figures.items()} if baseline else {},
-        pictures=pictures,
+        pictures=drawn,
     )
 
 
@@ -172,12 +175,12 @@ class _Error:
             inside = (i >= 0) & (i < len(exact)) & (j >= 0) & (j < exact.shape[1])
             self._scatter[:, inside] = exact[i[inside], j[inside]], estimated[i[inside], j[inside]].real
             error = estimated - exact
+            self._tiles.add(block, columns, error)
             twice = 1 if block == columns else 2
             self._sum += twice * float(error.real.sum())
             size = np.abs(error)
             self._max = max(self._max, float(size.max()))
             self._squares += twice * float(np.vdot(size, size))
-            self._tiles.add(block, columns, error)
 
     def figures(self, norms: _Norms) -> Figures:
         entries = self._n**2
@@ -190,23 +193,29 @@ class _Error:
         }
 
     def picture(self) -> Picture:
-        least = 0.0 if self._is_complex else -self._max
-        counts, edges = np.zeros(BINS, np.int64), np.linspace(least, self._max, BINS + 1)
+        least = 0.0 if self._is_complex else -1.0
+        counts, edges = np.zeros(BINS, np.int64), np.linspace(least, 1.0, BINS + 1)
         for mirrored, tile in self._tiles:
-            values = np.abs(tile) if self._is_complex else tile
+            # As parts of the largest: the bins of tiny errors themselves may be narrower than numbers lie.
+            values = (np.abs(tile) if self._is_complex else tile) / np.float64(self._max or 1.0)
             # Rounding to float32 takes the largest out of the range.
-            found, _ = np.histogram(np.clip(values, least, self._max), BINS, (least, self._max))
+            found, _ = np.histogram(np.clip(values, least, 1.0), BINS, (least, 1.0))
             counts += (2 if mirrored else 1) * found
         exact, estimate = self._scatter.tolist()
-        return Picture(edges=edges.tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
+        return Picture(edges=(self._max * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
 
 
 def _measured(
-    feature_map: FeatureMap, rows: Rows, estimate: Estimate, pairs: tuple[Whole, Whole], norms: _Norms
-) -> tuple[Figures, Picture]:
+    feature_map: FeatureMap,
+    rows: Rows,
+    estimate: Estimate,
+    pairs: tuple[Whole, Whole],
+    norms: _Norms,
+    pictured: bool,
+) -> tuple[Figures, Picture | None]:
     """In a function of its own, so that one matrix of errors is let go before the next is made."""
     error = _Error(feature_map, rows, estimate, pairs)
-    return error.figures(norms), error.picture()
+    return error.figures(norms), error.picture() if pictured else None
 
 
 def _exact_norms(feature_map: FeatureMap, rows: Rows) -> _Norms:

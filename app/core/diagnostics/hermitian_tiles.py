@@ -9,6 +9,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from app.core.arrays import row_blocks
 from app.core.compiled import compiled
+from app.core.errors import InvalidInput
 
 Matrix = NDArray[Any]
 
@@ -47,8 +48,16 @@ class HermitianTiles:
         self._tiles: list[tuple[slice, slice, Matrix]] = []
 
     def add(self, rows: slice, columns: slice, tile: Matrix) -> None:
-        """Keep one tile, at a place of `tile_places`."""
-        self._tiles.append((rows, columns, tile.astype(self._stored)))
+        """Keep one tile, at a place of `tile_places`.
+
+        Raises:
+            InvalidInput: an entry leaves the range of float32, in which no norm could be found.
+        """
+        with np.errstate(over="ignore"):  # refused by name below
+            stored = tile.astype(self._stored)
+        if not np.isfinite(stored).all():
+            raise InvalidInput("errors of these rows leave the range of float32", "/estimators")
+        self._tiles.append((rows, columns, stored))
 
     def __iter__(self) -> Iterator[tuple[bool, Matrix]]:
         """Every tile, and whether it stands for its mirror image too."""

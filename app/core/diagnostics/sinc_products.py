@@ -55,8 +55,10 @@ def _tabulate(coordinates: Matrix, box: Matrix, sines: Matrix, cosines: Matrix) 
             exponent = b_exponent + w_exponent
             phase, rest = math.ldexp(product, exponent), math.ldexp(lost, exponent)
             sine, cosine = math.sin(phase), math.cos(phase)
-            sines[j, i] = sine + rest * cosine
-            cosines[j, i] = cosine - rest * sine
+            # Of a phase beyond 2^53 the rest passes 1, so that no series in it will do.
+            sine_rest, cosine_rest = math.sin(rest), math.cos(rest)
+            sines[j, i] = sine * cosine_rest + cosine * sine_rest
+            cosines[j, i] = cosine * cosine_rest - sine * sine_rest
 
 
 @compiled

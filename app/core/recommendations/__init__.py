@@ -1,8 +1,9 @@
 """Which map to take: samplers and sizes tried on a client's rows, and ranked."""
 
 from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates
+from app.core.recommendations.cost import recommended_operations
 from app.core.recommendations.length_scale import Heuristic, length_scale
-from app.core.recommendations.trials import MOST_ROWS, Recommendation, Trial, recommended, recommended_operations
+from app.core.recommendations.trials import MOST_ROWS, Recommendation, Trial, recommended
 
 __all__ = [
     "DEFAULT_SAMPLERS",

@@ -20,10 +20,6 @@ MOST_ROWS = 1000
 """Rows that errors are measured on; of more, a sample is enough."""
 _TIMED_CALLS = 3
 _SEEDS = 1 << 64
-# Time to draw a coordinate of a frequency, in multiplications of a matrix product.
-_OPERATIONS_PER_DRAW = 200
-# Time to build a map at all, in the same.
-_OPERATIONS_PER_BUILD = 200_000_000
 
 
 class Trial(NamedTuple):
@@ -46,6 +42,8 @@ class Recommendation(NamedTuple):
 
     ranked: list[Trial]
     skipped: list[Candidate]
+    target_reached: bool | None = None
+    """Whether the best is within the target; None without a target."""
 
 
 def recommended(
@@ -61,7 +59,8 @@ def recommended(
     """Try samplers and sizes on the rows and rank them.
 
     Without a target the smallest mean error is best. With one, sizes grow until a sampler reaches it, and the narrowest
-    spec that does is best; where none does, the smallest error. All but the seconds hang on the arguments alone.
+    spec that does is best; where none does, the smallest error, and `target_reached` is false. All but the seconds hang
+    on the arguments alone.
 
     Args:
         rows: (n, d) in float32, behind the gate, 2 to `MOST_ROWS`.
@@ -98,14 +97,8 @@ def recommended(
     if not trials:
         refusals = "; ".join(f"{one.sampler.kind}: {one.refusal}" for one in skipped)
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
-    return Recommendation(sorted(trials.values(), key=_order(wanted)), skipped)
-
-
-def recommended_operations(n: int, input_dim: int, wanted: Wanted, n_samplers: int, seeds: int) -> int:
-    """Multiplications that take as long as `recommended` on n rows, at the most."""
-    columns = sum(column_counts(wanted))
-    per_column = n * n + n * input_dim + _OPERATIONS_PER_DRAW * input_dim
-    return n_samplers * seeds * (len(column_counts(wanted)) * _OPERATIONS_PER_BUILD + columns * per_column)
+    ranked, target = sorted(trials.values(), key=_order(wanted)), wanted.target_error
+    return Recommendation(ranked, skipped, None if target is None else ranked[0].error_mean <= target)
 
 
 def _order(wanted: Wanted) -> Callable[[Trial], tuple[bool, float, float]]:
@@ -126,6 +119,8 @@ def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
             raise InvalidInput(f"row {named(empty)} is all zero (after centering)", f"/vectors/{empty[0]}")
     else:
         rows = kernel.prepared(rows, "/vectors")
+    elif (empty := np.flatnonzero(kernel.empty(rows))).size:
+        raise InvalidInput(f"row {empty[0]} is all zero (after centering), where the min-max kernel is 0/0", "/vectors")
     return kernel.gram(dense(rows), dense(rows))
 
 

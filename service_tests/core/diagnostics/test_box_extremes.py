@@ -45,6 +45,18 @@ def test_frequencies_far_from_any_lag_leave_the_energy_and_the_diagonal() -> Non
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(("side", "size"), [(1e50, 1.0), (1.7, 1e100), (1e150, 1e150), (1e300, 1.0)])
+def test_phases_of_any_size_leave_the_energy_and_the_near_pairs(name: str, side: float, size: float) -> None:
+    measure = BoxDiscrepancy(product_kernel(name, 1.0), np.array([side]))
+    # Far from one another, all of them far from 0: only the diagonal of H is left.
+    frequencies = size * np.random.default_rng(10).uniform(1, 2, size=(8, 1))
+    assert measure.normalized(frequencies) == pytest.approx(math.exp(measure.log_energy) + 1 / 8, abs=1e-12)
+    # Twice the same frequency: so is the pair.
+    same = np.full((2, 1), size)
+    assert measure.normalized(same) == pytest.approx(math.exp(measure.log_energy) + 1, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("d", [1, 3, 8])
 def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 30, d)
@@ -58,6 +70,7 @@ def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
 
 def test_a_box_of_no_extent_has_no_error_and_no_ratio() -> None:
     measured = BoxDiscrepancy(product_kernel("cauchy", 1.0), np.zeros(3)).measured(np.ones((2, 3)))
+    assert math.copysign(1, measured.expected_monte_carlo) == 1
     assert measured == (0.0, None, None, 0.0, None)
 
 
@@ -83,9 +96,9 @@ def test_kernels_that_are_no_products_are_refused_by_name(model: type) -> None:
         assert named == ", ".join(kind(product) for product in PRODUCT_KERNELS) + (" and correlation_rbf are")
 
 
-@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("wrong", [-1.0, 1e308, np.nan, np.inf])
 def test_boxes_that_are_none_are_refused(wrong: float) -> None:
-    with pytest.raises(InvalidInput, match="entry 2 of the box") as caught:
+    with pytest.raises(InvalidInput, match=r"entry 2 of the box is .*; 0 to 8.99e\+307 is wanted") as caught:
         BoxDiscrepancy(product_kernel("gaussian", 1.0), np.array([1.0, 0.0, wrong]))
     assert caught.value.pointer == "/box"
 

@@ -37,6 +37,23 @@ def test_the_gram_equals_mpmath_at_any_size(d: int, size: float) -> None:
     np.testing.assert_array_equal(gram.diagonal(), 1.0)
 
 
+@pytest.mark.parametrize(
+    ("b", "size"), [(1.7, 1e16), (1.7, 1e30), (1.7, 1e100), (1e50, 1.0), (1e150, 1e150), (1e300, 1e4)]
+)
+def test_phases_beyond_two_to_the_53_are_as_exact(b: float, size: float) -> None:
+    frequencies, box = size * np.random.default_rng(1).normal(size=(6, 1)), np.array([b])
+    points = tabulated(frequencies, box)
+    gram = gram_of(frequencies, box)
+    with mp.workdps(700):
+        for m in range(6):
+            phase = mp.mpf(b) * mp.mpf(frequencies[m, 0])
+            assert abs(points.sines[0, m] - float(mp.sin(phase))) < 4e-16
+            assert abs(points.cosines[0, m] - float(mp.cos(phase))) < 4e-16
+            for n in range(6):
+                assert abs(gram[m, n] - float(exact_sinc(b, frequencies[m, 0], frequencies[n, 0]))) < 1e-15
+    np.testing.assert_array_equal(gram.diagonal(), 1.0)
+
+
 @pytest.mark.parametrize("far", [0.0, 12.5, 1e6])
 def test_near_points_far_out_are_as_exact_as_near_the_origin(far: float) -> None:
     box = np.array([1.7])

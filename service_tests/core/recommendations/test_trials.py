@@ -57,6 +57,7 @@ def test_the_best_is_within_five_percent_of_the_best_on_rows_not_seen(members: d
 
 def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
     ranked = recommended(ROWS[:100], kernel(KERNELS[0]), Wanted(128, None), [sampler(kind="sobol")], seeds=2, seed=9)
+    assert ranked.target_reached is None
     trial = ranked.ranked[0]
     assert trial.n_output == 128
     assert trial.spec.seed == 9
@@ -81,7 +82,9 @@ def test_the_same_request_has_the_same_answer_but_for_the_time() -> None:
 
 
 def test_a_target_is_reached_with_the_narrowest_spec_that_does() -> None:
-    found = recommended(ROWS[:200], kernel(KERNELS[0]), Wanted(None, 0.3), seeds=2).ranked
+    answer = recommended(ROWS[:200], kernel(KERNELS[0]), Wanted(None, 0.3), seeds=2)
+    assert answer.target_reached is True
+    found = answer.ranked
     best = found[0]
     assert best.error_mean <= 0.3
     narrower = [trial for trial in found if trial.n_output < best.n_output]
@@ -92,7 +95,9 @@ def test_a_target_is_reached_with_the_narrowest_spec_that_does() -> None:
 
 
 def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error() -> None:
-    found = recommended(ROWS[:200], kernel(KERNELS[0]), Wanted(128, 1e-4), seeds=1).ranked
+    answer = recommended(ROWS[:200], kernel(KERNELS[0]), Wanted(128, 1e-4), seeds=1)
+    assert answer.target_reached is False
+    found = answer.ranked
     assert found[0].error_mean == min(trial.error_mean for trial in found) > 1e-4
     assert max(trial.n_output for trial in found) == 128
     assert all(trial.error_sd == 0 for trial in found)

@@ -1,0 +1,89 @@
+"""What a request for recommendations costs, before anything is built.
+
+Times are those of one core, measured on the default samplers from 64 to 16,384 columns, 4 to 784 coordinates and 30 to
+1,000 rows. They are told in operations, as the setting `max_diagnostic_operations` counts them.
+"""
+
+from collections.abc import Sequence
+
+from app.core.kernels import Kernel
+from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, column_counts
+from app.core.samplers import Sampler
+from app.core.samplers.moment_matching import MomentMatching
+
+# Two seconds are what that setting lets pass by default.
+_OPERATIONS_PER_NS = 10
+# Of any map: its spec, its arrays, and the first call.
+_NS_PER_BUILD = 1_200_000
+# Of a sampler: per coordinate before any point, per coordinate of a point, and that again per coordinate of a row, as
+# products of matrices take it.
+_NS: dict[str, tuple[float, float, float]] = {
+    "monte_carlo": (0, 30, 0),
+    "antithetic": (0, 30, 0.1),
+    "orthogonal": (0, 90, 0.3),
+    "latin_hypercube": (0, 60, 0),
+    "halton": (30_000, 70, 0.1),
+    "sobol": (250_000, 70, 0),
+    "lattice": (15_000, 60, 0),
+    "digital_net": (10_000, 230, 0),
+    "sparse_grid": (10_000, 30, 0),
+    "dense_grid": (10_000, 30, 0),
+    "subsampled_grid": (10_000, 60, 0),
+    # Refused before they are built.
+    "uploaded": (0, 0, 0),
+    "gcws": (0, 0, 0),
+}
+_NS_OF_MOMENTS = (0, 60, 0.3)
+# Rules that are solved for or learned: no telling from their size, so that they are work for a job.
+_NS_PER_SOLUTION = 2_000_000_000
+# Of a feature, for the Gram matrix and timed thrice for one seed; of a product of two; of an entry of the error.
+_NS_PER_FEATURE = 7
+_NS_PER_PRODUCT = 0.03
+_NS_PER_ERROR = 4
+# Of hashes: of an entry, likewise, and of two codes compared.
+_NS_PER_HASH = 60
+_NS_PER_COMPARISON = 6
+
+
+def recommended_operations(
+    n: int,
+    input_dim: int,
+    wanted: Wanted,
+    samplers: int | Sequence[Sampler] | None,
+    seeds: int,
+    kernel: Kernel | None = None,
+) -> int:
+    """What `recommended` takes on n rows, at the most: with all sizes tried.
+
+    Args:
+        n: rows.
+        input_dim: their length.
+        wanted: budget and target; a target that is reached early ends the trials early.
+        samplers: which; None for the defaults of the kernel; or how many, each as dear as the defaults on average.
+        seeds: maps of each spec.
+        kernel: None for one with frequencies.
+    """
+    counts = column_counts(wanted)
+    if isinstance(kernel, GeneralizedMinMax):
+        number = 1 if samplers is None or isinstance(samplers, int) else len(samplers)
+        per_column: float = _NS_PER_COMPARISON * n * n + _NS_PER_HASH * n * input_dim
+        builds: float = len(counts) * _NS_PER_BUILD
+    else:
+        tried = DEFAULT_SAMPLERS if samplers is None or isinstance(samplers, int) else samplers
+        number = samplers if isinstance(samplers, int) else len(tried)
+        per_column = _NS_PER_PRODUCT * n * (n + input_dim) + _NS_PER_FEATURE * n
+        builds = sum(_build_ns(sampler, columns // 2, input_dim) for sampler in tried for columns in counts) / len(
+            tried
+        )
+    each = builds + sum(counts) * per_column + len(counts) * _NS_PER_ERROR * n * n
+    exact = n * n * input_dim
+    return int(_OPERATIONS_PER_NS * (exact + seeds * number * each))
+
+
+def _build_ns(sampler: Sampler, s: int, input_dim: int) -> float:
+    base = sampler.base if isinstance(sampler, MomentMatching) else sampler
+    if base.kind not in _NS or getattr(base, "learn", False):
+        return _NS_PER_SOLUTION
+    parts = [_NS[base.kind]] + ([_NS_OF_MOMENTS] if isinstance(sampler, MomentMatching) else [])
+    return _NS_PER_BUILD + sum(input_dim * (start + s * (each + by_row * input_dim)) for start, each, by_row in parts)

@@ -1,0 +1,103 @@
+"""Gram errors of rows and frequencies of any size: finite figures and pictures, or a refusal by name."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.diagnostics import control_variates
+from app.core.diagnostics.control_variates import ControlVariates, Estimator
+from app.core.diagnostics.gram import BINS, gram_errors
+from app.core.diagnostics.hermitian_tiles import HermitianTiles
+from app.core.errors import InvalidInput
+from app.pictures import gram_picture
+from service_tests.core.combinations import rows
+from service_tests.core.specs import fourier, hashing
+
+FORMS = ["complex", "cos_sin", "phase"]
+
+
+@pytest.mark.parametrize("least", [1e-25, 1e-30, 0.0])
+def test_hashes_of_tiny_errors_are_measured_and_drawn(least: float) -> None:
+    x = np.array([[1e-25, least, 0, 0], [1e25, 0, 0, 0]], np.float32)
+    found = gram_errors(hashing(dtype="float32"), x)
+    picture = found["pictures"]["map"]
+    assert sum(picture["counts"]) == 4
+    assert len(picture["edges"]) == BINS + 1
+    assert gram_picture(found).startswith(b"<?xml")
+
+
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-310, 1e-50, 1e-40, 1e30])
+def test_bins_of_any_width_count_every_entry(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, x = fourier(dtype="float64"), rows(10, 5)
+    monkeypatch.setattr(type(made), "gram", lambda self, u, v: self.exact_gram(u, v) * 0 + size)
+    monkeypatch.setattr(type(made), "exact_gram", lambda _, u, v: np.zeros((len(u), len(v))))
+    monkeypatch.setattr("app.core.diagnostics.gram._exact_norms", lambda *_: (1.0, 1.0))
+    monkeypatch.setattr("app.core.diagnostics.gram._Error.figures", lambda *_: {"relative_frobenius": size})
+    found = gram_errors(made, x, seeds=0)
+    picture = found["pictures"]["map"]
+    assert sum(picture["counts"]) == 100
+    assert picture["edges"][-1] == -picture["edges"][0] == size
+    assert gram_picture(found).startswith(b"<?xml")
+
+
+def test_pictures_that_are_not_wanted_are_left_out() -> None:
+    made, x = fourier(), rows(20, 5, dtype="float32")
+    plain, drawn = gram_errors(made, x, pictures=False), gram_errors(made, x)
+    assert plain["pictures"] == {}
+    assert plain == drawn | {"pictures": {}}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("size", [1e20, 1e100, 1e155, 1e300])
+@pytest.mark.parametrize("n", [5, 100])
+def test_control_variates_of_huge_rows_correct_nothing(n: int, size: float, form: str) -> None:
+    x = size * rows(n, 5)
+    found = gram_errors(fourier(form=form, dtype="float64"), x, list(Estimator), seeds=0)["estimators"]
+    # On the diagonal k is 1 and δ is 0; elsewhere k is 0.
+    assert found["cv1"] == found["map"]
+    assert found["cv2"] == found["map"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_controls_of_rows_far_out_are_those_near_the_origin(form: str) -> None:
+    made = fourier(form=form, dtype="float64")
+    near = np.round(rows(40, 5) * 1024) / 1024
+    far = near + 2.0**36  # exact in float64, so that the differences are the same
+    exact = made.exact_gram(near, near)
+    nothing = np.zeros((40, 40))
+    found, wanted = (ControlVariates(made).estimate(Estimator.cv2, x, x, exact, nothing) for x in (far, near))
+    np.testing.assert_allclose(found.real, wanted.real, atol=2e-7)
+
+
+def test_ordinary_rows_are_multiplied_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, x = fourier(dtype="float64"), rows(40, 5)
+    exact, controls = made.exact_gram(x, x), ControlVariates(made)
+    quick = controls.estimate(Estimator.cv2, x, x, exact, exact)
+    monkeypatch.setattr(control_variates, "_MOST_ROUNDING", -1.0)
+    np.testing.assert_allclose(quick, controls.estimate(Estimator.cv2, x, x, exact, exact), atol=1e-13)
+    assert (quick != controls.estimate(Estimator.cv2, x, x, exact, exact)).any()
+
+
+@pytest.mark.parametrize("estimator", ["cv1", "cv2"])
+@pytest.mark.parametrize("frequency", [1e100, 1e153, 1e300])
+@pytest.mark.parametrize("form", ["complex", "cos_sin"])
+def test_moments_that_leave_the_range_are_refused(form: str, frequency: float, estimator: str) -> None:
+    made: Any = fourier(form=form, dtype="float64")
+    made.arrays["frequencies"][3, 1] = frequency
+    if form == "cos_sin" and estimator == "cv1" and frequency < 1e154:  # the map itself
+        assert gram_errors(made, rows(100, 5), [Estimator(estimator)], seeds=0)["estimators"]
+        return
+    with pytest.raises(InvalidInput, match="leave the range of float") as caught:
+        gram_errors(made, rows(100, 5), [Estimator(estimator)], seeds=0)
+    assert caught.value.pointer == "/estimators"
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e39])
+@pytest.mark.parametrize("is_complex", [False, True])
+def test_tiles_that_have_no_norm_are_refused(wrong: float, is_complex: bool) -> None:
+    tile = np.eye(100) + (0j if is_complex else 0)
+    tile[3, 2] = wrong
+    with pytest.raises(InvalidInput, match="leave the range of float32") as caught:
+        HermitianTiles(100, is_complex).add(slice(0, 100), slice(0, 100), tile)
+    assert caught.value.pointer == "/estimators"
