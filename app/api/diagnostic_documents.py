@@ -137,6 +137,8 @@ _SPEC = {"$ref": REFERENCES.format(model="MapSpec")}
 RECOMMENDATION_ANSWER = _answers(
     _object(
         "The trials, the best first; `best` is a spec to PUT.",
+        rows={"type": "integer", "description": "How many rows errors were measured on; of more, a sample."},
+        target_reached={"type": ["boolean", "null"], "description": "Null where no target_error came."},
         ranked=_list(
             {
                 "type": "object",

@@ -19,6 +19,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
 from app.core.model import Kind
+from app.core.progress import Progress
 from app.formats.json import bytes_per_row, members
 from app.formats.json_rows import named_datasets, rows_or_reference, vectors_or_dataset
 from app.pictures import gram_picture, max_error_picture
@@ -32,9 +33,6 @@ Parse = Callable[[type[Model], bytes], Model]
 
 Finding = dict[str, Any]
 """The answer of a diagnostic, as JSON has it, and what a picture of it needs beside."""
-
-Progress = Callable[[int, int], None]
-"""Is told how many steps are done, and of how many."""
 
 # A factor of the box discrepancy, sine and product, in multiplications of a matrix product.
 _OPERATIONS_PER_FACTOR = 20
@@ -97,7 +95,11 @@ class Diagnostics:
     def _gram(self, subject: FeatureMap, rows: Rows, options: Gram) -> Prepared:
         return Prepared(
             gram_errors_operations(subject, rows, len(options.estimators), options.seeds),
-            lambda _: dict(gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed)),
+            lambda progress: dict(
+                gram_errors(
+                    subject, rows, options.estimators, seeds=options.seeds, seed=options.seed, progress=progress
+                )
+            ),
             gram_errors_bytes(subject, rows.shape[0]),
             picture=gram_picture,
         )
@@ -158,7 +160,7 @@ class Diagnostics:
     def _max_error(self, subject: FourierMap, options: MaxError) -> Prepared:
         return Prepared(
             max_errors_operations(subject, len(options.diameters), options.samples),
-            lambda _: dict(max_errors(subject, options.diameters, options.samples, options.seed)),
+            lambda progress: dict(max_errors(subject, options.diameters, options.samples, options.seed, progress)),
             picture=max_error_picture,
         )
 
@@ -172,7 +174,11 @@ class Diagnostics:
             x, y = (self._gated(subject, document[member], f"/{member}") for member in given)
         return Prepared(
             variances_operations(subject, x, y, options.repeats),
-            lambda _: dict(variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed)),
+            lambda progress: dict(
+                variances(
+                    subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed, progress=progress
+                )
+            ),
         )
 
     def digests(self, maps: Sequence[str], datasets: Sequence[str]) -> dict[str, str | None]:

@@ -7,6 +7,7 @@ import orjson
 
 from app.core.diagnostics.kinds import DiagnosticKind
 from app.core.errors import InvalidInput, TooLarge
+from app.core.progress import unwatched
 from app.jobs.context import Context
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds, Result
@@ -58,7 +59,7 @@ class Measuring(NamedTuple):
         if prepared.operations > self.max_operations or prepared.nbytes > self.max_bytes:
             payload = {**subject, _DIGESTS: self.diagnostics.digests(maps, prepared.datasets)}
             return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=subject)
-        return _written(prepared, prepared.run(_unwatched))[media_type]()
+        return _written(prepared, prepared.run(unwatched))[media_type]()
 
 
 def job_kinds(diagnostics: Diagnostics, recommendations: Recommendations) -> Kinds:
@@ -96,7 +97,3 @@ def _written(prepared: Prepared, finding: Finding) -> dict[str, Callable[[], byt
 def _parsed(model: type[Any], body: bytes) -> Any:
     """A body that was checked when the job was submitted."""
     return model.model_validate_json(body)
-
-
-def _unwatched(step: int, of: int) -> None:
-    """Nobody waits long enough to be told."""

@@ -100,9 +100,10 @@ class Recommendations:
         return Prepared(
             recommended_operations(rows.shape[0], rows.shape[1], wanted, n_samplers, options.seeds),
             lambda progress: _finding(
+                rows.shape[0],
                 recommended(
                     rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed, progress=progress
-                )
+                ),
             ),
             picture=recommendations_picture,
             datasets=named_datasets(document),
@@ -130,8 +131,10 @@ def _scaled(kernel: dict[str, Any], rows: Rows) -> dict[str, Any]:
     return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), kind)}
 
 
-def _finding(found: Recommendation) -> Finding:
+def _finding(rows: int, found: Recommendation) -> Finding:
     return {
+        "rows": rows,
+        "target_reached": found.target_reached,
         "ranked": [_trial(trial) for trial in found.ranked],
         "best": found.ranked[0].spec.model_dump(mode="json"),
         "skipped": [

@@ -27,7 +27,8 @@ def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
     answer = recommend(http)
     assert answer.status_code == 200, answer.text
     found = answer.json()
-    assert set(found) == {"ranked", "best", "skipped"}
+    assert set(found) == {"rows", "target_reached", "ranked", "best", "skipped"}
+    assert (found["rows"], found["target_reached"]) == (50, None)
     members = {"spec", "n_output", "error_mean", "error_sd", "bytes", "seconds_per_1000_rows"}
     assert all(set(trial) == members for trial in found["ranked"])
     assert found["best"] == found["ranked"][0]["spec"]
@@ -54,6 +55,7 @@ def test_rows_of_a_dataset_and_samplers_by_name(http: httpx.Client, name: str) -
     of_rows = recommend(http, **given).json()
     of_dataset = recommend(http, vectors=None, dataset=name, **given).json()
     assert of_rows["best"] == of_dataset["best"]
+    assert of_rows["target_reached"] == (of_rows["ranked"][0]["error_mean"] <= 0.3)
     assert {trial["spec"]["sampler"]["kind"] for trial in of_rows["ranked"]} == {"sobol", "halton"}
 
 

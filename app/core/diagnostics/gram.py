@@ -12,6 +12,7 @@ from app.core.diagnostics.draws import Whole, map_seeds, row_pairs
 from app.core.diagnostics.hermitian_tiles import OPERATIONS_PER_ENTRY, TILE_ROWS, HermitianTiles, tile_places
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
+from app.core.progress import Progress, unwatched
 from app.core.samplers.monte_carlo import MonteCarlo
 
 MOST_ROWS = 20_000
@@ -76,6 +77,7 @@ def gram_errors(
     seeds: int = 5,
     seed: int = 0,
     pictures: bool = True,
+    progress: Progress = unwatched,
 ) -> GramErrors:
     """Errors of the Gram matrix of the rows.
 
@@ -91,6 +93,7 @@ def gram_errors(
         estimators: what to measure.
         seeds: how many Monte Carlo maps to compare with; 0 for none.
         seed: of those maps and of the pairs to draw.
+        progress: told after every matrix that was measured.
         pictures: whether to find what to draw as well; without, `pictures` of the answer is empty.
 
     Raises:
@@ -108,11 +111,17 @@ def gram_errors(
     figures: dict[str, Figures] = {}
     drawn: dict[str, Picture] = {}
     pairs = row_pairs(n, SCATTER_PAIRS if pictures else 0, seed)
-    for estimator, estimate in estimates.items():
+    done, matrices = 0, len(estimates) + (seeds if isinstance(feature_map, FourierMap) else 0)
+    for done, (estimator, estimate) in enumerate(estimates.items(), 1):
         figures[estimator.value], picture = _measured(feature_map, rows, estimate, pairs, norms, pictures)
         if picture is not None:
             drawn[estimator.value] = picture
-    baseline = _baseline(feature_map, rows, norms, map_seeds(seed, seeds)) if seeds else None
+        progress(done, matrices)
+    baseline = (
+        _baseline(feature_map, rows, norms, map_seeds(seed, seeds), lambda k: progress(done + k, matrices))
+        if seeds
+        else None
+    )
     return GramErrors(
         rows=n,
         form=feature_map.spec.form.value if isinstance(feature_map, FourierMap) else None,
@@ -228,7 +237,9 @@ def _exact_norms(feature_map: FeatureMap, rows: Rows) -> _Norms:
     return _Norms(float(np.sqrt(squares)), tiles.spectral_norm())
 
 
-def _baseline(feature_map: FeatureMap, rows: Rows, norms: _Norms, seeds: list[int]) -> Baseline | None:
+def _baseline(
+    feature_map: FeatureMap, rows: Rows, norms: _Norms, seeds: list[int], told: Callable[[int], None]
+) -> Baseline | None:
     if not isinstance(feature_map, FourierMap):
         return None
     found: list[Figures] = []
@@ -238,6 +249,7 @@ def _baseline(feature_map: FeatureMap, rows: Rows, norms: _Norms, seeds: list[in
         spec = feature_map.spec.model_copy(update=changes)
         made = FourierMap(spec, FourierMap.build(spec).arrays)
         found.append(_Error(made, rows, _estimate_of(made, Estimator.map, rows), nothing).figures(norms))
+        told(len(found))
     columns = {name: np.array([figures[name] for figures in found]) for name in found[0]}
     return Baseline(
         seeds=len(seeds),

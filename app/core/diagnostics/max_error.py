@@ -11,6 +11,7 @@ from app.core.diagnostics.bounds import greatest_error_bound
 from app.core.errors import InvalidInput
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import FourierMap
+from app.core.progress import Progress, unwatched
 from app.core.spec import Form
 
 Matrix = NDArray[np.float64]
@@ -38,7 +39,13 @@ class MaxErrors(TypedDict):
     diameters: list[DiameterError]
 
 
-def max_errors(feature_map: FourierMap, diameters: Sequence[float], samples: int = 10_000, seed: int = 0) -> MaxErrors:
+def max_errors(
+    feature_map: FourierMap,
+    diameters: Sequence[float],
+    samples: int = 10_000,
+    seed: int = 0,
+    progress: Progress = unwatched,
+) -> MaxErrors:
     """Errors of the map's kernel over balls, after figure 1 of the quadrature paper.
 
     δ is uniform in the ball |δ|₂ ≤ M, in the unit of the vectors; the points of the smaller balls are those of the
@@ -55,6 +62,7 @@ def max_errors(feature_map: FourierMap, diameters: Sequence[float], samples: int
         diameters: M, each positive.
         samples: how many δ.
         seed: of the δ.
+        progress: told how many δ are done.
 
     Raises:
         InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
@@ -77,8 +85,10 @@ def max_errors(feature_map: FourierMap, diameters: Sequence[float], samples: int
         raise InvalidInput(f"a diameter of {max(diameters):.3g} makes phases that leave float64", "/diameters")
     squares, largest = np.zeros(len(diameters)), np.zeros(len(diameters))
     origin = np.zeros((1, spec.input_dim))
+    done = 0
     for lags in _unit_ball(samples, spec.input_dim, len(weights), seed):
         projected = lags @ frequencies.T
+        done += len(lags)
         for i, diameter in enumerate(diameters):
             phases = diameter * projected
             exact = kernel.gram(diameter * lags, origin)[:, 0] / at_zero
@@ -87,6 +97,7 @@ def max_errors(feature_map: FourierMap, diameters: Sequence[float], samples: int
                 error = np.hypot(error, np.sin(phases) @ weights)
             squares[i] += error @ error
             largest[i] = max(largest[i], error.max())
+        progress(done, samples)
     found = zip(diameters, largest.tolist(), np.sqrt(squares / samples).tolist(), strict=True)
     return MaxErrors(
         form=(Form.complex if is_complex else Form.cos_sin).value,

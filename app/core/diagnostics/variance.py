@@ -13,6 +13,8 @@ from app.core.errors import InvalidInput
 from app.core.hashing.estimates import collision_rate, kernel_estimate, rbf_estimate
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
+from app.core.progress import Progress, unwatched
+from app.core.samplers.base import FrequencySampler
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.spec import MapSpec
 
@@ -56,7 +58,14 @@ class Variances(TypedDict):
 
 
 def variances(
-    feature_map: FeatureMap, x: Rows, y: Rows, *, gamma: float | None = None, repeats: int = 200, seed: int = 0
+    feature_map: FeatureMap,
+    x: Rows,
+    y: Rows,
+    *,
+    gamma: float | None = None,
+    repeats: int = 200,
+    seed: int = 0,
+    progress: Progress = unwatched,
 ) -> Variances:
     """Variance of the estimate of k(x_i, y_i) for each i.
 
@@ -71,6 +80,7 @@ def variances(
         gamma: for hashes of power 1, of the RBF kernel to estimate from them too (GMM paper, theorem 4).
         repeats: number of maps, 2 or more.
         seed: of the seeds.
+        progress: told how many maps are done.
 
     Raises:
         InvalidInput: x and y are not as many rows, gamma has no meaning, or rows have no kernel.
@@ -79,12 +89,17 @@ def variances(
         raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; pairs need as many", "/y")
     seeds = map_seeds(seed, repeats)
     if isinstance(feature_map, FourierMap):
+        if isinstance(feature_map.spec.sampler, FrequencySampler) and feature_map.spec.sampler.learns:
+            kind = feature_map.spec.sampler.kind
+            raise InvalidInput(
+                f"sampler {kind} learns its set, which takes too long to do for every one of {repeats} maps"
+            )
         if gamma is not None:
             raise InvalidInput("gamma is for the RBF kernel estimated from hashes, kernel gmm", "/gamma")
-        return _of_fourier(feature_map, x, y, seeds)
+        return _of_fourier(feature_map, x, y, seeds, progress)
     if gamma is not None and feature_map.kernel.p != 1:
         raise InvalidInput(f"gamma is for the min-max kernel of power 1; this map has {feature_map.kernel.p}", "/gamma")
-    return _of_hashing(feature_map, x, y, gamma, seeds)
+    return _of_hashing(feature_map, x, y, gamma, seeds, progress)
 
 
 def correlated_pairs(feature_map: FeatureMap, correlations: list[float]) -> tuple[Rows, Rows]:
@@ -155,12 +170,13 @@ def _rows(values: Numbers, d: int) -> sparse.csr_array:
     return sparse.csr_array((values.ravel(), columns, ends), shape=(n, d))
 
 
-def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int]) -> Variances:
+def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], progress: Progress) -> Variances:
     kernel = feature_map.kernel
     lags = dense(kernel.prepared(x, "/x")) - dense(kernel.prepared(y, "/y"))
     exact, closed = fourier_variances(feature_map, lags)
     estimates = np.empty((len(seeds), x.shape[0]), np.complex128)
-    for row, seed in zip(estimates, seeds, strict=True):
+    for done, (row, seed) in enumerate(zip(estimates, seeds, strict=True)):
+        progress(done, len(seeds))
         spec = feature_map.spec.model_copy(update={"seed": seed})
         made = FourierMap(spec, FourierMap.build(spec).arrays)
         of_x, of_y = made.transform(x), made.transform(y).conj()
@@ -187,7 +203,7 @@ def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int]) -> 
 
 
 def _of_hashing(
-    feature_map: ConsistentSamplingMap, x: Rows, y: Rows, gamma: float | None, seeds: list[int]
+    feature_map: ConsistentSamplingMap, x: Rows, y: Rows, gamma: float | None, seeds: list[int], progress: Progress
 ) -> Variances:
     feature_map.refuse_empty(x, "/x")
     feature_map.refuse_empty(y, "/y")
@@ -195,7 +211,8 @@ def _of_hashing(
     exact = feature_map.exact_pairs(x, y)
     closed = hashing_variances(exact, s, gamma)
     rates = np.empty((len(seeds), x.shape[0]))
-    for row, seed in zip(rates, seeds, strict=True):
+    for done, (row, seed) in enumerate(zip(rates, seeds, strict=True)):
+        progress(done, len(seeds))
         made = ConsistentSamplingMap(feature_map.spec.model_copy(update={"seed": seed}))
         row[:] = collision_rate(made.codes(x), made.codes(y))
     rbf = None if gamma is None else rbf_estimate(kernel_estimate(rates, s, 0.0), gamma).value

@@ -12,6 +12,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import FeatureMap, FourierMap, family, opened
+from app.core.progress import Progress, unwatched
 from app.core.recommendations.candidates import Candidate, Wanted, candidates, column_counts
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
@@ -54,7 +55,7 @@ def recommended(
     *,
     seeds: int = 3,
     seed: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = unwatched,
 ) -> Recommendation:
     """Try samplers and sizes on the rows and rank them.
 
@@ -90,8 +91,7 @@ def recommended(
                 trials[tried.spec.canonical()] = tried
             else:
                 skipped.append(tried)
-        if progress is not None:
-            progress(step + 1, len(counts))
+        progress(step + 1, len(counts))
         if wanted.target_error is not None and any(t.error_mean <= wanted.target_error for t in trials.values()):
             break
     if not trials:
@@ -119,8 +119,6 @@ def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
             raise InvalidInput(f"row {named(empty)} is all zero (after centering)", f"/vectors/{empty[0]}")
     else:
         rows = kernel.prepared(rows, "/vectors")
-    elif (empty := np.flatnonzero(kernel.empty(rows))).size:
-        raise InvalidInput(f"row {empty[0]} is all zero (after centering), where the min-max kernel is 0/0", "/vectors")
     return kernel.gram(dense(rows), dense(rows))
 
 

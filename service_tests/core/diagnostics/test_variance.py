@@ -9,7 +9,7 @@ from app.core.diagnostics.variance import PairVariance, correlated_pairs, varian
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
 from app.core.spec import Form
-from service_tests.core.combinations import FIELDS, Fields, named, rows, variants, weight_sum
+from service_tests.core.combinations import FIELDS, LEARNED, Fields, named, rows, variants, weight_sum
 from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind
 
 REPEATS = 1000
@@ -74,7 +74,11 @@ def test_normalized_maps_have_theirs(its_kernel: str, form: str) -> None:
 
 @pytest.mark.parametrize("its_sampler", [variants(model)[0] for model in SAMPLERS], ids=named)
 def test_every_sampler_can_be_simulated(its_sampler: Fields) -> None:
-    if its_sampler["kind"] == "gcws":
+    if its_sampler["kind"] == "gcws" or "dataset" in its_sampler:
+        return
+    if its_sampler["kind"] in LEARNED or its_sampler.get("learn"):
+        with pytest.raises(InvalidInput, match="learns its set"):
+            variances(fourier(sampler=its_sampler), rows(1, 1, dtype="float32"), rows(1, 2, dtype="float32"))
         return
     if its_sampler["kind"] == "uploaded":
         its_sampler = its_sampler | {"frequencies": [[0.1, 0.2, 0.3, 0.4]]}

@@ -231,7 +231,7 @@ def test_one_seed_names_one_map_in_every_thread_and_another_seed_another() -> No
 def test_nothing_is_built_or_stored(seed: int) -> None:
     made = gmm_spec(input_dim=5, seed=seed)
     built = ConsistentSamplingMap.build(made)
-    assert tuple(built) == ({}, 64, 64, ())
+    assert tuple(built) == ({}, 64, 64, (), None)
     assert ConsistentSamplingMap.frozen_bytes(made) == 0
     again = opened(made, built.arrays, 2)
     assert isinstance(again, ConsistentSamplingMap)
