@@ -68,6 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     documents.install(app)
     app.state.context = Context(
         limits=wired.limits,
+        every_limit=settings.limits,
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=wired.maps,
         datasets=wired.datasets,

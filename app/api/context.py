@@ -1,5 +1,6 @@
 """What every route works with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, cast
 
@@ -22,6 +23,8 @@ class Context:
     """The services of one process."""
 
     limits: Limits
+    every_limit: Mapping[str, float]
+    """Those of a request and all others, for clients to know."""
     admission: Admission
     maps: Maps
     datasets: Datasets
