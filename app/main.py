@@ -14,6 +14,7 @@ from fastapi import Depends, FastAPI
 
 from app.api import documents, problems
 from app.api.admission import Admission
+from app.api.closing import Closing
 from app.api.context import Context
 from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unknown_parameters
@@ -43,9 +44,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
     wired = _wired(settings)
+    closing = Closing()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        closing.notice()
         # On a thread of its own: the process is live at once, and ready when what it compiles is compiled.
         threading.Thread(target=wired.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
@@ -84,6 +87,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ),
         jobs=wired.jobs,
         status=wired.status,
+        closing=closing,
     )
     return app
 

@@ -7,6 +7,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Request
 
 from app.api.admission import Admission
+from app.api.closing import Closing
 from app.core.names import NAME_PATTERN
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
@@ -33,6 +34,7 @@ class Context:
     measuring: Measuring
     jobs: Jobs
     status: Status
+    closing: Closing
 
 
 async def _context(request: Request) -> Context:

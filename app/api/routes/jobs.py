@@ -105,7 +105,7 @@ async def watch_job(
 async def _events(
     request: Request, context: Context, job_id: str, after: str, events: list[Event]
 ) -> AsyncIterator[bytes]:
-    """Events as they come, until the last, or until the client or the store is gone; then clients come again."""
+    """Events as they come, until the last, or until client, store or service go away; then clients come again."""
     spoke = time.monotonic()
     while True:
         for event in events:
@@ -119,7 +119,7 @@ async def _events(
             spoke = time.monotonic()
             yield b": still there\n\n"
         await asyncio.sleep(_LOOK_SECONDS)
-        if await request.is_disconnected():
+        if context.closing.begun or await request.is_disconnected():
             return
         try:
             events = await context.admission.ask(partial(context.jobs.events, job_id, after))
