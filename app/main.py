@@ -19,9 +19,10 @@ from app.api.context import Context
 from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unknown_parameters
 from app.api.routes import ROUTERS
+from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds
-from app.jobs.worker import JobLimits, work
+from app.jobs.worker import work
 from app.services import building, measuring
 from app.services.datasets import Datasets
 from app.services.diagnostics import Diagnostics

@@ -8,7 +8,8 @@ from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJob
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.record import JobState
-from app.jobs.scripts import INDEX, QUEUED, Scripts
+from app.jobs.recovery import Recovery
+from app.jobs.scripts import INDEX, QUEUED, Scripts, key
 from service_tests.checks import keys
 from service_tests.jobs.site import Site
 
@@ -52,7 +53,7 @@ def test_a_waiting_job_is_cancelled_at_once_and_leaves_its_record_only(site: Sit
     assert site.keys_of(job.id) == set()
     assert site.jobs.counts() == (0, 0)
     assert site.jobs.events(job.id, "0")[-1].last
-    with pytest.raises(JobHasEnded):
+    with pytest.raises(JobHasEnded, match="has already been cancelled"):
         site.jobs.cancel(job.id)
 
 
@@ -110,7 +111,22 @@ def test_ended_jobs_expire_whole(site: Site) -> None:
     assert brief.list(None, None, 10).jobs == []
     assert Scripts(site.client).overdue() == []
     assert site.client.zcard(INDEX) == 0
-    assert {key for key in keys(site.client) if b"{job:" in key} == set()
+    assert {one for one in keys(site.client) if b"{job:" in one} == set()
+
+
+def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site) -> None:
+    recovery = Recovery(site.client, site.jobs, 60)
+    lost, other = (site.jobs.submit("test-walk", {}).id for _ in range(2))
+    for job_id in (lost, other):
+        assert Scripts(site.client).run("claim", job_id, "dead", 0.01) == 1
+    time.sleep(0.05)
+    site.client.unlink(key(lost, "record"))
+    recovery.take_back(lost, "dead", deaths=1)
+    recovery.look()
+    assert site.jobs.counts() == (1, 0)
+    assert site.jobs.get(other).state is JobState.queued
+    with pytest.raises(JobNotFound):
+        site.jobs.get(lost)
 
 
 def test_a_job_is_only_its_holders(site: Site) -> None:
