@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from app.jobs.context import Context
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import Placeholder, Taken
@@ -112,6 +113,22 @@ def test_ended_jobs_expire_whole(site: Site) -> None:
     assert Scripts(site.client).overdue() == []
     assert site.client.zcard(INDEX) == 0
     assert {one for one in keys(site.client) if b"{job:" in one} == set()
+
+
+def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site) -> None:
+    job_id = site.jobs.submit("test-walk", {}).id
+    assert Scripts(site.client).run("claim", job_id, "one", 60) == 1
+    context = Context(site.client, job_id, "one", site.jobs.fields(job_id))
+    context.progress(10, 100)
+    time.sleep(0.3)
+    context.progress(11, 100)
+    early = site.jobs.get(job_id)
+    assert (early.step, early.eta_seconds) == (11, None)
+    time.sleep(0.8)
+    context.progress(21, 100)
+    late = site.jobs.get(job_id)
+    assert late.eta_seconds is not None
+    assert 7.9 < late.eta_seconds < 16  # 1.1 s for eleven steps, and 79 to go
 
 
 def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site) -> None:
