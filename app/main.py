@@ -14,13 +14,15 @@ from fastapi import Depends, FastAPI
 
 from app.api import documents, problems
 from app.api.admission import Admission
+from app.api.closing import Closing
 from app.api.context import Context
 from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unknown_parameters
 from app.api.routes import ROUTERS
+from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds
-from app.jobs.worker import JobLimits, work
+from app.jobs.worker import work
 from app.services import building, measuring
 from app.services.datasets import Datasets
 from app.services.diagnostics import Diagnostics
@@ -43,9 +45,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
     wired = _wired(settings)
+    closing = Closing()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        closing.notice()
         # On a thread of its own: the process is live at once, and ready when what it compiles is compiled.
         threading.Thread(target=wired.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
@@ -68,6 +72,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     documents.install(app)
     app.state.context = Context(
         limits=wired.limits,
+        every_limit=settings.limits,
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=wired.maps,
         datasets=wired.datasets,
@@ -83,6 +88,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ),
         jobs=wired.jobs,
         status=wired.status,
+        closing=closing,
     )
     return app
 

@@ -67,6 +67,11 @@ class Settings(BaseSettings):
     job_ttl: float = Field(86400.0, ge=1, description="Seconds that an ended job and its result are kept.")
     log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
 
+    @property
+    def limits(self) -> dict[str, float]:
+        """Every limit that a refusal may name, whichever part of the service it belongs to."""
+        return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("max_")}
+
     @staticmethod
     def variable(field: str) -> str:
         """Name of the environment variable of a field."""

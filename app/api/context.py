@@ -1,11 +1,13 @@
 """What every route works with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, cast
 
 from fastapi import Depends, Path, Request
 
 from app.api.admission import Admission
+from app.api.closing import Closing
 from app.core.names import NAME_PATTERN
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
@@ -22,6 +24,8 @@ class Context:
     """The services of one process."""
 
     limits: Limits
+    every_limit: Mapping[str, float]
+    """Those of a request and all others, for clients to know."""
     admission: Admission
     maps: Maps
     datasets: Datasets
@@ -30,6 +34,7 @@ class Context:
     measuring: Measuring
     jobs: Jobs
     status: Status
+    closing: Closing
 
 
 async def _context(request: Request) -> Context:

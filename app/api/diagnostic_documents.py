@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.api.documents import DEFINITIONS, GIVEN, REFERENCES, ROWS
+from app.api.documents import DEFINITIONS, GIVEN, REFERENCES, ROWS, taken_headers
 from app.core.diagnostics.kinds import DIAGNOSTICS
 from app.services.diagnostics import ROW_MEMBERS
 from app.services.recommendations import RecommendationOptions
@@ -110,7 +110,6 @@ _ANSWERS: dict[str, dict[str, Any]] = {
 }
 _SVG = {"image/svg+xml": {"schema": {"type": "string"}}}
 _JOB = {"$ref": REFERENCES.format(model="JobRecord")}
-_LOCATION = {"description": "Link of the job.", "schema": {"type": "string"}}
 
 
 def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
@@ -118,7 +117,7 @@ def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[s
         200: {"description": description, "content": {"application/json": {"schema": schema}} | _SVG},
         202: {
             "description": "It takes long: a job will have the same answer at its `result`.",
-            "headers": {"Location": _LOCATION},
+            "headers": taken_headers("Link of the job."),
             "content": {"application/json": {"schema": _JOB}},
         },
     }

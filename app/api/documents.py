@@ -92,6 +92,12 @@ _VECTORS_OR_CODES = {
 }
 
 
+def taken_headers(location: str) -> dict[str, Any]:
+    """The headers of an answer 202 that names a job, `location` saying where its `Location` leads."""
+    described = {"Location": location, "Link": 'Of the job, with `rel="monitor"`.'}
+    return {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}
+
+
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
     """A JSON body of a model."""
     return _body({"application/json": {"schema": {"$ref": REFERENCES.format(model=model.__name__)}}})

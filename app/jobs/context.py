@@ -16,6 +16,8 @@ from app.store.errors import StoreUnavailable, store_errors
 MAX_CHECKPOINT_BYTES = 256 << 20
 # Between two reports of progress at the least.
 _PROGRESS_SECONDS = 0.2
+# Before that, first steps say little of how long the others take: they load and compile, or are over in no time.
+_ETA_SECONDS = 1.0
 # Between two checkpoints: never longer than the most that a death may cost, and so long that they take a twentieth of
 # the time at the most.
 _CHECKPOINT_SECONDS = 10.0
@@ -64,7 +66,8 @@ class Context:
             return
         self._reported = now
         began, first = self._first
-        eta = f"{(now - began) / (step - first) * (of - step):.3f}" if step > first else ""
+        tells = step > first and now >= began + _ETA_SECONDS
+        eta = f"{(now - began) / (step - first) * (of - step):.3f}" if tells else ""
         done = min(1.0, step / of) if of > 0 else 0.0
         try:
             with store_errors():

@@ -152,7 +152,8 @@ class Jobs:
         if not before:
             raise JobNotFound(job_id)
         if before not in ("queued", "running"):
-            raise JobHasEnded(f"job {job_id} has already {'ended' if before == 'made' else before}")
+            how = {"made": "ended", "cancelled": "been cancelled"}.get(before, before)
+            raise JobHasEnded(f"job {job_id} has already {how}")
         return self.get(job_id)
 
     def result(self, job_id: str) -> "builtins.list[Body]":

@@ -48,7 +48,7 @@ class Recovery:
                 logger.warning("job %s: its worker has died", job_id)
                 self.take_back(job_id, "", deaths=1)
             self._messages.ring_again()
-        except (StoreUnavailable, JobNotFound) as error:
+        except StoreUnavailable as error:
             logger.warning("the jobs were not looked after: %s", error)
 
     def take_back(self, job_id: str, token: str, deaths: int) -> None:
@@ -62,7 +62,10 @@ class Recovery:
         error = JobError(
             reason="died", detail=f"its process died {_MOST_DEATHS + 1} times in a row without getting any further"
         ).model_dump_json()
-        left = failed_placeholder(self._jobs.fields(job_id), error)
+        try:
+            left = failed_placeholder(self._jobs.fields(job_id), error)
+        except JobNotFound:  # the script still strikes it from the list of those that run
+            left = b""
         with store_errors():
             became = self._scripts.run("release", job_id, token, deaths, _MOST_DEATHS, self._ttl, error, left)
         if became == b"queued":

@@ -219,7 +219,6 @@ class Scripts:
     """The scripts, registered with a client. They are called through `run`, but for `overdue`."""
 
     def __init__(self, client: redis.Redis) -> None:
-        self._client = client
         self._known = {
             name: client.register_script(_PRELUDE + body)
             for name, body in {

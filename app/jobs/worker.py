@@ -10,11 +10,10 @@ import secrets
 import signal
 import socket
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
-from typing import Any, NamedTuple
 
-import psutil
 import redis
 import rq
 from rq.exceptions import StopRequested
@@ -22,6 +21,7 @@ from rq.serializers import JSONSerializer
 
 from app.jobs import horse
 from app.jobs.errors import JobNotFound
+from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds
 from app.jobs.placeholders import failed_placeholder
@@ -39,13 +39,6 @@ LEASE_SECONDS = 3.0
 _RENEW_SECONDS = 0.5
 _LOOK_SECONDS = 0.1
 _PAUSE_SECONDS = 1.0
-
-
-class JobLimits(NamedTuple):
-    """What one job may take: seconds of running, and bytes of memory."""
-
-    seconds: float
-    nbytes: int
 
 
 class Worker(rq.Worker):
@@ -170,7 +163,7 @@ class Worker(rq.Worker):
                 self._release(job_id, token, deaths=0)
                 return
             taken = time.monotonic() - began + ran
-            error = self._excess(taken)
+            error = self._limits.passed(taken, self.horse_pid)
             if error is not None:
                 self._end_horse()
                 self._fail(job_id, token, error)
@@ -193,20 +186,6 @@ class Worker(rq.Worker):
             logger.warning("job %s goes on while the store is away: %s", job_id, error)
             return True
         return bool(answer == b"ok")
-
-    def _excess(self, taken: float) -> JobError | None:
-        """What the job takes too much of."""
-        if taken > self._limits.seconds:
-            detail = f"it ran for {taken:.0f} seconds; max_job_seconds is {self._limits.seconds:g}"
-            return JobError(reason="time", detail=detail)
-        try:
-            resident = psutil.Process(self.horse_pid).memory_info().rss
-        except psutil.Error:  # it ends just now
-            return None
-        if resident > self._limits.nbytes:
-            detail = f"it took {resident} bytes of memory; max_job_bytes is {self._limits.nbytes}"
-            return JobError(reason="memory", detail=detail)
-        return None
 
     def _exit_code(self) -> int | None:
         """Exit code of the process, or minus the signal that ended it; None while it runs."""
@@ -234,7 +213,7 @@ class Worker(rq.Worker):
         left = failed_placeholder(self._attempt[2], text)
         self._persist(lambda: self._scripts.run("end", job_id, token, "failed", self._ttl, text, "", left))
 
-    def _persist(self, call: Any) -> None:
+    def _persist(self, call: Callable[[], object]) -> None:
         while True:
             try:
                 with store_errors():

@@ -14,12 +14,13 @@ from app.jobs.errors import NotMine
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import Placeholder, Taken
 from app.services.datasets import Datasets
-from app.services.errors import DatasetNotFound
+from app.services.errors import DatasetChanged, DatasetNotFound
 from app.store.manifest import now
 from app.store.maps import MapStore, NewMap, Withdrawn
 from app.store.pending import Pending
 
 KIND = "build-map"
+_DIGESTS = "digests"
 
 
 class InJob(Building):
@@ -28,12 +29,14 @@ class InJob(Building):
     Args:
         context: of the job.
         datasets: that a spec may name.
+        digests: of those it named when the job was submitted, by name.
         threads: how many the build may use.
     """
 
-    def __init__(self, context: Context, datasets: Datasets, threads: int) -> None:
+    def __init__(self, context: Context, datasets: Datasets, digests: Mapping[str, str], threads: int) -> None:
         super().__init__(threads)
         self._datasets = datasets
+        self._digests = digests
         self._context = context
 
     def progress(self, step: int, of: int, objective: float | None) -> None:
@@ -49,11 +52,19 @@ class InJob(Building):
         return self._context.restored()
 
     def rows(self, dataset: str, pointer: str) -> Rows:
-        """The rows of a dataset of the store."""
+        """The rows of a dataset of the store.
+
+        A checkpoint says nothing of the rows it was learned from, so every attempt must get the same.
+
+        Raises:
+            InvalidInput: the dataset is gone, or has other rows than when the job was submitted.
+        """
         try:
-            return self._datasets.rows(dataset, pointer=pointer)
+            return self._datasets.rows(dataset, digest=self._digests[dataset])
         except DatasetNotFound as error:
             raise InvalidInput(str(error), pointer) from error
+        except DatasetChanged as error:
+            raise InvalidInput(f"{error} when the job was submitted", pointer) from error
 
 
 def built(name: str, spec: MapSpec, building: Building | None = None) -> NewMap:
@@ -72,7 +83,9 @@ def built(name: str, spec: MapSpec, building: Building | None = None) -> NewMap:
     )
 
 
-def build_later(jobs: Jobs, store: MapStore, name: str, spec: MapSpec, failed: Pending | None) -> Pending | None:
+def build_later(
+    jobs: Jobs, store: MapStore, name: str, spec: MapSpec, digests: Mapping[str, str], failed: Pending | None
+) -> Pending | None:
     """Submit the building of a map, unless its name is taken.
 
     Args:
@@ -80,6 +93,7 @@ def build_later(jobs: Jobs, store: MapStore, name: str, spec: MapSpec, failed: P
         store: where the map is to be.
         name: of the map.
         spec: of the map.
+        digests: of the datasets that the spec names, by name.
         failed: what an earlier attempt has left under the name.
 
     Returns:
@@ -94,7 +108,7 @@ def build_later(jobs: Jobs, store: MapStore, name: str, spec: MapSpec, failed: P
     try:
         jobs.submit(
             KIND,
-            {"name": name},
+            {"name": name, _DIGESTS: digests},
             subject={"map": name},
             result_link=f"/v1/maps/{name}",
             placeholder=placeholder,
@@ -116,7 +130,7 @@ def work(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str
         # An earlier attempt may have got as far as this and died before it could say so.
         return
     spec = MapSpec.model_validate_json(pending.spec)
-    made = built(pending.name, spec, InJob(context, datasets, threads))
+    made = built(pending.name, spec, InJob(context, datasets, payload[_DIGESTS], threads))
     try:
         _, created = store.create(made, pending, context.announce)
     except Withdrawn:

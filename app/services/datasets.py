@@ -11,7 +11,7 @@ from app.core.datasets import MOST_RANGES, column_ranges, sampled
 from app.core.errors import InvalidInput
 from app.formats import Matrix, Reference
 from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
-from app.services.errors import DatasetExists, DatasetNotFound
+from app.services.errors import DatasetChanged, DatasetExists, DatasetNotFound
 from app.services.limits import Limits
 from app.services.ready import ReadyCache, array_of, arrays_of, check_sealed, latest
 from app.store.datasets import DatasetManifest, DatasetStore, described
@@ -96,7 +96,9 @@ class Datasets:
         if not self._store.delete(name):
             raise DatasetNotFound(name)
 
-    def rows(self, name: str, rows: int | None = None, seed: int = 0, pointer: str = "") -> Rows:
+    def rows(
+        self, name: str, rows: int | None = None, seed: int = 0, pointer: str = "", digest: str | None = None
+    ) -> Rows:
         """The rows of a dataset, or of a sample of it in the order they have there; not to be written to.
 
         Args:
@@ -104,13 +106,17 @@ class Datasets:
             rows: size of the sample, which is uniform and without replacement; None for all rows.
             seed: of the sample, see `core.datasets.sampled`.
             pointer: where the dataset is named in the request, for the error.
+            digest: of the dataset, where only the rows of before will do.
 
         Raises:
             InvalidInput: the sample is larger than the dataset.
+            DatasetChanged: the dataset has another digest.
         """
 
         def read() -> Rows:
             manifest = self._find(name)
+            if digest is not None and manifest.digest != digest:
+                raise DatasetChanged(name)
             there = manifest.shape[0]
             if rows is not None and rows > there:
                 raise InvalidInput(f"{rows} rows are wanted; dataset {name!r} has {there}", f"{pointer}/rows")

@@ -84,9 +84,9 @@ class Maps:
             self._limits.check_map(family(spec).frozen_bytes(spec))
             if reason := self._unfit():
                 raise StoreUnavailable(f"{reason}; no map is created there")
-            self._check_dataset(spec)
+            digests = self._digests(spec)
             if spec.takes_job:
-                pending = build_later(self._jobs, self._store, name, spec, failed)
+                pending = build_later(self._jobs, self._store, name, spec, digests, failed)
                 if pending is not None:
                     return Created(record(pending), False)
                 continue
@@ -149,17 +149,19 @@ class Maps:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(arrays))}")
         return arrays[array_name]
 
-    def _check_dataset(self, spec: MapSpec) -> None:
-        """Refuse at once what the job of a sampler that learns from a dataset could only fail at."""
+    def _digests(self, spec: MapSpec) -> dict[str, str]:
+        """Digests of the datasets that the sampler learns from; refuses at once what its job could only fail at."""
         dataset = getattr(spec.sampler, "dataset", None)
         if dataset is None:
-            return
-        columns = self._datasets.get(dataset).shape[1]
+            return {}
+        there = self._datasets.get(dataset)
+        columns = there.shape[1]
         if columns != spec.input_dim:
             raise InvalidInput(
                 f"dataset {dataset!r} has {columns} columns; input_dim {spec.input_dim} wants as many",
                 "/sampler/dataset",
             )
+        return {dataset: there.digest}
 
     def _find(self, name: str) -> MapManifest:
         standing = self._store.standing(name)

@@ -25,7 +25,12 @@ def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Cli
         "max_result_bytes": 256 << 20,
         "max_map_bytes": 1 << 30,
         "max_dataset_bytes": 256 << 20,
+        "max_requests": 64,
         "max_operations": 200_000_000_000,
+        "max_diagnostic_operations": 20_000_000_000,
+        "max_queued_jobs": 100,
+        "max_job_seconds": 14400,
+        "max_job_bytes": 4 << 30,
     }
     assert info["store"]["server"].startswith("valkey ")
     assert info["store"]["durability"] == "always"

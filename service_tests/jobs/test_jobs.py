@@ -4,11 +4,13 @@ import time
 
 import pytest
 
+from app.jobs.context import Context
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.record import JobState
-from app.jobs.scripts import INDEX, QUEUED, Scripts
+from app.jobs.recovery import Recovery
+from app.jobs.scripts import INDEX, QUEUED, Scripts, key
 from service_tests.checks import keys
 from service_tests.jobs.site import Site
 
@@ -52,7 +54,7 @@ def test_a_waiting_job_is_cancelled_at_once_and_leaves_its_record_only(site: Sit
     assert site.keys_of(job.id) == set()
     assert site.jobs.counts() == (0, 0)
     assert site.jobs.events(job.id, "0")[-1].last
-    with pytest.raises(JobHasEnded):
+    with pytest.raises(JobHasEnded, match="has already been cancelled"):
         site.jobs.cancel(job.id)
 
 
@@ -110,7 +112,38 @@ def test_ended_jobs_expire_whole(site: Site) -> None:
     assert brief.list(None, None, 10).jobs == []
     assert Scripts(site.client).overdue() == []
     assert site.client.zcard(INDEX) == 0
-    assert {key for key in keys(site.client) if b"{job:" in key} == set()
+    assert {one for one in keys(site.client) if b"{job:" in one} == set()
+
+
+def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site) -> None:
+    job_id = site.jobs.submit("test-walk", {}).id
+    assert Scripts(site.client).run("claim", job_id, "one", 60) == 1
+    context = Context(site.client, job_id, "one", site.jobs.fields(job_id))
+    context.progress(10, 100)
+    time.sleep(0.3)
+    context.progress(11, 100)
+    early = site.jobs.get(job_id)
+    assert (early.step, early.eta_seconds) == (11, None)
+    time.sleep(0.8)
+    context.progress(21, 100)
+    late = site.jobs.get(job_id)
+    assert late.eta_seconds is not None
+    assert 7.9 < late.eta_seconds < 16  # 1.1 s for eleven steps, and 79 to go
+
+
+def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site) -> None:
+    recovery = Recovery(site.client, site.jobs, 60)
+    lost, other = (site.jobs.submit("test-walk", {}).id for _ in range(2))
+    for job_id in (lost, other):
+        assert Scripts(site.client).run("claim", job_id, "dead", 0.01) == 1
+    time.sleep(0.05)
+    site.client.unlink(key(lost, "record"))
+    recovery.take_back(lost, "dead", deaths=1)
+    recovery.look()
+    assert site.jobs.counts() == (1, 0)
+    assert site.jobs.get(other).state is JobState.queued
+    with pytest.raises(JobNotFound):
+        site.jobs.get(lost)
 
 
 def test_a_job_is_only_its_holders(site: Site) -> None:

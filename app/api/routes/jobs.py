@@ -10,6 +10,7 @@ from typing import Annotated
 import orjson
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import AfterValidator
 
 from app.api.answers import HeldResponse
 from app.api.context import Context, ContextOf
@@ -24,6 +25,23 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 _ID = r"^[0-9a-f]{24}$"
 JobId = Annotated[str, Path(alias="id", pattern=_ID, description="Id of a job.")]
+
+
+def _position(event_id: str) -> str:
+    """The id of an event as the store reads it, both parts of 64 bits; the empty one is before all."""
+    milliseconds, _, number = (event_id or "0").partition("-")
+    first, second = int(milliseconds), int(number or 0)
+    # After the last of all ids there is none, and the store would say so by an error.
+    if first >= 1 << 64 or second >= 1 << 64 or (first, second) == ((1 << 64) - 1,) * 2:
+        raise ValueError("the parts of an event id are below 2^64")
+    return f"{first}-{second}"
+
+
+LastEventId = Annotated[
+    str,
+    Header(description="Go on after this event.", pattern=r"^([0-9]{1,20}(-[0-9]{1,20})?)?$"),
+    AfterValidator(_position),
+]
 
 _LOOK_SECONDS = 0.25
 # Proxies close connections that are silent for long.
@@ -70,7 +88,7 @@ async def watch_job(
     job_id: JobId,
     request: Request,
     context: ContextOf,
-    last_event_id: Annotated[str, Header(description="Go on after this event.", pattern=r"^[0-9]+(-[0-9]+)?$")] = "0",
+    last_event_id: LastEventId = "0",
 ) -> Response:
     """Watch a job: server-sent events, each with state and progress; the last one says how it ended."""
     async with AsyncExitStack() as listening:
@@ -87,7 +105,7 @@ async def watch_job(
 async def _events(
     request: Request, context: Context, job_id: str, after: str, events: list[Event]
 ) -> AsyncIterator[bytes]:
-    """Events as they come, until the last, or until the client or the store is gone; then clients come again."""
+    """Events as they come, until the last, or until client, store or service go away; then clients come again."""
     spoke = time.monotonic()
     while True:
         for event in events:
@@ -101,7 +119,7 @@ async def _events(
             spoke = time.monotonic()
             yield b": still there\n\n"
         await asyncio.sleep(_LOOK_SECONDS)
-        if await request.is_disconnected():
+        if context.closing.begun or await request.is_disconnected():
             return
         try:
             events = await context.admission.ask(partial(context.jobs.events, job_id, after))

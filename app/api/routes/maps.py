@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from app.api import bodies
 from app.api.answers import HeldResponse, array_response
 from app.api.context import Context, ContextOf, MapName
-from app.api.documents import ARRAY_ANSWER, json_body
+from app.api.documents import ARRAY_ANSWER, json_body, taken_headers
 from app.api.negotiation import answer_format, require_json
 from app.core.spec import MapSpec
 from app.services.records import MapPage, MapRecord
@@ -24,7 +24,11 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
     responses={
         200: {"description": "The map was there already, with the same spec."},
         201: {"model": MapRecord},
-        202: {"model": MapRecord, "description": "A job builds the map; `job` is its link."},
+        202: {
+            "model": MapRecord,
+            "description": "A job builds the map; `job` is its link.",
+            "headers": taken_headers("Link of the map."),
+        },
     },
     openapi_extra=json_body(MapSpec),
 )

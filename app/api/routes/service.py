@@ -40,7 +40,7 @@ class Info(BaseModel):
     """Versions, limits, and the store."""
 
     versions: dict[str, str]
-    limits: dict[str, int]
+    limits: dict[str, int | float]
     store: StoreInfo
 
 
@@ -70,7 +70,7 @@ async def info(context: ContextOf) -> Info:
     keeping = await context.admission.ask(context.status.keeping)
     return Info(
         versions=versions(),
-        limits=context.limits._asdict(),
+        limits=dict(context.every_limit),
         store=StoreInfo(
             server=keeping.server, durability=keeping.durability.value, maxmemory_policy=keeping.maxmemory_policy
         ),

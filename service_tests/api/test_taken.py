@@ -1,0 +1,44 @@
+"""Answers 202: the OpenAPI document declares those that come, and no others."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+
+from service_tests.checks import finished, post, put, put_dataset
+
+KERNEL = {"kind": "gaussian", "length_scale": 1.5}
+SPEC = {"input_dim": 3, "kernel": KERNEL, "sampler": {"kind": "monte_carlo"}, "s": 16}
+LONG = SPEC | {"sampler": {"kind": "weighted", "box": 1.0}, "s": 1000}
+
+
+def declared(http: httpx.Client) -> dict[str, dict[str, Any]]:
+    """What the document says of answers 202, by the name of the operation."""
+    paths = http.get("/openapi.json").json()["paths"].values()
+    every = [operation for methods in paths for operation in methods.values()]
+    return {one["operationId"]: one["responses"]["202"] for one in every if "202" in one["responses"]}
+
+
+def test_what_is_taken_is_declared_as_it_comes(http: httpx.Client, name: str) -> None:
+    rows = np.zeros((12_000, 3))  # whose Gram matrix takes much memory
+    rows[:, 0] = np.arange(12_000)
+    assert put_dataset(http, name, rows).status_code == 201
+    assert put(http, name, SPEC).status_code == 201
+    recommendation = {"vectors": rows[:2000].tolist(), "kernel": KERNEL, "seeds": 20, "budget": 1 << 12}
+    came = {
+        "put_map": put(http, f"{name}-b", LONG),
+        "diagnose": post(http, f"{name}/diagnostics/gram", {"dataset": name, "seeds": 0}),
+        "recommend": http.post("/v1/recommendations", json=recommendation),
+    }
+    assert {operation: answer.status_code for operation, answer in came.items()} == dict.fromkeys(came, 202)
+    jobs = [came["put_map"].json()["job"], *(came[each].headers["location"] for each in ("diagnose", "recommend"))]
+    for job in reversed(jobs):  # the first may run, and the others then wait
+        came["cancel_job"] = http.delete(job)
+        assert came["cancel_job"].status_code == 202
+    documented = declared(http)
+    assert set(documented) == set(came)
+    for operation, answer in came.items():
+        assert answer.headers["content-type"] in documented[operation]["content"]
+        told = {header.lower() for header in documented[operation].get("headers", {})}
+        assert told == {"location", "link"} & set(answer.headers), operation
+    finished(http, came["diagnose"])
