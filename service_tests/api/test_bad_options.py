@@ -83,3 +83,23 @@ def test_gamma_is_for_the_power_one(http: httpx.Client) -> None:
 def test_similarity_has_no_on_zero(http: httpx.Client) -> None:
     document = assert_problem(http, post(http, "standing-gmm/similarity?on_zero=mark", PAIRED), 422, "invalid-input")
     assert document["errors"][0]["parameter"] == "on_zero"
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "soon",
+        "-5",
+        "5-",
+        "1-2-3",
+        "9" * 23 + "-5",
+        "5-18446744073709551616",
+        "18446744073709551616",
+        "18446744073709551615-18446744073709551615",
+        "9" * 5000,
+    ],
+    ids=range(9),
+)
+def test_what_is_no_id_of_an_event_is_refused(http: httpx.Client, last: str) -> None:
+    answer = http.get(f"/v1/jobs/{'0' * 24}/events", headers={"Last-Event-ID": last})
+    assert assert_problem(http, answer, 422, "invalid-input")["errors"][0]["parameter"] == "last-event-id"

@@ -158,20 +158,6 @@ def test_events_come_as_they_happen_and_go_on_where_they_were_lost(http: httpx.C
         assert list(events(stream.iter_lines())) == seen
 
 
-@pytest.mark.parametrize(
-    "last",
-    ["soon", "-5", "5-", "1-2-3", "9" * 23 + "-5", "5-18446744073709551616", "18446744073709551616", "9" * 5000,
-     "18446744073709551615-18446744073709551615"],
-    ids=range(9),
-)  # fmt: skip
-def test_what_is_no_id_of_an_event_is_refused(http: httpx.Client, name: str, last: str) -> None:
-    link = put(http, name, SPEC).json()["job"]
-    refused = http.get(link + "/events", headers={"Last-Event-ID": last})
-    assert assert_problem(http, refused, 422, "invalid-input")["errors"][0]["parameter"] == "last-event-id"
-    http.delete(link)
-    ended(http, link)
-
-
 def test_listeners_take_no_place_of_those_that_want_work_done(
     http: httpx.Client, jobs_service: Running, name: str
 ) -> None:
