@@ -10,6 +10,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays
 from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.learning import BoxFields
 from app.core.spec import Form, MapSpec, of_share, shares
 
 
@@ -90,6 +91,13 @@ def check_arrays(spec: MapSpec, arrays: Arrays) -> None:
     with np.errstate(over="ignore"):  # an infinite sum is refused below
         total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
     if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
+        if spec.sampler.learns:
+            on_box = isinstance(spec.sampler, BoxFields)
+            raise InvalidInput(
+                f"the learned weights sum to {total:.3g} in {kind}, the kernel being nearly 0 where fitted: take "
+                + ("a smaller box_scale" if on_box else "rows nearer each other, or a wider kernel"),
+                "/sampler/box_scale" if on_box else "/sampler/dataset",
+            )
         raise InvalidInput(
             f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
             "/sampler/weights" if spec.sampler.kind == "uploaded" else "/kernel/weights",

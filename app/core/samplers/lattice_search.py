@@ -1,5 +1,7 @@
 """The generating vector of a rank-1 lattice, found for one kernel on one box."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,32 +36,68 @@ def learned_vector(
         shift: of the lattice, (d,).
         n: number of points.
         rng: draws the candidates.
-        building: its state is the components found.
+        building: told of every candidate.
     """
-    candidates = _candidates(len(box), n, rng)
+    tried = [np.unique([z, *some]) for z, some in zip(start, _candidates(len(box), n, rng), strict=True)]
+    total, done = sum(map(len, tried)), 0
+    # The components found, and of the next the candidates behind, the best of them and its error.
     state = unpacked(building.restored())
     known = state["vector"].astype(np.int64) if state else np.empty(0, np.int64)
     vector = start.copy()
-    gram, means = np.ones((n, n)), np.ones(n)
+    gram, means, energy = np.ones((n, n)), np.ones(n), 1.0
     scales = kernel.scales(len(box))
     for j in range(len(box)):
-        line = kernel.model_copy(update={"length_scale": float(scales[j])})
-        measure = BoxDiscrepancy(line, box[j : j + 1], building.threads)
-        tried = known[j : j + 1] if j < len(known) else np.unique([start[j], *candidates[j]])
-        best, chosen = np.inf, (gram, means)
-        for multiplier in tried:
-            frequencies = line.frequencies(inside(lattice_points(n, np.array([multiplier]), shift[j : j + 1])))
-            with_it = measure.gram(frequencies)
-            with_it *= gram
-            its_means = measure.means(frequencies) * means
+        line = _Component(kernel, float(scales[j]), box[j : j + 1], shift[j : j + 1], n, building.threads)
+        energy *= line.energy
+        behind, best = 0, np.inf
+        if j < len(known):
+            behind, vector[j] = len(tried[j]), known[j]
+        elif j == len(known) and state:
+            behind, vector[j], best = int(state["behind"]), int(state["multiplier"]), float(state["error"])
+        # What was chosen before the interruption is made again.
+        chosen = line.joined(vector[j], gram, means) if behind else (gram, means)
+        done += behind
+        for i in range(behind, len(tried[j])):
+            with_it, its_means = line.joined(tried[j][i], gram, means)
             # Without A, which no multiplier changes.
             error = with_it.sum() / n**2 - 2 * its_means.mean()
             if error < best:
-                best, vector[j], chosen = error, multiplier, (with_it, its_means)
+                best, vector[j], chosen = error, tried[j][i], (with_it, its_means)
+            done += 1
+            # That of the coordinates so far: each one more adds to what the points must fit.
+            building.progress(done, total, max(0.0, float(energy + best)) if np.isfinite(best) else None)
+            numbers = {"behind": i + 1, "multiplier": vector[j], "error": best}
+            building.checkpoint(packed(vector=vector[:j], **{name: np.array(one) for name, one in numbers.items()}))
         gram, means = chosen
-        building.progress(j + 1, len(box), None)
-        building.checkpoint(packed(vector=vector[: j + 1]))
     return vector
+
+
+class _Component:
+    """One coordinate of a lattice, with its part of the box discrepancy.
+
+    Args:
+        kernel: of the frequencies.
+        scale: σ_j.
+        side: b_j, (1,).
+        shift: of the lattice in this coordinate, (1,).
+        n: number of points.
+        threads: how many to use.
+    """
+
+    def __init__(self, kernel: ProductKernel, scale: float, side: Matrix, shift: Matrix, n: int, threads: int) -> None:
+        self._line = kernel.model_copy(update={"length_scale": scale})
+        self._measure = BoxDiscrepancy(self._line, side, threads)
+        self._shift, self._n = shift, n
+        self.energy = math.exp(self._measure.log_energy)
+        """A_j."""
+
+    def joined(self, multiplier: int, gram: Matrix, means: Matrix) -> tuple[Matrix, Matrix]:
+        """H, (n, n), and v, (n,), of the coordinates before with this one of the multiplier."""
+        points = lattice_points(self._n, np.array([multiplier]), self._shift)
+        frequencies = self._line.frequencies(inside(points))
+        with_it = self._measure.gram(frequencies)
+        with_it *= gram
+        return with_it, self._measure.means(frequencies) * means
 
 
 def lattice_points(n: int, multipliers: NDArray[np.int64], shift: Matrix) -> Matrix:

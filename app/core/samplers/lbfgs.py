@@ -11,8 +11,8 @@ from app.core.building import Building
 from app.core.kernels.base import Matrix
 from app.core.samplers.learning import packed, unpacked
 
-# Pairs of the memory, and iterations from one checkpoint to the next.
-_MEMORY, _BETWEEN_CHECKPOINTS = 20, 5
+# Pairs of the memory.
+_MEMORY = 20
 # Wolfe's conditions as usual for quasi-Newton directions (Nocedal and Wright, section 3.1).
 _DECREASE, _CURVATURE, _MOST_TRIALS = 1e-4, 0.9, 30
 
@@ -54,8 +54,8 @@ def minimised(objective: Objective, start: Matrix, iterations: int, building: Bu
             continue
         at = lower
         building.progress(at.done, iterations, at.value * unit)
-        if at.done % _BETWEEN_CHECKPOINTS == 0:
-            building.checkpoint(packed(unit=np.array(unit), **at.arrays()))
+        # After each, as a step of large sets takes many seconds; packing 40 vectors is little beside their pairs.
+        building.checkpoint(packed(unit=np.array(unit), **at.arrays()))
     return at.x, at.value * unit
 
 

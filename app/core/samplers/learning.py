@@ -1,6 +1,7 @@
 """What samplers that learn their set share: the box they minimise over, their base, their cost and their report."""
 
 import io
+import math
 from typing import Annotated
 
 import numpy as np
@@ -25,6 +26,10 @@ OPERATIONS_AT_ONCE = 1 << 27
 MOST_OPERATIONS = 1 << 40
 """Multiplied factors that may be asked for: hours of one core."""
 _ROWS_OF_THE_ERROR = 500
+# Side of a box in units of the kernel up to which squares of gradients, and frequencies times the box, stay in float64.
+_WIDEST = 1e50
+# Mean square of the kernel on the box below which weights and gradients are lost between the smallest floats.
+_LEAST_ENERGY = 1e-250
 
 Dataset = Annotated[str, Field(pattern=NAME_PATTERN)]
 
@@ -42,10 +47,10 @@ class BoxFields(Frozen):
     )
 
     def check_box(self, kernel: SpectralKernel, kind: str, input_dim: int) -> None:
-        """A product kernel, and either a box of `input_dim` sides or a dataset.
+        """A product kernel, and either a box of `input_dim` sides on which it is not 0 or a dataset.
 
         Raises:
-            InvalidInput: the kernel is another, both came or none, or the box is too short or too long.
+            InvalidInput: the kernel is another, both came or none, or the box is too short, too long or too wide.
         """
         if not isinstance(kernel, ProductKernel):
             raise InvalidInput(
@@ -58,6 +63,8 @@ class BoxFields(Frozen):
             raise InvalidInput(
                 f"the box has {len(self.box)} entries; input_dim {input_dim} wants as many, or one", "/sampler/box"
             )
+        if self.dataset is None:
+            self._discrepancy(kernel, self._sides(input_dim), 1)
 
     def measure(
         self, kernel: SpectralKernel, input_dim: int, building: Building
@@ -65,13 +72,13 @@ class BoxFields(Frozen):
         """The discrepancy to minimise, its kernel, and the rows of the dataset, if there is one.
 
         Raises:
-            InvalidInput: there is no such dataset, or the box leaves the range of float64.
+            InvalidInput: there is no such dataset, or its box is too wide.
         """
         if not isinstance(kernel, ProductKernel):
             raise AssertionError("check_box() lets no such kernel through")
         rows = None
         if self.dataset is None:
-            sides: Matrix = np.broadcast_to(np.asarray(self.box, dtype=np.float64), (input_dim,))
+            sides = self._sides(input_dim)
         else:
             rows = building.rows(self.dataset, "/sampler/dataset")
             try:
@@ -81,12 +88,31 @@ class BoxFields(Frozen):
             sides = largest - least
             if not sides.any():
                 raise InvalidInput(f"all rows of dataset {self.dataset!r} are equal", "/sampler/dataset")
-        with np.errstate(over="ignore"):  # refused by name inside
+        return self._discrepancy(kernel, sides, building.threads), kernel, rows
+
+    def _sides(self, input_dim: int) -> Matrix:
+        return np.broadcast_to(np.asarray(self.box, dtype=np.float64), (input_dim,))
+
+    def _discrepancy(self, kernel: ProductKernel, sides: Matrix, threads: int) -> BoxDiscrepancy:
+        """The discrepancy on the scaled box, InvalidInput if nothing can be learned there."""
+        pointer = "/sampler/box" if self.dataset is None and self.box_scale <= 1 else "/sampler/box_scale"
+        with np.errstate(over="ignore"):  # an infinite side is too wide
             box = sides * self.box_scale
-        try:
-            return BoxDiscrepancy(kernel, box, building.threads), kernel, rows
-        except InvalidInput as error:
-            raise InvalidInput(error.detail, "/sampler/box_scale") from None
+            wide = np.flatnonzero(~((box / kernel.scales(len(box)) <= _WIDEST) & np.isfinite(box)))
+        if wide.size:
+            raise InvalidInput(
+                f"scaled, entry {wide[0]} of the box is {box[wide[0]]:.3g}, over {_WIDEST:.0e} times the scale of the "
+                "kernel there: take a smaller one",
+                pointer,
+            )
+        measure = BoxDiscrepancy(kernel, box, threads)
+        if math.exp(measure.log_energy) < _LEAST_ENERGY:
+            raise InvalidInput(
+                f"the kernel is 0 nearly all over this box, its mean square below {_LEAST_ENERGY:.0e}: nothing can "
+                "be learned there: take a smaller one",
+                pointer,
+            )
+        return measure
 
 
 def check_operations(kind: str, operations: float, s: int, most: int) -> None:

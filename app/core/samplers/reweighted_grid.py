@@ -26,7 +26,8 @@ _RIDGE = 1e-8
 _MOST_LOST = 0.01
 # Rows of the normal equations made at a time: their complex products take several times the memory.
 _ROWS_PER_BLOCK = 512
-_STEPS = 4
+# What rows, equations, support and weights take, as parts of the whole.
+_ROWS, _EQUATIONS, _SUPPORT, _STEPS = 1, 30, 95, 100
 
 
 class ReweightedGrid(FrequencySampler):
@@ -100,15 +101,15 @@ class ReweightedGrid(FrequencySampler):
         # n(n − 1)/2 ≤ pairs.
         n_rows = min(rows.shape[0], (1 + isqrt(1 + 8 * self.pairs)) // 2)
         fit = dense(rows[sampled(rows.shape[0], n_rows, int(rng.integers(1 << 63)))])
-        building.progress(1, _STEPS, None)
+        building.progress(_ROWS, _STEPS, None)
         matrix, right, energy = normal_equations(candidates, fit, kernel)
         equal = np.full(len(candidates), 1 / len(candidates))
         start = _error(matrix, right, energy, equal)
         matrix[np.diag_indices_from(matrix)] += _RIDGE * np.trace(matrix) / len(matrix)
-        building.progress(2, _STEPS, start)
+        building.progress(_EQUATIONS, _STEPS, start)
         try:
             kept = sparse_support(matrix, right, s)
-            building.progress(3, _STEPS, start)
+            building.progress(_SUPPORT, _STEPS, start)
             matrix, right = matrix[np.ix_(kept, kept)], right[kept]
             weights = nonnegative(matrix, right, np.ones(len(kept), np.bool_))
         except Unsolved:

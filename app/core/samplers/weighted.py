@@ -23,7 +23,8 @@ _CUT_OFF = 1e-13
 _MOST_FREQUENCIES = 4096
 _ITERATIONS_PER_FREQUENCY = 30
 _MOST_LOST = 0.01
-_STEPS = 3
+# What the steps of pairs, matrix and weights take, as parts of the whole at about s = 2000.
+_START, _MATRIX, _STEPS = 1, 3, 100
 
 
 class Weighted(BoxFields, FrequencySampler):
@@ -72,9 +73,9 @@ class Weighted(BoxFields, FrequencySampler):
         measure, product, rows = self.measure(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         start = measure.normalized(base.frequencies)
-        building.progress(1, _STEPS, start)
+        building.progress(_START, _STEPS, start)
         gram, means = measure.gram(base.frequencies), measure.means(base.frequencies)
-        building.progress(2, _STEPS, start)
+        building.progress(_MATRIX, _STEPS, start)
         weights = least_weights(gram, means)
         total = float(weights.sum())
         if total == 0:

@@ -10,7 +10,7 @@ from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix
 from app.core.samplers.lbfgs import minimised
 from service_tests.core.diagnostics.sets import KINDS, example
-from service_tests.core.samplers.learned import HALTON, Watched, built, cpu
+from service_tests.core.samplers.learned import HALTON, Watched, built, cpu, digest
 
 
 @pytest.mark.parametrize(("box_scale", "most"), [(1.0, 1.0e-6), (0.25, 6e-8)])
@@ -24,10 +24,24 @@ def test_global_is_as_good_as_the_papers_on_the_cpu_data(box_scale: float, most:
 
 @pytest.mark.parametrize(("s", "box_scale", "known"), [(100, 1.0, 4.00e-4), (100, 0.25, 3.04e-5), (300, 0.25, 2.42e-6)])
 def test_greedy_is_as_good_as_known_on_the_cpu_data(s: int, box_scale: float, known: float) -> None:
-    # Of searches from one start; the paper's table 2 has 3.02e-4, 2.62e-5 and 3.08e-6.
-    made = cpu(s, box_scale, kind="greedy_adaptive")
-    assert made.report is not None
-    assert 0.3 * known < made.report["objective_end"] < 1.1 * known
+    # The paper's table 2 has 3.02e-4, 2.62e-5 and 3.08e-6. Rounding alone decides which of its minima a search ends in,
+    # and with it all later ones: the end values spread as RESULTS.md tells.
+    one, three = (cpu(s, box_scale, kind="greedy_adaptive", **more).report for more in ({}, {"starts": 3}))
+    assert one is not None
+    assert three is not None
+    assert 0.3 * known < one["objective_end"] < 2 * known
+    assert 0.3 * known < three["objective_end"] < 1.1 * known
+
+
+def test_more_starts_are_more_frequencies_of_the_base() -> None:
+    over = {"kind": "greedy_adaptive", "base": HALTON, "box": 2.0}
+    said, one, two = (digest(built(sampler=over | more, s=12)) for more in ({}, {"starts": 1}, {"starts": 2}))
+    assert said == one != two
+
+
+@pytest.mark.parametrize("box", [1e-300, 1e-9])
+def test_rounding_is_no_reason_to_prefer_the_base(box: float) -> None:
+    assert built(sampler={"kind": "greedy_adaptive", "box": box}, s=20).warnings == ()
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -48,10 +62,11 @@ def test_each_point_lowers_the_discrepancy_of_those_before_more_than_the_bases_w
             assert measure.normalized(np.concatenate([made[:t], made[t : t + 1] + step])) > found - 2e-5
 
 
-def test_a_beginning_of_a_greedy_set_is_the_smaller_greedy_set_but_for_the_last_searches() -> None:
-    over = {"kind": "greedy_adaptive", "base": HALTON, "box": 2.0}
+@pytest.mark.parametrize("starts", [1, 3])
+def test_a_beginning_of_a_greedy_set_is_the_smaller_greedy_set_but_for_the_last_searches(starts: int) -> None:
+    over = {"kind": "greedy_adaptive", "base": HALTON, "box": 2.0, "starts": starts}
     short, long = (built(sampler=over, s=s).arrays["frequencies"] for s in (20, 40))
-    assert (long[:18] == short[:18]).all()
+    assert (long[: 21 - starts] == short[: 21 - starts]).all()
 
 
 @pytest.mark.parametrize("d", [3, 10, 60])
@@ -78,6 +93,7 @@ def test_minimisation_finds_the_minimum_of_a_quadratic_and_of_a_curved_valley(d:
     np.testing.assert_allclose(found, 1, atol=1e-4)
     values = [reached for _, _, reached in watched.told if reached is not None]
     assert all(later < earlier for earlier, later in pairwise(values))
+    assert len(watched.states) == len(watched.told), "one state after each step"
 
 
 def test_minimisation_stays_where_there_is_nothing_to_gain() -> None:

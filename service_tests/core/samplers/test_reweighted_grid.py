@@ -105,6 +105,18 @@ def test_candidates_come_from_the_grid_and_none_twice() -> None:
     assert made.report["points_kept"] == made.n_frequencies <= 20
 
 
+def test_progress_is_told_in_parts_of_the_time() -> None:
+    told: list[tuple[int, int]] = []
+
+    class Told(Rows):
+        def progress(self, step: int, of: int, objective: float | None) -> None:
+            del objective
+            told.append((step, of))
+
+    built(Told(clustered(100, 3, 1)), sampler=GRID, input_dim=3, s=20)
+    assert told == [(1, 100), (30, 100), (95, 100), (100, 100)]
+
+
 def test_pairs_bound_the_rows_that_are_fitted() -> None:
     rows = clustered(300, 4, 1)
     few, same, more = (digest(built(Rows(rows), sampler=GRID | {"pairs": pairs}, seed=5)) for pairs in (45, 54, 55))

@@ -6,7 +6,7 @@ import pytest
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.samplers.weighted import least_weights
 from service_tests.core.diagnostics.sets import CPU_BOX, CPU_SIGMA, KINDS, example
-from service_tests.core.samplers.learned import HALTON, built, cpu
+from service_tests.core.samplers.learned import HALTON, Watched, built, cpu
 from service_tests.core.specs import product_kernel, sampler
 
 
@@ -77,6 +77,13 @@ def test_weights_that_shrink_the_kernel_are_told_and_can_be_normalised() -> None
     assert right.report["weight_sum"] == pytest.approx(1, abs=1e-14)
     assert shrunk.report["objective_end"] < right.report["objective_end"] < 1.1e-3
     np.testing.assert_allclose(right.arrays["weights"] * shrunk.report["weight_sum"], shrunk.arrays["weights"])
+
+
+def test_progress_is_told_in_parts_of_the_time_not_of_the_statements() -> None:
+    # At s = 2000 the pairs take a fiftieth and the weights the rest: an estimate from equal steps would be absurd.
+    watched = Watched()
+    built(watched, sampler={"kind": "weighted", "box": 0.5}, s=64)
+    assert [(step, of) for step, of, _ in watched.told] == [(1, 100), (3, 100), (100, 100)]
 
 
 def test_dropping_frequencies_is_no_reason_to_warn_of_s() -> None:
