@@ -13,7 +13,6 @@ from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.model import Frozen
 from app.core.recommendations import (
-    DEFAULT_SAMPLERS,
     MOST_ROWS,
     Heuristic,
     Recommendation,
@@ -96,9 +95,8 @@ class Recommendations:
             self._limits.check_result(8 * rows.shape[0] * rows.shape[1])
         kernel.check(rows.shape[1])
         wanted = Wanted(options.budget, options.target_error)
-        n_samplers = len(options.samplers or DEFAULT_SAMPLERS)
         return Prepared(
-            recommended_operations(rows.shape[0], rows.shape[1], wanted, n_samplers, options.seeds),
+            recommended_operations(*rows.shape, wanted, options.samplers, options.seeds, kernel),
             lambda progress: _finding(
                 rows.shape[0],
                 recommended(

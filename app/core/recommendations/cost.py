@@ -50,9 +50,9 @@ def recommended_operations(
     n: int,
     input_dim: int,
     wanted: Wanted,
-    samplers: int | Sequence[Sampler] | None,
+    samplers: Sequence[Sampler] | None,
     seeds: int,
-    kernel: Kernel | None = None,
+    kernel: Kernel,
 ) -> int:
     """What `recommended` takes on n rows, at the most: with all sizes tried.
 
@@ -60,18 +60,18 @@ def recommended_operations(
         n: rows.
         input_dim: their length.
         wanted: budget and target; a target that is reached early ends the trials early.
-        samplers: which; None for the defaults of the kernel; or how many, each as dear as the defaults on average.
+        samplers: which; None for the defaults of the kernel.
         seeds: maps of each spec.
-        kernel: None for one with frequencies.
+        kernel: to approximate.
     """
     counts = column_counts(wanted)
     if isinstance(kernel, GeneralizedMinMax):
-        number = 1 if samplers is None or isinstance(samplers, int) else len(samplers)
+        number = 1 if samplers is None else len(samplers)
         per_column: float = _NS_PER_COMPARISON * n * n + _NS_PER_HASH * n * input_dim
         builds: float = len(counts) * _NS_PER_BUILD
     else:
-        tried = DEFAULT_SAMPLERS if samplers is None or isinstance(samplers, int) else samplers
-        number = samplers if isinstance(samplers, int) else len(tried)
+        tried = DEFAULT_SAMPLERS if samplers is None else samplers
+        number = len(tried)
         per_column = _NS_PER_PRODUCT * n * (n + input_dim) + _NS_PER_FEATURE * n
         builds = sum(_build_ns(sampler, columns // 2, input_dim) for sampler in tried for columns in counts) / len(
             tried

@@ -13,6 +13,7 @@ from app.core.samplers import Sampler
 AT_ONCE = 20_000_000_000
 _KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
 GMM = _KERNEL.validate_python({"kind": "gmm"})
+GAUSSIAN = _KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.0})
 
 
 def sampler(**members: Any) -> Sampler:
@@ -20,7 +21,7 @@ def sampler(**members: Any) -> Sampler:
     return adapter.validate_python(members)
 
 
-@pytest.mark.parametrize("samplers", [None, len(DEFAULT_SAMPLERS)])
+@pytest.mark.parametrize("samplers", [None, DEFAULT_SAMPLERS], ids=["default", "named"])
 @pytest.mark.parametrize(
     ("n", "input_dim", "wanted", "seconds"),
     [
@@ -35,9 +36,9 @@ def sampler(**members: Any) -> Sampler:
     ],
 )
 def test_two_seconds_of_the_defaults_pass_at_once(
-    n: int, input_dim: int, wanted: Wanted, seconds: float, samplers: int | None
+    n: int, input_dim: int, wanted: Wanted, seconds: float, samplers: tuple[Sampler, ...] | None
 ) -> None:
-    operations = recommended_operations(n, input_dim, wanted, samplers, 3)
+    operations = recommended_operations(n, input_dim, wanted, samplers, 3, GAUSSIAN)
     assert (operations < AT_ONCE) == (seconds <= 2)
     assert 0.75 < operations / (AT_ONCE / 2 * seconds) < 1.6
 
@@ -60,12 +61,12 @@ def test_hashes_cost_what_their_comparisons_do(n: int, budget: int, seconds: flo
     ],
 )
 def test_rules_that_are_solved_for_are_work_for_a_job(members: dict[str, Any]) -> None:
-    assert recommended_operations(2, 2, Wanted(2, None), [sampler(**members)], 1) >= AT_ONCE
+    assert recommended_operations(2, 2, Wanted(2, None), [sampler(**members)], 1, GAUSSIAN) >= AT_ONCE
 
 
 def test_the_reckoning_follows_sampler_size_and_dimension() -> None:
     def cost(kind: str, budget: int = 1 << 14, input_dim: int = 250, n: int = 10) -> int:
-        return recommended_operations(n, input_dim, Wanted(budget, None), [sampler(kind=kind)], 3)
+        return recommended_operations(n, input_dim, Wanted(budget, None), [sampler(kind=kind)], 3, GAUSSIAN)
 
     assert 5 < cost("digital_net") / cost("monte_carlo") < 9
     assert cost("sobol", budget=64) > 5 * cost("monte_carlo", budget=64)
@@ -75,4 +76,4 @@ def test_the_reckoning_follows_sampler_size_and_dimension() -> None:
 
 def test_every_sampler_of_the_defaults_has_a_cost_of_its_own() -> None:
     for one in DEFAULT_SAMPLERS:
-        assert recommended_operations(20, 3, Wanted(64, None), [one], 1) < AT_ONCE / 50
+        assert recommended_operations(20, 3, Wanted(64, None), [one], 1, GAUSSIAN) < AT_ONCE / 50
