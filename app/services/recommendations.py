@@ -96,7 +96,7 @@ class Recommendations:
         kernel.check(rows.shape[1])
         wanted = Wanted(options.budget, options.target_error)
         return Prepared(
-            recommended_operations(*rows.shape, wanted, options.samplers, options.seeds, kernel),
+            recommended_operations(rows.shape[0], rows.shape[1], wanted, options.samplers, options.seeds, kernel),
             lambda progress: _finding(
                 rows.shape[0],
                 recommended(
