@@ -91,7 +91,7 @@ def check_arrays(spec: MapSpec, arrays: Arrays) -> None:
     with np.errstate(over="ignore"):  # an infinite sum is refused below
         total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
     if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
-        if spec.sampler.learns:
+        if isinstance(spec.sampler, FrequencySampler) and spec.sampler.learns:
             on_box = isinstance(spec.sampler, BoxFields)
             raise InvalidInput(
                 f"the learned weights sum to {total:.3g} in {kind}, the kernel being nearly 0 where fitted: take "
