@@ -26,7 +26,7 @@ def test_global_is_as_good_as_the_papers_on_the_cpu_data(box_scale: float, most:
 def test_greedy_is_as_good_as_known_on_the_cpu_data(s: int, box_scale: float, known: float) -> None:
     # The paper's table 2 has 3.02e-4, 2.62e-5 and 3.08e-6. Rounding alone decides which of its minima a search ends in,
     # and with it all later ones: the end values spread as RESULTS.md tells.
-    one, three = (cpu(s, box_scale, kind="greedy_adaptive", **more).report for more in ({}, {"starts": 3}))
+    one, three = (cpu(s, box_scale, kind="greedy_adaptive", **more).report for more in ({"starts": 1}, {}))
     assert one is not None
     assert three is not None
     assert 0.3 * known < one["objective_end"] < 2 * known
@@ -35,8 +35,8 @@ def test_greedy_is_as_good_as_known_on_the_cpu_data(s: int, box_scale: float, kn
 
 def test_more_starts_are_more_frequencies_of_the_base() -> None:
     over = {"kind": "greedy_adaptive", "base": HALTON, "box": 2.0}
-    said, one, two = (digest(built(sampler=over | more, s=12)) for more in ({}, {"starts": 1}, {"starts": 2}))
-    assert said == one != two
+    said, two, three = (digest(built(sampler=over | more, s=12)) for more in ({}, {"starts": 2}, {"starts": 3}))
+    assert said == three != two
 
 
 @pytest.mark.parametrize("box", [1e-300, 1e-9])
