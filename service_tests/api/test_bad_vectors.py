@@ -24,7 +24,7 @@ BODIES = {
     "null": (b"null", ""),
 }
 MEMBERS: dict[str, tuple[Any, str]] = {
-    "typo": ({"vector": [[1, 2, 3]]}, "/vectors"),
+    "typo": ({"vector": [[1, 2, 3]]}, "/vector"),
     "nothing": ({}, "/vectors"),
     "extra member": ({"vectors": [], "rows": 3}, "/rows"),
     "long extra member": ({"vectors": [], "x" * 1000: 3}, "/" + "x" * 80),

@@ -61,8 +61,8 @@ EDGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         str(1 << 40),
     ),
     "greedy_adaptive": (
-        {"box": 1.0, "s": 74_000, "input_dim": 4},
-        {"box": 1.0, "s": 75_000, "input_dim": 4},
+        {"box": 1.0, "s": 42_000, "input_dim": 4},
+        {"box": 1.0, "s": 43_000, "input_dim": 4},
         str(1 << 40),
     ),
     "reweighted_grid": ({"dataset": "d", "s": 4096}, {"dataset": "d", "s": 4097}, "8192"),
