@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -64,6 +63,21 @@ class Site:
         """Wait until a job runs."""
         until(lambda: self.look(lambda: self.jobs.get(job_id).state.value == "running"))
 
+    def holder(self) -> "tuple[subprocess.Popen[bytes], list[psutil.Process]]":
+        """The worker that works, and its processes, in one look; waits for one."""
+        found: list[tuple[subprocess.Popen[bytes], list[psutil.Process]]] = []
+
+        def look() -> bool:
+            found[:] = [(worker, working) for worker in self.workers if (working := horses(worker))]
+            return bool(found)
+
+        until(look)
+        return found[0]
+
+    def idle(self) -> None:
+        """Wait until nobody works."""
+        until(lambda: not any(horses(worker) for worker in self.workers))
+
     def result(self, job_id: str) -> bytes:
         """The first body of a job's result."""
         return b"".join(self.jobs.parts(self.jobs.result(job_id)[0]))
@@ -76,10 +90,17 @@ class Site:
 
 
 def horses(worker: "subprocess.Popen[bytes]") -> list[psutil.Process]:
-    """Processes that work on a job for a worker."""
+    """Processes that work on a job for a worker; not the dead that it has yet to reap."""
     with suppress(psutil.NoSuchProcess):
-        return psutil.Process(worker.pid).children(recursive=True)
+        return [child for child in psutil.Process(worker.pid).children(recursive=True) if lives(child)]
     return []
+
+
+def lives(process: psutil.Process) -> bool:
+    """Whether a process still runs; nobody need have reaped it."""
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def kill(process: psutil.Process) -> None:
@@ -89,15 +110,5 @@ def kill(process: psutil.Process) -> None:
 
 
 def gone(processes: list[psutil.Process], seconds: float) -> None:
-    """Check that processes end in time; nobody need reap them."""
-
-    def over() -> bool:
-        for process in processes:
-            with suppress(psutil.NoSuchProcess):
-                if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                    return False
-        return True
-
-    began = time.monotonic()
-    until(over, seconds)
-    assert time.monotonic() - began < seconds
+    """Check that processes end in time."""
+    until(lambda: not any(lives(process) for process in processes), seconds)

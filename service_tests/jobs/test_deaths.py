@@ -3,7 +3,6 @@
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 from app.jobs.record import JobState
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore
-from service_tests.jobs.site import Site, gone, horses, kill
+from service_tests.jobs.site import Site, gone, kill
 from service_tests.servers import answers, until
 
 STEPS = 300
@@ -36,20 +35,13 @@ def undisturbed(two: Site) -> bytes:
     return two.result(job_id)
 
 
-def holder(site: Site) -> "subprocess.Popen[bytes]":
-    """The worker that works; waits for one."""
-    until(lambda: any(horses(worker) for worker in site.workers))
-    return next(worker for worker in site.workers if horses(worker))
-
-
 def test_ten_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, undisturbed: bytes) -> None:
     """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""
     chance = random.Random(2)
-    until(lambda: not any(horses(worker) for worker in two.workers))
+    two.idle()
     job_id = two.walk(STEPS)
     for i in range(10):
-        worker = holder(two)
-        working = horses(worker)
+        worker, working = two.holder()
         time.sleep(chance.uniform(0, 0.6))
         if i % 2:
             worker.kill()

@@ -127,10 +127,11 @@ def test_fifty_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path) ->
 def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
     undisturbed = two.walk(100)
     two.ended(undisturbed)
+    two.idle()
     job_id = two.walk(100)
     two.running(job_id)
     until(lambda: (two.jobs.get(job_id).step or 0) > 10)
-    stopped = next(worker for worker in two.workers if horses(worker))
+    stopped, _ = two.holder()
     stopped.terminate()
     assert stopped.wait(5) == 0
     two.workers.remove(stopped)
