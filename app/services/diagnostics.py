@@ -7,11 +7,13 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, dense
+from app.core.arrays import Rows
 from app.core.datasets import column_ranges
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy as Discrepancy
 from app.core.diagnostics.collisions import collision_errors, collision_errors_bytes, collision_errors_operations
+from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.gram import gram_errors, gram_errors_bytes, gram_errors_operations
+from app.core.diagnostics.hermitian_tiles import TILE_ROWS
 from app.core.diagnostics.kinds import DIAGNOSTICS, BoxDiscrepancy, Collisions, DiagnosticKind, Gram, MaxError, Variance
 from app.core.diagnostics.max_error import max_errors, max_errors_operations
 from app.core.diagnostics.variance import correlated_pairs, variances, variances_operations
@@ -93,6 +95,10 @@ class Diagnostics:
         raise AssertionError(f"{type(options).__name__} has no reader")
 
     def _gram(self, subject: FeatureMap, rows: Rows, options: Gram) -> Prepared:
+        n, tile = rows.shape[0], rows[:TILE_ROWS]
+        nbytes = gram_errors_bytes(subject, n) + subject.exact_bytes(tile, tile)
+        if set(options.estimators) - {Estimator.map}:
+            nbytes += ControlVariates.nbytes(n, subject.spec.input_dim)
         return Prepared(
             gram_errors_operations(subject, rows, len(options.estimators), options.seeds),
             lambda progress: dict(
@@ -100,7 +106,7 @@ class Diagnostics:
                     subject, rows, options.estimators, seeds=options.seeds, seed=options.seed, progress=progress
                 )
             ),
-            gram_errors_bytes(subject, rows.shape[0]),
+            nbytes,
             picture=gram_picture,
         )
 
@@ -169,6 +175,9 @@ class Diagnostics:
         if (options.correlations is None) != (given == ["x", "y"]) or len(given) == 1:
             raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
         if options.correlations is not None:
+            if getattr(subject.spec.kernel, "center", None) is not None:
+                # Rows at the centre are dense.
+                self._limits.check_result(16 * len(options.correlations) * subject.spec.input_dim)
             x, y = correlated_pairs(subject, list(options.correlations))
         else:
             x, y = (self._gated(subject, document[member], f"/{member}") for member in given)
@@ -179,6 +188,7 @@ class Diagnostics:
                     subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed, progress=progress
                 )
             ),
+            subject.exact_bytes(x, y),
         )
 
     def digests(self, maps: Sequence[str], datasets: Sequence[str]) -> dict[str, str | None]:
@@ -210,7 +220,7 @@ def _ranges(subject: FourierMap, rows: Rows) -> NDArray[np.float64]:
     """How far differences of the rows reach in each coordinate, as the kernel compares them, (d,)."""
     if not isinstance(subject.kernel, ShiftInvariantKernel) or not rows.shape[0]:
         raise InvalidInput("no rows came; a box needs some", "/vectors")
-    least, most = column_ranges(dense(subject.kernel.prepared(rows, "/vectors")))
+    least, most = column_ranges(subject.kernel.prepared(rows, "/vectors"))
     return np.asarray(most - least, np.float64)
 
 

@@ -10,7 +10,6 @@ from app.core.arrays import Rows, dense, vectors
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.model import Frozen
 from app.core.recommendations import (
     MOST_ROWS,
@@ -90,9 +89,9 @@ class Recommendations:
         if options.budget is None and options.target_error is None:
             raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
         rows = self._rows(document, options.seed)
+        if options.kernel.get("kind") != "gmm" or options.kernel.get("center") is not None:
+            self._limits.check_result(8 * rows.shape[0] * rows.shape[1])  # sparse rows are made dense
         kernel: Kernel = parse(KernelMember, orjson.dumps({"kernel": _scaled(options.kernel, rows)})).kernel
-        if not isinstance(kernel, GeneralizedMinMax):
-            self._limits.check_result(8 * rows.shape[0] * rows.shape[1])
         kernel.check(rows.shape[1])
         wanted = Wanted(options.budget, options.target_error)
         return Prepared(

@@ -117,9 +117,9 @@ def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
         empty = np.flatnonzero(kernel.empty(rows))
         if empty.size:
             raise InvalidInput(f"row {named(empty)} is all zero (after centering)", f"/vectors/{empty[0]}")
-    else:
-        rows = kernel.prepared(rows, "/vectors")
-    return kernel.gram(dense(rows), dense(rows))
+        return kernel.gram(rows, rows)
+    prepared = dense(kernel.prepared(rows, "/vectors"))
+    return kernel.gram(prepared, prepared)
 
 
 def _tried(candidate: Candidate, rows: Rows, exact: NDArray[np.float64], seeds: int) -> Trial | Candidate:
