@@ -74,6 +74,25 @@ class FrequencySampler(Kind):
         return self.frequency_set(kernel, s, input_dim, rng)
 
 
+class LearnedSampler(FrequencySampler):
+    """A method that always learns."""
+
+    @property
+    def learns(self) -> bool:
+        """It does."""
+        return True
+
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+        """As `learned_set`, with no surroundings."""
+        return self.learned_set(kernel, s, input_dim, rng, Building())
+
+    @abstractmethod
+    def learned_set(
+        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
+    ) -> FrequencySet:
+        """Learn the set; all randomness comes from `rng`, and all else that the spec does not say from `building`."""
+
+
 def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: int) -> None:
     """Refuse more uniforms than a sequence of `most` dimensions has.
 

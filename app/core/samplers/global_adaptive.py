@@ -8,7 +8,7 @@ from pydantic import Field
 from app.core.building import Building
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
 from app.core.samplers.halton import Halton
 from app.core.samplers.lbfgs import minimised
@@ -23,7 +23,7 @@ from app.core.samplers.learning import (
 from app.core.samplers.points import Points
 
 
-class GlobalAdaptive(BoxFields, FrequencySampler):
+class GlobalAdaptive(BoxFields, LearnedSampler):
     """Frequencies of the base moved, all together and down the gradient, to a small mean squared error over a box.
 
     Each has weight 1/s. The error is `objective_start` before and `objective_end` after, as in diagnostic
@@ -42,11 +42,6 @@ class GlobalAdaptive(BoxFields, FrequencySampler):
     base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies to start from.")
     iterations: Annotated[int, Field(ge=1, le=100_000, description="Steps of the minimisation.")] = 200
 
-    @property
-    def learns(self) -> bool:
-        """It does."""
-        return True
-
     def takes_job(self, s: int, input_dim: int) -> bool:
         """A step evaluates all pairs of frequencies, mostly once."""
         return self.dataset is not None or self._operations(s, input_dim) > OPERATIONS_AT_ONCE
@@ -57,10 +52,6 @@ class GlobalAdaptive(BoxFields, FrequencySampler):
         check_base(self.base, kernel, s, input_dim)
         most = int((MOST_OPERATIONS / (self.iterations * input_dim)) ** 0.5)
         check_operations(self.kind, self._operations(s, input_dim), s, most)
-
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
-        """As `learned_set`, with no surroundings."""
-        return self.learned_set(kernel, s, input_dim, rng, Building())
 
     def learned_set(
         self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building

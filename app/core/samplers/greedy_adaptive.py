@@ -11,7 +11,7 @@ from app.core.building import Building
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
 from app.core.samplers.halton import Halton
 from app.core.samplers.lbfgs import Objective
@@ -36,7 +36,7 @@ _CLEARLY = 0.01
 _OPERATIONS_PER_EVALUATION = 20_000
 
 
-class GreedyAdaptive(BoxFields, FrequencySampler):
+class GreedyAdaptive(BoxFields, LearnedSampler):
     """Frequencies placed one by one, each where it makes the mean squared error over a box of all so far least.
 
     Each has weight 1/s. The search for a frequency starts at the next of the base, or at the next `starts`, of whose
@@ -57,11 +57,6 @@ class GreedyAdaptive(BoxFields, FrequencySampler):
         int, Field(ge=1, le=8, description="Frequencies of the base from which each search starts; the paper has one.")
     ] = 3
 
-    @property
-    def learns(self) -> bool:
-        """It does."""
-        return True
-
     def takes_job(self, s: int, input_dim: int) -> bool:
         """A step evaluates all pairs of one frequency."""
         evaluations = self.starts * s * self.iterations * _OPERATIONS_PER_EVALUATION
@@ -73,10 +68,6 @@ class GreedyAdaptive(BoxFields, FrequencySampler):
         check_base(self.base, kernel, s, input_dim)
         most = int((2 * MOST_OPERATIONS / (self.starts * self.iterations * input_dim)) ** 0.5)
         check_operations(self.kind, self._operations(s, input_dim), s, most)
-
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
-        """As `learned_set`, with no surroundings."""
-        return self.learned_set(kernel, s, input_dim, rng, Building())
 
     def learned_set(
         self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building

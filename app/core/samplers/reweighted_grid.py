@@ -12,7 +12,7 @@ from app.core.datasets import sampled
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ProductKernel, SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
+from app.core.samplers.base import NORMAL_LAW, FrequencySet, LearnedSampler
 from app.core.samplers.gauss_hermite import deviations_for_grid
 from app.core.samplers.learning import Dataset, report_of
 from app.core.samplers.nonnegative import Unsolved, nonnegative, sparse_support
@@ -30,7 +30,7 @@ _ROWS_PER_BLOCK = 512
 _ROWS, _EQUATIONS, _SUPPORT, _STEPS = 1, 30, 95, 100
 
 
-class ReweightedGrid(FrequencySampler):
+class ReweightedGrid(LearnedSampler):
     """Candidates of the dense grid, of which at most s get non-negative weights that fit the kernel on rows.
 
     The least squares over pairs of rows, each beside itself among them, are first penalised by the sum of the weights,
@@ -60,11 +60,6 @@ class ReweightedGrid(FrequencySampler):
         int, Field(ge=1, le=_MOST_PAIRS, description="Fitted are all pairs of as many rows as make at most so many.")
     ] = 124_750
 
-    @property
-    def learns(self) -> bool:
-        """It does."""
-        return True
-
     def takes_job(self, s: int, input_dim: int) -> bool:
         """It reads a dataset."""
         del s, input_dim
@@ -84,10 +79,6 @@ class ReweightedGrid(FrequencySampler):
             raise InvalidInput(
                 f"of {candidates} candidates no {s} frequencies can be kept; take {2 * s}", "/sampler/candidates"
             )
-
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
-        """As `learned_set`, with no surroundings: refused, as there are no rows."""
-        return self.learned_set(kernel, s, input_dim, rng, Building())
 
     def learned_set(
         self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building

@@ -12,7 +12,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
 from app.core.samplers.halton import Halton
 from app.core.samplers.learning import OPERATIONS_AT_ONCE, PRODUCT_LAW, BoxFields, report_of
@@ -27,7 +27,7 @@ _MOST_LOST = 0.01
 _START, _MATRIX, _STEPS = 1, 3, 100
 
 
-class Weighted(BoxFields, FrequencySampler):
+class Weighted(BoxFields, LearnedSampler):
     """The base's frequencies with the non-negative weights of the least mean squared error over a box.
 
     Frequencies of weight 0 are left out, half of them or more: `n_frequencies` tells what is left of s.
@@ -45,11 +45,6 @@ class Weighted(BoxFields, FrequencySampler):
     base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies.")
     normalize_weights: bool = Field(False, description="Scale the weights to sum 1, so that k(x, x) is 1.")
 
-    @property
-    def learns(self) -> bool:
-        """It does."""
-        return True
-
     def takes_job(self, s: int, input_dim: int) -> bool:
         """All pairs of frequencies once, and two solutions in the cube of their number."""
         return self.dataset is not None or s**2 * input_dim + s**3 // 4 > OPERATIONS_AT_ONCE
@@ -61,10 +56,6 @@ class Weighted(BoxFields, FrequencySampler):
         if s > _MOST_FREQUENCIES:
             reason = f"weighted solves for at most {_MOST_FREQUENCIES} weights"
             raise InvalidInput(SizeAdvice(reason, s, _MOST_FREQUENCIES), "/s")
-
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
-        """As `learned_set`, with no surroundings."""
-        return self.learned_set(kernel, s, input_dim, rng, Building())
 
     def learned_set(
         self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
