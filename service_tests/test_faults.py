@@ -13,7 +13,7 @@ import psutil
 import pytest
 import redis
 
-from app.store.named import UNCOMMITTED_TTL
+from app.store.pieces import UNCOMMITTED_TTL
 from service_tests.checks import NPY, keys, post, post_npy, put, put_dataset
 from service_tests.running import Running, service, start, stop
 from service_tests.servers import answers, until

@@ -8,9 +8,9 @@ import orjson
 import redis
 
 from app.core.errors import TooLarge
-from app.jobs import pieces
 from app.jobs.errors import NotMine
 from app.jobs.scripts import Scripts, key
+from app.store import pieces
 from app.store.errors import StoreUnavailable, store_errors
 
 MAX_CHECKPOINT_BYTES = 256 << 20

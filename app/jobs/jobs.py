@@ -11,12 +11,12 @@ import orjson
 import redis
 from pydantic import BaseModel
 
-from app.jobs import pieces
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.queue import Queue
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
 from app.jobs.scripts import INDEX, QUEUED, RUNNING, Scripts, key
+from app.store import pieces
 from app.store.errors import StoreUnavailable, store_errors
 
 # Records looked at for one page of a list by state; a page may be shorter, and still not be the last.
@@ -92,7 +92,7 @@ class Jobs:
         job_id = job_id or self.new_id()
         attachments = attachments or {}
         prefixes = {name: key(job_id, f"attachment:{i}") for i, name in enumerate(attachments)}
-        written = pieces.keys(key(job_id, "payload"), 0)
+        written = pieces.keys(key(job_id, "payload"), 1)
         for name, data in attachments.items():
             written += pieces.keys(prefixes[name], len(data))
         try:

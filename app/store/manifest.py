@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from app.store import pieces
 from app.store.errors import StoreDamaged
 
 SCHEMA_VERSION = 1
-PIECE_BYTES = 1 << 20
 
 
 class ArrayEntry(BaseModel):
-    """One stored array: little-endian, in C order, cut into pieces of PIECE_BYTES."""
+    """One stored array: little-endian, in C order, cut into pieces."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -38,7 +38,7 @@ class ArrayEntry(BaseModel):
     @property
     def pieces(self) -> int:
         """Number of pieces."""
-        return -(-self.nbytes // PIECE_BYTES)
+        return pieces.count(self.nbytes)
 
 
 class Manifest(BaseModel):

@@ -17,14 +17,11 @@ import numpy as np
 import redis
 from numpy.typing import NDArray
 
-from app.store import scripts
+from app.store import pieces, scripts
 from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
-from app.store.manifest import PIECE_BYTES, Manifest
+from app.store.manifest import Manifest
 
 logger = logging.getLogger(__name__)
-
-# Seconds that pieces without a manifest stay.
-UNCOMMITTED_TTL = 900
 
 M = TypeVar("M", bound=Manifest)
 T = TypeVar("T")
@@ -104,18 +101,18 @@ class NamedStore(Generic[M]):
             StoreDamaged: the array is not what was written.
         """
         entry = manifest.arrays[array_name]
-        buffer = bytearray(entry.nbytes)
-        called = f"{manifest.kind} {manifest.name!r}"
-        for i in range(entry.pieces):
-            with store_errors():
-                piece = cast(bytes | None, self._client.get(self._piece_key(manifest, array_name, i)))
-            if piece is None:
-                standing = self.find(manifest.name)
-                if standing is not None and standing.token == manifest.token:
-                    raise StoreDamaged(f"piece {i} of {array_name} of {called} is missing")
-                return None
-            buffer[i * PIECE_BYTES : (i + 1) * PIECE_BYTES] = piece
+        buffer, end = bytearray(entry.nbytes), 0
+        try:
+            for piece in pieces.parts(self._client, self._prefix(manifest, array_name), entry.pieces):
+                buffer[end : end + len(piece)] = piece
+                end += len(piece)
+        except StoreDamaged:
+            standing = self.find(manifest.name)
+            if standing is not None and standing.token == manifest.token:
+                raise
+            return None
         if hashlib.sha256(buffer).hexdigest() != entry.sha256:
+            called = f"{manifest.kind} {manifest.name!r}"
             raise StoreDamaged(f"{array_name} of {called} does not have the digest it was stored with")
         return np.frombuffer(buffer, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
 
@@ -139,21 +136,22 @@ class NamedStore(Generic[M]):
         Returns:
             What stands under the name now: the manifest, if the thing was stored, b"" for nothing.
         """
-        pieces = self._piece_keys(manifest)
-        announce(pieces)
+        written = self._piece_keys(manifest)
+        announce(written)
         try:
             for array_name, array in arrays.items():
-                self._write(manifest, array_name, array)
+                data = array.reshape(-1).view(np.uint8).data
+                pieces.write(self._client, self._prefix(manifest, array_name), data)
         except StoreUnavailable:
             # A store that is full must not stay full of what was never committed.
             with suppress(StoreUnavailable):
-                self._unlink(pieces)
+                self._unlink(written)
             raise
         stored = self._committed(manifest, instead_of, ttl)
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
         if stored != manifest.model_dump_json().encode():
-            self._unlink(pieces)
+            self._unlink(written)
         return stored
 
     def _committed(self, manifest: M, instead_of: bytes, ttl: int | None) -> bytes | None:
@@ -182,28 +180,20 @@ class NamedStore(Generic[M]):
             found = self._client.scan_iter(match=key.removesuffix("manifest") + "*")
             return [piece.decode() for piece in found if piece != key.encode()]
 
-    def _unlink(self, pieces: builtins.list[str]) -> None:
+    def _unlink(self, keys: builtins.list[str]) -> None:
         with store_errors():
-            for piece in pieces:
+            for piece in keys:
                 self._client.unlink(piece)
-
-    def _write(self, manifest: M, array_name: str, array: NDArray[Any]) -> None:
-        # One piece a call: a pipeline of many would hold up every other client of the store.
-        data = array.reshape(-1).view(np.uint8).data
-        for i in range(manifest.arrays[array_name].pieces):
-            piece = data[i * PIECE_BYTES : (i + 1) * PIECE_BYTES]
-            with store_errors():
-                self._client.set(self._piece_key(manifest, array_name, i), piece, ex=UNCOMMITTED_TTL)
 
     def _key(self, name: str) -> str:
         return f"bochner:{{{self._manifest.kind}:{name}}}:manifest"
 
-    def _piece_key(self, manifest: M, array_name: str, i: int) -> str:
-        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}:{array_name}:{i}"
+    def _prefix(self, manifest: M, array_name: str) -> str:
+        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}:{array_name}"
 
     def _piece_keys(self, manifest: M) -> builtins.list[str]:
         return [
-            self._piece_key(manifest, array_name, i)
+            key
             for array_name, entry in manifest.arrays.items()
-            for i in range(entry.pieces)
+            for key in pieces.keys(self._prefix(manifest, array_name), entry.nbytes)
         ]

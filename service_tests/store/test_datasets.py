@@ -12,9 +12,8 @@ import redis
 from app.store.connection import connect
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.manifest import PIECE_BYTES
 from app.store.maps import MapStore
-from app.store.named import UNCOMMITTED_TTL
+from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
 from app.store.scripts import FORGET
 from service_tests.checks import keys
 from service_tests.servers import EVERY_WRITE, until, valkey, wire

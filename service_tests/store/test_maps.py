@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from app.store.connection import connect
 from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.manifest import PIECE_BYTES
 from app.store.maps import MapStore, NewMap
-from app.store.named import UNCOMMITTED_TTL
+from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
 from app.store.scripts import COMMIT
 from service_tests.checks import keys, keys_of
 from service_tests.servers import EVERY_WRITE, valkey

@@ -12,18 +12,24 @@ PIECE_BYTES = 1 << 20
 UNCOMMITTED_TTL = 900
 
 
+def count(length: int) -> int:
+    """Number of pieces of so many bytes."""
+    return -(-length // PIECE_BYTES)
+
+
 def keys(prefix: str, length: int) -> list[str]:
-    """Keys of the pieces of so many bytes; one at least, so that no bytes are something too."""
-    return [f"{prefix}:{i}" for i in range(max(1, -(-length // PIECE_BYTES)))]
+    """Keys of the pieces of so many bytes."""
+    return [f"{prefix}:{i}" for i in range(count(length))]
 
 
-def write(client: redis.Redis, prefix: str, data: bytes) -> list[str]:
+def write(client: redis.Redis, prefix: str, data: bytes | memoryview) -> list[str]:
     """Write bytes under keys that expire unless they are made to stay; gives the keys."""
     written = keys(prefix, len(data))
     whole = memoryview(data)
+    # One piece a call: a pipeline of many would hold up every other client of the store.
     for i, key in enumerate(written):
         with store_errors():
-            client.set(key, bytes(whole[i * PIECE_BYTES : (i + 1) * PIECE_BYTES]), ex=UNCOMMITTED_TTL)
+            client.set(key, whole[i * PIECE_BYTES : (i + 1) * PIECE_BYTES], ex=UNCOMMITTED_TTL)
     return written
 
 
