@@ -1,9 +1,15 @@
-"""Query parameters that no route knows."""
+"""Query parameters: those of all lists, and those that no route knows."""
 
-from fastapi import Request
+from typing import Annotated
+
+from fastapi import Query, Request
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+
+Limit = Annotated[int, Query(ge=1, le=1000)]
+Cursor = Annotated[str | None, Query(description="`next` of the page before.", max_length=128)]
+Prefix = Annotated[str, Query(description="Start of the names wanted.", max_length=128)]
 
 
 async def refuse_unknown_parameters(request: Request) -> None:

@@ -8,6 +8,7 @@ from app.api import bodies
 from app.api.context import ContextOf, DatasetName
 from app.api.documents import DATASET_BODY
 from app.api.negotiation import posted_format
+from app.api.queries import Cursor, Limit, Prefix
 from app.services.dataset_records import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
@@ -51,9 +52,9 @@ async def put_dataset(
 @router.get("", operation_id="list_datasets")
 async def list_datasets(
     context: ContextOf,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=128)] = None,
-    prefix: Annotated[str, Query(description="Start of the names wanted.", max_length=128)] = "",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    prefix: Prefix = "",
 ) -> DatasetPage:
     """List datasets in order of their names. A page may hold fewer than `limit`, where datasets have expired."""
     return await context.admission.ask(lambda: context.datasets.list(prefix, cursor, limit))

@@ -16,6 +16,7 @@ from app.api.answers import HeldResponse
 from app.api.context import Context, ContextOf
 from app.api.documents import EVENTS_ANSWER, RESULT_ANSWER
 from app.api.negotiation import favourite
+from app.api.queries import Limit
 from app.jobs.errors import JobNotFound
 from app.jobs.jobs import Event, JobPage
 from app.jobs.record import JobRecord, JobState
@@ -52,7 +53,7 @@ _HEARTBEAT_SECONDS = 10.0
 async def list_jobs(
     context: ContextOf,
     state: Annotated[JobState | None, Query(description="Only jobs in this state.")] = None,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    limit: Limit = 100,
     cursor: Annotated[str | None, Query(description="`next` of the page before.", pattern=_ID)] = None,
 ) -> JobPage:
     """List jobs, oldest first. With `state`, a page may be short or empty and not be the last: go by `next`."""

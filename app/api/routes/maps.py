@@ -1,15 +1,16 @@
 """Maps: create, list, look at, delete, and fetch their frozen arrays."""
 
 from contextlib import AsyncExitStack
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from app.api import bodies
 from app.api.answers import HeldResponse, array_response
 from app.api.context import Context, ContextOf, MapName
 from app.api.documents import ARRAY_ANSWER, json_body, taken_headers
 from app.api.negotiation import answer_format, require_json
+from app.api.queries import Cursor, Limit, Prefix
 from app.core.spec import MapSpec
 from app.services.records import MapPage, MapRecord
 
@@ -53,9 +54,9 @@ async def put_map(name: MapName, request: Request, response: Response, context: 
 @router.get("", operation_id="list_maps")
 async def list_maps(
     context: ContextOf,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-    cursor: Annotated[str | None, Query(description="`next` of the page before.", max_length=128)] = None,
-    prefix: Annotated[str, Query(description="Start of the names wanted.", max_length=128)] = "",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+    prefix: Prefix = "",
 ) -> MapPage:
     """List maps in order of their names."""
     return await context.admission.ask(lambda: context.maps.list(prefix, cursor, limit))
