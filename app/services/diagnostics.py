@@ -16,7 +16,8 @@ from app.core.diagnostics.gram import gram_errors, gram_errors_bytes, gram_error
 from app.core.diagnostics.hermitian_tiles import TILE_ROWS
 from app.core.diagnostics.kinds import DIAGNOSTICS, BoxDiscrepancy, Collisions, DiagnosticKind, Gram, MaxError, Variance
 from app.core.diagnostics.max_error import max_errors, max_errors_operations
-from app.core.diagnostics.variance import correlated_pairs, variances, variances_operations
+from app.core.diagnostics.variance import correlated_pairs, variances
+from app.core.diagnostics.variance_cost import variances_bytes, variances_operations
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
@@ -188,7 +189,7 @@ class Diagnostics:
                     subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed, progress=progress
                 )
             ),
-            subject.exact_bytes(x, y),
+            variances_bytes(subject, x, y, options.repeats),
         )
 
     def digests(self, maps: Sequence[str], datasets: Sequence[str]) -> dict[str, str | None]:

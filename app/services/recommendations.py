@@ -19,7 +19,9 @@ from app.core.recommendations import (
     Wanted,
     length_scale,
     recommended,
+    recommended_bytes,
     recommended_operations,
+    widest_map_bytes,
 )
 from app.core.samplers import Sampler
 from app.formats.json import bytes_per_row, members
@@ -94,6 +96,7 @@ class Recommendations:
         kernel: Kernel = parse(KernelMember, orjson.dumps({"kernel": _scaled(options.kernel, rows)})).kernel
         kernel.check(rows.shape[1])
         wanted = Wanted(options.budget, options.target_error)
+        self._limits.check_map(widest_map_bytes(rows.shape[1], wanted, kernel))  # what is best is to be put
         return Prepared(
             recommended_operations(rows.shape[0], rows.shape[1], wanted, options.samplers, options.seeds, kernel),
             lambda progress: _finding(
@@ -102,6 +105,7 @@ class Recommendations:
                     rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed, progress=progress
                 ),
             ),
+            recommended_bytes(rows.shape[0], rows.shape[1], wanted, kernel),
             picture=recommendations_picture,
             datasets=named_datasets(document),
         )

@@ -69,6 +69,20 @@ def test_kernels_of_dense_rows_are_refused_for_sparse_rows_of_so_many(
     assert document["setting"] == "BOCHNER_MAX_RESULT_BYTES"
 
 
+def test_no_map_is_recommended_that_could_not_be_kept(http: httpx.Client) -> None:
+    rows = {"vectors": ROWS[:2], "input_dim": DIM, "kernel": {"kind": "gaussian", "length_scale": 2}}
+    document = assert_problem(http, http.post("/v1/recommendations", json={**rows, "budget": 1024}), 413, "too-large")
+    assert document["setting"] == "BOCHNER_MAX_MAP_BYTES"
+
+
+def test_many_pairs_are_a_job_s_however_small(http: httpx.Client, name: str) -> None:
+    assert put(http, name, {**WIDE, "input_dim": 1}).status_code == 201
+    pairs = [[1]] * 180_000
+    answer = post(http, f"{name}/diagnostics/variance", {"x": pairs, "y": pairs, "repeats": 2})
+    assert answer.status_code == 202, answer.text
+    assert http.delete(answer.headers["Location"]).status_code == 202
+
+
 def test_pairs_of_a_kernel_with_a_centre_are_counted_dense(http: httpx.Client, name: str) -> None:
     dim = 1 << 15
     assert put(http, name, {**HASHES, "input_dim": dim, "kernel": {"kind": "gmm", "center": [1] * dim}}).is_success

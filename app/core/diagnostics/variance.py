@@ -15,18 +15,8 @@ from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
 from app.core.progress import Progress, unwatched
 from app.core.samplers.base import FrequencySampler
-from app.core.samplers.polynomially_exact import PolynomiallyExact
-from app.core.spec import MapSpec
 
 Numbers = NDArray[np.float64]
-
-# To draw one coordinate of a frequency, by the slowest sampler, and a sine and a cosine: in multiplications.
-_OPERATIONS_PER_COORDINATE = 200
-_OPERATIONS_PER_PHASE = 30
-# To build a map at all, by the slowest sampler: the scrambling of a Sobol' sequence.
-_OPERATIONS_PER_BUILD = 50_000_000
-# To draw the parameters of a hash, by their memory.
-_OPERATIONS_PER_PARAMETER_BYTE = 16
 
 
 class Empirical(TypedDict):
@@ -139,27 +129,6 @@ def correlated_pairs(feature_map: FeatureMap, correlations: list[float]) -> tupl
     if center is None:
         return x.astype(spec.numpy_dtype), y.astype(spec.numpy_dtype)
     return (x.toarray() + center).astype(spec.numpy_dtype), (y.toarray() + center).astype(spec.numpy_dtype)
-
-
-def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> int:
-    """Multiplications that take as long as `variances`."""
-    if isinstance(feature_map, ConsistentSamplingMap):
-        # What a map holds is drawn anew for every one.
-        drawn = _OPERATIONS_PER_PARAMETER_BYTE * feature_map.bytes
-        return repeats * (feature_map.hash_operations(x) + feature_map.hash_operations(y) + drawn)
-    s, d = feature_map.n_frequencies, feature_map.spec.input_dim
-    applied = s * (int(x.size) + int(y.size) + _OPERATIONS_PER_PHASE * (x.shape[0] + y.shape[0]))
-    return int(repeats * (applied + _OPERATIONS_PER_BUILD + _building_operations(feature_map.spec, s, d)))
-
-
-def _building_operations(spec: MapSpec, s: int, d: int) -> int:
-    drawn = (
-        s * d * (_OPERATIONS_PER_COORDINATE + (2 * d if spec.sampler.kind in ("moment_matching", "orthogonal") else 0))
-    )
-    if isinstance(spec.sampler, PolynomiallyExact):
-        equations = spec.sampler.count(None, d)
-        drawn += 2 * equations**2 * (spec.sampler.candidates or 6 * equations)
-    return drawn
 
 
 def _rows(values: Numbers, d: int) -> sparse.csr_array:

@@ -41,6 +41,13 @@ _NS_PER_SOLUTION = 2_000_000_000
 _NS_PER_FEATURE = 7
 _NS_PER_PRODUCT = 0.03
 _NS_PER_ERROR = 4
+# Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row, and of
+# all points, whose direction numbers Sobol' computes first.
+_BYTES_PER_FEATURE, _BYTES_PER_SAMPLE = 8, 72
+_BYTES_PER_PAIR = 32
+_BYTES_PER_ENTRY, _BYTES_PER_DIRECTION = 24, 50_000
+# What drawing takes at its most, as a multiple of what is frozen: uniforms, and what the law makes of them, in float64.
+_DRAWN = 14
 # Of hashes: of an entry, likewise, and of two codes compared.
 _NS_PER_HASH = 60
 _NS_PER_COMPARISON = 6
@@ -79,6 +86,20 @@ def recommended_operations(
     each = builds + sum(counts) * per_column + len(counts) * _NS_PER_ERROR * n * n
     exact = n * n * input_dim
     return int(_OPERATIONS_PER_NS * (exact + seeds * number * each))
+
+
+def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
+    """Of the frozen arrays of the widest map that may be recommended; hashes freeze none."""
+    return 0 if isinstance(kernel, GeneralizedMinMax) else 4 * (input_dim + 1) * (column_counts(wanted)[-1] // 2)
+
+
+def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
+    """Memory that `recommended` takes on n rows, beside these: n×n matrices, the widest map, and what that makes."""
+    columns, of_pairs = column_counts(wanted)[-1], _BYTES_PER_PAIR * n * n
+    if isinstance(kernel, GeneralizedMinMax):
+        return of_pairs + _BYTES_PER_SAMPLE * n * columns
+    made = input_dim * (_BYTES_PER_ENTRY * n + _BYTES_PER_DIRECTION) + _BYTES_PER_FEATURE * n * columns
+    return of_pairs + made + _DRAWN * widest_map_bytes(input_dim, wanted, kernel)
 
 
 def _build_ns(sampler: Sampler, s: int, input_dim: int) -> float:

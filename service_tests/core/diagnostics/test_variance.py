@@ -1,11 +1,13 @@
 """Simulated variances beside their closed forms."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.core.diagnostics.variance import PairVariance, correlated_pairs, variances, variances_operations
+from app.core.diagnostics.variance import PairVariance, correlated_pairs, variances
+from app.core.diagnostics.variance_cost import variances_bytes, variances_operations
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
 from app.core.spec import Form
@@ -184,7 +186,8 @@ def test_correlations_without_a_pair_are_refused(made: FeatureMap, correlations:
 def test_work_grows_with_repeats_and_what_a_map_takes() -> None:
     x = rows(2, 1, dtype="float32")
     for made in (fourier(), hashing()):
-        assert variances_operations(made, x, x, 200) == 2 * variances_operations(made, x, x, 100)
+        at_once, twice, thrice = (variances_operations(made, x, x, repeats) for repeats in (100, 200, 300))
+        assert thrice - twice == twice - at_once > at_once / 2
     costs = [
         variances_operations(fourier(sampler=sampler, s=s), x, x, 10)
         for sampler, s in (
@@ -194,3 +197,24 @@ def test_work_grows_with_repeats_and_what_a_map_takes() -> None:
         )
     ]
     assert sorted(costs) == costs
+
+
+@pytest.mark.parametrize(
+    ("made", "n", "repeats"),
+    [
+        (fourier(s=1), 20_000, 2),
+        (fourier(s=1000), 2000, 3),
+        (fourier(s=50, form="complex"), 2000, 200),
+        (hashing(s=1), 20_000, 2),
+        (hashing(s=1000), 2000, 3),
+        (hashing(s=50), 2000, 200),
+    ],
+)
+def test_memory_stays_within_what_is_reckoned(made: FeatureMap, n: int, repeats: int) -> None:
+    x, y = rows(n, 1, dtype="float32"), rows(n, 2, dtype="float32")
+    variances(made, x[:1], y[:1], repeats=2)  # what is compiled and imported stays
+    tracemalloc.start()
+    variances(made, x, y, repeats=repeats)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.2 < peak / variances_bytes(made, x, y, repeats) < 1

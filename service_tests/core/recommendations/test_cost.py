@@ -1,12 +1,14 @@
 """What recommendations are reckoned to cost, beside what they took when that was measured."""
 
+import tracemalloc
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
 from app.core.kernels import Kernel
-from app.core.recommendations import DEFAULT_SAMPLERS, Wanted, recommended_operations
+from app.core.recommendations import DEFAULT_SAMPLERS, Wanted, recommended, recommended_bytes, recommended_operations
 from app.core.samplers import Sampler
 
 # What the settings let pass at once: some two seconds.
@@ -77,3 +79,17 @@ def test_the_reckoning_follows_sampler_size_and_dimension() -> None:
 def test_every_sampler_of_the_defaults_has_a_cost_of_its_own() -> None:
     for one in DEFAULT_SAMPLERS:
         assert recommended_operations(20, 3, Wanted(64, None), [one], 1, GAUSSIAN) < AT_ONCE / 50
+
+
+@pytest.mark.parametrize(
+    ("n", "input_dim", "budget", "kernel"),
+    [(100, 500, 2048, GAUSSIAN), (1000, 4, 512, GAUSSIAN), (30, 3000, 128, GAUSSIAN), (300, 16, 2048, GMM)],
+    ids=lambda value: getattr(value, "kind", value),
+)
+def test_memory_stays_within_what_is_reckoned(n: int, input_dim: int, budget: int, kernel: Kernel) -> None:
+    rows, wanted = np.random.default_rng(5).normal(size=(n, input_dim)).astype(np.float32), Wanted(budget, None)
+    tracemalloc.start()
+    recommended(rows, kernel, wanted, seeds=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.25 < peak / recommended_bytes(n, input_dim, wanted, kernel) < 1

@@ -1,0 +1,54 @@
+"""What the variances of a map take, in time and in memory, before anything is drawn."""
+
+from app.core.arrays import Rows
+from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
+from app.core.samplers.polynomially_exact import PolynomiallyExact
+from app.core.spec import MapSpec
+
+# To draw one coordinate of a frequency, by the slowest sampler, and a sine and a cosine: in multiplications.
+_OPERATIONS_PER_COORDINATE = 200
+_OPERATIONS_PER_PHASE = 30
+# To build a map at all, by the slowest sampler: the scrambling of a Sobol' sequence.
+_OPERATIONS_PER_BUILD = 50_000_000
+# The closed forms of a pair, and its part of the answer.
+_OPERATIONS_PER_PAIR = 200_000
+# Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
+_BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 32, 2000
+# What drawing a map takes at its most: multiples of what is frozen of frequencies, and of what is held of hashes.
+_DRAWN, _TABLES = 14, 3
+# To draw the parameters of a hash, by their memory.
+_OPERATIONS_PER_PARAMETER_BYTE = 16
+
+
+def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> int:
+    """Multiplications that take as long as `variances`."""
+    if isinstance(feature_map, ConsistentSamplingMap):
+        # What a map holds is drawn anew for every one.
+        drawn = _OPERATIONS_PER_PARAMETER_BYTE * feature_map.bytes
+        each = feature_map.hash_operations(x) + feature_map.hash_operations(y) + drawn
+        return int(_OPERATIONS_PER_PAIR * x.shape[0] + repeats * each)
+    s, d = feature_map.n_frequencies, feature_map.spec.input_dim
+    applied = s * (int(x.size) + int(y.size) + _OPERATIONS_PER_PHASE * (x.shape[0] + y.shape[0]))
+    each = applied + _OPERATIONS_PER_BUILD + _building_operations(feature_map.spec, s, d)
+    return int(_OPERATIONS_PER_PAIR * x.shape[0] + repeats * each)
+
+
+def variances_bytes(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> int:
+    """Memory that `variances` takes: rows in float64, a map, what it makes of them, all estimates, and the answer."""
+    n = int(max(x.shape[0], y.shape[0]))
+    if isinstance(feature_map, FourierMap):
+        # Features of x, of y, these conjugate, and phases.
+        made = 4 * feature_map.feature_dtype.itemsize * feature_map.n_output * n + _DRAWN * feature_map.bytes
+    else:
+        made = _BYTES_PER_HASH * feature_map.n_output * n + _TABLES * feature_map.bytes
+    return feature_map.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * repeats + _BYTES_PER_PAIR)
+
+
+def _building_operations(spec: MapSpec, s: int, d: int) -> int:
+    drawn = (
+        s * d * (_OPERATIONS_PER_COORDINATE + (2 * d if spec.sampler.kind in ("moment_matching", "orthogonal") else 0))
+    )
+    if isinstance(spec.sampler, PolynomiallyExact):
+        equations = spec.sampler.count(None, d)
+        drawn += 2 * equations**2 * (spec.sampler.candidates or 6 * equations)
+    return drawn
