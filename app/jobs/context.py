@@ -1,17 +1,22 @@
 """What the work of a job is given beside its payload."""
 
+import logging
+import math
 import secrets
 import time
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 import redis
 
-from app.core.errors import TooLarge
+from app.core.work import Work
 from app.jobs.errors import NotMine
 from app.jobs.scripts import Scripts, key
 from app.store import pieces
 from app.store.errors import StoreUnavailable, store_errors
+
+logger = logging.getLogger(__name__)
 
 MAX_CHECKPOINT_BYTES = 256 << 20
 # Between two reports of progress at the least.
@@ -25,7 +30,7 @@ _SHORTEST_PAUSE = 0.5
 _PAUSE_FACTOR = 20.0
 
 
-class Context:
+class Context(Work):
     """One attempt at a job.
 
     Args:
@@ -84,28 +89,26 @@ class Context:
         except StoreUnavailable:
             return
 
-    def checkpoint(self, state: bytes) -> None:
+    def checkpoint(self, state: Callable[[], bytes]) -> None:
         """Keep what is needed to go on from here, in place of what was kept before.
 
-        Call it as often as you like: what comes before it is due is dropped. It is kept whole or not at all.
+        Call it as often as you like: before it is due, nothing is made. It is kept whole or not at all; not if it has
+        more than MAX_CHECKPOINT_BYTES: then the one before, if there is one, is what a death costs.
 
         Raises:
-            TooLarge: it has more than MAX_CHECKPOINT_BYTES.
             NotMine: the job is not this attempt's any more.
         """
         if time.monotonic() < self._next_checkpoint:
             return
-        if len(state) > MAX_CHECKPOINT_BYTES:
-            raise TooLarge(
-                f"a checkpoint has {len(state)} bytes; {MAX_CHECKPOINT_BYTES} can be kept",
-                limit="max_checkpoint_bytes",
-                allowed=MAX_CHECKPOINT_BYTES,
-                value=len(state),
-            )
         began = time.monotonic()
+        made = state()
+        if len(made) > MAX_CHECKPOINT_BYTES:
+            logger.warning("job %s: a checkpoint of %d bytes is not kept", self.job_id, len(made))
+            self._next_checkpoint = math.inf
+            return
         prefix = key(self.job_id, f"checkpoint:{secrets.token_hex(4)}")
         try:
-            written = self.write(prefix, state)
+            written = self.write(prefix, made)
             with store_errors():
                 kept = self._scripts.run("checkpoint", self.job_id, self._token, prefix, keys=written)
         except StoreUnavailable:

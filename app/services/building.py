@@ -1,6 +1,6 @@
 """The building of maps: at once, or as a job."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -39,11 +39,11 @@ class InJob(Building):
         self._digests = digests
         self._context = context
 
-    def progress(self, step: int, of: int, objective: float | None) -> None:
+    def progress(self, step: int, of: int, objective: float | None = None) -> None:
         """Into the job's record and its events."""
         self._context.progress(step, of, objective)
 
-    def checkpoint(self, state: bytes) -> None:
+    def checkpoint(self, state: Callable[[], bytes]) -> None:
         """Into the store, when it is time."""
         self._context.checkpoint(state)
 

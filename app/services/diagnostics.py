@@ -1,6 +1,7 @@
 """What a map is worth: its diagnostics, prepared from a request and run."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
 from app.core.model import Kind
-from app.core.progress import Progress
+from app.core.work import Parts, Work
 from app.formats.json import bytes_per_row, members
 from app.formats.json_rows import named_datasets, rows_or_reference, vectors_or_dataset
 from app.pictures import gram_picture, max_error_picture
@@ -46,7 +47,7 @@ class Prepared(NamedTuple):
 
     operations: int
     """Multiplications that take as long."""
-    run: Callable[[Progress], Finding]
+    run: Callable[[Work], Finding]
     nbytes: int = 0
     """Memory that it takes beside its rows."""
     datasets: tuple[str, ...] = ()
@@ -102,10 +103,8 @@ class Diagnostics:
             nbytes += ControlVariates.nbytes(n, subject.spec.input_dim)
         return Prepared(
             gram_errors_operations(subject, rows, len(options.estimators), options.seeds),
-            lambda progress: dict(
-                gram_errors(
-                    subject, rows, options.estimators, seeds=options.seeds, seed=options.seed, progress=progress
-                )
+            lambda work: dict(
+                gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed, work=work)
             ),
             nbytes,
             picture=gram_picture,
@@ -142,23 +141,24 @@ class Diagnostics:
         if subject.spec.normalize:
             weights /= weights.sum()  # what normalised features weigh
 
-        def run(progress: Progress) -> Finding:
-            scales = []
+        def at(scale: float) -> Finding:
+            with np.errstate(over="ignore"):  # a box of infinity is refused by name
+                scaled = scale * box
+            measured = Discrepancy(subject.spec.kernel, scaled, self._threads).measured(frequencies, weights)
+            return {
+                "box_scale": scale,
+                "discrepancy_squared": measured.squared,
+                "log_discrepancy_squared": measured.log_squared,
+                "normalized": measured.normalized,
+                "expected_monte_carlo": measured.expected_monte_carlo,
+                "ratio": measured.ratio,
+            }
+
+        def run(work: Work) -> Finding:
+            parts, scales = Parts(work), []
             for step, scale in enumerate(options.box_scales):
-                progress(step, len(options.box_scales))
-                with np.errstate(over="ignore"):  # a box of infinity is refused by name
-                    scaled = scale * box
-                measured = Discrepancy(subject.spec.kernel, scaled, self._threads).measured(frequencies, weights)
-                scales.append(
-                    {
-                        "box_scale": scale,
-                        "discrepancy_squared": measured.squared,
-                        "log_discrepancy_squared": measured.log_squared,
-                        "normalized": measured.normalized,
-                        "expected_monte_carlo": measured.expected_monte_carlo,
-                        "ratio": measured.ratio,
-                    }
-                )
+                work.progress(step, len(options.box_scales))
+                scales.append(parts.once(repr(scale), partial(at, scale)))
             return {"box": box.tolist(), "scales": scales}
 
         factors = subject.n_frequencies * (subject.n_frequencies + 400) * d // 2
@@ -167,7 +167,7 @@ class Diagnostics:
     def _max_error(self, subject: FourierMap, options: MaxError) -> Prepared:
         return Prepared(
             max_errors_operations(subject, len(options.diameters), options.samples),
-            lambda progress: dict(max_errors(subject, options.diameters, options.samples, options.seed, progress)),
+            lambda work: dict(max_errors(subject, options.diameters, options.samples, options.seed, work)),
             picture=max_error_picture,
         )
 
@@ -184,10 +184,8 @@ class Diagnostics:
             x, y = (self._gated(subject, document[member], f"/{member}") for member in given)
         return Prepared(
             variances_operations(subject, x, y, options.repeats),
-            lambda progress: dict(
-                variances(
-                    subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed, progress=progress
-                )
+            lambda work: dict(
+                variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed, work=work)
             ),
             variances_bytes(subject, x, y, options.repeats),
         )

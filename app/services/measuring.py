@@ -7,7 +7,7 @@ import orjson
 
 from app.core.diagnostics.kinds import DiagnosticKind
 from app.core.errors import InvalidInput, TooLarge
-from app.core.progress import unwatched
+from app.core.work import Work
 from app.jobs.context import Context
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds, Result
@@ -59,7 +59,7 @@ class Measuring(NamedTuple):
         if prepared.operations > self.max_operations or prepared.nbytes > self.max_bytes:
             payload = {**subject, _DIGESTS: self.diagnostics.digests(maps, prepared.datasets)}
             return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=subject)
-        return _written(prepared, prepared.run(unwatched))[media_type]()
+        return _written(prepared, prepared.run(Work()))[media_type]()
 
 
 def job_kinds(diagnostics: Diagnostics, recommendations: Recommendations) -> Kinds:
@@ -81,7 +81,7 @@ def job_kinds(diagnostics: Diagnostics, recommendations: Recommendations) -> Kin
         changed = [name for name, digest in found.items() if digest != context.payload[_DIGESTS][name]]
         if changed:
             raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
-        finding = prepared.run(context.progress)
+        finding = prepared.run(context)
         return {media_type: write() for media_type, write in _written(prepared, finding).items()}
 
     return {DIAGNOSE: diagnose, RECOMMEND: recommend}

@@ -99,11 +99,9 @@ class Recommendations:
         self._limits.check_map(widest_map_bytes(rows.shape[1], wanted, kernel))  # what is best is to be put
         return Prepared(
             recommended_operations(rows.shape[0], rows.shape[1], wanted, options.samplers, options.seeds, kernel),
-            lambda progress: _finding(
+            lambda work: _finding(
                 rows.shape[0],
-                recommended(
-                    rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed, progress=progress
-                ),
+                recommended(rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed, work=work),
             ),
             recommended_bytes(rows.shape[0], rows.shape[1], wanted, kernel),
             picture=recommendations_picture,

@@ -46,7 +46,8 @@ def walk(steps: int, seed: int, run: Building | Context) -> float:
         at = at % 1.0
         step += 1
         run.progress(step, steps, at)
-        run.checkpoint(json.dumps({"step": step, "at": at.hex(), "rng": rng.bit_generator.state}).encode())
+        state = {"step": step, "at": at.hex(), "rng": rng.bit_generator.state}
+        run.checkpoint(json.dumps(state).encode)
     return at
 
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from app.jobs import context
 from app.jobs.context import Context
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.jobs import Jobs
@@ -129,6 +130,20 @@ def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site) -> None:
     late = site.jobs.get(job_id)
     assert late.eta_seconds is not None
     assert 7.9 < late.eta_seconds < 16  # 1.1 s for eleven steps, and 79 to go
+
+
+def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "MAX_CHECKPOINT_BYTES", 10)
+    monkeypatch.setattr(context, "_SHORTEST_PAUSE", 0.0)
+    job_id = site.jobs.submit("test-walk", {}).id
+    assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
+    attempt = Context(site.client, job_id, "mine", site.jobs.fields(job_id))
+    attempt.checkpoint(lambda: b"0123456789")
+    kept = Context(site.client, job_id, "mine", site.jobs.fields(job_id)).restored()
+    attempt.checkpoint(lambda: b"0123456789+")
+    assert Context(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == kept == b"0123456789"
 
 
 def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site) -> None:

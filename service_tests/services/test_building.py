@@ -41,9 +41,9 @@ class Attempt(Context):
     left: bytes | None = None
     dies = False
 
-    def checkpoint(self, state: bytes) -> None:
+    def checkpoint(self, state: Callable[[], bytes]) -> None:
         if self.dies:
-            self.left = state
+            self.left = state()
             raise Killed
 
     def restored(self) -> bytes | None:

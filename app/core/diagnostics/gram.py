@@ -1,6 +1,7 @@
 """How far a map's Gram matrix is from the kernel's, beside that of Monte Carlo frequencies."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -12,8 +13,8 @@ from app.core.diagnostics.draws import Whole, map_seeds, row_pairs
 from app.core.diagnostics.hermitian_tiles import OPERATIONS_PER_ENTRY, TILE_ROWS, HermitianTiles, tile_places
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
-from app.core.progress import Progress, unwatched
 from app.core.samplers.monte_carlo import MonteCarlo
+from app.core.work import Parts, Work
 
 MOST_ROWS = 20_000
 # Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
@@ -77,7 +78,7 @@ def gram_errors(
     seeds: int = 5,
     seed: int = 0,
     pictures: bool = True,
-    progress: Progress = unwatched,
+    work: Work | None = None,
 ) -> GramErrors:
     """Errors of the Gram matrix of the rows.
 
@@ -93,7 +94,7 @@ def gram_errors(
         estimators: what to measure.
         seeds: how many Monte Carlo maps to compare with; 0 for none.
         seed: of those maps and of the pairs to draw.
-        progress: told after every matrix that was measured.
+        work: told after every matrix that was measured, and given what was measured of it.
         pictures: whether to find what to draw as well; without, `pictures` of the answer is empty.
 
     Raises:
@@ -107,21 +108,25 @@ def gram_errors(
     else:
         feature_map.refuse_empty(rows, "/vectors")
     estimates = {estimator: _estimate_of(feature_map, estimator, rows) for estimator in estimators}
-    norms = _exact_norms(feature_map, rows)
+    work = work or Work()
+    parts = Parts(work)
+    norms = _Norms(*parts.once("exact", lambda: [*_exact_norms(feature_map, rows)]))
     figures: dict[str, Figures] = {}
     drawn: dict[str, Picture] = {}
     pairs = row_pairs(n, SCATTER_PAIRS if pictures else 0, seed)
-    done, matrices = 0, len(estimates) + (seeds if isinstance(feature_map, FourierMap) else 0)
+    matrices = len(estimates) + (seeds if isinstance(feature_map, FourierMap) else 0)
     for done, (estimator, estimate) in enumerate(estimates.items(), 1):
-        figures[estimator.value], picture = _measured(feature_map, rows, estimate, pairs, norms, pictures)
+        measure = partial(_measured, feature_map, rows, estimate, pairs, norms, pictures)
+        figures[estimator.value], picture = parts.once(estimator.value, measure)
         if picture is not None:
             drawn[estimator.value] = picture
-        progress(done, matrices)
-    baseline = (
-        _baseline(feature_map, rows, norms, map_seeds(seed, seeds), lambda k: progress(done + k, matrices))
-        if seeds
-        else None
-    )
+        work.progress(done, matrices)
+    found = []
+    if isinstance(feature_map, FourierMap):
+        for its_seed in map_seeds(seed, seeds):
+            found.append(parts.once(str(its_seed), partial(_of_monte_carlo, feature_map, rows, norms, its_seed)))
+            work.progress(len(estimates) + len(found), matrices)
+    baseline = _baseline(found) if found else None
     return GramErrors(
         rows=n,
         form=feature_map.spec.form.value if isinstance(feature_map, FourierMap) else None,
@@ -237,24 +242,20 @@ def _exact_norms(feature_map: FeatureMap, rows: Rows) -> _Norms:
     return _Norms(float(np.sqrt(squares)), tiles.spectral_norm())
 
 
-def _baseline(
-    feature_map: FeatureMap, rows: Rows, norms: _Norms, seeds: list[int], told: Callable[[int], None]
-) -> Baseline | None:
-    if not isinstance(feature_map, FourierMap):
-        return None
-    found: list[Figures] = []
-    nothing = row_pairs(rows.shape[0], 0, 0)
-    for seed in seeds:
-        changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": feature_map.n_frequencies, "seed": seed}
-        spec = feature_map.spec.model_copy(update=changes)
-        made = FourierMap(spec, FourierMap.build(spec).arrays)
-        found.append(_Error(made, rows, _estimate_of(made, Estimator.map, rows), nothing).figures(norms))
-        told(len(found))
+def _of_monte_carlo(feature_map: FourierMap, rows: Rows, norms: _Norms, seed: int) -> Figures:
+    """Of a map of as many Monte Carlo frequencies."""
+    changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": feature_map.n_frequencies, "seed": seed}
+    spec = feature_map.spec.model_copy(update=changes)
+    made = FourierMap(spec, FourierMap.build(spec).arrays)
+    return _Error(made, rows, _estimate_of(made, Estimator.map, rows), row_pairs(rows.shape[0], 0, 0)).figures(norms)
+
+
+def _baseline(found: list[Figures]) -> Baseline:
     columns = {name: np.array([figures[name] for figures in found]) for name in found[0]}
     return Baseline(
-        seeds=len(seeds),
+        seeds=len(found),
         mean={name: float(values.mean()) for name, values in columns.items()},
-        sd={name: float(values.std(ddof=1)) for name, values in columns.items()} if len(seeds) > 1 else None,
+        sd={name: float(values.std(ddof=1)) for name, values in columns.items()} if len(found) > 1 else None,
     )
 
 

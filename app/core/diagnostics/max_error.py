@@ -1,6 +1,7 @@
 """The greatest error of a map's kernel over a ball of differences."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TypedDict
 
 import numpy as np
@@ -11,8 +12,8 @@ from app.core.diagnostics.bounds import greatest_error_bound
 from app.core.errors import InvalidInput
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import FourierMap
-from app.core.progress import Progress, unwatched
 from app.core.spec import Form
+from app.core.work import Work, packed, unpacked
 
 Matrix = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ def max_errors(
     diameters: Sequence[float],
     samples: int = 10_000,
     seed: int = 0,
-    progress: Progress = unwatched,
+    work: Work | None = None,
 ) -> MaxErrors:
     """Errors of the map's kernel over balls, after figure 1 of the quadrature paper.
 
@@ -62,7 +63,7 @@ def max_errors(
         diameters: M, each positive.
         samples: how many δ.
         seed: of the δ.
-        progress: told how many δ are done.
+        work: told how many δ are done.
 
     Raises:
         InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
@@ -83,12 +84,17 @@ def max_errors(
     reach = float(np.abs(frequencies).sum(axis=1).max())
     if diameters and max(diameters) * max(reach, 1.0) > np.finfo(np.float64).max / 4:
         raise InvalidInput(f"a diameter of {max(diameters):.3g} makes phases that leave float64", "/diameters")
-    squares, largest = np.zeros(len(diameters)), np.zeros(len(diameters))
+    work = work or Work()
+    state = unpacked(work.restored())
+    squares, largest = state.get("found", np.zeros((2, len(diameters))))
+    restored = int(state.get("done", 0))
     origin = np.zeros((1, spec.input_dim))
     done = 0
     for lags in _unit_ball(samples, spec.input_dim, len(weights), seed):
-        projected = lags @ frequencies.T
         done += len(lags)
+        if done <= restored:
+            continue
+        projected = lags @ frequencies.T
         for i, diameter in enumerate(diameters):
             phases = diameter * projected
             exact = kernel.gram(diameter * lags, origin)[:, 0] / at_zero
@@ -97,7 +103,8 @@ def max_errors(
                 error = np.hypot(error, np.sin(phases) @ weights)
             squares[i] += error @ error
             largest[i] = max(largest[i], error.max())
-        progress(done, samples)
+        work.progress(done, samples)
+        work.checkpoint(partial(packed, found=np.array([squares, largest]), done=np.array(done)))
     found = zip(diameters, largest.tolist(), np.sqrt(squares / samples).tolist(), strict=True)
     return MaxErrors(
         form=(Form.complex if is_complex else Form.cos_sin).value,

@@ -1,5 +1,7 @@
 """The variance of a map's kernel estimate for pairs of rows: in closed form, and simulated over seeds."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import TypedDict
 
 import numpy as np
@@ -13,8 +15,8 @@ from app.core.errors import InvalidInput
 from app.core.hashing.estimates import collision_rate, kernel_estimate, rbf_estimate
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
-from app.core.progress import Progress, unwatched
 from app.core.samplers.base import FrequencySampler
+from app.core.work import Parts, Work
 
 Numbers = NDArray[np.float64]
 
@@ -55,7 +57,7 @@ def variances(
     gamma: float | None = None,
     repeats: int = 200,
     seed: int = 0,
-    progress: Progress = unwatched,
+    work: Work | None = None,
 ) -> Variances:
     """Variance of the estimate of k(x_i, y_i) for each i.
 
@@ -70,7 +72,7 @@ def variances(
         gamma: for hashes of power 1, of the RBF kernel to estimate from them too (GMM paper, theorem 4).
         repeats: number of maps, 2 or more.
         seed: of the seeds.
-        progress: told how many maps are done.
+        work: told how many maps are done.
 
     Raises:
         InvalidInput: x and y are not as many rows, gamma has no meaning, or rows have no kernel.
@@ -86,10 +88,10 @@ def variances(
             )
         if gamma is not None:
             raise InvalidInput("gamma is for the RBF kernel estimated from hashes, kernel gmm", "/gamma")
-        return _of_fourier(feature_map, x, y, seeds, progress)
+        return _of_fourier(feature_map, x, y, seeds, work or Work())
     if gamma is not None and feature_map.kernel.p != 1:
         raise InvalidInput(f"gamma is for the min-max kernel of power 1; this map has {feature_map.kernel.p}", "/gamma")
-    return _of_hashing(feature_map, x, y, gamma, seeds, progress)
+    return _of_hashing(feature_map, x, y, gamma, seeds, work or Work())
 
 
 def correlated_pairs(feature_map: FeatureMap, correlations: list[float]) -> tuple[Rows, Rows]:
@@ -139,19 +141,22 @@ def _rows(values: Numbers, d: int) -> sparse.csr_array:
     return sparse.csr_array((values.ravel(), columns, ends), shape=(n, d))
 
 
-def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], progress: Progress) -> Variances:
+def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], work: Work) -> Variances:
     kernel = feature_map.kernel
     lags = dense(kernel.prepared(x, "/x")) - dense(kernel.prepared(y, "/y"))
     exact, closed = fourier_variances(feature_map, lags)
-    estimates = np.empty((len(seeds), x.shape[0]), np.complex128)
-    for done, (row, seed) in enumerate(zip(estimates, seeds, strict=True)):
-        progress(done, len(seeds))
+
+    def estimated(seed: int) -> Numbers:
         spec = feature_map.spec.model_copy(update={"seed": seed})
         made = FourierMap(spec, FourierMap.build(spec).arrays)
         of_x, of_y = made.transform(x), made.transform(y).conj()
         if made.signature is not None:
             of_x *= np.tile(made.signature, of_x.shape[1] // len(made.signature))
-        row[:] = np.einsum("ij,ij->i", of_x, of_y, dtype=np.result_type(of_x, np.float64))
+        products = np.einsum("ij,ij->i", of_x, of_y, dtype=np.result_type(of_x, np.float64))
+        found: Numbers = products.astype(np.complex128).view(np.float64)
+        return found
+
+    estimates = _of_every(seeds, estimated, work).view(np.complex128)
     own = own_closed_form(feature_map)
     return Variances(
         form=feature_map.spec.form.value,
@@ -172,18 +177,19 @@ def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], pro
 
 
 def _of_hashing(
-    feature_map: ConsistentSamplingMap, x: Rows, y: Rows, gamma: float | None, seeds: list[int], progress: Progress
+    feature_map: ConsistentSamplingMap, x: Rows, y: Rows, gamma: float | None, seeds: list[int], work: Work
 ) -> Variances:
     feature_map.refuse_empty(x, "/x")
     feature_map.refuse_empty(y, "/y")
     s = feature_map.n_output
     exact = feature_map.exact_pairs(x, y)
     closed = hashing_variances(exact, s, gamma)
-    rates = np.empty((len(seeds), x.shape[0]))
-    for done, (row, seed) in enumerate(zip(rates, seeds, strict=True)):
-        progress(done, len(seeds))
+
+    def rate(seed: int) -> Numbers:
         made = ConsistentSamplingMap(feature_map.spec.model_copy(update={"seed": seed}))
-        row[:] = collision_rate(made.codes(x), made.codes(y))
+        return collision_rate(made.codes(x), made.codes(y))
+
+    rates = _of_every(seeds, rate, work)
     rbf = None if gamma is None else rbf_estimate(kernel_estimate(rates, s, 0.0), gamma).value
     return Variances(
         form=None,
@@ -201,6 +207,15 @@ def _of_hashing(
             for i in range(x.shape[0])
         ],
     )
+
+
+def _of_every(seeds: list[int], compute: Callable[[int], Numbers], work: Work) -> Numbers:
+    """What maps of these seeds give, one row each."""
+    parts, found = Parts(work), []
+    for done, seed in enumerate(seeds):
+        work.progress(done, len(seeds))
+        found.append(np.array(parts.once(str(seed), partial(compute, seed)), np.float64))
+    return np.array(found)
 
 
 def _empirical(estimates: NDArray[np.complex128] | Numbers) -> Empirical:

@@ -13,7 +13,7 @@ _OPERATIONS_PER_BUILD = 50_000_000
 # The closed forms of a pair, and its part of the answer.
 _OPERATIONS_PER_PAIR = 200_000
 # Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
-_BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 32, 2000
+_BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 120, 2000
 # What drawing a map takes at its most: multiples of what is frozen of frequencies, and of what is held of hashes.
 _DRAWN, _TABLES = 14, 3
 # To draw the parameters of a hash, by their memory.

@@ -1,5 +1,6 @@
 """What a map is drawn from: the frequencies of every summand of its kernel, from its one sampler, and offsets."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ class _Prepared(Building):
         super().__init__(around.threads)
         self._around, self._kernel, self._input_dim = around, kernel, input_dim
 
-    def progress(self, step: int, of: int, objective: float | None) -> None:
+    def progress(self, step: int, of: int, objective: float | None = None) -> None:
         self._around.progress(step, of, objective)
 
-    def checkpoint(self, state: bytes) -> None:
+    def checkpoint(self, state: Callable[[], bytes]) -> None:
         self._around.checkpoint(state)
 
     def restored(self) -> bytes | None:

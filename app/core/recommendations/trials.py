@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,10 @@ from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import FeatureMap, FourierMap, family, opened
-from app.core.progress import Progress, unwatched
 from app.core.recommendations.candidates import Candidate, Wanted, candidates, column_counts
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
+from app.core.work import Parts, Work
 
 MOST_ROWS = 1000
 """Rows that errors are measured on; of more, a sample is enough."""
@@ -55,7 +56,7 @@ def recommended(
     *,
     seeds: int = 3,
     seed: int = 0,
-    progress: Progress = unwatched,
+    work: Work | None = None,
 ) -> Recommendation:
     """Try samplers and sizes on the rows and rank them.
 
@@ -70,7 +71,7 @@ def recommended(
         samplers: None for those that are sensible for the kernel.
         seeds: how many maps of each spec are measured.
         seed: of the spec; the others follow it.
-        progress: told how many sizes are done, and of how many at most.
+        work: told how many sizes are done, and of how many at most; given what was measured of each spec.
 
     Raises:
         InvalidInput: too few or too many rows, or no sampler can be tried.
@@ -79,6 +80,8 @@ def recommended(
         raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
     kernel.check(rows.shape[1])
     exact = _exact_gram(kernel, rows)
+    work = work or Work()
+    parts = Parts(work)
     trials: dict[str, Trial] = {}
     skipped: list[Candidate] = []
     counts = column_counts(wanted)
@@ -86,12 +89,12 @@ def recommended(
         for candidate in candidates(kernel, rows.shape[1], columns, samplers, seed):
             if candidate.spec is not None and candidate.spec.canonical() in trials:  # a rule that dictates its size
                 continue
-            tried = _tried(candidate, rows, exact, seeds)
+            tried = _tried(candidate, parts, partial(_measured, rows=rows, exact=exact, seeds=seeds))
             if isinstance(tried, Trial):
                 trials[tried.spec.canonical()] = tried
             else:
                 skipped.append(tried)
-        progress(step + 1, len(counts))
+        work.progress(step + 1, len(counts))
         if wanted.target_error is not None and any(t.error_mean <= wanted.target_error for t in trials.values()):
             break
     if not trials:
@@ -122,27 +125,34 @@ def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
     return kernel.gram(prepared, prepared)
 
 
-def _tried(candidate: Candidate, rows: Rows, exact: NDArray[np.float64], seeds: int) -> Trial | Candidate:
+def _tried(candidate: Candidate, parts: Parts, measure: Callable[[MapSpec], dict[str, Any]]) -> Trial | Candidate:
     """The trial of a candidate, or the candidate with the reason why it cannot be built."""
     if candidate.spec is None:
         return candidate
+    found = parts.once(candidate.spec.canonical(), partial(measure, candidate.spec))
+    if "refusal" in found:
+        return candidate._replace(spec=None, **found)
+    return Trial(candidate.spec, **found)
+
+
+def _measured(spec: MapSpec, rows: Rows, exact: NDArray[np.float64], seeds: int) -> dict[str, Any]:
+    """The members of a trial, or a `refusal`."""
     errors = []
     # One map at a time, and last the one of the spec, which is timed.
     try:
         for k in reversed(range(seeds)):
-            made = _built(candidate.spec, (candidate.spec.seed + k) % _SEEDS)
+            made = _built(spec, (spec.seed + k) % _SEEDS)
             errors.append(float(np.linalg.norm(made.gram(rows, rows) - exact) / np.linalg.norm(exact)))
     except InvalidInput as error:
-        return candidate._replace(spec=None, refusal=error.detail)
+        return {"refusal": error.detail}
     apply = made.transform if isinstance(made, FourierMap) else made.codes
-    return Trial(
-        candidate.spec,
-        made.n_output,
-        float(np.mean(errors)),
-        float(np.std(errors, ddof=1)) if seeds > 1 else 0.0,
-        sum(array.nbytes for array in made.arrays.values()),
-        min(_seconds(apply, rows) for _ in range(_TIMED_CALLS)) * 1000 / rows.shape[0],
-    )
+    return {
+        "n_output": made.n_output,
+        "error_mean": float(np.mean(errors)),
+        "error_sd": float(np.std(errors, ddof=1)) if seeds > 1 else 0.0,
+        "bytes": sum(array.nbytes for array in made.arrays.values()),
+        "seconds_per_1000_rows": min(_seconds(apply, rows) for _ in range(_TIMED_CALLS)) * 1000 / rows.shape[0],
+    }
 
 
 def _built(spec: MapSpec, seed: int) -> FeatureMap:

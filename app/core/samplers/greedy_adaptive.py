@@ -1,6 +1,7 @@
 """Frequencies that minimise the box discrepancy one after another."""
 
 import math
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -21,11 +22,10 @@ from app.core.samplers.learning import (
     PRODUCT_LAW,
     BoxFields,
     check_operations,
-    packed,
     report_of,
-    unpacked,
 )
 from app.core.samplers.points import Points
+from app.core.work import packed, unpacked
 
 # Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A closer minimum does not
 # make the set better, whose later frequencies correct the earlier.
@@ -89,7 +89,7 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
             pairs += 2 * float(pulls[0]) + 1
             means += float(measure.means(placed[t : t + 1])[0])
             building.progress(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
-            building.checkpoint(packed(frequencies=placed[: t + 1], sums=np.array([pairs, means])))
+            building.checkpoint(partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means])))
         found = base._replace(frequencies=placed)
         first, last = (max(0.0, measure.normalized(frequencies)) for frequencies in (base.frequencies, placed))
         # What is less than this apart is rounding.

@@ -1,6 +1,7 @@
 """The generating vector of a rank-1 lattice, found for one kernel on one box."""
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from app.core.building import Building
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, ProductKernel
 from app.core.samplers.base import inside
-from app.core.samplers.learning import packed, unpacked
+from app.core.work import packed, unpacked
 
 MOST_CANDIDATES = 64
 """Multipliers tried for each component: all units modulo n up to n = 64 or so, a random subset beyond."""
@@ -67,7 +68,8 @@ def learned_vector(
             # That of the coordinates so far: each one more adds to what the points must fit.
             building.progress(done, total, max(0.0, float(energy + best)) if np.isfinite(best) else None)
             numbers = {"behind": i + 1, "multiplier": vector[j], "error": best}
-            building.checkpoint(packed(vector=vector[:j], **{name: np.array(one) for name, one in numbers.items()}))
+            arrays = {name: np.array(one) for name, one in numbers.items()}
+            building.checkpoint(partial(packed, vector=vector[:j], **arrays))
         gram, means = chosen
     return vector
 

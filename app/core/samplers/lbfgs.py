@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -9,10 +10,10 @@ from scipy.optimize import line_search
 
 from app.core.building import Building
 from app.core.kernels.base import Matrix
-from app.core.samplers.learning import packed, unpacked
+from app.core.work import packed, unpacked
 
-# Pairs of the memory.
-_MEMORY = 20
+# Pairs of the memory: so many, unless each is so large that they pass so many bytes.
+_MEMORY, _MEMORY_BYTES = 20, 1 << 27
 # Wolfe's conditions as usual for quasi-Newton directions (Nocedal and Wright, section 3.1).
 _DECREASE, _CURVATURE, _MOST_TRIALS = 1e-4, 0.9, 30
 
@@ -54,9 +55,12 @@ def minimised(objective: Objective, start: Matrix, iterations: int, building: Bu
             continue
         at = lower
         building.progress(at.done, iterations, at.value * unit)
-        # After each, as a step of large sets takes many seconds; packing 40 vectors is little beside their pairs.
-        building.checkpoint(packed(unit=np.array(unit), **at.arrays()))
+        building.checkpoint(partial(_packed, unit, at))
     return at.x, at.value * unit
+
+
+def _packed(unit: float, at: "_State") -> bytes:
+    return packed(unit=np.array(unit), **at.arrays())
 
 
 class _State(NamedTuple):
@@ -107,8 +111,9 @@ def _step(objective: Objective, at: _State) -> _State | None:
     x = at.x + step * direction
     if value(x) >= at.value:
         return None
+    kept = min(_MEMORY, max(1, _MEMORY_BYTES // (2 * x.nbytes)))
     moves, changes = [*at.moves, x - at.x], [*at.changes, gradient(x) - at.gradient]
-    return _State(x, value(x), gradient(x), at.done + 1, moves[-_MEMORY:], changes[-_MEMORY:])
+    return _State(x, value(x), gradient(x), at.done + 1, moves[-kept:], changes[-kept:])
 
 
 def _times_inverse_hessian(gradient: Matrix, moves: list[Matrix], changes: list[Matrix]) -> Matrix:

@@ -1,11 +1,9 @@
 """What samplers that learn their set share: the box they minimise over, their base, their cost and their report."""
 
-import io
 import math
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from app.core.arrays import Rows, dense
@@ -162,18 +160,3 @@ def gram_error(found: FrequencySet, kernel: ProductKernel, rows: Rows) -> float:
     exact = kernel.gram(some, some)
     approximate = ((features * found.weights) @ features.conj().T).real
     return float(np.linalg.norm(exact - approximate) / np.linalg.norm(exact))
-
-
-def packed(**arrays: NDArray[np.float64] | NDArray[np.int64]) -> bytes:
-    """Arrays as a checkpoint."""
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
-
-
-def unpacked(state: bytes | None) -> dict[str, NDArray[np.float64]]:
-    """The arrays of a checkpoint; none if there is none."""
-    if state is None:
-        return {}
-    with np.load(io.BytesIO(state), allow_pickle=False) as arrays:
-        return dict(arrays.items())

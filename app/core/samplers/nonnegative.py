@@ -1,11 +1,14 @@
 """Non-negative solutions of quadratic programmes that stand as normal equations."""
 
+from functools import partial
+
 import numpy as np
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from app.core.kernels.base import Matrix
+from app.core.work import Work, packed, unpacked
 
 Support = NDArray[np.bool_]
 
@@ -62,25 +65,37 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
     raise Unsolved
 
 
-def sparse_support(matrix: Matrix, right: Matrix, count: int) -> NDArray[np.intp]:
+def sparse_support(matrix: Matrix, right: Matrix, count: int, work: Work) -> NDArray[np.intp]:
     """Entries above 0 of the solution with a penalty λΣa, the least λ that leaves at most `count` of them, (k,).
 
     On a ≥ 0 the penalty takes λ from every entry of r. λ is bisected, each solution beginning at the one before.
+
+    Args:
+        matrix: M, as above.
+        right: r, as above.
+        count: how many.
+        work: the surroundings; what it restores is a state of this very search.
     """
-    solution = nonnegative(matrix, right, np.zeros(len(right), np.bool_))
-    least, most = 0.0, float(right.max(initial=0.0))
-    kept = np.flatnonzero(solution)
-    if len(kept) <= count:
-        return kept
-    kept = kept[:0]
-    for _ in range(_BISECTIONS):
+    saved = unpacked(work.restored())
+    if saved:
+        least, most = saved["penalties"].tolist()
+        support, kept, done = saved["support"], saved["kept"], int(saved["done"])
+    else:
+        support = nonnegative(matrix, right, np.zeros(len(right), np.bool_)) > 0
+        least, most = 0.0, float(right.max(initial=0.0))
+        if np.count_nonzero(support) <= count:
+            return np.flatnonzero(support)
+        kept, done = np.empty(0, np.intp), 0
+    while done < _BISECTIONS and len(kept) < count:
+        work.checkpoint(
+            partial(packed, penalties=np.array([least, most]), support=support, kept=kept, done=np.array(done))
+        )
         penalty = (least + most) / 2
-        solution = nonnegative(matrix, right - penalty, solution > 0)
-        above = np.flatnonzero(solution)
+        support = nonnegative(matrix, right - penalty, support) > 0
+        above = np.flatnonzero(support)
         if len(above) > count:
             least = penalty
         else:
             most, kept = penalty, above
-            if len(kept) == count:
-                break
+        done += 1
     return kept

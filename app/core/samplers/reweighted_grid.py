@@ -99,7 +99,7 @@ class ReweightedGrid(LearnedSampler):
         matrix[np.diag_indices_from(matrix)] += _RIDGE * np.trace(matrix) / len(matrix)
         building.progress(_EQUATIONS, _STEPS, start)
         try:
-            kept = sparse_support(matrix, right, s)
+            kept = sparse_support(matrix, right, s, building)
             building.progress(_SUPPORT, _STEPS, start)
             matrix, right = matrix[np.ix_(kept, kept)], right[kept]
             weights = nonnegative(matrix, right, np.ones(len(kept), np.bool_))

@@ -7,35 +7,19 @@ from app.core.maps import Built, FourierMap
 from app.core.samplers.base import FrequencySet
 from service_tests.core.combinations import Fields, WithRows
 from service_tests.core.diagnostics.sets import CPU_BOX, CPU_SIGMA
+from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
 
 HALTON = {"kind": "halton", "scramble": "reverse_radix"}
 
 
-class Interrupted(Exception):
-    """The end of a worker."""
-
-
-class Watched(WithRows):
-    """Keeps all it is told, goes on from a state, and may end the build after some checkpoints."""
+class Watched(WatchedWork, WithRows):
+    """A build that is watched."""
 
     def __init__(self, state: bytes | None = None, most: int | None = None, threads: int = 1, d: int = 4) -> None:
-        super().__init__(d)
+        WithRows.__init__(self, d)
+        WatchedWork.__init__(self, state, most)
         self.threads = threads
-        self.states: list[bytes] = []
-        self.told: list[tuple[int, int, float | None]] = []
-        self._state, self._most = state, most
-
-    def progress(self, step: int, of: int, objective: float | None) -> None:
-        self.told.append((step, of, objective))
-
-    def checkpoint(self, state: bytes) -> None:
-        self.states.append(state)
-        if len(self.states) == self._most:
-            raise Interrupted
-
-    def restored(self) -> bytes | None:
-        return self._state
 
 
 def built(building: Building | None = None, **members: Any) -> Built:

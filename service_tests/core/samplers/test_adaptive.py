@@ -8,7 +8,9 @@ import pytest
 from app.core.building import Building
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix
+from app.core.samplers import lbfgs
 from app.core.samplers.lbfgs import minimised
+from app.core.work import unpacked
 from service_tests.core.diagnostics.sets import KINDS, example
 from service_tests.core.samplers.learned import HALTON, Watched, built, cpu, digest
 
@@ -94,6 +96,20 @@ def test_minimisation_finds_the_minimum_of_a_quadratic_and_of_a_curved_valley(d:
     values = [reached for _, _, reached in watched.told if reached is not None]
     assert all(later < earlier for earlier, later in pairwise(values))
     assert len(watched.states) == len(watched.told), "one state after each step"
+
+
+def test_the_memory_of_many_numbers_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    d = 50
+    monkeypatch.setattr(lbfgs, "_MEMORY_BYTES", 2 * 3 * 8 * d)
+    watched = Watched()
+
+    def bowl(x: Matrix) -> tuple[float, Matrix]:
+        weights = np.arange(1.0, d + 1)
+        return float(weights @ (x - 1) ** 2) + 1, 2 * weights * (x - 1)
+
+    found, _ = minimised(bowl, np.zeros(d), 200, watched)
+    np.testing.assert_allclose(found, 1, atol=1e-5)
+    assert [len(unpacked(state)["moves"]) for state in watched.states[:6]] == [1, 2, 3, 3, 3, 3]
 
 
 def test_minimisation_stays_where_there_is_nothing_to_gain() -> None:

@@ -13,7 +13,8 @@ from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from service_tests.core.combinations import Fields, WithRows, rows
-from service_tests.core.samplers.learned import Interrupted, Watched, as_set, built, digest
+from service_tests.core.interrupted import Interrupted
+from service_tests.core.samplers.learned import Watched, as_set, built, digest
 from service_tests.core.specs import kernel, refusal, spec
 
 WEIGHTED: Fields = {"kind": "weighted"}

@@ -10,6 +10,8 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.samplers.nonnegative import nonnegative, sparse_support
 from app.core.samplers.reweighted_grid import normal_equations
+from app.core.work import Work
+from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.samplers.learned import built, digest
 from service_tests.core.specs import kernel, product_kernel, refusal, sampler
 
@@ -72,7 +74,7 @@ def test_the_penalty_leaves_as_many_as_are_wanted() -> None:
     root = np.abs(rng.normal(size=(80, 50)))
     matrix, right = root.T @ root, root.T @ root @ np.abs(rng.normal(size=50))
     for count in (1, 10, 30, 50, 70):
-        kept = sparse_support(matrix, right, count)
+        kept = sparse_support(matrix, right, count, Work())
         assert len(kept) <= count
         assert len(kept) >= min(count, 50) - 2
 
@@ -109,12 +111,31 @@ def test_progress_is_told_in_parts_of_the_time() -> None:
     told: list[tuple[int, int]] = []
 
     class Told(Rows):
-        def progress(self, step: int, of: int, objective: float | None) -> None:
+        def progress(self, step: int, of: int, objective: float | None = None) -> None:
             del objective
             told.append((step, of))
 
     built(Told(clustered(100, 3, 1)), sampler=GRID, input_dim=3, s=20)
     assert told == [(1, 100), (30, 100), (95, 100), (100, 100)]
+
+
+def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one() -> None:
+    class Watched(WatchedWork, Rows):
+        def __init__(self, state: bytes | None = None, most: int | None = None) -> None:
+            Rows.__init__(self, clustered(100, 6, 1))
+            WatchedWork.__init__(self, state, most)
+
+    members: dict[str, Any] = {"sampler": GRID | {"candidates": 200}, "input_dim": 6, "s": 20}
+    whole = Watched()
+    undisturbed = digest(built(whole, **members))
+    assert len(whole.states) > 3
+    for most in (1, 3, len(whole.states)):
+        ended = Watched(most=most)
+        with pytest.raises(Interrupted):
+            built(ended, **members)
+        again = Watched(ended.states[-1])
+        assert digest(built(again, **members)) == undisturbed
+        assert len(again.states) == len(whole.states) - most + 1  # the one it began with, again
 
 
 def test_pairs_bound_the_rows_that_are_fitted() -> None:

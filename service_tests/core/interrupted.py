@@ -1,0 +1,29 @@
+"""Work that ends after some checkpoints, as when its process is killed, and goes on from the last one."""
+
+from collections.abc import Callable
+
+from app.core.work import Work
+
+
+class Interrupted(Exception):
+    """The end of a process."""
+
+
+class WatchedWork(Work):
+    """Keeps all it is told, goes on from a state, and may end the work after some checkpoints."""
+
+    def __init__(self, state: bytes | None = None, most: int | None = None) -> None:
+        self.states: list[bytes] = []
+        self.told: list[tuple[int, int, float | None]] = []
+        self._state, self._most = state, most
+
+    def progress(self, step: int, of: int, objective: float | None = None) -> None:
+        self.told.append((step, of, objective))
+
+    def checkpoint(self, state: Callable[[], bytes]) -> None:
+        self.states.append(state())
+        if len(self.states) == self._most:
+            raise Interrupted
+
+    def restored(self) -> bytes | None:
+        return self._state

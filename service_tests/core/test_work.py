@@ -1,0 +1,79 @@
+"""Long work that is begun anew goes on where it was, and comes to what it would have come to undisturbed."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+
+from app.core.diagnostics.control_variates import Estimator
+from app.core.diagnostics.gram import gram_errors
+from app.core.diagnostics.max_error import max_errors
+from app.core.diagnostics.variance import variances
+from app.core.kernels import Kernel
+from app.core.recommendations import Wanted, recommended
+from app.core.work import Parts, Work, packed, unpacked
+from service_tests.core.combinations import rows
+from service_tests.core.interrupted import Interrupted, WatchedWork
+from service_tests.core.specs import fourier, hashing
+
+X, Y = rows(40, 1, dtype="float32"), rows(40, 2, dtype="float32")
+KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
+GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
+
+
+def ranking(work: Work) -> Any:
+    """A recommendation, its seconds aside."""
+    found = recommended(X, GAUSSIAN, Wanted(64, None), work=work)
+    return [trial._replace(seconds_per_1000_rows=0.0) for trial in found.ranked], found.skipped
+
+
+EVERY: dict[str, Callable[[Work], Any]] = {
+    "gram": lambda work: gram_errors(fourier(s=32), X, list(Estimator), seeds=3, work=work),
+    "gram-complex": lambda work: gram_errors(fourier(s=32, form="complex"), X, seeds=2, work=work),
+    "gram-hashes": lambda work: gram_errors(hashing(s=32), X, [Estimator.map], work=work),
+    "max-error": lambda work: max_errors(fourier(s=4000, form="complex"), [0.5, 2.0], 900, work=work),
+    "variance": lambda work: variances(fourier(s=32, form="complex"), X, Y, repeats=6, work=work),
+    "variance-hashes": lambda work: variances(hashing(s=32), X, Y, gamma=2.0, repeats=6, work=work),
+    "recommendations": ranking,
+}
+
+
+@pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
+def test_resumed_work_comes_to_the_same(compute: Callable[[Work], Any]) -> None:
+    whole = WatchedWork()
+    undisturbed = compute(whole)
+    assert compute(Work()) == undisturbed
+    assert len(whole.states) > 1
+    for most in {1, len(whole.states) // 2, len(whole.states) - 1} - {0}:
+        ended = WatchedWork(most=most)
+        with pytest.raises(Interrupted):
+            compute(ended)
+        again = WatchedWork(ended.states[-1])
+        assert compute(again) == undisturbed
+        assert len(again.states) == len(whole.states) - most, "what was done is not done again"
+
+
+def test_a_part_is_computed_once_and_its_numbers_keep_every_bit() -> None:
+    rng = np.random.default_rng(0)
+    numbers = (rng.normal(size=1000) * 10.0 ** rng.integers(-300, 300, size=1000)).tolist()
+    first = WatchedWork()
+    parts = Parts(first)
+    assert parts.once("numbers", lambda: numbers) == numbers
+    assert parts.once("array", lambda: np.array(numbers)) == numbers
+    resumed = Parts(WatchedWork(first.states[-1]))
+    for name in ("numbers", "array"):
+        assert resumed.once(name, lambda: pytest.fail("it is known")) == numbers
+    assert resumed.once("pi", lambda: {"π": [math.pi, None]}) == {"π": [math.pi, None]}
+
+
+def test_arrays_are_packed_whole() -> None:
+    arrays = {"a": np.array([[0.1, -0.0]]), "b": np.array(3), "c": np.array([True, False])}
+    found = unpacked(packed(**arrays))
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype
+        np.testing.assert_array_equal(found[name], array)
+    assert unpacked(None) == {}
