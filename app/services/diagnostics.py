@@ -12,9 +12,8 @@ from app.core.arrays import Rows
 from app.core.datasets import column_ranges
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy as Discrepancy
 from app.core.diagnostics.collisions import collision_errors, collision_errors_bytes, collision_errors_operations
-from app.core.diagnostics.control_variates import ControlVariates, Estimator
-from app.core.diagnostics.gram import gram_errors, gram_errors_bytes, gram_errors_operations
-from app.core.diagnostics.hermitian_tiles import TILE_ROWS
+from app.core.diagnostics.gram import gram_errors
+from app.core.diagnostics.gram_cost import gram_errors_bytes, gram_errors_operations
 from app.core.diagnostics.kinds import DIAGNOSTICS, BoxDiscrepancy, Collisions, DiagnosticKind, Gram, MaxError, Variance
 from app.core.diagnostics.max_error import max_errors, max_errors_operations
 from app.core.diagnostics.variance import correlated_pairs, variances
@@ -97,16 +96,12 @@ class Diagnostics:
         raise AssertionError(f"{type(options).__name__} has no reader")
 
     def _gram(self, subject: FeatureMap, rows: Rows, options: Gram) -> Prepared:
-        n, tile = rows.shape[0], rows[:TILE_ROWS]
-        nbytes = gram_errors_bytes(subject, n) + subject.exact_bytes(tile, tile)
-        if set(options.estimators) - {Estimator.map}:
-            nbytes += ControlVariates.nbytes(n, subject.spec.input_dim)
         return Prepared(
-            gram_errors_operations(subject, rows, len(options.estimators), options.seeds),
+            gram_errors_operations(subject, rows, options.estimators, options.seeds),
             lambda work: dict(
                 gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed, work=work)
             ),
-            nbytes,
+            gram_errors_bytes(subject, rows, options.estimators),
             picture=gram_picture,
         )
 

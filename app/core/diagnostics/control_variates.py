@@ -78,11 +78,6 @@ class ControlVariates:
         if not (np.isfinite(self._mean).all() and np.isfinite(self._size)):
             raise InvalidInput("the moments of the frequencies leave the range of float64", "/estimators")
 
-    @staticmethod
-    def nbytes(n: int, input_dim: int) -> int:
-        """Memory for n rows, which are made dense, and two matrices of second moments."""
-        return 8 * input_dim * (n + 2 * input_dim)
-
     def estimate(self, estimator: Estimator, x: Matrix, y: Matrix, exact: Matrix, approximate: Array) -> Array:
         """The estimates of a Gram block, float64 or complex128.
 

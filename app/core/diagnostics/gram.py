@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.core.arrays import Array, Rows, dense
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.draws import Whole, map_seeds, row_pairs
-from app.core.diagnostics.hermitian_tiles import OPERATIONS_PER_ENTRY, TILE_ROWS, HermitianTiles, tile_places
+from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 from app.core.samplers.monte_carlo import MonteCarlo
@@ -20,8 +20,6 @@ MOST_ROWS = 20_000
 # Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
 BINS = 61
 SCATTER_PAIRS = 2000
-# Matrices of the size of a tile, in float64, that are held while one is computed.
-_TILES_AT_WORK = 6
 
 Figures = dict[str, float]
 """Of the error E = K̂ − K: `relative_frobenius` ‖E‖_F/‖K‖_F, `relative_spectral` ‖E‖₂/‖K‖₂, `max_abs` max |E_ij|,
@@ -135,23 +133,6 @@ def gram_errors(
         ratios={name: _ratios(of, baseline["mean"]) for name, of in figures.items()} if baseline else {},
         pictures=drawn,
     )
-
-
-def gram_errors_operations(feature_map: FeatureMap, rows: Rows, n_estimators: int = 1, seeds: int = 5) -> int:
-    """Multiplications that take as long as `gram_errors`."""
-    n = rows.shape[0]
-    errors = n_estimators + (seeds if isinstance(feature_map, FourierMap) else 0)
-    total = (errors + 1) * OPERATIONS_PER_ENTRY * n * n
-    for x, y in ((rows[block], rows[columns]) for block, columns in tile_places(n)):
-        total += errors * feature_map.gram_operations(x, y) + (errors + 1) * feature_map.exact_operations(x, y)
-    return int(total)
-
-
-def gram_errors_bytes(feature_map: FeatureMap, n: int) -> int:
-    """The most memory that `gram_errors` takes for n rows, beside rows and features of a tile."""
-    parts = 2 if feature_map.gram_dtype.kind == "c" else 1
-    side = min(n, TILE_ROWS)
-    return parts * ((n + side) * n // 2 * 4 + _TILES_AT_WORK * 8 * side**2)
 
 
 Estimate = Callable[[slice, slice, NDArray[np.float64]], Array]
