@@ -1,4 +1,4 @@
-"""Diagnostics over HTTP: the envelopes, where rows come from, pictures, refusals."""
+"""Diagnostics over HTTP: the envelopes, where rows come from, pictures, jobs."""
 
 import xml.etree.ElementTree as ElementTree
 from typing import Any
@@ -7,33 +7,12 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.api.conftest import SPEC
 from service_tests.checks import JSON, NPY, assert_problem, finished, npy, post, put
 
 ROWS = np.random.default_rng(6).normal(size=(40, 3)).round(3)
 FIGURES = {"relative_frobenius", "relative_spectral", "max_abs", "mean_square", "bias"}
 SVG = "{http://www.w3.org/2000/svg}"
-
-SPEC: dict[str, Any] = {
-    "input_dim": 3,
-    "kernel": {"kind": "gaussian", "length_scale": 1.5},
-    "sampler": {"kind": "monte_carlo"},
-    "s": 64,
-    "seed": 7,
-    "dtype": "float64",
-}
-HASHES: dict[str, Any] = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64, "seed": 7}
-
-
-@pytest.fixture
-def fourier(http: httpx.Client, name: str) -> str:
-    assert put(http, name, SPEC).status_code == 201
-    return name
-
-
-@pytest.fixture
-def hashes(http: httpx.Client, name: str) -> str:
-    assert put(http, f"{name}-hashes", HASHES).status_code == 201
-    return f"{name}-hashes"
 
 
 def exact_gram(rows: Any) -> Any:
@@ -162,68 +141,6 @@ def test_what_has_no_picture_or_no_such_format_is_not_acceptable(http: httpx.Cli
     for kind, accept in (("gram", "image/png"), ("box-discrepancy", "image/svg+xml"), ("gram", "application/x-npy")):
         answer = post(http, f"{fourier}/diagnostics/{kind}", body, accept=accept)
         assert_problem(http, answer, 406, "not-acceptable", None)
-
-
-VECTORS = {"vectors": ROWS.tolist()}
-
-
-@pytest.mark.parametrize(
-    ("kind", "body", "pointer"),
-    [
-        ("gram", {}, "/vectors"),
-        ("gram", VECTORS | {"dataset": "x"}, "/vectors"),
-        ("gram", {"vectors": [[1, 2]]}, "/vectors/0"),
-        ("gram", {"vectors": [[1, 2, 3]]}, "/vectors"),
-        ("gram", VECTORS | {"estimators": []}, "/estimators"),
-        ("gram", VECTORS | {"estimators": ["cv3"]}, "/estimators/0"),
-        ("gram", VECTORS | {"seeds": -1}, "/seeds"),
-        ("gram", VECTORS | {"rows": 5}, "/rows"),
-        ("gram", VECTORS | {"box": 1}, "/box"),
-        ("box-discrepancy", {}, "/box"),
-        ("box-discrepancy", VECTORS | {"box": 1}, "/box"),
-        ("box-discrepancy", {"box": [1, 2]}, "/box"),
-        ("box-discrepancy", {"box": 0}, "/box"),
-        ("box-discrepancy", {"box": 1, "box_scales": []}, "/box_scales"),
-        ("max-error", {}, "/diameters"),
-        ("max-error", {"diameters": [0]}, "/diameters/0"),
-        ("max-error", {"diameters": [1e308]}, "/diameters"),
-        ("variance", {}, "/x"),
-        ("variance", {"x": [[1, 2, 3]]}, "/x"),
-        ("variance", {"x": [[1, 2, 3]], "y": [[1, 2, 3], [4, 5, 6]]}, "/y"),
-        ("variance", {"correlations": [0.5]}, "/correlations"),
-        ("variance", {"x": [[1, 2, 3]], "y": [[1, 2, 3]], "gamma": 1}, "/gamma"),
-        ("collisions", VECTORS, ""),
-    ],
-)
-def test_bad_requests_of_fourier_maps_are_refused_by_name(
-    http: httpx.Client, fourier: str, kind: str, body: dict[str, Any], pointer: str
-) -> None:
-    assert_problem(http, post(http, f"{fourier}/diagnostics/{kind}", body), 422, "invalid-input", pointer)
-
-
-@pytest.mark.parametrize(
-    ("kind", "body", "pointer"),
-    [
-        ("gram", VECTORS | {"estimators": ["cv1"]}, "/estimators"),
-        ("gram", {"vectors": [[0, 0, 0], [1, 2, 3]]}, "/vectors/0"),
-        ("box-discrepancy", {"box": 1}, ""),
-        ("max-error", {"diameters": [1]}, ""),
-        ("collisions", VECTORS | {"bits": 17}, "/bits"),
-        ("collisions", VECTORS | {"bits_of": "sign"}, "/bits_of"),
-        ("collisions", {"vectors": [[1, 2, 3]]}, "/vectors"),
-        ("variance", {"correlations": [1.5]}, "/correlations/0"),
-    ],
-)
-def test_bad_requests_of_hashing_maps_are_refused_by_name(
-    http: httpx.Client, hashes: str, kind: str, body: dict[str, Any], pointer: str
-) -> None:
-    assert_problem(http, post(http, f"{hashes}/diagnostics/{kind}", body), 422, "invalid-input", pointer)
-
-
-def test_no_map_no_diagnostic(http: httpx.Client) -> None:
-    assert_problem(http, post(http, "no-such/diagnostics/gram", VECTORS), 404, "map-not-found", None)
-    answer = http.post("/v1/maps/no-such/diagnostics/beauty", json=VECTORS)
-    assert_problem(http, answer, 422, "invalid-input", None)
 
 
 def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fourier: str, name: str) -> None:

@@ -7,8 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.errors import InvalidOption
-from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoder, Encoding, encoder, mixed
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder, mixed
 from app.core.hashing.estimates import collision_rate
 from service_tests.core.specs import hashing
 
@@ -227,48 +226,3 @@ def test_on_positive_data_one_bit_of_the_index_always_agrees_and_mixed_bits_foll
         if bits == 2:
             assert rate(2, BitsOf.index) > expected + 8 * error
             assert abs(rate(2, BitsOf.index) - wasted) < 4 * np.sqrt(wasted * (1 - wasted) / s)
-
-
-def test_whole_numbers_never_agree_by_chance() -> None:
-    assert Encoder(Encoding.pairs).chance(9) == Encoder(Encoding.zero_bit).chance(9) == 0
-    assert Encoder(Encoding.fingerprint, 32).chance(9) == 2.0**-32
-
-
-def test_options_left_out_stand_for_the_usual() -> None:
-    assert encoder(Encoding.pairs, None, None) == Encoder(Encoding.pairs, 0, BitsOf.index)
-    assert encoder(Encoding.zero_bit, None, None, marked=True) == Encoder(Encoding.zero_bit, 0, BitsOf.index, True)
-    assert encoder(Encoding.fingerprint, None, None) == Encoder(Encoding.fingerprint, 64)
-    assert encoder(Encoding.fingerprint, 32, None, marked=True) == Encoder(Encoding.fingerprint, 32, marked=True)
-    for encoding in BITTED:
-        assert encoder(encoding, None, None) == Encoder(encoding, 8, BitsOf.index)
-        for bits in (1, 16):
-            assert encoder(encoding, bits, BitsOf.pair) == Encoder(encoding, bits, BitsOf.pair)
-
-
-@pytest.mark.parametrize(
-    ("encoding", "bits", "bits_of", "marked", "option", "says"),
-    [
-        ("pairs", 8, None, False, "bits", "encoding pairs keeps whole numbers"),
-        ("zero_bit", 1, None, False, "bits", "encoding zero_bit keeps whole numbers"),
-        ("fingerprint", 16, None, False, "bits", "bits is 16; a fingerprint has 32 or 64"),
-        ("b_bit", 0, None, False, "bits", "bits is 0; encoding b_bit takes 1 to 16"),
-        ("packed", 17, None, False, "bits", "bits is 17; encoding packed takes 1 to 16"),
-        ("one_hot", -1, None, False, "bits", "bits is -1; encoding one_hot takes 1 to 16"),
-        ("pairs", None, "pair", False, "bits_of", "encoding pairs takes no bits of anything"),
-        ("zero_bit", None, "index", False, "bits_of", "encoding zero_bit takes no bits of anything"),
-        ("fingerprint", None, "pair", False, "bits_of", "bits_of is for b_bit, packed and one_hot"),
-        ("packed", 8, None, True, "on_zero", "encoding packed of 8 bits has no -1"),
-        ("fingerprint", None, None, True, "on_zero", "encoding fingerprint of 64 bits has no -1"),
-    ],
-)
-def test_an_option_without_a_meaning_is_refused_by_name(
-    encoding: str, bits: int | None, bits_of: str | None, marked: bool, option: str, says: str
-) -> None:
-    with pytest.raises(InvalidOption, match=says) as caught:
-        encoder(Encoding(encoding), bits, BitsOf(bits_of) if bits_of else None, marked)
-    assert caught.value.option == option
-
-
-def test_every_encoding_and_source_of_bits_is_described() -> None:
-    assert set(ENCODINGS) == set(Encoding)
-    assert set(BITS_OF) == set(BitsOf)

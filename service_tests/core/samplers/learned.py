@@ -1,6 +1,9 @@
-"""Builds of samplers that learn: on the cpu data, interrupted and resumed."""
+"""Builds of samplers that learn: small ones of each, on the cpu data, interrupted and resumed."""
 
 from typing import Any
+
+import numpy as np
+import pytest
 
 from app.core.building import Building
 from app.core.maps import Built, FourierMap
@@ -11,6 +14,23 @@ from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
 
 HALTON = {"kind": "halton", "scramble": "reverse_radix"}
+
+
+WEIGHTED: Fields = {"kind": "weighted"}
+GLOBAL: Fields = {"kind": "global_adaptive", "iterations": 40}
+GREEDY: Fields = {"kind": "greedy_adaptive", "iterations": 30}
+LATTICE: Fields = {"kind": "lattice", "learn": True}
+EVERY = [WEIGHTED, GLOBAL, GREEDY, LATTICE]
+SMALL: dict[str, Any] = {"s": 40}
+every = pytest.mark.parametrize("over", EVERY, ids=lambda over: over["kind"])
+
+
+def on(over: Fields, its_kernel: Fields | None = None, d: int = 4, **members: Any) -> dict[str, Any]:
+    its = dict(its_kernel or {"kind": "gaussian", "length_scale": 1.5})
+    if isinstance(its.get("length_scale"), str):
+        its["length_scale"] = np.linspace(0.75, 3, d).tolist()
+    box = {"box": 2.0, "box_scale": 1.0} if "dataset" not in over else {}
+    return {"kernel": its, "sampler": box | over, "input_dim": d, **SMALL, **members}
 
 
 class Watched(WatchedWork, WithRows):

@@ -1,0 +1,69 @@
+"""Requests for diagnostics that are refused by name."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from service_tests.checks import assert_problem, post
+
+VECTORS = {"vectors": [[1, 2, 3], [3, 1, 2], [0.5, 1, 1.5]]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "pointer"),
+    [
+        ("gram", {}, "/vectors"),
+        ("gram", VECTORS | {"dataset": "x"}, "/vectors"),
+        ("gram", {"vectors": [[1, 2]]}, "/vectors/0"),
+        ("gram", {"vectors": [[1, 2, 3]]}, "/vectors"),
+        ("gram", VECTORS | {"estimators": []}, "/estimators"),
+        ("gram", VECTORS | {"estimators": ["cv3"]}, "/estimators/0"),
+        ("gram", VECTORS | {"seeds": -1}, "/seeds"),
+        ("gram", VECTORS | {"rows": 5}, "/rows"),
+        ("gram", VECTORS | {"box": 1}, "/box"),
+        ("box-discrepancy", {}, "/box"),
+        ("box-discrepancy", VECTORS | {"box": 1}, "/box"),
+        ("box-discrepancy", {"box": [1, 2]}, "/box"),
+        ("box-discrepancy", {"box": 0}, "/box"),
+        ("box-discrepancy", {"box": 1, "box_scales": []}, "/box_scales"),
+        ("max-error", {}, "/diameters"),
+        ("max-error", {"diameters": [0]}, "/diameters/0"),
+        ("max-error", {"diameters": [1e308]}, "/diameters"),
+        ("variance", {}, "/x"),
+        ("variance", {"x": [[1, 2, 3]]}, "/x"),
+        ("variance", {"x": [[1, 2, 3]], "y": [[1, 2, 3], [4, 5, 6]]}, "/y"),
+        ("variance", {"correlations": [0.5]}, "/correlations"),
+        ("variance", {"x": [[1, 2, 3]], "y": [[1, 2, 3]], "gamma": 1}, "/gamma"),
+        ("collisions", VECTORS, ""),
+    ],
+)
+def test_bad_requests_of_fourier_maps_are_refused_by_name(
+    http: httpx.Client, fourier: str, kind: str, body: dict[str, Any], pointer: str
+) -> None:
+    assert_problem(http, post(http, f"{fourier}/diagnostics/{kind}", body), 422, "invalid-input", pointer)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "pointer"),
+    [
+        ("gram", VECTORS | {"estimators": ["cv1"]}, "/estimators"),
+        ("gram", {"vectors": [[0, 0, 0], [1, 2, 3]]}, "/vectors/0"),
+        ("box-discrepancy", {"box": 1}, ""),
+        ("max-error", {"diameters": [1]}, ""),
+        ("collisions", VECTORS | {"bits": 17}, "/bits"),
+        ("collisions", VECTORS | {"bits_of": "sign"}, "/bits_of"),
+        ("collisions", {"vectors": [[1, 2, 3]]}, "/vectors"),
+        ("variance", {"correlations": [1.5]}, "/correlations/0"),
+    ],
+)
+def test_bad_requests_of_hashing_maps_are_refused_by_name(
+    http: httpx.Client, hashes: str, kind: str, body: dict[str, Any], pointer: str
+) -> None:
+    assert_problem(http, post(http, f"{hashes}/diagnostics/{kind}", body), 422, "invalid-input", pointer)
+
+
+def test_no_map_no_diagnostic(http: httpx.Client) -> None:
+    assert_problem(http, post(http, "no-such/diagnostics/gram", VECTORS), 404, "map-not-found", None)
+    answer = http.post("/v1/maps/no-such/diagnostics/beauty", json=VECTORS)
+    assert_problem(http, answer, 422, "invalid-input", None)

@@ -1,0 +1,126 @@
+"""How the frequencies of a map are shared out to many subsets, and what is said of it."""
+
+from typing import Any
+
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.maps import FourierMap
+from service_tests.core.kernels.sums import D, anova, windows
+from service_tests.core.specs import fourier, refusal, spec
+
+MATCHED_PLAINLY = {"kind": "moment_matching", "base": {"kind": "halton", "scramble": "none"}}
+
+
+def subsets(n: int, size: int) -> dict[str, Any]:
+    """A kernel of n subsets of one size, of 64 coordinates."""
+    return {"kind": "anova", "length_scale": 1.0, "subsets": [[(i + j) % 64 for j in range(size)] for i in range(n)]}
+
+
+@pytest.mark.parametrize(
+    ("over", "kernel_fields", "s", "told", "works"),
+    [
+        (
+            {"kind": "antithetic"},
+            subsets(30, 2),
+            990,
+            "each of the 30 subsets gets 33 of the s = 990 frequencies: antithetic frequencies come in pairs; "
+            "take s = 1020",
+            1020,
+        ),
+        (
+            {"kind": "antithetic"},
+            subsets(4, 2),
+            31,
+            "1 of the 4 subsets get 7 of the s = 31 frequencies: antithetic frequencies come in pairs; take s = 32",
+            32,
+        ),
+        (
+            {"kind": "moment_matching"},
+            subsets(30, 12),
+            240,
+            "each of the 30 subsets gets 8 of the s = 240 frequencies: moment_matching needs more frequencies than "
+            "the 12 dimensions; take s = 390",
+            390,
+        ),
+        (
+            {"kind": "moment_matching"},
+            {"kind": "anova", "length_scale": 1.0, "subsets": [[0], [1, 2, 3], [4, 5]]},
+            4,
+            "2 of the 3 subsets get 1 of the s = 4 frequencies: moment_matching needs more frequencies than the 3 "
+            "dimensions; take s = 12",
+            12,
+        ),
+    ],
+)
+def test_a_refused_number_is_said_to_be_a_subsets_and_the_total_named_works(
+    over: dict[str, Any], kernel_fields: dict[str, Any], s: int, told: str, works: int
+) -> None:
+    members = {"input_dim": 64, "kernel": kernel_fields, "sampler": over}
+    error = refusal(**members, s=s)
+    assert (error.pointer, error.detail) == ("/s", told)
+    assert FourierMap.build(spec(**members, s=works)).n_frequencies == works
+
+
+@pytest.mark.parametrize("over", [{"kind": "sobol"}, {"kind": "moment_matching", "base": {"kind": "sobol"}}])
+def test_a_warned_number_is_said_to_be_a_subsets_and_the_totals_named_are_not_warned_of(over: dict[str, Any]) -> None:
+    members = {"input_dim": 64, "kernel": subsets(30, 2), "sampler": over}
+    assert FourierMap.build(spec(**members, s=990)).warnings == (
+        "each of the 30 subsets gets 33 of the s = 990 frequencies: sobol is balanced only at a power of two; "
+        "take s = 960 or 1920",
+    )
+    for s in (960, 1920):
+        assert FourierMap.build(spec(**members, s=s)).warnings == ()
+    first, second = FourierMap.build(spec(**members, s=991)).warnings
+    assert first.startswith("1 of the 30 subsets get 34 of the s = 991 frequencies")
+    assert second.startswith("29 of the 30 subsets get 33 of the s = 991 frequencies")
+
+
+def test_other_warnings_and_refusals_name_the_kind_of_subset_they_are_about() -> None:
+    halton = {"kind": "halton", "scramble": "none"}
+    first, second = FourierMap.build(spec(kernel=subsets(2, 31), sampler=halton, input_dim=64, s=10)).warnings
+    assert first.startswith("on a subset of 31 coordinates with 5 of the s = 10 frequencies: halton with scramble none")
+    assert "poor above 30 dimensions (input_dim is 31)" in second
+    error = refusal(kernel=subsets(2, 31), sampler={"kind": "sparse_grid", "level": 9}, input_dim=64)
+    assert error.detail.startswith("on a subset of 31 coordinates: sparse_grid of level 9 has ")
+    made = spec(kernel=subsets(2, 31), sampler=MATCHED_PLAINLY, input_dim=64, s=64)
+    with pytest.raises(InvalidInput, match="on a subset of 31 coordinates with 32 of the s = 64 frequencies: the 32"):
+        FourierMap.build(made)
+
+
+@pytest.mark.parametrize(
+    "over",
+    [
+        {"kind": "dense_grid", "points_per_dim": 3},
+        {"kind": "sparse_grid", "level": 1},
+        {"kind": "polynomially_exact", "degree": 2},
+        {"kind": "uploaded", "frequencies": [[1.0, 2.0], [3.0, 4.0]]},
+    ],
+)
+def test_rules_that_ignore_s_take_any(over: dict[str, Any]) -> None:
+    members = {"kernel": anova(subsets=[[0, 1], [2, 3], [1, 4]], weights=None), "sampler": over, "input_dim": D}
+    few, none = (FourierMap.build(spec(**members, s=s)) for s in (1, None))
+    assert (few.arrays["frequencies"] == none.arrays["frequencies"]).all()
+    assert few.warnings[-1].endswith("s = 1 was not used")
+
+
+def test_subsets_named_twice_are_built_and_told_of() -> None:
+    named_twice = anova(subsets=[[3], [0, 1], [2], [1, 0], [2]], weights=None)
+    made = spec(kernel=named_twice, input_dim=D, s=50)
+    (warning,) = FourierMap.build(made).warnings
+    assert warning.startswith("subsets 1 and 3 name the same coordinates")
+    assert FourierMap.build(spec(kernel=anova(), input_dim=D)).warnings == ()
+    assert FourierMap.build(spec(kernel=windows([2, 3], [1, 2]), input_dim=D)).warnings == ()
+
+
+def test_uploaded_frequencies_serve_subsets_of_one_size_only() -> None:
+    upload = {"kind": "uploaded", "frequencies": [[1.0, 2.0], [3.0, 4.0]]}
+    error = refusal(kernel=anova(), sampler=upload, input_dim=D)
+    assert error.pointer == "/sampler/kind"
+    assert "serves each of the 4 subsets with the same frequencies" in error.detail
+    assert "from 1 to 4 coordinates: upload for subsets of one size, or take another sampler" in error.detail
+    error = refusal(kernel=anova(subsets=[[0, 1, 2], [3, 4, 5]], weights=None), sampler=upload, input_dim=D)
+    assert error.pointer == "/sampler/frequencies/0"
+    assert error.detail == "on a subset of 3 coordinates: frequency 0 has 2 entries; input_dim 3 wants as many"
+    made = fourier(kernel=anova(subsets=[[0, 1], [5, 4]], weights=None), sampler=upload, input_dim=D, s=None)
+    assert made.arrays["frequencies"][[0, 3]].tolist() == [[1, 2, 0, 0, 0, 0], [0, 0, 0, 0, 4, 3]]

@@ -1,0 +1,180 @@
+"""Where samplers that learn take their box from, and what they refuse."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.arrays import Rows
+from app.core.building import Building
+from app.core.errors import InvalidInput
+from app.core.maps import FourierMap
+from service_tests.core.combinations import Fields, WithRows, rows
+from service_tests.core.samplers.learned import (
+    GLOBAL,
+    GREEDY,
+    LATTICE,
+    WEIGHTED,
+    as_set,
+    built,
+    digest,
+    every,
+    on,
+)
+from service_tests.core.specs import kernel, refusal, spec
+
+
+@every
+@pytest.mark.parametrize("as_sparse", [False, True])
+def test_the_box_of_a_dataset_is_the_ranges_of_its_columns(over: Fields, as_sparse: bool) -> None:
+    data = rows(120, 17)
+    box = np.ptp(data, axis=0).tolist()
+
+    class Sparse(WithRows):
+        def rows(self, dataset: str, pointer: str) -> Rows:
+            assert (dataset, pointer) == ("mine", "/sampler/dataset")
+            return sparse.csr_array(data) if as_sparse else data
+
+    its = {"kind": "gaussian", "length_scale": 1.5}
+    made = built(Sparse(), **on(over | {"dataset": "mine"}, its))
+    assert digest(made) == digest(built(**on(over | {"box": box, "box_scale": 0.25}, its)))
+    assert made.report is not None
+    features = np.exp(1j * data @ made.arrays["frequencies"].T)
+    exact = kernel(**its).gram(data, data)
+    approximate = ((features * made.arrays["weights"]) @ features.conj().T).real
+    error = np.linalg.norm(approximate - exact) / np.linalg.norm(exact)
+    assert made.report["gram_error"] == pytest.approx(error, rel=1e-9)
+    assert 0 < error < 0.5
+
+
+@every
+def test_rows_of_correlation_rbf_are_brought_to_unit_length_first(over: Fields) -> None:
+    its = {"kind": "correlation_rbf", "gamma": 2.0}
+    data = rows(120, 17)
+    box = np.ptp(data / np.linalg.norm(data, axis=1, keepdims=True), axis=0).tolist()
+    made, given = (
+        built(WithRows(), **on(over | fields, its)) for fields in ({"dataset": "d"}, {"box": box, "box_scale": 0.25})
+    )
+    np.testing.assert_allclose(as_set(made).frequencies, as_set(given).frequencies, rtol=1e-6, atol=1e-9)
+
+
+class Other(Building):
+    def __init__(self, data: Any) -> None:
+        super().__init__()
+        self._data = data
+
+    def rows(self, dataset: str, pointer: str) -> Any:
+        del dataset, pointer
+        return self._data
+
+
+@every
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [(np.ones((5, 3)), "5 rows of 3 entries"), (np.ones((1, 4)), "two rows"), (np.ones((5, 4)), "are equal")],
+)
+def test_a_dataset_that_does_not_fit_is_refused(over: Fields, data: Any, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words) as caught:
+        built(Other(data), **on(over | {"dataset": "d"}))
+    assert caught.value.pointer == "/sampler/dataset"
+    with pytest.raises(InvalidInput, match="'d' is not at hand") as caught:
+        built(**on(over | {"dataset": "d"}))
+    assert caught.value.pointer == "/sampler/dataset"
+
+
+@every
+def test_what_has_no_meaning_is_refused(over: Fields) -> None:
+    members = on(over)
+    fields = {name: value for name, value in members["sampler"].items() if name not in ("box", "box_scale")}
+    for wrong, pointer, words in (
+        ({}, "/sampler/box", "neither box nor dataset came"),
+        ({"box": 1.0, "dataset": "d"}, "/sampler/box", "box and dataset came"),
+        ({"box": [1.0, 2.0, 3.0]}, "/sampler/box", "3 entries; input_dim 4"),
+    ):
+        error = refusal(**members | {"sampler": fields | wrong})
+        assert (error.pointer, words in error.detail) == (pointer, True)
+    for its in (
+        {"kind": "matern", "nu": 2.5, "length_scale": 1.0},
+        {"kind": "anova", "length_scale": 1.0, "subsets": [[0], [1]]},
+    ):
+        error = refusal(**members | {"kernel": its})
+        assert error.pointer == "/sampler/kind"
+        assert "sampler sobol works" in error.detail
+    with pytest.raises(InvalidInput, match="of the box is inf") as caught:
+        built(**members | {"sampler": fields | {"box": 1e300, "box_scale": 1e300}})
+    assert caught.value.pointer == "/sampler/box_scale"
+
+
+@every
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "cauchy"])
+def test_a_box_too_wide_to_learn_on_is_refused_at_once(over: Fields, name: str) -> None:
+    for box, scale, pointer, words in (
+        (1e300, {}, "/sampler/box", "entry 0 of the box is 2.5e+299"),
+        ([1.0, 1.0, 1e200, 1.0], {}, "/sampler/box", "entry 2 of the box"),
+        (1e40, {"box_scale": 1e200}, "/sampler/box_scale", "entry 0 of the box"),
+        (1e308, {"box_scale": 1.0}, "/sampler/box", "entry 0 of the box is 1e+308"),
+    ):
+        error = refusal(**on(over | {"box": box, "box_scale": 0.25} | scale, {"kind": name, "length_scale": 1.5}))
+        assert (error.pointer, words in error.detail) == (pointer, True)
+    error = refusal(**on(over | {"box": 1e45}, {"kind": name, "length_scale": 1.0}, d=9))
+    assert (error.pointer, "nearly all over" in error.detail) == ("/sampler/box", True)
+    error = refusal(**on(over, {"kind": name, "length_scale": 1e-300}))
+    assert error.pointer == "/sampler/box"
+
+
+@every
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "cauchy"])
+@pytest.mark.parametrize("d", [3, 5])
+@pytest.mark.parametrize("box", [1e-300, 1e49, [1e49] * 2 + [1e-300], [1.0, 1e49, 1.0]])
+def test_any_other_box_makes_a_set(over: Fields, name: str, d: int, box: Any) -> None:
+    box = np.resize(box, d).tolist() if isinstance(box, list) else box
+    made = built(**on(over | {"box": box}, {"kind": name, "length_scale": 1.0}, d=d, s=12))
+    assert made.report is not None
+    assert np.isfinite(list(made.report.values())).all()
+    assert np.isfinite(made.arrays["frequencies"]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_learned_weights_too_small_for_the_dtype_are_those_of_the_box(dtype: str) -> None:
+    members = on(WEIGHTED | {"box": 1e20}, {"kind": "gaussian", "length_scale": 1.0}, s=20)
+    wide = spec(dtype=dtype, **members)
+    if dtype == "float64":
+        assert FourierMap.build(wide).n_frequencies > 0
+        return
+    with pytest.raises(InvalidInput, match="learned weights sum to 0 in float32") as caught:
+        FourierMap.build(wide)
+    assert caught.value.pointer == "/sampler/box_scale"
+
+
+@pytest.mark.parametrize("over", [WEIGHTED, GLOBAL, GREEDY], ids=lambda over: over["kind"])
+def test_a_base_is_checked_as_one(over: Fields) -> None:
+    error = refusal(**on(over | {"base": {"kind": "antithetic"}}, s=41))
+    assert (error.pointer, "pairs" in error.detail) == ("/s", True)
+    assert refusal(**on(over | {"base": LATTICE | {"box": 1.0}})).pointer == "/sampler/base/learn"
+    assert refusal(sampler={"kind": "moment_matching", "base": LATTICE | {"box": 1.0}}).pointer == "/sampler/base/learn"
+    leaped = {"kind": "halton", "leap": 1}
+    assert refusal(**on(over | {"base": leaped})).pointer == "/sampler/base/leap"
+
+
+@pytest.mark.parametrize(
+    ("over", "small", "large"), [(WEIGHTED, 64, 2000), (GLOBAL, 64, 2000), (GREEDY, 16, 2000), (LATTICE, 64, 2000)]
+)
+def test_long_work_takes_a_job_and_so_does_a_dataset(over: Fields, small: int, large: int) -> None:
+    assert not spec(**on(over, s=small)).takes_job
+    assert spec(**on(over, s=large)).takes_job
+    assert spec(**on(over | {"dataset": "d"}, s=small)).takes_job
+    assert not spec(sampler={"kind": "lattice"}, s=1 << 20).takes_job
+    assert not spec(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}).takes_job
+
+
+@pytest.mark.parametrize(
+    ("over", "most"), [(WEIGHTED, 4096), (LATTICE, 4096), (GLOBAL | {"iterations": 200}, 37_000)], ids=["w", "l", "g"]
+)
+def test_work_of_days_is_refused_and_a_size_named_that_works(over: Fields, most: int) -> None:
+    assert spec(**on(over, s=most)).takes_job
+    error = refusal(**on(over, s=most + 5000))
+    assert error.pointer == "/s"
+    works = int(error.detail.rpartition(" ")[2])
+    assert spec(**on(over, s=works)).s == works
+    assert refusal(**on(over, s=works + 1)).pointer == "/s"
