@@ -17,6 +17,7 @@ from app.core.recommendations import (
     Recommendation,
     Trial,
     Wanted,
+    fitting,
     length_scale,
     recommended,
     recommended_bytes,
@@ -96,6 +97,7 @@ class Recommendations:
         kernel: Kernel = parse(KernelMember, orjson.dumps({"kernel": _scaled(options.kernel, rows)})).kernel
         kernel.check(rows.shape[1])
         wanted = Wanted(options.budget, options.target_error)
+        wanted = fitting(wanted, rows.shape[1], kernel, self._limits.max_map_bytes)
         self._limits.check_map(widest_map_bytes(rows.shape[1], wanted, kernel))  # what is best is to be put
         return Prepared(
             recommended_operations(rows.shape[0], rows.shape[1], wanted, options.samplers, options.seeds, kernel),
@@ -103,7 +105,7 @@ class Recommendations:
                 rows.shape[0],
                 recommended(rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed, work=work),
             ),
-            recommended_bytes(rows.shape[0], rows.shape[1], wanted, kernel),
+            recommended_bytes(rows.shape[0], rows.shape[1], wanted, options.samplers, kernel),
             picture=recommendations_picture,
             datasets=named_datasets(document),
         )

@@ -2,6 +2,7 @@
 
 from app.core.arrays import Rows
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
+from app.core.samplers.base import FrequencySampler
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.spec import MapSpec
 
@@ -14,8 +15,8 @@ _OPERATIONS_PER_BUILD = 50_000_000
 _OPERATIONS_PER_PAIR = 200_000
 # Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
 _BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 120, 2000
-# What drawing a map takes at its most: multiples of what is frozen of frequencies, and of what is held of hashes.
-_DRAWN, _TABLES = 14, 3
+# What the drawing of parameters of hashes takes at its most, as a multiple of the table.
+_TABLES = 3
 # To draw the parameters of a hash, by their memory.
 _OPERATIONS_PER_PARAMETER_BYTE = 16
 
@@ -36,9 +37,11 @@ def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int
 def variances_bytes(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> int:
     """Memory that `variances` takes: rows in float64, a map, what it makes of them, all estimates, and the answer."""
     n = int(max(x.shape[0], y.shape[0]))
-    if isinstance(feature_map, FourierMap):
+    sampler = feature_map.spec.sampler
+    if isinstance(feature_map, FourierMap) and isinstance(sampler, FrequencySampler):
         # Features of x, of y, these conjugate, and phases.
-        made = 4 * feature_map.feature_dtype.itemsize * feature_map.n_output * n + _DRAWN * feature_map.bytes
+        made = 4 * feature_map.feature_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes
+        made += sampler.drawing_bytes(feature_map.n_frequencies, feature_map.spec.input_dim)
     else:
         made = _BYTES_PER_HASH * feature_map.n_output * n + _TABLES * feature_map.bytes
     return feature_map.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * repeats + _BYTES_PER_PAIR)

@@ -109,9 +109,15 @@ def parameters(seed: int, n_coordinates: int, s: int, threads: int) -> Parameter
         s: number of hashes.
         threads: how many may be used at a time.
     """
-    if 4 * 8 * n_coordinates * s <= MOST_TABLE_BYTES:
+    if table_bytes(n_coordinates, s):
         return HeldParameters(seed, n_coordinates, s, threads)
     return DrawnParameters(seed, threads)
+
+
+def table_bytes(n_coordinates: int, s: int) -> int:
+    """Memory of the table that is held; 0 where it would be too large, and the parameters are drawn."""
+    nbytes = 4 * 8 * n_coordinates * s
+    return nbytes if nbytes <= MOST_TABLE_BYTES else 0
 
 
 def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Which map to take: samplers and sizes tried on a client's rows, and ranked."""
 
 from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates
-from app.core.recommendations.cost import recommended_bytes, recommended_operations, widest_map_bytes
+from app.core.recommendations.cost import fitting, recommended_bytes, recommended_operations, widest_map_bytes
 from app.core.recommendations.length_scale import Heuristic, length_scale
 from app.core.recommendations.trials import MOST_ROWS, Recommendation, Trial, recommended
 
@@ -13,6 +13,7 @@ __all__ = [
     "Trial",
     "Wanted",
     "candidates",
+    "fitting",
     "length_scale",
     "recommended",
     "recommended_bytes",

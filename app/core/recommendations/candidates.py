@@ -15,7 +15,7 @@ from app.core.spec import MapSpec
 
 _SAMPLER: TypeAdapter[Sampler] = TypeAdapter(Sampler)
 
-# Columns that are tried where there is a target and no budget: powers of two up to this.
+# Columns that are tried where there is a target and no budget: powers of two up to this, if memory allows.
 MOST_COLUMNS = 1 << 14
 _LEAST_COLUMNS = 1 << 6
 # One frequency, in the form cos_sin.
@@ -52,6 +52,8 @@ class Wanted(NamedTuple):
 
     budget: int | None
     target_error: float | None
+    most: int = MOST_COLUMNS
+    """Columns that are tried where there is no budget."""
 
 
 class Candidate(NamedTuple):
@@ -67,7 +69,7 @@ def column_counts(wanted: Wanted) -> list[int]:
     """The numbers of output columns to try, in increasing order."""
     if wanted.target_error is None and wanted.budget is not None:
         return sorted({wanted.budget // part for part in _FRACTIONS if wanted.budget // part >= _FEWEST_COLUMNS})
-    most = wanted.budget or MOST_COLUMNS
+    most = wanted.budget or wanted.most
     first = _LEAST_COLUMNS.bit_length() - 1
     return [1 << k for k in range(first, (most - 1).bit_length())] + [most]
 

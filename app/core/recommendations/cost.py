@@ -6,10 +6,12 @@ Times are those of one core, measured on the default samplers from 64 to 16,384 
 
 from collections.abc import Sequence
 
+from app.core.hashing.parameters import table_bytes
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, column_counts
+from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates, column_counts
 from app.core.samplers import Sampler
+from app.core.samplers.base import FrequencySampler
 from app.core.samplers.moment_matching import MomentMatching
 
 # Two seconds are what that setting lets pass by default.
@@ -41,13 +43,14 @@ _NS_PER_SOLUTION = 2_000_000_000
 _NS_PER_FEATURE = 7
 _NS_PER_PRODUCT = 0.03
 _NS_PER_ERROR = 4
-# Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row, and of
-# all points, whose direction numbers Sobol' computes first.
+# Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row.
 _BYTES_PER_FEATURE, _BYTES_PER_SAMPLE = 8, 72
 _BYTES_PER_PAIR = 32
-_BYTES_PER_ENTRY, _BYTES_PER_DIRECTION = 24, 50_000
-# What drawing takes at its most, as a multiple of what is frozen: uniforms, and what the law makes of them, in float64.
-_DRAWN = 14
+_BYTES_PER_ENTRY = 24
+# What the drawing of parameters of hashes takes at its most, as a multiple of the table.
+_TABLES = 3
+# Recommended maps have cos_sin features of float32.
+_COLUMNS_PER_FREQUENCY, _FROZEN_BYTES = 2, 4
 # Of hashes: of an entry, likewise, and of two codes compared.
 _NS_PER_HASH = 60
 _NS_PER_COMPARISON = 6
@@ -90,16 +93,42 @@ def recommended_operations(
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
     """Of the frozen arrays of the widest map that may be recommended; hashes freeze none."""
-    return 0 if isinstance(kernel, GeneralizedMinMax) else 4 * (input_dim + 1) * (column_counts(wanted)[-1] // 2)
+    if isinstance(kernel, GeneralizedMinMax):
+        return 0
+    return _FROZEN_BYTES * (input_dim + 1) * (column_counts(wanted)[-1] // _COLUMNS_PER_FREQUENCY)
 
 
-def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
-    """Memory that `recommended` takes on n rows, beside these: n×n matrices, the widest map, and what that makes."""
+def fitting(wanted: Wanted, input_dim: int, kernel: Kernel, nbytes: int) -> Wanted:
+    """What is wanted, where it names no budget without sizes whose frozen arrays would take more than `nbytes`."""
+    if isinstance(kernel, GeneralizedMinMax):
+        return wanted
+    most = _COLUMNS_PER_FREQUENCY * (nbytes // (_FROZEN_BYTES * (input_dim + 1)))
+    return wanted._replace(most=max(_COLUMNS_PER_FREQUENCY, min(wanted.most, most)))
+
+
+def recommended_bytes(
+    n: int, input_dim: int, wanted: Wanted, samplers: Sequence[Sampler] | None, kernel: Kernel
+) -> int:
+    """Memory that `recommended` takes beside the rows: n×n matrices, and the widest of its maps with what it makes.
+
+    Args:
+        n: rows.
+        input_dim: their length.
+        wanted: budget and target.
+        samplers: which; None for the defaults of the kernel.
+        kernel: to approximate.
+    """
     columns, of_pairs = column_counts(wanted)[-1], _BYTES_PER_PAIR * n * n
     if isinstance(kernel, GeneralizedMinMax):
-        return of_pairs + _BYTES_PER_SAMPLE * n * columns
-    made = input_dim * (_BYTES_PER_ENTRY * n + _BYTES_PER_DIRECTION) + _BYTES_PER_FEATURE * n * columns
-    return of_pairs + made + _DRAWN * widest_map_bytes(input_dim, wanted, kernel)
+        centred = 0 if kernel.center is None else _BYTES_PER_ENTRY * n * input_dim
+        return of_pairs + centred + _BYTES_PER_SAMPLE * n * columns + _TABLES * table_bytes(2 * input_dim, columns)
+    drawing = 0
+    for candidate in candidates(kernel, input_dim, columns, samplers, 0):
+        sampler, s = candidate.sampler, columns // _COLUMNS_PER_FREQUENCY
+        if candidate.spec is not None and isinstance(sampler, FrequencySampler):
+            drawing = max(drawing, sampler.drawing_bytes(s, input_dim))
+    frozen = 2 * widest_map_bytes(input_dim, wanted, kernel)
+    return of_pairs + n * (_BYTES_PER_ENTRY * input_dim + _BYTES_PER_FEATURE * columns) + drawing + frozen
 
 
 def _build_ns(sampler: Sampler, s: int, input_dim: int) -> float:

@@ -13,6 +13,9 @@ from app.core.model import Kind
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
 _LEAST = 2.0**-53
 
+# Of a frequency: uniforms, what the law makes of them, and what is on the way between, in float64.
+_BYTES_PER_COORDINATE = 56
+
 NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
 """What rules for the normal law are limited to."""
 
@@ -51,6 +54,10 @@ class FrequencySampler(Kind):
         """Whether to learn s frequencies takes a dataset, or more than about two seconds."""
         del s, input_dim
         return False
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """Memory that the drawing of s frequencies takes at the most, these among it."""
+        return _BYTES_PER_COORDINATE * s * input_dim
 
     @abstractmethod
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:

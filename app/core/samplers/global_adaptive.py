@@ -11,7 +11,7 @@ from app.core.papers import QMC
 from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
 from app.core.samplers.halton import Halton
-from app.core.samplers.lbfgs import minimised
+from app.core.samplers.lbfgs import minimisation_bytes, minimised
 from app.core.samplers.learning import (
     MOST_OPERATIONS,
     OPERATIONS_AT_ONCE,
@@ -45,6 +45,10 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
     def takes_job(self, s: int, input_dim: int) -> bool:
         """A step evaluates all pairs of frequencies, mostly once."""
         return self.dataset is not None or self._operations(s, input_dim) > OPERATIONS_AT_ONCE
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """The memory of the minimisation, and the pairs of some frequencies at a time."""
+        return self.base.drawing_bytes(s, input_dim) + minimisation_bytes(s * input_dim)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A box and its kernel, a base that draws, and hours at most."""

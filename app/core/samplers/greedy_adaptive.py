@@ -62,6 +62,10 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         evaluations = self.starts * s * self.iterations * _OPERATIONS_PER_EVALUATION
         return self.dataset is not None or self._operations(s, input_dim) + evaluations > OPERATIONS_AT_ONCE
 
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """That of the base, and the set beside it."""
+        return self.base.drawing_bytes(s, input_dim) + super().drawing_bytes(s, input_dim)
+
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A box and its kernel, a base that draws, and hours at most."""
         self.check_box(kernel, self.kind, input_dim)

@@ -19,6 +19,7 @@ from app.core.samplers.learning import OPERATIONS_AT_ONCE, PRODUCT_LAW, BoxField
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
 _MOST_LEARNED = 1 << 12
+_BYTES_PER_PAIR = 40
 _VECTOR = Path(__file__).with_name("kuo_lattice_33002.npy")
 _MOST_DIMENSIONS = len(np.load(_VECTOR, mmap_mode="r"))
 
@@ -60,6 +61,10 @@ class Lattice(BoxFields, PointSampler):
         """Each candidate of each component compares all points."""
         operations = min(s, MOST_CANDIDATES + 1) * s**2 * input_dim
         return self.learn and (self.dataset is not None or operations > OPERATIONS_AT_ONCE)
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """With learn, also the pairs of all points, of a component and of those before it."""
+        return super().drawing_bytes(s, input_dim) + (_BYTES_PER_PAIR * s**2 if self.learn else 0)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """The vector is known for so many dimensions, or can be searched."""

@@ -59,6 +59,12 @@ def minimised(objective: Objective, start: Matrix, iterations: int, building: Bu
     return at.x, at.value * unit
 
 
+def minimisation_bytes(n: int) -> int:
+    """Memory that `minimised` takes for n numbers, with one state on its way to be kept."""
+    vector = 8 * n
+    return 12 * vector + 3 * min(2 * _MEMORY * vector, max(_MEMORY_BYTES, 2 * vector))
+
+
 def _packed(unit: float, at: "_State") -> bytes:
     return packed(unit=np.array(unit), **at.arrays())
 

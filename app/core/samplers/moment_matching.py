@@ -18,6 +18,8 @@ from app.core.samplers.points import Points
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
 _MOST_PRODUCTS = 1 << 35
+# Moments, eigenvectors, and what LAPACK works in.
+_BYTES_PER_MOMENT = 40
 
 
 class MomentMatching(FrequencySampler):
@@ -64,6 +66,10 @@ class MomentMatching(FrequencySampler):
         if s <= input_dim:
             reason = f"moment_matching needs more frequencies than the {input_dim} dimensions"
             raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """That of the base, and the second moments."""
+        return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_MOMENT * input_dim**2
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """A base that is a loss remains one, compared with moment matching over another."""

@@ -23,6 +23,7 @@ _MOST_RESIDUAL = 1e-10
 _CANDIDATES_PER_EQUATION = 3
 # Up to here the number of candidates is doubled until they do: high degrees want points far out, which are rare.
 _MOST_ENTRIES_DOUBLED = 1 << 20
+_BYTES_PER_COEFFICIENT = 64
 
 
 class PolynomiallyExact(FrequencySampler):
@@ -54,6 +55,13 @@ class PolynomiallyExact(FrequencySampler):
         """Number of equations: more points are never kept."""
         del s
         return comb(input_dim + self.degree, self.degree)
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """The equations of all candidates."""
+        del s
+        candidates, equations = self._n_candidates(input_dim), self.count(None, input_dim)
+        most = candidates if self.candidates else max(candidates, _MOST_ENTRIES_DOUBLED // equations)
+        return super().drawing_bytes(most, input_dim) + _BYTES_PER_COEFFICIENT * equations * most
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A normal law, and equations that can be solved in seconds."""

@@ -24,6 +24,7 @@ _MOST_PAIRS = 1 << 21
 # Added to the diagonal as part of its mean, so that candidates that the rows cannot tell apart share their weight.
 _RIDGE = 1e-8
 _MOST_LOST = 0.01
+_BYTES_PER_PAIR, _BYTES_PER_FEATURE = 32, 56
 # Rows of the normal equations made at a time: their complex products take several times the memory.
 _ROWS_PER_BLOCK = 512
 # What rows, equations, support and weights take, as parts of the whole.
@@ -64,6 +65,12 @@ class ReweightedGrid(LearnedSampler):
         """It reads a dataset."""
         del s, input_dim
         return True
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """The normal equations of the candidates, and these on the rows."""
+        candidates = self._n_candidates(s)
+        of_rows = isqrt(2 * self.pairs) * (_BYTES_PER_FEATURE * candidates + 8 * input_dim)
+        return super().drawing_bytes(candidates, input_dim) + _BYTES_PER_PAIR * candidates**2 + of_rows
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A normal law, and candidates enough but not too many."""

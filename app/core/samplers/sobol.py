@@ -10,6 +10,8 @@ from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, check_dimensions
 from app.core.samplers.sobol_sequence import MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
+_BYTES_PER_DIRECTION = 50_000
+
 
 class Sobol(PointSampler):
     """Sobol' points, scrambled by a random linear matrix and shift.
@@ -35,6 +37,10 @@ class Sobol(PointSampler):
         """Direction numbers are known for 21,201 dimensions."""
         del s
         check_dimensions(self.kind, MOST_DIMENSIONS, kernel, input_dim)
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """The direction numbers come first."""
+        return super().drawing_bytes(s, input_dim) + _BYTES_PER_DIRECTION * input_dim
 
     def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
         """The first `n` points, the origin left out when not scrambled."""

@@ -23,6 +23,7 @@ _CUT_OFF = 1e-13
 _MOST_FREQUENCIES = 4096
 _ITERATIONS_PER_FREQUENCY = 30
 _MOST_LOST = 0.01
+_BYTES_PER_PAIR = 40
 # What the steps of pairs, matrix and weights take, as parts of the whole at about s = 2000.
 _START, _MATRIX, _STEPS = 1, 3, 100
 
@@ -48,6 +49,10 @@ class Weighted(BoxFields, LearnedSampler):
     def takes_job(self, s: int, input_dim: int) -> bool:
         """All pairs of frequencies once, and two solutions in the cube of their number."""
         return self.dataset is not None or s**2 * input_dim + s**3 // 4 > OPERATIONS_AT_ONCE
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """The matrix of all pairs, its eigenvectors and root."""
+        return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_PAIR * s**2
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A box and its kernel, a base that draws, and a matrix that can be solved."""

@@ -8,7 +8,16 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.kernels import Kernel
-from app.core.recommendations import DEFAULT_SAMPLERS, Wanted, recommended, recommended_bytes, recommended_operations
+from app.core.recommendations import (
+    DEFAULT_SAMPLERS,
+    Wanted,
+    fitting,
+    recommended,
+    recommended_bytes,
+    recommended_operations,
+    widest_map_bytes,
+)
+from app.core.recommendations.candidates import column_counts
 from app.core.samplers import Sampler
 
 # What the settings let pass at once: some two seconds.
@@ -82,14 +91,36 @@ def test_every_sampler_of_the_defaults_has_a_cost_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "input_dim", "budget", "kernel"),
-    [(100, 500, 2048, GAUSSIAN), (1000, 4, 512, GAUSSIAN), (30, 3000, 128, GAUSSIAN), (300, 16, 2048, GMM)],
-    ids=lambda value: getattr(value, "kind", value),
+    ("n", "input_dim", "budget", "kernel", "samplers"),
+    [
+        (100, 500, 2048, GAUSSIAN, None),
+        (1000, 4, 512, GAUSSIAN, None),
+        (30, 3000, 128, GAUSSIAN, None),
+        (30, 3000, 128, GAUSSIAN, [sampler(kind="monte_carlo")]),
+        (30, 16, 1024, GAUSSIAN, [sampler(kind="weighted", box=2.0)]),
+        (30, 3, 1024, GAUSSIAN, [sampler(kind="lattice", learn=True, box=2.0)]),
+        (300, 16, 2048, GMM, None),
+        (2, 1000, 2048, GMM, None),
+        (50, 784, 2048, GMM.model_copy(update={"center": (0.5,) * 784}), None),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
 )
-def test_memory_stays_within_what_is_reckoned(n: int, input_dim: int, budget: int, kernel: Kernel) -> None:
+def test_memory_stays_within_what_is_reckoned(
+    n: int, input_dim: int, budget: int, kernel: Kernel, samplers: list[Sampler] | None
+) -> None:
     rows, wanted = np.random.default_rng(5).normal(size=(n, input_dim)).astype(np.float32), Wanted(budget, None)
+    recommended(rows[:2], kernel, Wanted(4, None), samplers, seeds=1)  # what is compiled and imported stays
     tracemalloc.start()
-    recommended(rows, kernel, wanted, seeds=1)
+    recommended(rows, kernel, wanted, samplers, seeds=1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 0.25 < peak / recommended_bytes(n, input_dim, wanted, kernel) < 1
+    assert 0.15 < peak / recommended_bytes(n, input_dim, wanted, samplers, kernel) < 1
+
+
+def test_sizes_beyond_a_budget_fit_into_memory() -> None:
+    wide = 40_000
+    within = fitting(Wanted(None, 0.1), wide, GAUSSIAN, 1 << 30)
+    assert widest_map_bytes(wide, within, GAUSSIAN) <= 1 << 30 < widest_map_bytes(wide, Wanted(None, 0.1), GAUSSIAN)
+    assert column_counts(within) == [64, 128, 256, 512, 1024, 2048, 4096, 8192, within.most]
+    assert column_counts(fitting(Wanted(None, 0.1), 16, GAUSSIAN, 1 << 30)) == column_counts(Wanted(None, 0.1))
+    assert column_counts(fitting(Wanted(None, 0.1), 1 << 31, GMM, 1)) == column_counts(Wanted(None, 0.1))
