@@ -5,6 +5,8 @@ import math
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from importlib.metadata import version
 from typing import Any
 
 import orjson
@@ -19,6 +21,8 @@ from app.store.errors import StoreUnavailable, store_errors
 logger = logging.getLogger(__name__)
 
 MAX_CHECKPOINT_BYTES = 256 << 20
+# Before every checkpoint: what made it.
+_MAKERS = " ".join(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy")).encode() + b"\n"
 # Between two reports of progress at the least.
 _PROGRESS_SECONDS = 0.2
 # Before that, first steps say little of how long the others take: they load and compile, or are over in no time.
@@ -51,12 +55,13 @@ class Context(Work):
         self._attachments: dict[str, tuple[str, int]] = packed["attachments"]
         self._first: tuple[float, int] | None = None
         self._reported = 0.0
+        self._worked = not fields.get("checkpoint")
         self._next_checkpoint = time.monotonic() + _SHORTEST_PAUSE
 
     def attachment(self, name: str) -> bytes:
         """Bytes that were submitted with the job."""
         prefix, length = self._attachments[name]
-        return pieces.read(self._client, prefix, len(pieces.keys(prefix, length)))
+        return pieces.read(self._client, prefix, pieces.count(length))
 
     def progress(self, step: int, of: int, objective: float | None = None) -> None:
         """Say that `step` of `of` steps are done, and the value of what is being minimised, if anything is.
@@ -65,7 +70,8 @@ class Context(Work):
         dropped.
         """
         now = time.monotonic()
-        if self._first is None:
+        if self._first is None or not self._worked:
+            # What was restored took no time, and says nothing of the rest.
             self._first = (now, step)
         if now < self._reported + _PROGRESS_SECONDS and step < of:
             return
@@ -98,10 +104,11 @@ class Context(Work):
         Raises:
             NotMine: the job is not this attempt's any more.
         """
+        self._worked = True
         if time.monotonic() < self._next_checkpoint:
             return
         began = time.monotonic()
-        made = state()
+        made = _MAKERS + state()
         if len(made) > MAX_CHECKPOINT_BYTES:
             logger.warning("job %s: a checkpoint of %d bytes is not kept", self.job_id, len(made))
             self._next_checkpoint = math.inf
@@ -113,17 +120,24 @@ class Context(Work):
                 kept = self._scripts.run("checkpoint", self.job_id, self._token, prefix, keys=written)
         except StoreUnavailable:
             kept = 1  # the one before is still there, and the next will do
+            # A store that is full must not stay full of what was never kept.
+            with suppress(StoreUnavailable):
+                pieces.discard(self._client, pieces.keys(prefix, len(made)))
         if not kept:
             raise NotMine(self.job_id)
         ended = time.monotonic()
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
     def restored(self) -> bytes | None:
-        """The last checkpoint of earlier attempts; None at the first."""
+        """The last checkpoint of earlier attempts; None at the first, and where other versions have made it.
+
+        What is begun by one algorithm and ended by another would be of neither.
+        """
         prefix = self._fields.get("checkpoint")
         if not prefix:
             return None
-        return pieces.read(self._client, prefix, int(self._fields["checkpoint_pieces"]))
+        made = pieces.read(self._client, prefix, int(self._fields["checkpoint_pieces"]))
+        return made.removeprefix(_MAKERS) if made.startswith(_MAKERS) else None
 
     def announce(self, keys: list[str]) -> None:
         """Name keys about to be written with a time to live: those that still have one go when the job ends.

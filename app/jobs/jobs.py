@@ -106,7 +106,7 @@ class Jobs:
         except (StoreUnavailable, TooManyJobs, Taken):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
             with suppress(StoreUnavailable):
-                self._remove_uncommitted(written)
+                pieces.discard(self._client, written)
             raise
         # The job is safe; without a ring a worker finds it a moment later.
         with suppress(StoreUnavailable):
@@ -229,9 +229,3 @@ class Jobs:
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
         return self.get(job_id)
-
-    def _remove_uncommitted(self, written: "builtins.list[str]") -> None:
-        with store_errors():
-            for one in written:
-                if self._client.ttl(one) > 0:
-                    self._client.unlink(one)

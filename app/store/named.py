@@ -102,18 +102,18 @@ class NamedStore(Generic[M]):
         """
         entry = manifest.arrays[array_name]
         buffer, end = bytearray(entry.nbytes), 0
+        called = f"{array_name} of {manifest.kind} {manifest.name!r}"
         try:
             for piece in pieces.parts(self._client, self._prefix(manifest, array_name), entry.pieces):
                 buffer[end : end + len(piece)] = piece
                 end += len(piece)
-        except StoreDamaged:
+        except StoreDamaged as error:
             standing = self.find(manifest.name)
             if standing is not None and standing.token == manifest.token:
-                raise
+                raise StoreDamaged(f"a piece of {called} is missing") from error
             return None
         if hashlib.sha256(buffer).hexdigest() != entry.sha256:
-            called = f"{manifest.kind} {manifest.name!r}"
-            raise StoreDamaged(f"{array_name} of {called} does not have the digest it was stored with")
+            raise StoreDamaged(f"{called} does not have the digest it was stored with")
         return np.frombuffer(buffer, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
 
     def _put(

@@ -33,6 +33,14 @@ def write(client: redis.Redis, prefix: str, data: bytes | memoryview) -> list[st
     return written
 
 
+def discard(client: redis.Redis, written: list[str]) -> None:
+    """Remove keys that still have a time to live: those that were made to stay, though the reply was lost, stay."""
+    with store_errors():
+        for key in written:
+            if client.ttl(key) > 0:
+                client.unlink(key)
+
+
 def parts(client: redis.Redis, prefix: str, pieces: int) -> Iterator[bytes]:
     """The pieces, one after the other.
 

@@ -196,7 +196,7 @@ def test_a_piece_of_another_length_or_place_is_noticed(client: redis.Redis, maps
 def test_a_missing_piece_is_noticed(client: redis.Redis, maps: MapStore) -> None:
     manifest, _ = maps.create(new(megabytes=1.5))
     client.delete(piece_of(client, i=1))
-    with pytest.raises(StoreDamaged, match="missing"):
+    with pytest.raises(StoreDamaged, match="a piece of frequencies of map 'm' is missing"):
         maps.read(manifest, "frequencies")
 
 

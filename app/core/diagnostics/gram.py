@@ -1,29 +1,22 @@
 """How far a map's Gram matrix is from the kernel's, beside that of Monte Carlo frequencies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, TypedDict
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows, dense
-from app.core.diagnostics.control_variates import ControlVariates, Estimator
+from app.core.arrays import Rows
+from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.draws import Whole, map_seeds, row_pairs
-from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
+from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Norms, Picture, estimates_of, exact_norms
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.work import Parts, Work
 
 MOST_ROWS = 20_000
-# Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
-BINS = 61
 SCATTER_PAIRS = 2000
-
-Figures = dict[str, float]
-"""Of the error E = K̂ − K: `relative_frobenius` ‖E‖_F/‖K‖_F, `relative_spectral` ‖E‖₂/‖K‖₂, `max_abs` max |E_ij|,
-`mean_square` the mean of |E_ij|², `bias` the mean of E_ij (real, E being Hermitian); all n² entries count."""
 
 _SIZES = ("relative_frobenius", "relative_spectral", "max_abs", "mean_square")
 """The figures that are sizes, and so have a ratio to another's."""
@@ -35,18 +28,6 @@ class Baseline(TypedDict):
     seeds: int
     mean: Figures
     sd: Figures | None
-
-
-class Picture(TypedDict):
-    """What to draw: a histogram of E_ij over all entries, and exact against estimated kernel of some pairs i > j.
-
-    In the form complex, the histogram is of |E_ij| and `estimate` is the real part.
-    """
-
-    edges: list[float]
-    counts: list[int]
-    exact: list[float]
-    estimate: list[float]
 
 
 class GramErrors(TypedDict):
@@ -61,11 +42,6 @@ class GramErrors(TypedDict):
     monte_carlo: Baseline | None
     ratios: dict[str, dict[str, float | None]]
     pictures: dict[str, Picture]
-
-
-class _Norms(NamedTuple):
-    frobenius: float
-    spectral: float
 
 
 def gram_errors(
@@ -105,10 +81,10 @@ def gram_errors(
         feature_map.kernel.prepared(rows, "/vectors")
     else:
         feature_map.refuse_empty(rows, "/vectors")
-    estimates = {estimator: _estimate_of(feature_map, estimator, rows) for estimator in estimators}
+    estimates = estimates_of(feature_map, estimators, rows)
     work = work or Work()
     parts = Parts(work)
-    norms = _Norms(*parts.once("exact", lambda: [*_exact_norms(feature_map, rows)]))
+    norms = Norms(*parts.once("exact", lambda: [*exact_norms(feature_map, rows)]))
     figures: dict[str, Figures] = {}
     drawn: dict[str, Picture] = {}
     pairs = row_pairs(n, SCATTER_PAIRS if pictures else 0, seed)
@@ -135,100 +111,26 @@ def gram_errors(
     )
 
 
-Estimate = Callable[[slice, slice, NDArray[np.float64]], Array]
-"""Rows, columns and the exact kernel of a tile to its estimate."""
-
-
-def _estimate_of(feature_map: FeatureMap, estimator: Estimator, rows: Rows) -> Estimate:
-    if estimator is Estimator.map:
-        return lambda block, columns, _: feature_map.gram(rows[block], rows[columns])
-    if not isinstance(feature_map, FourierMap):
-        raise InvalidInput("control variates are moments of frequencies; kernel gmm has none", "/estimators")
-    controls = ControlVariates(feature_map)
-    prepared = dense(feature_map.kernel.prepared(rows, "/vectors"))
-
-    def estimate(block: slice, columns: slice, exact: NDArray[np.float64]) -> Array:
-        approximate = feature_map.gram(rows[block], rows[columns])
-        return controls.estimate(estimator, prepared[block], prepared[columns], exact, approximate)
-
-    return estimate
-
-
-class _Error:
-    """One pass over the tiles of an error matrix."""
-
-    def __init__(self, feature_map: FeatureMap, rows: Rows, estimate: Estimate, pairs: tuple[Whole, Whole]) -> None:
-        self._n = rows.shape[0]
-        self._is_complex = feature_map.gram_dtype.kind == "c"
-        self._tiles = HermitianTiles(self._n, self._is_complex)
-        self._squares = self._sum = self._max = 0.0
-        self._scatter = np.empty((2, len(pairs[0])))
-        for block, columns in tile_places(self._n):
-            exact = feature_map.exact_gram(rows[block], rows[columns])
-            estimated = estimate(block, columns, exact)
-            i, j = pairs[0] - block.start, pairs[1] - columns.start
-            inside = (i >= 0) & (i < len(exact)) & (j >= 0) & (j < exact.shape[1])
-            self._scatter[:, inside] = exact[i[inside], j[inside]], estimated[i[inside], j[inside]].real
-            error = estimated - exact
-            self._tiles.add(block, columns, error)
-            twice = 1 if block == columns else 2
-            self._sum += twice * float(error.real.sum())
-            size = np.abs(error)
-            self._max = max(self._max, float(size.max()))
-            self._squares += twice * float(np.vdot(size, size))
-
-    def figures(self, norms: _Norms) -> Figures:
-        entries = self._n**2
-        return {
-            "relative_frobenius": float(np.sqrt(self._squares)) / norms.frobenius,
-            "relative_spectral": self._tiles.spectral_norm() / norms.spectral,
-            "max_abs": self._max,
-            "mean_square": self._squares / entries,
-            "bias": self._sum / entries,
-        }
-
-    def picture(self) -> Picture:
-        least = 0.0 if self._is_complex else -1.0
-        counts, edges = np.zeros(BINS, np.int64), np.linspace(least, 1.0, BINS + 1)
-        for mirrored, tile in self._tiles:
-            # As parts of the largest: the bins of tiny errors themselves may be narrower than numbers lie.
-            values = (np.abs(tile) if self._is_complex else tile) / np.float64(self._max or 1.0)
-            # Rounding to float32 takes the largest out of the range.
-            found, _ = np.histogram(np.clip(values, least, 1.0), BINS, (least, 1.0))
-            counts += (2 if mirrored else 1) * found
-        exact, estimate = self._scatter.tolist()
-        return Picture(edges=(self._max * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
-
-
 def _measured(
     feature_map: FeatureMap,
     rows: Rows,
     estimate: Estimate,
     pairs: tuple[Whole, Whole],
-    norms: _Norms,
+    norms: Norms,
     pictured: bool,
 ) -> tuple[Figures, Picture | None]:
     """In a function of its own, so that one matrix of errors is let go before the next is made."""
-    error = _Error(feature_map, rows, estimate, pairs)
+    error = ErrorMatrix(feature_map, rows, estimate, pairs)
     return error.figures(norms), error.picture() if pictured else None
 
 
-def _exact_norms(feature_map: FeatureMap, rows: Rows) -> _Norms:
-    n = rows.shape[0]
-    tiles, squares = HermitianTiles(n, False), 0.0
-    for block, columns in tile_places(n):
-        exact = feature_map.exact_gram(rows[block], rows[columns])
-        squares += (1 if block == columns else 2) * float(np.vdot(exact, exact))
-        tiles.add(block, columns, exact)
-    return _Norms(float(np.sqrt(squares)), tiles.spectral_norm())
-
-
-def _of_monte_carlo(feature_map: FourierMap, rows: Rows, norms: _Norms, seed: int) -> Figures:
+def _of_monte_carlo(feature_map: FourierMap, rows: Rows, norms: Norms, seed: int) -> Figures:
     """Of a map of as many Monte Carlo frequencies."""
     changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": feature_map.n_frequencies, "seed": seed}
     spec = feature_map.spec.model_copy(update=changes)
     made = FourierMap(spec, FourierMap.build(spec).arrays)
-    return _Error(made, rows, _estimate_of(made, Estimator.map, rows), row_pairs(rows.shape[0], 0, 0)).figures(norms)
+    estimate = estimates_of(made, [Estimator.map], rows)[Estimator.map]
+    return ErrorMatrix(made, rows, estimate, row_pairs(rows.shape[0], 0, 0)).figures(norms)
 
 
 def _baseline(found: list[Figures]) -> Baseline:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Rows, dense
+from app.core.arrays import Array, Rows, dense
 from app.core.diagnostics.closed_forms import ClosedForms, fourier_variances, hashing_variances, own_closed_form
 from app.core.diagnostics.draws import map_seeds
 from app.core.errors import InvalidInput
@@ -16,7 +16,7 @@ from app.core.hashing.estimates import collision_rate, kernel_estimate, rbf_esti
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
 from app.core.samplers.base import FrequencySampler
-from app.core.work import Parts, Work
+from app.core.work import Work, packed, unpacked
 
 Numbers = NDArray[np.float64]
 
@@ -146,17 +146,16 @@ def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], wor
     lags = dense(kernel.prepared(x, "/x")) - dense(kernel.prepared(y, "/y"))
     exact, closed = fourier_variances(feature_map, lags)
 
-    def estimated(seed: int) -> Numbers:
+    def estimated(seed: int) -> Array:
         spec = feature_map.spec.model_copy(update={"seed": seed})
         made = FourierMap(spec, FourierMap.build(spec).arrays)
         of_x, of_y = made.transform(x), made.transform(y).conj()
         if made.signature is not None:
             of_x *= np.tile(made.signature, of_x.shape[1] // len(made.signature))
-        products = np.einsum("ij,ij->i", of_x, of_y, dtype=np.result_type(of_x, np.float64))
-        found: Numbers = products.astype(np.complex128).view(np.float64)
-        return found
+        products: Array = np.einsum("ij,ij->i", of_x, of_y, dtype=np.result_type(of_x, np.float64))
+        return products
 
-    estimates = _of_every(seeds, estimated, work).view(np.complex128)
+    estimates = _of_every(seeds, estimated, x.shape[0], np.complex128, work)
     own = own_closed_form(feature_map)
     return Variances(
         form=feature_map.spec.form.value,
@@ -185,11 +184,11 @@ def _of_hashing(
     exact = feature_map.exact_pairs(x, y)
     closed = hashing_variances(exact, s, gamma)
 
-    def rate(seed: int) -> Numbers:
+    def rate(seed: int) -> Array:
         made = ConsistentSamplingMap(feature_map.spec.model_copy(update={"seed": seed}))
         return collision_rate(made.codes(x), made.codes(y))
 
-    rates = _of_every(seeds, rate, work)
+    rates = _of_every(seeds, rate, x.shape[0], np.float64, work)
     rbf = None if gamma is None else rbf_estimate(kernel_estimate(rates, s, 0.0), gamma).value
     return Variances(
         form=None,
@@ -209,13 +208,16 @@ def _of_hashing(
     )
 
 
-def _of_every(seeds: list[int], compute: Callable[[int], Numbers], work: Work) -> Numbers:
-    """What maps of these seeds give, one row each."""
-    parts, found = Parts(work), []
-    for done, seed in enumerate(seeds):
+def _of_every(seeds: list[int], compute: Callable[[int], Array], n: int, dtype: type, work: Work) -> Array:
+    """What maps of these seeds give for n pairs, (seeds, n)."""
+    found: Array = np.empty((len(seeds), n), dtype)
+    known = unpacked(work.restored()).get("found", found[:0])
+    found[: len(known)] = known
+    for done in range(len(known), len(seeds)):
         work.progress(done, len(seeds))
-        found.append(np.array(parts.once(str(seed), partial(compute, seed)), np.float64))
-    return np.array(found)
+        found[done] = compute(seeds[done])
+        work.checkpoint(partial(packed, found=found[: done + 1]))
+    return found
 
 
 def _empirical(estimates: NDArray[np.complex128] | Numbers) -> Empirical:

@@ -14,7 +14,7 @@ _OPERATIONS_PER_BUILD = 50_000_000
 # The closed forms of a pair, and its part of the answer.
 _OPERATIONS_PER_PAIR = 200_000
 # Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
-_BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 120, 2000
+_BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 80, 2000
 # What the drawing of parameters of hashes takes at its most, as a multiple of the table.
 _TABLES = 3
 # To draw the parameters of a hash, by their memory.

@@ -7,7 +7,8 @@ import pytest
 
 from app.core.diagnostics import control_variates
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
-from app.core.diagnostics.gram import BINS, gram_errors
+from app.core.diagnostics.error_matrix import BINS
+from app.core.diagnostics.gram import gram_errors
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.errors import InvalidInput
 from app.pictures import gram_picture
@@ -32,8 +33,8 @@ def test_bins_of_any_width_count_every_entry(size: float, monkeypatch: pytest.Mo
     made, x = fourier(dtype="float64"), rows(10, 5)
     monkeypatch.setattr(type(made), "gram", lambda self, u, v: self.exact_gram(u, v) * 0 + size)
     monkeypatch.setattr(type(made), "exact_gram", lambda _, u, v: np.zeros((len(u), len(v))))
-    monkeypatch.setattr("app.core.diagnostics.gram._exact_norms", lambda *_: (1.0, 1.0))
-    monkeypatch.setattr("app.core.diagnostics.gram._Error.figures", lambda *_: {"relative_frobenius": size})
+    monkeypatch.setattr("app.core.diagnostics.gram.exact_norms", lambda *_: (1.0, 1.0))
+    monkeypatch.setattr("app.core.diagnostics.gram.ErrorMatrix.figures", lambda *_: {"relative_frobenius": size})
     found = gram_errors(made, x, seeds=0)
     picture = found["pictures"]["map"]
     assert sum(picture["counts"]) == 100
