@@ -163,14 +163,16 @@ RESULT_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "What the request that became a job would have been answered.",
         "content": {"application/json": {"schema": {}}, "*/*": {"schema": _BINARY}},
-    }
+    },
+    303: {"description": "The job has made a map: `Location` says where it is."},
 }
 EVENTS_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events `progress` and, at last, `end`; `data` has id, state, progress, step, of, objective and "
         "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
-    }
+    },
+    204: {"description": "The job has ended, and `Last-Event-ID` was its last event."},
 }
 
 

@@ -54,6 +54,7 @@ class Context(Work):
         self.payload: dict[str, Any] = packed["payload"]
         self._attachments: dict[str, tuple[str, int]] = packed["attachments"]
         self._first: tuple[float, int] | None = None
+        self._untold: tuple[int, int, float | None] | None = None
         self._reported = 0.0
         self._worked = not fields.get("checkpoint")
         self._next_checkpoint = time.monotonic() + _SHORTEST_PAUSE
@@ -73,9 +74,16 @@ class Context(Work):
         if self._first is None or not self._worked:
             # What was restored took no time, and says nothing of the rest.
             self._first = (now, step)
-        if now < self._reported + _PROGRESS_SECONDS and step < of:
+        self._untold = step, of, objective
+        if now >= self._reported + _PROGRESS_SECONDS or step >= of:
+            self.tell()
+
+    def tell(self) -> None:
+        """Report the last progress, if it has not been reported yet."""
+        if self._untold is None or self._first is None:
             return
-        self._reported = now
+        (step, of, objective), self._untold = self._untold, None
+        now = self._reported = time.monotonic()
         began, first = self._first
         tells = step > first and now >= began + _ETA_SECONDS
         eta = f"{(now - began) / (step - first) * (of - step):.3f}" if tells else ""

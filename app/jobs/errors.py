@@ -33,3 +33,7 @@ class TooManyJobs(Exception):
 
 class NotMine(Exception):
     """The job has been cancelled, or given to another process: whatever this one still does is not wanted."""
+
+
+class ResultElsewhere(Exception):
+    """What a job has made is found at another address, its only argument."""

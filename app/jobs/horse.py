@@ -34,6 +34,7 @@ def run(client: redis.Redis, kinds: Kinds, job_id: str, token: str, fields: dict
     try:
         context = Context(client, job_id, token, fields)
         outcome = _outcome(kinds, context, fields["kind"])
+        context.tell()
         _end(client, context, token, fields, ttl, outcome)
     except NotMine:
         logger.warning("job %s was taken away while it ran", job_id)

@@ -11,7 +11,7 @@ import orjson
 import redis
 from pydantic import BaseModel
 
-from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
+from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
 from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.queue import Queue
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
@@ -161,14 +161,17 @@ class Jobs:
 
         Raises:
             JobNotFound: there is no such job.
-            JobHasNoResult: it has not succeeded, or has none of its own.
+            JobHasNoResult: it has not succeeded, or has none at all.
+            ResultElsewhere: what it has made is found at another address.
         """
         fields = self.fields(job_id)
         state = JobState(fields["state"])
         if state is not JobState.succeeded:
             raise JobHasNoResult(f"job {job_id} is {state}" + ("" if state.ended else "; it has no result yet"))
         if not bodies(fields):
-            raise JobHasNoResult(f"job {job_id} has its result at {fields.get('result_link') or 'no address'}")
+            if fields.get("result_link"):
+                raise ResultElsewhere(fields["result_link"])
+            raise JobHasNoResult(f"job {job_id} has made nothing to fetch")
         return bodies(fields)
 
     def parts(self, body: Body) -> Iterator[bytes]:

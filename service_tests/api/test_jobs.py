@@ -73,7 +73,8 @@ def test_a_map_is_building_then_ready(http: httpx.Client, store: redis.Redis, na
     assert put(http, name, SPEC).status_code == 200
     assert post(http, f"{name}/transform", ROWS).status_code == 200
     assert len(keys_of(store, name)) == 3
-    assert_problem(http, http.get(record["job"] + "/result"), 409, "job-has-no-result")
+    result = http.get(record["job"] + "/result")
+    assert (result.status_code, result.headers["location"]) == (303, f"/v1/maps/{name}")
     assert_problem(http, http.delete(record["job"]), 409, "job-has-ended")
 
 
@@ -152,10 +153,19 @@ def test_events_come_as_they_happen_and_go_on_where_they_were_lost(http: httpx.C
     with http.stream("GET", link + "/events", headers={"Last-Event-ID": middle}) as stream:
         rest = list(events(stream.iter_lines()))
     assert rest == seen[len(seen) // 2 + 1 :]
+    for last in (seen[-1]["event_id"], str((1 << 64) - 2)):
+        assert http.get(link + "/events", headers={"Last-Event-ID": last}).status_code == 204
     with http.stream("GET", link + "/events", headers={"Last-Event-ID": ""}) as stream:
         assert list(events(stream.iter_lines())) == seen
     with http.stream("GET", link + "/events", headers={"Last-Event-ID": "5"}) as stream:
         assert list(events(stream.iter_lines())) == seen
+
+
+def test_a_listener_of_made_up_events_is_let_go_once_the_job_has_ended(http: httpx.Client, name: str) -> None:
+    link = put(http, name, LONG).json()["job"]
+    with http.stream("GET", link + "/events", headers={"Last-Event-ID": str((1 << 64) - 2)}) as stream:
+        assert http.delete(link).status_code == 202
+        assert all(line in ("", ": still there") for line in stream.iter_lines())
 
 
 def test_listeners_take_no_place_of_those_that_want_work_done(
@@ -208,7 +218,8 @@ def test_more_jobs_than_may_wait_are_refused(http: httpx.Client, store: redis.Re
         ("/v1/jobs/" + "0" * 24, 404, "job-not-found"),
         ("/v1/jobs/" + "0" * 24 + "/result", 404, "job-not-found"),
         ("/v1/jobs/" + "0" * 24 + "/events", 404, "job-not-found"),
-        ("/v1/jobs/me", 422, "invalid-input"),
+        ("/v1/jobs/me", 404, "job-not-found"),
+        ("/v1/jobs/" + "0" * 23 + "*/events", 404, "job-not-found"),
         ("/v1/jobs?state=lost", 422, "invalid-input"),
         ("/v1/jobs?cursor=x", 422, "invalid-input"),
         ("/v1/jobs?limit=0", 422, "invalid-input"),

@@ -1,6 +1,8 @@
 """Jobs that no worker takes."""
 
 import time
+from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,34 +118,89 @@ def test_ended_jobs_expire_whole(site: Site) -> None:
     assert {one for one in keys(site.client) if b"{job:" in one} == set()
 
 
-def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site) -> None:
+def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(context, "time", SimpleNamespace(monotonic=lambda: now))
     job_id = site.jobs.submit("test-walk", {}).id
     assert Scripts(site.client).run("claim", job_id, "one", 60) == 1
-    context = Context(site.client, job_id, "one", site.jobs.fields(job_id))
-    context.progress(10, 100)
-    time.sleep(0.3)
-    context.progress(11, 100)
-    early = site.jobs.get(job_id)
-    assert (early.step, early.eta_seconds) == (11, None)
-    time.sleep(0.8)
-    context.progress(21, 100)
-    late = site.jobs.get(job_id)
-    assert late.eta_seconds is not None
-    assert 7.9 < late.eta_seconds < 16  # 1.1 s for eleven steps, and 79 to go
+    attempt = Context(site.client, job_id, "one", site.jobs.fields(job_id))
+    told = []
+    for wait, step in ((0, 10), (0.3, 11), (0.8, 21), (2.2, 43)):
+        now += wait
+        attempt.progress(step, 100)
+        told.append(site.jobs.get(job_id).eta_seconds)
+    assert told[:2] == [None, None]
+    assert told[2:] == pytest.approx([1.1 / 11 * 79, 3.3 / 33 * 57], rel=1e-3)
+    attempt.checkpoint(lambda: b"")
+    again = Context(site.client, job_id, "one", site.jobs.fields(job_id))
+    for step in (20, 43):  # what was restored took no time
+        again.progress(step, 100)
+    again.checkpoint(lambda: b"")
+    now += 2
+    again.progress(44, 100)
+    assert site.jobs.get(job_id).eta_seconds == pytest.approx(2 * 56, rel=1e-3)
 
 
 def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context, "MAX_CHECKPOINT_BYTES", 10)
+    monkeypatch.setattr(context, "MAX_CHECKPOINT_BYTES", 10 + len(context._MAKERS))
     monkeypatch.setattr(context, "_SHORTEST_PAUSE", 0.0)
+    monkeypatch.setattr(context, "_PAUSE_FACTOR", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
     assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
     attempt = Context(site.client, job_id, "mine", site.jobs.fields(job_id))
-    attempt.checkpoint(lambda: b"0123456789")
-    kept = Context(site.client, job_id, "mine", site.jobs.fields(job_id)).restored()
-    attempt.checkpoint(lambda: b"0123456789+")
-    assert Context(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == kept == b"0123456789"
+    made = []
+
+    def state(digits: int) -> bytes:
+        made.append(digits)
+        return b"0" * digits
+
+    for digits in (10, 11, 12):
+        attempt.checkpoint(partial(state, digits))
+    assert made == [10, 11]
+    assert Context(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"0" * 10
+
+
+def test_a_checkpoint_of_other_versions_is_not_gone_on_from(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "_SHORTEST_PAUSE", 0.0)
+    job_id = site.jobs.submit("test-walk", {}).id
+    assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
+    Context(site.client, job_id, "mine", site.jobs.fields(job_id)).checkpoint(lambda: b"state")
+    assert Context(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"state"
+    monkeypatch.setattr(context, "_MAKERS", b"bochner 0.2.0\n")
+    assert Context(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() is None
+
+
+def test_a_full_store_is_not_left_full_of_checkpoints_that_were_not_kept(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(context, "_SHORTEST_PAUSE", 0.0)
+    monkeypatch.setattr(context, "_PAUSE_FACTOR", 0.0)
+    job_id = site.jobs.submit("test-walk", {}).id
+    assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
+    attempt = Context(site.client, job_id, "mine", site.jobs.fields(job_id))
+    attempt.checkpoint(lambda: b"kept")
+    before = keys(site.client)
+    site.client.config_set("maxmemory", int(site.client.info("memory")["used_memory"]) + 3_000_000)
+    try:
+        attempt.checkpoint(lambda: bytes(20_000_000))
+    finally:
+        site.client.config_set("maxmemory", 0)
+    assert keys(site.client) == before
+    attempt.checkpoint(lambda: b"kept again")
+    assert Context(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"kept again"
+
+
+def test_the_last_progress_is_told_at_the_end(site: Site) -> None:
+    job_id = site.jobs.submit("test-walk", {}).id
+    assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
+    attempt = Context(site.client, job_id, "mine", site.jobs.fields(job_id))
+    for step, objective in ((1, 0.5), (2, 0.25), (3, 0.125)):
+        attempt.progress(step, 100, objective)
+    attempt.tell()
+    job = site.jobs.get(job_id)
+    assert (job.step, job.of, job.objective) == (3, 100, 0.125)
 
 
 def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site) -> None:

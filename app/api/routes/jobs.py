@@ -1,6 +1,7 @@
 """Jobs: list, look at, watch, cancel, and fetch what they have answered."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -8,8 +9,8 @@ from functools import partial
 from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Header, Path, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import AfterValidator
 
 from app.api.answers import HeldResponse
@@ -17,7 +18,7 @@ from app.api.context import Context, ContextOf
 from app.api.documents import EVENTS_ANSWER, RESULT_ANSWER
 from app.api.negotiation import favourite
 from app.api.queries import Limit
-from app.jobs.errors import JobNotFound
+from app.jobs.errors import JobNotFound, ResultElsewhere
 from app.jobs.jobs import Event, JobPage
 from app.jobs.record import JobRecord, JobState
 from app.store.errors import StoreUnavailable
@@ -25,7 +26,16 @@ from app.store.errors import StoreUnavailable
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 _ID = r"^[0-9a-f]{24}$"
-JobId = Annotated[str, Path(alias="id", pattern=_ID, description="Id of a job.")]
+
+
+def _known_form(job_id: Annotated[str, Path(alias="id", description="Id of a job.")]) -> str:
+    """An id, or JobNotFound for what can be none."""
+    if not re.fullmatch(_ID, job_id):
+        raise JobNotFound(job_id[:80])
+    return job_id
+
+
+JobId = Annotated[str, Depends(_known_form)]
 
 
 def _position(event_id: str) -> str:
@@ -74,10 +84,13 @@ async def cancel_job(job_id: JobId, context: ContextOf) -> JobRecord:
 
 @router.get("/{id}/result", operation_id="get_job_result", response_class=Response, responses=RESULT_ANSWER)
 async def get_job_result(job_id: JobId, request: Request, context: ContextOf) -> Response:
-    """Fetch what a job has answered, in one of the media types it was made in."""
+    """Fetch what a job has answered, in one of the media types it was made in; of a map, 303 says where it is."""
     async with AsyncExitStack() as inside:
         await inside.enter_async_context(context.admission.enter())
-        kept = await context.admission.ask(lambda: context.jobs.result(job_id))
+        try:
+            kept = await context.admission.ask(lambda: context.jobs.result(job_id))
+        except ResultElsewhere as elsewhere:
+            return RedirectResponse(str(elsewhere), 303)
         chosen = favourite(request, [body.media_type for body in kept])
         body = next(one for one in kept if one.media_type == chosen)
         response = StreamingResponse(context.jobs.parts(body), media_type=chosen, headers={"Vary": "Accept"})
@@ -91,10 +104,16 @@ async def watch_job(
     context: ContextOf,
     last_event_id: LastEventId = "0",
 ) -> Response:
-    """Watch a job: server-sent events, each with state and progress; the last one says how it ended."""
+    """Watch a job: server-sent events, each with state and progress; the last one says how it ended.
+
+    204 where that one has been seen, so that clients which reconnect by themselves stop.
+    """
     async with AsyncExitStack() as listening:
         listening.enter_context(context.admission.listen())
+        ended = await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)
         first = await context.admission.ask(lambda: context.jobs.events(job_id, last_event_id))
+        if ended and not first:
+            return Response(status_code=204)
         response = StreamingResponse(
             _events(request, context, job_id, last_event_id, first),
             media_type="text/event-stream",
@@ -116,13 +135,18 @@ async def _events(
             yield b"id: %s\nevent: %s\ndata: %s\n\n" % (event.id.encode(), name.encode(), data)
             if event.last:
                 return
-        if time.monotonic() > spoke + _HEARTBEAT_SECONDS:
+        silent = time.monotonic() > spoke + _HEARTBEAT_SECONDS
+        if silent:
             spoke = time.monotonic()
             yield b": still there\n\n"
         await asyncio.sleep(_LOOK_SECONDS)
         if context.closing.begun or await request.is_disconnected():
             return
         try:
+            # First: what ends a job is among its events, but not among those after an id that was made up.
+            ended = silent and await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)
             events = await context.admission.ask(partial(context.jobs.events, job_id, after))
         except (JobNotFound, StoreUnavailable):
+            return
+        if ended and not events:
             return
