@@ -1,24 +1,26 @@
-"""What the building of a map may ask of the world around it: what long work may, and rows of datasets."""
+"""What the building of a map may ask of the world around it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 from app.core.arrays import Rows
 from app.core.errors import InvalidInput
 from app.core.work import Work
 
+RowsOf = Callable[[str, str], Rows]
+"""The rows of a dataset, and where the spec names it, to the rows; InvalidInput if there is no such dataset."""
 
-class Building(Work):
-    """The surroundings of a build, here those of plain use: no datasets either.
 
-    Args:
-        threads: how many a build may use; what it makes does not depend on it.
-    """
+def no_rows(dataset: str, pointer: str) -> Rows:
+    """Where there are no datasets."""
+    raise InvalidInput(f"dataset {dataset!r} is not at hand where this map is built; a box can be given", pointer)
 
-    def __init__(self, threads: int = 1) -> None:
-        self.threads = threads
 
-    def rows(self, dataset: str, pointer: str) -> Rows:
-        """The rows of a dataset, which the spec names at `pointer`.
+class Building(NamedTuple):
+    """The surroundings of a build; as they are here, those of plain use."""
 
-        Raises:
-            InvalidInput: there is no such dataset.
-        """
-        raise InvalidInput(f"dataset {dataset!r} is not at hand where this map is built; a box can be given", pointer)
+    threads: int = 1
+    """How many a build may use; what it makes does not depend on it."""
+    work: Work = Work()
+    """Where it leaves its progress, and finds what it goes on from."""
+    rows: RowsOf = no_rows

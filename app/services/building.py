@@ -1,11 +1,11 @@
 """The building of maps: at once, or as a job."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
 from app.core.arrays import Rows
-from app.core.building import Building
+from app.core.building import Building, RowsOf
 from app.core.errors import InvalidInput
 from app.core.maps import family
 from app.core.spec import MapSpec
@@ -23,48 +23,25 @@ KIND = "build-map"
 _DIGESTS = "digests"
 
 
-class InJob(Building):
-    """The surroundings of a build in a job: rows of kept datasets, and progress and checkpoints that others see.
+def kept_rows(datasets: Datasets, digests: Mapping[str, str | None]) -> RowsOf:
+    """The rows of kept datasets, as they were when a job was submitted.
+
+    A checkpoint says nothing of the rows it was learned from, so every attempt must get the same.
 
     Args:
-        context: of the job.
         datasets: that a spec may name.
         digests: of those it named when the job was submitted, by name.
-        threads: how many the build may use.
     """
 
-    def __init__(self, context: Context, datasets: Datasets, digests: Mapping[str, str], threads: int) -> None:
-        super().__init__(threads)
-        self._datasets = datasets
-        self._digests = digests
-        self._context = context
-
-    def progress(self, step: int, of: int, objective: float | None = None) -> None:
-        """Into the job's record and its events."""
-        self._context.progress(step, of, objective)
-
-    def checkpoint(self, state: Callable[[], bytes]) -> None:
-        """Into the store, when it is time."""
-        self._context.checkpoint(state)
-
-    def restored(self) -> bytes | None:
-        """What was kept last."""
-        return self._context.restored()
-
-    def rows(self, dataset: str, pointer: str) -> Rows:
-        """The rows of a dataset of the store.
-
-        A checkpoint says nothing of the rows it was learned from, so every attempt must get the same.
-
-        Raises:
-            InvalidInput: the dataset is gone, or has other rows than when the job was submitted.
-        """
+    def rows(dataset: str, pointer: str) -> Rows:
         try:
-            return self._datasets.rows(dataset, digest=self._digests[dataset])
+            return datasets.rows(dataset, digest=digests[dataset])
         except DatasetNotFound as error:
             raise InvalidInput(str(error), pointer) from error
         except DatasetChanged as error:
             raise InvalidInput(f"{error} when the job was submitted", pointer) from error
+
+    return rows
 
 
 def built(name: str, spec: MapSpec, building: Building | None = None) -> NewMap:
@@ -130,7 +107,7 @@ def work(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str
         # An earlier attempt may have got as far as this and died before it could say so.
         return
     spec = MapSpec.model_validate_json(pending.spec)
-    made = built(pending.name, spec, InJob(context, datasets, payload[_DIGESTS], threads))
+    made = built(pending.name, spec, Building(threads, context, kept_rows(datasets, payload[_DIGESTS])))
     try:
         _, created = store.create(made, pending, context.announce)
     except Withdrawn:

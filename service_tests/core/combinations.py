@@ -154,17 +154,9 @@ def weight_sum(its_kernel: Fields, d: int = D) -> float:
     return float(sum(its_kernel["weights"]))
 
 
-class WithRows(Building):
+def with_rows(d: int = D, n: int = 120) -> Building:
     """Surroundings of a build with one dataset of rows like those of the tests, under any name."""
-
-    def __init__(self, d: int = D, n: int = 120) -> None:
-        super().__init__()
-        self._shape = n, d
-
-    def rows(self, dataset: str, pointer: str) -> Any:
-        del dataset, pointer
-        n, d = self._shape
-        return rows(n, 17, d)
+    return Building(rows=lambda *_: rows(n, 17, d))
 
 
 def rows(n: int, seed: int, d: int = D, dtype: str = "float64", size: float = 1.2) -> Any:

@@ -19,7 +19,6 @@ from service_tests.core.combinations import (
     D,
     Fields,
     S,
-    WithRows,
     goes_together,
     is_random,
     named,
@@ -29,6 +28,7 @@ from service_tests.core.combinations import (
     variants,
     weight_sum,
     with_frequencies,
+    with_rows,
 )
 from service_tests.core.specs import KERNELS, SAMPLERS, kernel, kind, sampler, spec
 
@@ -41,7 +41,7 @@ every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
 
 
 def build(of: MapSpec) -> FeatureMap:
-    return opened(of, family(of).build(of, WithRows()).arrays, 1)
+    return opened(of, family(of).build(of, with_rows()).arrays, 1)
 
 
 def test_no_kind_is_left_out() -> None:

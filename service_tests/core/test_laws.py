@@ -12,7 +12,6 @@ from service_tests.core.combinations import (
     LAWS,
     Fields,
     Pair,
-    WithRows,
     goes_together,
     is_unbiased,
     named,
@@ -20,6 +19,7 @@ from service_tests.core.combinations import (
     rows,
     weight_sum,
     with_frequencies,
+    with_rows,
 )
 from service_tests.core.specs import KERNELS, shift_invariant, spec
 
@@ -41,7 +41,7 @@ MATCHED = [(d, *pair) for d in (3, 20) for pair in fourier_pairs(d) if pair[1]["
 
 
 def build(of: MapSpec) -> FourierMap:
-    return FourierMap(of, FourierMap.build(of, WithRows(of.input_dim)).arrays)
+    return FourierMap(of, FourierMap.build(of, with_rows(of.input_dim)).arrays)
 
 
 def standardised(of: MapSpec) -> list[Matrix]:

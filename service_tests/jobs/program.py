@@ -21,6 +21,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
+from app.core.work import Work
 from app.jobs import beside
 from app.jobs.context import Context
 from app.jobs.kinds import Kinds
@@ -31,7 +32,7 @@ _service_kinds = app.main.job_kinds
 STEP_SECONDS = 0.02
 
 
-def walk(steps: int, seed: int, run: Building | Context) -> float:
+def walk(steps: int, seed: int, run: Work) -> float:
     """A random walk whose end hangs on every step of it; `steps` of them, each kept as soon as it may be."""
     rng = np.random.Generator(np.random.PCG64(seed))
     step, at = 0, 0.5
@@ -106,7 +107,7 @@ class Slow(MonteCarlo):
     def learned_set(
         self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
     ) -> FrequencySet:
-        end = walk(40 * s, int(rng.integers(1 << 30)), building)
+        end = walk(40 * s, int(rng.integers(1 << 30)), building.work)
         if s == 1:
             raise InvalidInput("1 is an unlucky number", "/s")
         drawn = self.frequency_set(kernel, s, input_dim, rng)

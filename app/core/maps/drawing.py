@@ -1,6 +1,5 @@
 """What a map is drawn from: the frequencies of every summand of its kernel, from its one sampler, and offsets."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,34 +14,23 @@ from app.core.samplers.learning import BoxFields
 from app.core.spec import Form, MapSpec, of_share, shares
 
 
-class _Prepared(Building):
+def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) -> Building:
     """The surroundings of a build, where rows come as the kernel compares them."""
 
-    def __init__(self, around: Building, kernel: ShiftInvariantKernel, input_dim: int) -> None:
-        super().__init__(around.threads)
-        self._around, self._kernel, self._input_dim = around, kernel, input_dim
-
-    def progress(self, step: int, of: int, objective: float | None = None) -> None:
-        self._around.progress(step, of, objective)
-
-    def checkpoint(self, state: Callable[[], bytes]) -> None:
-        self._around.checkpoint(state)
-
-    def restored(self) -> bytes | None:
-        return self._around.restored()
-
-    def rows(self, dataset: str, pointer: str) -> Rows:
-        rows = self._around.rows(dataset, pointer)
-        if rows.shape[1] != self._input_dim or rows.shape[0] < 2:
+    def rows(dataset: str, pointer: str) -> Rows:
+        found = building.rows(dataset, pointer)
+        if found.shape[1] != input_dim or found.shape[0] < 2:
             raise InvalidInput(
-                f"dataset {dataset!r} has {rows.shape[0]} rows of {rows.shape[1]} entries; two rows at least, of "
-                f"input_dim {self._input_dim} entries, are wanted",
+                f"dataset {dataset!r} has {found.shape[0]} rows of {found.shape[1]} entries; two rows at least, of "
+                f"input_dim {input_dim} entries, are wanted",
                 pointer,
             )
         try:
-            return self._kernel.prepared(rows)
+            return kernel.prepared(found)
         except InvalidInput as error:
             raise InvalidInput(f"dataset {dataset!r}: {error.detail}", pointer) from None
+
+    return building._replace(rows=rows)
 
 
 def frequency_set(spec: MapSpec, rng: np.random.Generator, building: Building) -> FrequencySet:
@@ -50,7 +38,7 @@ def frequency_set(spec: MapSpec, rng: np.random.Generator, building: Building) -
     if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
         raise TypeError(f"sampler {spec.sampler.kind} draws no frequencies")
     sets, told = [], {}
-    every, around = shares(spec), _Prepared(building, spec.kernel, spec.input_dim)
+    every, around = shares(spec), _prepared(building, spec.kernel, spec.input_dim)
     for share in every:
         block, dim = share.block, share.block.dim(spec.input_dim)
         try:

@@ -81,7 +81,7 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         scales, energy = product.scales(input_dim), math.exp(measure.log_energy)
         placed = np.empty((s, input_dim))
-        state = unpacked(building.restored())
+        state = unpacked(building.work.restored())
         before = state.get("frequencies", placed[:0])
         placed[: len(before)] = before
         # Σ_lm H_lm and Σ_l v_l of those placed.
@@ -92,8 +92,8 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
             pulls, _ = measure.pulls(measure.points(placed[:t]), np.ones(t), placed[t : t + 1])
             pairs += 2 * float(pulls[0]) + 1
             means += float(measure.means(placed[t : t + 1])[0])
-            building.progress(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
-            building.checkpoint(partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means])))
+            building.work.progress(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
+            building.work.checkpoint(partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means])))
         found = base._replace(frequencies=placed)
         first, last = (max(0.0, measure.normalized(frequencies)) for frequencies in (base.frequencies, placed))
         # What is less than this apart is rounding.

@@ -12,7 +12,7 @@ from app.core.arrays import Rows
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.maps import FourierMap
 from app.core.spec import MapSpec
-from service_tests.core.combinations import LEARNED, WithRows, variants
+from service_tests.core.combinations import LEARNED, variants, with_rows
 from service_tests.core.specs import KERNELS, SAMPLERS, hashing, kind, spec
 
 FIELDS: dict[str, dict[str, Any]] = {
@@ -138,7 +138,7 @@ def digest_of_codes(name: str) -> str:
 
 
 def last(of: MapSpec) -> list[float]:
-    arrays = FourierMap.build(of, WithRows(of.input_dim)).arrays
+    arrays = FourierMap.build(of, with_rows(of.input_dim)).arrays
     tail = [arrays["weights"][-1], *arrays.get("offsets", [])[-1:]]
     return [*arrays["frequencies"][-1].tolist(), *map(float, tail)]
 
@@ -167,7 +167,7 @@ def test_the_order_and_the_thread_in_which_maps_are_built_change_nothing() -> No
     specs = [of_sampler(name) for name in GOLDEN] + [of_kernel(name) for name in KERNEL_GOLDEN]
 
     def digest(of: MapSpec) -> bytes:
-        return b"".join(array.tobytes() for array in FourierMap.build(of, WithRows(of.input_dim)).arrays.values())
+        return b"".join(array.tobytes() for array in FourierMap.build(of, with_rows(of.input_dim)).arrays.values())
 
     once = [digest(of) for of in specs]
     assert [digest(of) for of in reversed(specs)] == once[::-1]

@@ -8,7 +8,7 @@ import pytest
 from app.core.building import Building
 from app.core.maps import Built, FourierMap
 from app.core.samplers.base import FrequencySet
-from service_tests.core.combinations import Fields, WithRows
+from service_tests.core.combinations import Fields, with_rows
 from service_tests.core.diagnostics.sets import CPU_BOX, CPU_SIGMA
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
@@ -33,13 +33,12 @@ def on(over: Fields, its_kernel: Fields | None = None, d: int = 4, **members: An
     return {"kernel": its, "sampler": box | over, "input_dim": d, **SMALL, **members}
 
 
-class Watched(WatchedWork, WithRows):
+class Watched(WatchedWork):
     """A build that is watched."""
 
     def __init__(self, state: bytes | None = None, most: int | None = None, threads: int = 1, d: int = 4) -> None:
-        WithRows.__init__(self, d)
-        WatchedWork.__init__(self, state, most)
-        self.threads = threads
+        super().__init__(state, most)
+        self.building = with_rows(d)._replace(threads=threads, work=self)
 
 
 def built(building: Building | None = None, **members: Any) -> Built:

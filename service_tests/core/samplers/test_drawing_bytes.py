@@ -8,7 +8,7 @@ import pytest
 
 from app.core.maps.drawing import frequency_set
 from app.core.samplers.base import FrequencySampler
-from service_tests.core.combinations import WithRows, named
+from service_tests.core.combinations import named, with_rows
 from service_tests.core.specs import spec
 
 # What is imported, cached, or of a fixed size.
@@ -34,7 +34,7 @@ def test_it_stays_within_what_is_reckoned(over: dict[str, Any], s: int | None, d
     drawn = spec(sampler=over, s=s, input_dim=d, kernel={"kind": "gaussian", "length_scale": 1.5 * d**0.5})
     assert isinstance(drawn.sampler, FrequencySampler)
     tracemalloc.start()
-    frequency_set(drawn, np.random.default_rng(0), WithRows(d, n=600))
+    frequency_set(drawn, np.random.default_rng(0), with_rows(d, n=600))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     reckoned = drawn.sampler.drawing_bytes(drawn.sampler.count(s, d), d)

@@ -53,7 +53,7 @@ def test_without_learn_nothing_changes_and_a_box_is_refused() -> None:
 
 def test_a_component_takes_all_units_while_they_are_few() -> None:
     watched = Watched()
-    built(watched, sampler=LEARNED, s=7)
+    built(watched.building, sampler=LEARNED, s=7)
     # The six units, and what the vector for all has, where that is none of them.
     total = watched.told[0][1]
     assert [(step, of) for step, of, _ in watched.told] == [(step, total) for step in range(1, total + 1)]
@@ -64,17 +64,17 @@ def test_a_component_takes_all_units_while_they_are_few() -> None:
 @pytest.mark.parametrize("its_kernel", [CAUCHY, {"kind": "gaussian", "length_scale": [1.0, 2.0, 0.5, 3.0]}])
 def test_it_goes_on_from_every_candidate(its_kernel: dict[str, Any]) -> None:
     whole = Watched()
-    made = digest(built(whole, sampler=LEARNED, s=11, kernel=its_kernel))
+    made = digest(built(whole.building, sampler=LEARNED, s=11, kernel=its_kernel))
     assert len(whole.states) == len(whole.told) >= 40
     for done, state in enumerate(whole.states, 1):
         again = Watched(state)
-        assert digest(built(again, sampler=LEARNED, s=11, kernel=its_kernel)) == made
+        assert digest(built(again.building, sampler=LEARNED, s=11, kernel=its_kernel)) == made
         assert again.told == whole.told[done:]
 
 
 def test_its_objective_is_that_of_the_coordinates_so_far() -> None:
     watched = Watched()
-    made = built(watched, sampler=LEARNED, s=101, kernel=CAUCHY).report
+    made = built(watched.building, sampler=LEARNED, s=101, kernel=CAUCHY).report
     assert made is not None
     values = [value for _, _, value in watched.told]
     assert None not in values

@@ -56,18 +56,18 @@ def test_the_objective_falls_and_is_that_of_the_arrays(its_kernel: Fields, d: in
 def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields, length_scale: Any) -> None:
     members = on(over, {"kind": "gaussian", "length_scale": length_scale})
     whole = Watched()
-    undisturbed = digest(built(whole, **members))
+    undisturbed = digest(built(whole.building, **members))
     numbers = {1, 2, len(whole.states) // 2, len(whole.states)} - {0} if whole.states else set()
     assert bool(numbers) == (over["kind"] != "weighted"), "weights are solved in one step"
     for most in numbers:
         ended = Watched(most=most)
         with pytest.raises(Interrupted):
-            built(ended, **members)
+            built(ended.building, **members)
         again = Watched(ended.states[-1], most=2)
         try:
-            made = built(again, **members)
+            made = built(again.building, **members)
         except Interrupted:  # twice
-            made = built(Watched(again.states[-1]), **members)
+            made = built(Watched(again.states[-1]).building, **members)
         assert digest(made) == undisturbed
 
 
@@ -81,7 +81,7 @@ def test_threads_change_no_bit(over: Fields) -> None:
 @every
 def test_progress_ends_at_the_last_step(over: Fields) -> None:
     watched = Watched()
-    made = built(watched, **on(over))
+    made = built(watched.building, **on(over))
     steps, ofs, values = zip(*watched.told, strict=True)
     assert list(steps) == sorted(steps)
     assert len(set(ofs)) == 1
@@ -98,10 +98,10 @@ def test_progress_ends_at_the_last_step(over: Fields) -> None:
 
 def test_the_objective_of_a_growing_set_is_that_of_what_it_has() -> None:
     members, watched = on(GREEDY, d=3), Watched(d=3)
-    frequencies = built(watched, **members).arrays["frequencies"]
+    frequencies = built(watched.building, **members).arrays["frequencies"]
     measure = BoxDiscrepancy(kernel(**members["kernel"]), np.full(3, 2.0))
     whole = [measure.normalized(frequencies[: t + 1]) for t in range(len(frequencies))]
     np.testing.assert_allclose([value for _, _, value in watched.told], whole, rtol=1e-9, atol=1e-13)  # type: ignore[arg-type]
     again = Watched(watched.states[16], d=3)
-    built(again, **members)
+    built(again.building, **members)
     assert again.told == watched.told[17:]

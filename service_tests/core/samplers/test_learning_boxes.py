@@ -10,7 +10,7 @@ from app.core.arrays import Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from service_tests.core.combinations import Fields, WithRows, rows
+from service_tests.core.combinations import Fields, rows, with_rows
 from service_tests.core.samplers.learned import (
     GLOBAL,
     GREEDY,
@@ -31,13 +31,12 @@ def test_the_box_of_a_dataset_is_the_ranges_of_its_columns(over: Fields, as_spar
     data = rows(120, 17)
     box = np.ptp(data, axis=0).tolist()
 
-    class Sparse(WithRows):
-        def rows(self, dataset: str, pointer: str) -> Rows:
-            assert (dataset, pointer) == ("mine", "/sampler/dataset")
-            return sparse.csr_array(data) if as_sparse else data
+    def mine(dataset: str, pointer: str) -> Rows:
+        assert (dataset, pointer) == ("mine", "/sampler/dataset")
+        return sparse.csr_array(data) if as_sparse else data
 
     its = {"kind": "gaussian", "length_scale": 1.5}
-    made = built(Sparse(), **on(over | {"dataset": "mine"}, its))
+    made = built(Building(rows=mine), **on(over | {"dataset": "mine"}, its))
     assert digest(made) == digest(built(**on(over | {"box": box, "box_scale": 0.25}, its)))
     assert made.report is not None
     features = np.exp(1j * data @ made.arrays["frequencies"].T)
@@ -54,19 +53,9 @@ def test_rows_of_correlation_rbf_are_brought_to_unit_length_first(over: Fields) 
     data = rows(120, 17)
     box = np.ptp(data / np.linalg.norm(data, axis=1, keepdims=True), axis=0).tolist()
     made, given = (
-        built(WithRows(), **on(over | fields, its)) for fields in ({"dataset": "d"}, {"box": box, "box_scale": 0.25})
+        built(with_rows(), **on(over | fields, its)) for fields in ({"dataset": "d"}, {"box": box, "box_scale": 0.25})
     )
     np.testing.assert_allclose(as_set(made).frequencies, as_set(given).frequencies, rtol=1e-6, atol=1e-9)
-
-
-class Other(Building):
-    def __init__(self, data: Any) -> None:
-        super().__init__()
-        self._data = data
-
-    def rows(self, dataset: str, pointer: str) -> Any:
-        del dataset, pointer
-        return self._data
 
 
 @every
@@ -76,7 +65,7 @@ class Other(Building):
 )
 def test_a_dataset_that_does_not_fit_is_refused(over: Fields, data: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
-        built(Other(data), **on(over | {"dataset": "d"}))
+        built(Building(rows=lambda *_: data), **on(over | {"dataset": "d"}))
     assert caught.value.pointer == "/sampler/dataset"
     with pytest.raises(InvalidInput, match="'d' is not at hand") as caught:
         built(**on(over | {"dataset": "d"}))

@@ -18,14 +18,14 @@ from service_tests.core.specs import kernel, product_kernel, refusal, sampler
 GRID: dict[str, Any] = {"kind": "reweighted_grid", "dataset": "d"}
 
 
-class Rows(Building):
-    def __init__(self, rows: Any) -> None:
-        super().__init__()
-        self._rows = rows
+def on(rows: Any, work: Work | None = None) -> Building:
+    """The surroundings of a build with these rows."""
 
-    def rows(self, dataset: str, pointer: str) -> Any:
+    def rows_of(dataset: str, pointer: str) -> Any:
         assert (dataset, pointer) == ("d", "/sampler/dataset")
-        return self._rows
+        return rows
+
+    return Building(work=work or Work(), rows=rows_of)
 
 
 def clustered(n: int, d: int, seed: int) -> Any:
@@ -88,7 +88,7 @@ def test_it_improves_on_other_rows_like_those_fitted(d: int, length_scale: Any) 
     exact = kernel(**members["kernel"]).gram(others, others)
 
     def error(over: dict[str, Any], seed: int) -> float:
-        arrays = built(Rows(clustered(300, d, 1)), sampler=over, seed=seed, **members).arrays
+        arrays = built(on(clustered(300, d, 1)), sampler=over, seed=seed, **members).arrays
         features = np.exp(1j * others @ arrays["frequencies"].T)
         approximate = ((features * arrays["weights"]) @ features.conj().T).real
         return float(np.sqrt(np.mean((approximate - exact) ** 2)))
@@ -98,7 +98,7 @@ def test_it_improves_on_other_rows_like_those_fitted(d: int, length_scale: Any) 
 
 
 def test_candidates_come_from_the_grid_and_none_twice() -> None:
-    made = built(Rows(clustered(100, 3, 1)), sampler=GRID | {"points_per_dim": 3}, input_dim=3, s=20, seed=5)
+    made = built(on(clustered(100, 3, 1)), sampler=GRID | {"points_per_dim": 3}, input_dim=3, s=20, seed=5)
     frequencies = made.arrays["frequencies"] * 1.5
     assert np.isin(frequencies.round(9), np.array([-np.sqrt(3), 0, np.sqrt(3)]).round(9)).all()
     assert len(np.unique(np.concatenate([frequencies, -frequencies]).round(9), axis=0)) >= 2 * len(frequencies) - 1
@@ -108,46 +108,36 @@ def test_candidates_come_from_the_grid_and_none_twice() -> None:
 
 
 def test_progress_is_told_in_parts_of_the_time() -> None:
-    told: list[tuple[int, int]] = []
-
-    class Told(Rows):
-        def progress(self, step: int, of: int, objective: float | None = None) -> None:
-            del objective
-            told.append((step, of))
-
-    built(Told(clustered(100, 3, 1)), sampler=GRID, input_dim=3, s=20)
-    assert told == [(1, 100), (30, 100), (95, 100), (100, 100)]
+    watched = WatchedWork()
+    built(on(clustered(100, 3, 1), watched), sampler=GRID, input_dim=3, s=20)
+    assert [(step, of) for step, of, _ in watched.told] == [(1, 100), (30, 100), (95, 100), (100, 100)]
 
 
 def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one() -> None:
-    class Watched(WatchedWork, Rows):
-        def __init__(self, state: bytes | None = None, most: int | None = None) -> None:
-            Rows.__init__(self, clustered(100, 6, 1))
-            WatchedWork.__init__(self, state, most)
-
+    rows = clustered(100, 6, 1)
     members: dict[str, Any] = {"sampler": GRID | {"candidates": 200}, "input_dim": 6, "s": 20}
-    whole = Watched()
-    undisturbed = digest(built(whole, **members))
+    whole = WatchedWork()
+    undisturbed = digest(built(on(rows, whole), **members))
     assert len(whole.states) > 3
     for most in (1, 3, len(whole.states)):
-        ended = Watched(most=most)
+        ended = WatchedWork(most=most)
         with pytest.raises(Interrupted):
-            built(ended, **members)
-        again = Watched(ended.states[-1])
-        assert digest(built(again, **members)) == undisturbed
+            built(on(rows, ended), **members)
+        again = WatchedWork(ended.states[-1])
+        assert digest(built(on(rows, again), **members)) == undisturbed
         assert len(again.states) == len(whole.states) - most + 1  # the one it began with, again
 
 
 def test_pairs_bound_the_rows_that_are_fitted() -> None:
     rows = clustered(300, 4, 1)
-    few, same, more = (digest(built(Rows(rows), sampler=GRID | {"pairs": pairs}, seed=5)) for pairs in (45, 54, 55))
+    few, same, more = (digest(built(on(rows), sampler=GRID | {"pairs": pairs}, seed=5)) for pairs in (45, 54, 55))
     assert few == same != more
 
 
 def test_far_too_few_or_doubled_rows_do_no_harm() -> None:
     rng = np.random.default_rng(0)
     for rows in (rng.normal(size=(2, 4)), np.repeat(rng.normal(size=(5, 4)), 40, axis=0), np.ones((50, 4))):
-        made = built(Rows(rows), sampler=GRID | {"points_per_dim": 20}, s=200)
+        made = built(on(rows), sampler=GRID | {"points_per_dim": 20}, s=200)
         assert made.report is not None
         assert made.report["weight_sum"] == pytest.approx(1, abs=1e-3)
         assert made.report["gram_error"] < 1e-3

@@ -82,7 +82,7 @@ def test_weights_that_shrink_the_kernel_are_told_and_can_be_normalised() -> None
 def test_progress_is_told_in_parts_of_the_time_not_of_the_statements() -> None:
     # At s = 2000 the pairs take a fiftieth and the weights the rest: an estimate from equal steps would be absurd.
     watched = Watched()
-    built(watched, sampler={"kind": "weighted", "box": 0.5}, s=64)
+    built(watched.building, sampler={"kind": "weighted", "box": 0.5}, s=64)
     assert [(step, of) for step, of, _ in watched.told] == [(1, 100), (3, 100), (100, 100)]
 
 
