@@ -12,7 +12,7 @@ from app.core.maps import FeatureMap, family, opened
 from app.core.spec import MapSpec
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
-from app.services.building import build_later, built
+from app.services.building import build_later, built, learned_from
 from app.services.datasets import Datasets
 from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NewerVersion, NotFound
 from app.services.limits import Limits
@@ -151,7 +151,7 @@ class Maps:
 
     def _digests(self, spec: MapSpec) -> dict[str, str]:
         """Digests of the datasets that the sampler learns from; refuses at once what its job could only fail at."""
-        dataset = getattr(spec.sampler, "dataset", None)
+        dataset = learned_from(spec.sampler)
         if dataset is None:
             return {}
         there = self._datasets.get(dataset)

@@ -28,6 +28,7 @@ from app.core.samplers import Sampler
 from app.formats.json import bytes_per_row, members
 from app.formats.json_rows import dimension, named_datasets, vectors_or_dataset
 from app.pictures import recommendations_picture
+from app.services.building import kept_rows, learned_from
 from app.services.datasets import Datasets
 from app.services.diagnostics import Finding, Parse, Prepared
 from app.services.limits import Limits
@@ -99,15 +100,26 @@ class Recommendations:
         wanted = Wanted(options.budget, options.target_error)
         wanted = fitting(wanted, rows.shape[1], kernel, self._limits.max_map_bytes)
         self._limits.check_map(widest_map_bytes(rows.shape[1], wanted, kernel))  # what is best is to be put
+        learned = {dataset for one in options.samplers or () if (dataset := learned_from(one)) is not None}
+        rows_of = kept_rows(self._datasets, {name: self._datasets.get(name).digest for name in learned})
         return Prepared(
             recommended_operations(rows.shape[0], rows.shape[1], wanted, options.samplers, options.seeds, kernel),
             lambda work: _finding(
                 rows.shape[0],
-                recommended(rows, kernel, wanted, options.samplers, seeds=options.seeds, seed=options.seed, work=work),
+                recommended(
+                    rows,
+                    kernel,
+                    wanted,
+                    options.samplers,
+                    seeds=options.seeds,
+                    seed=options.seed,
+                    work=work,
+                    rows_of=rows_of,
+                ),
             ),
             recommended_bytes(rows.shape[0], rows.shape[1], wanted, options.samplers, kernel),
             picture=recommendations_picture,
-            datasets=named_datasets(document),
+            datasets=(*named_datasets(document), *sorted(learned)),
         )
 
     def _rows(self, document: dict[str, Any], seed: int) -> Rows:

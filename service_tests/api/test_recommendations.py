@@ -48,6 +48,23 @@ def test_the_same_request_has_the_same_answer_but_for_the_time(http: httpx.Clien
     assert once == again
 
 
+def test_samplers_may_learn_from_a_dataset(http: httpx.Client, name: str) -> None:
+    samplers = [{"kind": "weighted", "dataset": name}, {"kind": "reweighted_grid", "dataset": name}]
+    document = assert_problem(http, recommend(http, samplers=samplers), 404, "dataset-not-found", None)
+    assert name in document["detail"]
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": ROWS.tolist()}).status_code == 201
+    taken = recommend(http, samplers=samplers)
+    assert taken.status_code == 202, taken.text
+    job = finished(http, taken)
+    assert job["state"] == "succeeded", job
+    found = http.get(job["result"]).json()
+    assert {trial["spec"]["sampler"]["kind"] for trial in found["ranked"]} == {"weighted", "reweighted_grid"}
+    spec = found["best"]
+    made = put(http, f"{name}-best", spec)
+    finished(http, httpx.Response(202, headers={"location": made.json()["job"]}))
+    assert http.get(f"/v1/maps/{name}-best").json()["n_output"] == found["ranked"][0]["n_output"]
+
+
 def test_rows_of_a_dataset_and_samplers_by_name(http: httpx.Client, name: str) -> None:
     assert http.put(f"/v1/datasets/{name}", json={"vectors": ROWS.tolist()}).status_code == 201
     samplers = ["sobol", {"kind": "halton", "scramble": "reverse_radix"}]

@@ -17,7 +17,7 @@ _SAMPLER: TypeAdapter[Sampler] = TypeAdapter(Sampler)
 
 # Columns that are tried where there is a target and no budget: powers of two up to this, if memory allows.
 MOST_COLUMNS = 1 << 14
-_LEAST_COLUMNS = 1 << 6
+_LEAST_COLUMNS = 1 << 4
 # One frequency, in the form cos_sin.
 _FEWEST_COLUMNS = 2
 # A budget is tried whole, halved and quartered: what half of it would cost in accuracy is worth knowing.

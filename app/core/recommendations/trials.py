@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Rows, dense, named
+from app.core.building import Building, RowsOf, no_rows
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps import FeatureMap, FourierMap, family, opened
+from app.core.maps import FourierMap, family, opened
 from app.core.recommendations.candidates import Candidate, Wanted, candidates, column_counts
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
@@ -36,7 +37,7 @@ class Trial(NamedTuple):
     bytes: int
     """Of the frozen arrays."""
     seconds_per_1000_rows: float
-    """Of a transform, on this machine, now."""
+    """Of a transform, on the machine that measured it."""
 
 
 class Recommendation(NamedTuple):
@@ -57,6 +58,7 @@ def recommended(
     seeds: int = 3,
     seed: int = 0,
     work: Work | None = None,
+    rows_of: RowsOf = no_rows,
 ) -> Recommendation:
     """Try samplers and sizes on the rows and rank them.
 
@@ -71,7 +73,8 @@ def recommended(
         samplers: None for those that are sensible for the kernel.
         seeds: how many maps of each spec are measured.
         seed: of the spec; the others follow it.
-        work: told how many sizes are done, and of how many at most; given what was measured of each spec.
+        work: told how many sizes are done, and of how many at most; given what was measured of each map.
+        rows_of: datasets that samplers learn from.
 
     Raises:
         InvalidInput: too few or too many rows, or no sampler can be tried.
@@ -89,7 +92,7 @@ def recommended(
         for candidate in candidates(kernel, rows.shape[1], columns, samplers, seed):
             if candidate.spec is not None and candidate.spec.canonical() in trials:  # a rule that dictates its size
                 continue
-            tried = _tried(candidate, parts, partial(_measured, rows=rows, exact=exact, seeds=seeds))
+            tried = _tried(candidate, seeds, parts, partial(_measured, rows=rows, exact=exact, rows_of=rows_of))
             if isinstance(tried, Trial):
                 trials[tried.spec.canonical()] = tried
             else:
@@ -98,7 +101,7 @@ def recommended(
         if wanted.target_error is not None and any(t.error_mean <= wanted.target_error for t in trials.values()):
             break
     if not trials:
-        refusals = "; ".join(f"{one.sampler.kind}: {one.refusal}" for one in skipped)
+        refusals = "; ".join(dict.fromkeys(f"{one.sampler.kind}: {one.refusal}" for one in skipped))
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
     ranked, target = sorted(trials.values(), key=_order(wanted)), wanted.target_error
     return Recommendation(ranked, skipped, None if target is None else ranked[0].error_mean <= target)
@@ -125,39 +128,42 @@ def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
     return kernel.gram(prepared, prepared)
 
 
-def _tried(candidate: Candidate, parts: Parts, measure: Callable[[MapSpec], dict[str, Any]]) -> Trial | Candidate:
+def _tried(
+    candidate: Candidate, seeds: int, parts: Parts, measure: Callable[[MapSpec, bool], dict[str, Any]]
+) -> Trial | Candidate:
     """The trial of a candidate, or the candidate with the reason why it cannot be built."""
     if candidate.spec is None:
         return candidate
-    found = parts.once(candidate.spec.canonical(), partial(measure, candidate.spec))
-    if "refusal" in found:
-        return candidate._replace(spec=None, **found)
-    return Trial(candidate.spec, **found)
-
-
-def _measured(spec: MapSpec, rows: Rows, exact: NDArray[np.float64], seeds: int) -> dict[str, Any]:
-    """The members of a trial, or a `refusal`."""
     errors = []
-    # One map at a time, and last the one of the spec, which is timed.
+    for k in range(seeds):
+        spec = candidate.spec.model_copy(update={"seed": (candidate.spec.seed + k) % _SEEDS})
+        found = parts.once(spec.canonical(), partial(measure, spec, k == 0))
+        if "refusal" in found:
+            return candidate._replace(spec=None, refusal=found["refusal"])
+        errors.append(found["error"])
+        if k == 0:
+            told = found["told"]
+    error_sd = float(np.std(errors, ddof=1)) if seeds > 1 else 0.0
+    return Trial(candidate.spec, error_mean=float(np.mean(errors)), error_sd=error_sd, **told)
+
+
+def _measured(spec: MapSpec, tells: bool, *, rows: Rows, exact: NDArray[np.float64], rows_of: RowsOf) -> dict[str, Any]:
+    """The error of a map and, if wanted, what else a trial tells; or a refusal."""
     try:
-        for k in reversed(range(seeds)):
-            made = _built(spec, (spec.seed + k) % _SEEDS)
-            errors.append(float(np.linalg.norm(made.gram(rows, rows) - exact) / np.linalg.norm(exact)))
-    except InvalidInput as error:
-        return {"refusal": error.detail}
+        made = opened(spec, family(spec).build(spec, Building(rows=rows_of)).arrays, 1)
+        error = float(np.linalg.norm(made.gram(rows, rows) - exact) / np.linalg.norm(exact))
+    except InvalidInput as refused:
+        return {"refusal": refused.detail}
+    if not tells:
+        return {"error": error}
     apply = made.transform if isinstance(made, FourierMap) else made.codes
-    return {
+    seconds = min(_seconds(apply, rows) for _ in range(_TIMED_CALLS))
+    told = {
         "n_output": made.n_output,
-        "error_mean": float(np.mean(errors)),
-        "error_sd": float(np.std(errors, ddof=1)) if seeds > 1 else 0.0,
         "bytes": sum(array.nbytes for array in made.arrays.values()),
-        "seconds_per_1000_rows": min(_seconds(apply, rows) for _ in range(_TIMED_CALLS)) * 1000 / rows.shape[0],
+        "seconds_per_1000_rows": seconds * 1000 / rows.shape[0],
     }
-
-
-def _built(spec: MapSpec, seed: int) -> FeatureMap:
-    spec = spec.model_copy(update={"seed": seed})
-    return opened(spec, family(spec).build(spec).arrays, 1)
+    return {"error": error, "told": told}
 
 
 def _seconds(apply: Callable[[Rows], object], rows: Rows) -> float:

@@ -109,10 +109,11 @@ def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error
         (Wanted(1000, None), [250, 500, 1000]),
         (Wanted(2, None), [2]),
         (Wanted(5, None), [2, 5]),
-        (Wanted(300, 0.1), [64, 128, 256, 300]),
-        (Wanted(128, 0.1), [64, 128]),
-        (Wanted(50, 0.1), [50]),
-        (Wanted(None, 0.1), [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]),
+        (Wanted(300, 0.1), [16, 32, 64, 128, 256, 300]),
+        (Wanted(128, 0.1), [16, 32, 64, 128]),
+        (Wanted(50, 0.1), [16, 32, 50]),
+        (Wanted(10, 0.1), [10]),
+        (Wanted(None, 0.1), [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]),
     ],
 )
 def test_sizes_follow_budget_and_target(wanted: Wanted, counts: list[int]) -> None:
