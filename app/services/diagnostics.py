@@ -1,7 +1,6 @@
 """What a map is worth: its diagnostics, prepared from a request and run."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -10,19 +9,19 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Rows
 from app.core.datasets import column_ranges
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy as Discrepancy
+from app.core.diagnostics.box_errors import box_errors, box_errors_bytes, box_errors_operations
 from app.core.diagnostics.collisions import collision_errors, collision_errors_bytes, collision_errors_operations
 from app.core.diagnostics.gram import gram_errors
 from app.core.diagnostics.gram_cost import gram_errors_bytes, gram_errors_operations
 from app.core.diagnostics.kinds import DIAGNOSTICS, BoxDiscrepancy, Collisions, DiagnosticKind, Gram, MaxError, Variance
-from app.core.diagnostics.max_error import max_errors, max_errors_operations
+from app.core.diagnostics.max_error import max_errors, max_errors_bytes, max_errors_operations
 from app.core.diagnostics.variance import correlated_pairs, variances
 from app.core.diagnostics.variance_cost import variances_bytes, variances_operations
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
 from app.core.model import Kind
-from app.core.work import Parts, Work
+from app.core.work import Work
 from app.formats.json import bytes_per_row, members
 from app.formats.json_rows import named_datasets, rows_or_reference, vectors_or_dataset
 from app.pictures import gram_picture, max_error_picture
@@ -37,9 +36,6 @@ Parse = Callable[[type[Model], bytes], Model]
 Finding = dict[str, Any]
 """The answer of a diagnostic, as JSON has it, and what a picture of it needs beside."""
 
-# A factor of the box discrepancy, sine and product, in multiplications of a matrix product.
-_OPERATIONS_PER_FACTOR = 20
-
 
 class Prepared(NamedTuple):
     """A diagnostic whose request has been read and checked."""
@@ -47,7 +43,7 @@ class Prepared(NamedTuple):
     operations: int
     """Multiplications that take as long."""
     run: Callable[[Work], Finding]
-    nbytes: int = 0
+    nbytes: int
     """Memory that it takes beside its rows."""
     datasets: tuple[str, ...] = ()
     """The datasets it takes rows of."""
@@ -108,7 +104,7 @@ class Diagnostics:
     def _collisions(self, subject: ConsistentSamplingMap, rows: Rows, options: Collisions) -> Prepared:
         return Prepared(
             collision_errors_operations(subject, rows, options.pairs),
-            lambda _: dict(
+            lambda work: dict(
                 collision_errors(
                     subject,
                     rows,
@@ -117,14 +113,18 @@ class Diagnostics:
                     gamma=options.gamma,
                     most_pairs=options.pairs,
                     seed=options.seed,
+                    work=work,
                 )
             ),
-            collision_errors_bytes(subject, rows.shape[0]),
+            collision_errors_bytes(subject, rows.shape[0], options.pairs),
         )
 
     def _box_discrepancy(self, subject: FourierMap, document: dict[str, Any], options: BoxDiscrepancy) -> Prepared:
         if (options.box is None) != any(member in document for member in ("dataset", "vectors")):
             raise InvalidInput("box, or a dataset or vectors to take it from, is wanted, and not both", "/box")
+        for member in ("rows", "seed"):
+            if member in document and "dataset" not in document:
+                raise InvalidInput(f"{member} is of a sample of a dataset; none came", f"/{member}")
         d = subject.spec.input_dim
         if options.box is None:
             box = _ranges(subject, self._rows(subject, document))
@@ -132,37 +132,17 @@ class Diagnostics:
             box = np.array(np.broadcast_to(options.box, d) if np.ndim(options.box) == 0 else options.box, np.float64)
         if len(box) != d:
             raise InvalidInput(f"box has {len(box)} entries; input_dim {d} wants as many, or one number", "/box")
-        frequencies, weights = (subject.arrays[name].astype(np.float64) for name in ("frequencies", "weights"))
-        if subject.spec.normalize:
-            weights /= weights.sum()  # what normalised features weigh
-
-        def at(scale: float) -> Finding:
-            with np.errstate(over="ignore"):  # a box of infinity is refused by name
-                scaled = scale * box
-            measured = Discrepancy(subject.spec.kernel, scaled, self._threads).measured(frequencies, weights)
-            return {
-                "box_scale": scale,
-                "discrepancy_squared": measured.squared,
-                "log_discrepancy_squared": measured.log_squared,
-                "normalized": measured.normalized,
-                "expected_monte_carlo": measured.expected_monte_carlo,
-                "ratio": measured.ratio,
-            }
-
-        def run(work: Work) -> Finding:
-            parts, scales = Parts(work), []
-            for step, scale in enumerate(options.box_scales):
-                work.progress(step, len(options.box_scales))
-                scales.append(parts.once(repr(scale), partial(at, scale)))
-            return {"box": box.tolist(), "scales": scales}
-
-        factors = subject.n_frequencies * (subject.n_frequencies + 400) * d // 2
-        return Prepared(_OPERATIONS_PER_FACTOR * factors * len(options.box_scales), run)
+        return Prepared(
+            box_errors_operations(subject, len(options.box_scales)),
+            lambda work: dict(box_errors(subject, box, options.box_scales, self._threads, work)),
+            box_errors_bytes(subject),
+        )
 
     def _max_error(self, subject: FourierMap, options: MaxError) -> Prepared:
         return Prepared(
             max_errors_operations(subject, len(options.diameters), options.samples),
             lambda work: dict(max_errors(subject, options.diameters, options.samples, options.seed, work)),
+            max_errors_bytes(subject),
             picture=max_error_picture,
         )
 

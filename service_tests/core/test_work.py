@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from app.core.diagnostics.box_errors import box_errors
+from app.core.diagnostics.collisions import collision_errors
 from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.gram import gram_errors
 from app.core.diagnostics.max_error import max_errors
@@ -37,6 +39,8 @@ EVERY: dict[str, Callable[[Work], Any]] = {
     "max-error": lambda work: max_errors(fourier(s=4000, form="complex"), [0.5, 2.0], 900, work=work),
     "variance": lambda work: variances(fourier(s=32, form="complex"), X, Y, repeats=6, work=work),
     "variance-hashes": lambda work: variances(hashing(s=32), X, Y, gamma=2.0, repeats=6, work=work),
+    "collisions": lambda work: collision_errors(hashing(s=32), X, bits=1, gamma=2.0, work=work),
+    "box-discrepancy": lambda work: box_errors(fourier(s=32), np.full(4, 2.0), [1.0, 0.5, 0.25], 1, work),
     "recommendations": ranking,
 }
 

@@ -1,5 +1,7 @@
 """How far collision rates of codes are from the min-max kernel, on data."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypedDict
 
 import numpy as np
@@ -11,12 +13,17 @@ from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
 from app.core.hashing.estimates import Estimate, chances, collision_rate, kernel_estimate, odd_codes, rbf_estimate
 from app.core.maps import ConsistentSamplingMap
+from app.core.work import Parts, Work
 
 Numbers = NDArray[np.float64]
 
 MOST_PAIRS = 100_000
 # Codes compared at a time, and entries of rows.
 _CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
+# A sample and its code; of a pair, indices, kernels, rates and estimates, and these as they are kept.
+_BYTES_PER_SAMPLE, _BYTES_PER_PAIR = 32, 700
+# In the order in which they are found.
+_PARTS = ("exact", "full", "zero_bit", "b_bit")
 # The comparison of two codes, copied to where they are compared, in multiplications.
 _OPERATIONS_PER_COMPARISON = 40
 
@@ -68,6 +75,7 @@ def collision_errors(
     gamma: float | None = None,
     most_pairs: int = MOST_PAIRS,
     seed: int = 0,
+    work: Work | None = None,
 ) -> CollisionErrors:
     """Collision rates over pairs of different rows, against the exact kernel.
 
@@ -84,6 +92,7 @@ def collision_errors(
         gamma: for power 1, of the RBF kernel e^(−γ(1 − ρ)) to estimate too (GMM paper, theorem 4).
         most_pairs: how many pairs to look at.
         seed: of the pairs.
+        work: told of, and given, what was found of the exact kernels and of each way to write codes.
 
     Raises:
         InvalidInput: fewer than 2 rows, rows without a sample, or gamma with another power than 1.
@@ -97,16 +106,19 @@ def collision_errors(
     b_bit = encoder(Encoding.b_bit, bits, bits_of)
     feature_map.refuse_empty(rows, "/vectors")
     i, j = row_pairs(n, most_pairs, seed)
-    exact = np.empty(len(i))
-    rbf = None if gamma is None else np.empty(len(i))
-    for block in row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(rows.size))):
-        x, y = rows[i[block]], rows[j[block]]
-        exact[block] = feature_map.exact_pairs(x, y)
-        if rbf is not None and gamma is not None:
-            rbf[block] = feature_map.rbf_pairs(x, y, gamma)
-    full = kernel_estimate(_compared(feature_map, rows, Encoder(Encoding.pairs), i, j)[0], s, 0.0)
-    zero_bit = kernel_estimate(_compared(feature_map, rows, Encoder(Encoding.zero_bit), i, j)[0], s, 0.0)
-    rate, odd = _compared(feature_map, rows, b_bit, i, j)
+    work = work or Work()
+    parts = Parts(work)
+
+    def found(name: str, compute: Callable[[], object]) -> Iterator[Numbers]:
+        work.progress(_PARTS.index(name), len(_PARTS))
+        return (np.array(numbers) for numbers in parts.once(name, compute))
+
+    exact, rbf = found("exact", partial(_exact, feature_map, rows, i, j, gamma))
+    full_rate, _ = found("full", partial(_compared, feature_map, rows, Encoder(Encoding.pairs), i, j))
+    zero_bit_rate, _ = found("zero_bit", partial(_compared, feature_map, rows, Encoder(Encoding.zero_bit), i, j))
+    rate, n_odd = found("b_bit", partial(_compared, feature_map, rows, b_bit, i, j))
+    full, zero_bit = (kernel_estimate(one, s, 0.0) for one in (full_rate, zero_bit_rate))
+    odd = n_odd.astype(np.int64)
     chance = chances(b_bit, feature_map.spec.input_dim, s, odd[i], odd[j])
     return CollisionErrors(
         pairs=len(i),
@@ -114,7 +126,7 @@ def collision_errors(
         full=_collisions(full.value, full, exact),
         zero_bit=_collisions(zero_bit.value, zero_bit, exact),
         b_bit=_collisions(rate, kernel_estimate(rate, s, chance), exact),
-        rbf=None if rbf is None or gamma is None else _rbf(rbf_estimate(full, gamma).value, rbf),
+        rbf=None if gamma is None else _rbf(rbf_estimate(full, gamma).value, rbf),
     )
 
 
@@ -128,9 +140,28 @@ def collision_errors_operations(feature_map: ConsistentSamplingMap, rows: Rows, 
     return int(3 * feature_map.hash_operations(rows) + exact + compared)
 
 
-def collision_errors_bytes(feature_map: ConsistentSamplingMap, n: int) -> int:
-    """The most memory that `collision_errors` takes for n rows: all their samples."""
-    return 16 * n * feature_map.n_output
+def collision_errors_bytes(feature_map: ConsistentSamplingMap, n: int, most_pairs: int = MOST_PAIRS) -> int:
+    """The most memory that `collision_errors` takes for n rows: all their samples, and what is known of the pairs."""
+    pairs = min(most_pairs, max(1, n * (n - 1) // 2))
+    return _BYTES_PER_SAMPLE * n * feature_map.n_output + _BYTES_PER_PAIR * pairs
+
+
+def _exact(
+    feature_map: ConsistentSamplingMap,
+    rows: Rows,
+    i: NDArray[np.int64],
+    j: NDArray[np.int64],
+    gamma: float | None,
+) -> tuple[Numbers, Numbers]:
+    """Of each pair, the min-max kernel, and the RBF kernel where there is a gamma."""
+    n = rows.shape[0]
+    exact, rbf = np.empty(len(i)), np.empty(0 if gamma is None else len(i))
+    for block in row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(rows.size))):
+        x, y = rows[i[block]], rows[j[block]]
+        exact[block] = feature_map.exact_pairs(x, y)
+        if gamma is not None:
+            rbf[block] = feature_map.rbf_pairs(x, y, gamma)
+    return exact, rbf
 
 
 def _compared(

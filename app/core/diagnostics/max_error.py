@@ -124,6 +124,12 @@ def max_errors_operations(feature_map: FourierMap, n_diameters: int, samples: in
     return samples * (each + n_diameters * (_OPERATIONS_PER_PHASE + sum(block.dim(d) for block in blocks)))
 
 
+def max_errors_bytes(feature_map: FourierMap) -> int:
+    """Memory that `max_errors` takes: the set in float64, and phases and points of a block, with what they give."""
+    set_bytes = 2 * 8 * feature_map.n_frequencies * feature_map.spec.input_dim
+    return set_bytes + 8 * 8 * max(_PHASES_PER_BLOCK, feature_map.n_frequencies, feature_map.spec.input_dim)
+
+
 def _unit_ball(n: int, d: int, n_frequencies: int, seed: int) -> Iterator[Matrix]:
     """Points uniform in the ball of radius 1, (n, d), the same for any number of frequencies, some at a time."""
     rng = np.random.Generator(np.random.PCG64(seed))

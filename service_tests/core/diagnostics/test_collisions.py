@@ -1,5 +1,6 @@
 """Collision errors against a count pair by pair."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -153,4 +154,14 @@ def test_work_grows_with_pairs_and_hashes() -> None:
     assert 7 < large / small < 10.1
     made = hashing(input_dim=D, s=S)
     assert collision_errors_operations(made, data(200), 100) < small / 2
-    assert collision_errors_bytes(made, 2000) == 2 * collision_errors_bytes(made, 1000)
+
+
+@pytest.mark.parametrize(("n", "s", "pairs"), [(1500, 8, 300_000), (3000, 400, 1000)])
+def test_memory_stays_within_what_is_reckoned(n: int, s: int, pairs: int) -> None:
+    made, x = hashing(input_dim=D, s=s), data(n).astype(np.float32)
+    collision_errors(made, x[:9], gamma=1.0)  # what is compiled and imported stays
+    tracemalloc.start()
+    collision_errors(made, x, gamma=1.0, most_pairs=pairs)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 0.3 < peak / collision_errors_bytes(made, n, pairs) < 1

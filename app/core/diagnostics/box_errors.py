@@ -1,0 +1,88 @@
+"""The box discrepancy of a map's set on boxes of several scales, beside what Monte Carlo frequencies would have."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.maps import FourierMap
+from app.core.work import Parts, Work
+
+# A factor of the discrepancy, sine and product, in multiplications of a matrix product.
+_OPERATIONS_PER_FACTOR = 20
+# What one frequency costs beside its pairs, in pairs.
+_PAIRS_PER_FREQUENCY = 400
+# Frequencies, and what pairs of them are computed from, in float64, by coordinate.
+_BYTES_PER_COORDINATE = 64
+
+
+class ScaleError(TypedDict):
+    """On the box times `box_scale`; see `Measured`."""
+
+    box_scale: float
+    discrepancy_squared: float | None
+    log_discrepancy_squared: float | None
+    normalized: float
+    expected_monte_carlo: float
+    ratio: float | None
+
+
+class BoxErrors(TypedDict):
+    """The answer. `box` has the half width of each coordinate."""
+
+    box: list[float]
+    scales: list[ScaleError]
+
+
+def box_errors(
+    feature_map: FourierMap, box: NDArray[np.float64], scales: Sequence[float], threads: int, work: Work | None = None
+) -> BoxErrors:
+    """Box discrepancies of the map's frequencies and weights; of normalised features, with weights that sum to 1.
+
+    Args:
+        feature_map: of a product kernel.
+        box: b, (d,).
+        scales: factors of it.
+        threads: how many to use.
+        work: told how many scales are done.
+
+    Raises:
+        InvalidInput: the kernel is none, or a box is too wide.
+    """
+    frequencies, weights = (feature_map.arrays[name].astype(np.float64) for name in ("frequencies", "weights"))
+    if feature_map.spec.normalize:
+        weights /= weights.sum()
+
+    def at(scale: float) -> ScaleError:
+        with np.errstate(over="ignore"):  # a box of infinity is refused by name
+            scaled = scale * box
+        found = BoxDiscrepancy(feature_map.spec.kernel, scaled, threads).measured(frequencies, weights)
+        return ScaleError(
+            box_scale=scale,
+            discrepancy_squared=found.squared,
+            log_discrepancy_squared=found.log_squared,
+            normalized=found.normalized,
+            expected_monte_carlo=found.expected_monte_carlo,
+            ratio=found.ratio,
+        )
+
+    work = work or Work()
+    parts, errors = Parts(work), []
+    for step, scale in enumerate(scales):
+        work.progress(step, len(scales))
+        errors.append(parts.once(repr(scale), partial(at, scale)))
+    return BoxErrors(box=box.tolist(), scales=errors)
+
+
+def box_errors_operations(feature_map: FourierMap, n_scales: int) -> int:
+    """Multiplications that take as long as `box_errors`."""
+    s = feature_map.n_frequencies
+    return _OPERATIONS_PER_FACTOR * n_scales * (s * (s + _PAIRS_PER_FREQUENCY) * feature_map.spec.input_dim // 2)
+
+
+def box_errors_bytes(feature_map: FourierMap) -> int:
+    """Memory that `box_errors` takes."""
+    return _BYTES_PER_COORDINATE * feature_map.n_frequencies * feature_map.spec.input_dim
