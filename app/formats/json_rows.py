@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from itertools import chain
+from itertools import chain, pairwise
+from operator import itemgetter
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,6 +15,7 @@ from app.core.names import NAME_PATTERN
 from app.formats.base import Matrix, Reference
 
 _NUMBER_TYPES = {int, float}
+_SPARSE_MEMBERS = {"indices", "values"}
 _REFERENCE = ("dataset", "rows", "seed")
 
 
@@ -134,36 +136,55 @@ def _refuse(value: list[Any], width: int, pointer: str) -> NoReturn:
 
 
 def _sparse_rows(value: list[Any], width: int, pointer: str) -> sparse.csr_array:
-    indices, values, ends = [], [], [0]
+    # All rows at once, as above.
+    if not (set(map(type, value)) <= {dict} and all(row.keys() == _SPARSE_MEMBERS for row in value)):
+        _refuse_sparse(value, width, pointer)
+    indices, values = (list(map(itemgetter(name), value)) for name in ("indices", "values"))
+    if not (
+        set(map(type, chain(indices, values))) <= {list}
+        and set(map(type, chain.from_iterable(indices))) <= {int}
+        and set(map(type, chain.from_iterable(values))) <= _NUMBER_TYPES
+    ):
+        _refuse_sparse(value, width, pointer)
+    lengths = np.fromiter(map(len, indices), np.int64, len(value))
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    try:
+        columns = np.fromiter(chain.from_iterable(indices), np.int64, ends[-1])
+    except OverflowError:
+        _refuse_sparse(value, width, pointer)
+    # Larger than the one before, unless a row begins there.
+    rises = np.diff(columns, prepend=-1) > 0
+    rises[ends[:-1][lengths > 0]] = True
+    inside = columns.size == 0 or 0 <= columns.min() <= columns.max() < width
+    if not (inside and rises.all() and (lengths == np.fromiter(map(len, values), np.int64, len(value))).all()):
+        _refuse_sparse(value, width, pointer)
+    numbers = np.fromiter(chain.from_iterable(values), np.float64, ends[-1])
+    return sparse.csr_array((numbers, columns, ends), shape=(len(value), width))
+
+
+def _refuse_sparse(value: list[Any], width: int, pointer: str) -> NoReturn:
+    """Name the first thing that is wrong with rows that are not all objects of indices and values."""
     for i, row in enumerate(value):
         at = f"{pointer}/{i}"
-        if not isinstance(row, dict) or set(row) != {"indices", "values"}:
+        if not isinstance(row, dict) or row.keys() != _SPARSE_MEMBERS:
             raise InvalidInput(f"row {i} is no object of indices and values, as the rows before it", at)
-        index, numbers = _indices(row["indices"], width, at), _numbers(row["values"], f"{at}/values")
+        index, numbers = row["indices"], row["values"]
+        _check_indices(index, width, at)
+        if not isinstance(numbers, list):
+            raise InvalidInput(f"{called(numbers)} came; a list of numbers is wanted", f"{at}/values")
+        _check_numbers(numbers, f"{at}/values")
         if len(index) != len(numbers):
             raise InvalidInput(f"row {i} has {len(index)} indices and {len(numbers)} values", at)
-        indices.append(index)
-        values.append(numbers)
-        ends.append(ends[-1] + len(index))
-    return sparse.csr_array((np.concatenate(values), np.concatenate(indices), ends), shape=(len(value), width))
+    raise AssertionError("nothing is wrong with these rows")
 
 
-def _indices(value: Any, width: int, pointer: str) -> Array:
+def _check_indices(value: Any, width: int, pointer: str) -> None:
     if not isinstance(value, list) or set(map(type, value)) - {int}:
         raise InvalidInput("indices must be a list of whole numbers", f"{pointer}/indices")
     if value and not 0 <= min(value) <= max(value) < width:
         raise InvalidInput(f"indices must lie from 0 to {width - 1}", f"{pointer}/indices")
-    index = np.array(value, dtype=np.int64)
-    if (np.diff(index) <= 0).any():
+    if any(second <= first for first, second in pairwise(value)):
         raise InvalidInput("indices must increase, each standing once", f"{pointer}/indices")
-    return index
-
-
-def _numbers(value: Any, pointer: str) -> Array:
-    if not isinstance(value, list):
-        raise InvalidInput(f"{called(value)} came; a list of numbers is wanted", pointer)
-    _check_numbers(value, pointer)
-    return np.array(value, dtype=np.float64)
 
 
 def _check_numbers(value: list[Any], pointer: str) -> None:
