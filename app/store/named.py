@@ -9,8 +9,10 @@ together, for ever or for the time that the thing has to live.
 import builtins
 import hashlib
 import logging
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import accumulate
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -22,6 +24,8 @@ from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest
 
 logger = logging.getLogger(__name__)
+
+_PAGE_BYTES = 1 << 22
 
 M = TypeVar("M", bound=Manifest)
 T = TypeVar("T")
@@ -67,6 +71,7 @@ class NamedStore(Generic[M]):
         """Up to `limit` things in order of their names, and the name to go on after, None at the end.
 
         Names of things that expired take part in the count, and are then forgotten; what cannot be parsed is left out.
+        Fewer where they are long: no page has more than `_PAGE_BYTES`, unless of a single thing.
 
         Args:
             prefix: names must start with it.
@@ -81,6 +86,7 @@ class NamedStore(Generic[M]):
                 self._client.zrangebylex(self._index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1),
             )
             page = [name.decode() for name in names[:limit]]
+            page = page[: self._fitting(page)]
             keys = [self._key(name) for name in page]
             stored = cast(builtins.list[bytes | None], self._client.mget(keys)) if page else []
         if None in stored:
@@ -92,7 +98,15 @@ class NamedStore(Generic[M]):
                     things.append(parse(one))
                 except StoreDamaged as error:  # the others must still be listed
                     logger.error("left out of the list: %s", error)
-        return things, page[-1] if len(names) > limit else None
+        return things, page[-1] if len(names) > len(page) else None
+
+    def _fitting(self, names: builtins.list[str]) -> int:
+        """How many of the first things make a page."""
+        with self._client.pipeline(transaction=False) as pipeline:
+            for name in names:
+                pipeline.strlen(self._key(name))
+            ends = builtins.list(accumulate(cast(builtins.list[int], pipeline.execute())))
+        return max(1, bisect_right(ends, _PAGE_BYTES))
 
     def read(self, manifest: M, array_name: str) -> NDArray[Any] | None:
         """One array, its digest verified; None if the thing was deleted or has expired meanwhile.

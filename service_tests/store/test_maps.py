@@ -8,6 +8,7 @@ import pytest
 import redis
 from numpy.typing import NDArray
 
+from app.store import named
 from app.store.connection import connect
 from app.store.errors import StoreDamaged, StoreUnavailable
 from app.store.maps import MapStore, NewMap
@@ -246,6 +247,22 @@ def test_the_list_is_ordered_and_goes_on_after_a_name(maps: MapStore) -> None:
     assert names("a.", "B", 1) == (["a.1"], "a.1")
     assert names("a.", "b", 1) == ([], None)
     assert names("a.1", None, 5) == (["a.1", "a.10"], None)
+
+
+def test_long_things_make_short_pages(maps: MapStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"m{i}" for i in range(7)]
+    for name in names:
+        maps.create(new(name))
+    length = len(maps.find("m0").model_dump_json())  # type: ignore[union-attr]
+    for most, lengths in ((3 * length, [3, 3, 1]), (length - 1, [1] * 7), (100 * length, [7])):
+        monkeypatch.setattr(named, "_PAGE_BYTES", most)
+        pages: list[list[str]] = []
+        after: str | None = None
+        while not pages or after is not None:
+            page, after = maps.list("", after, 100)
+            pages.append([manifest.name for manifest in page])
+        assert [len(page) for page in pages] == lengths
+        assert [name for page in pages for name in page] == names
 
 
 def test_a_server_that_is_gone_is_unavailable_not_empty(tmp_path: Any) -> None:

@@ -58,7 +58,7 @@ async def list_maps(
     cursor: Cursor = None,
     prefix: Prefix = "",
 ) -> MapPage:
-    """List maps in order of their names."""
+    """List maps in order of their names. A page may hold fewer than `limit`, where specs are long: go by `next`."""
     return await context.admission.ask(lambda: context.maps.list(prefix, cursor, limit))
 
 
