@@ -17,7 +17,7 @@ from app.api.admission import Admission
 from app.api.closing import Closing
 from app.api.context import Context
 from app.api.middleware import HeadAsGet, RequestId
-from app.api.queries import refuse_unknown_parameters
+from app.api.queries import refuse_unclear_parameters
 from app.api.routes import ROUTERS
 from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
@@ -62,7 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=version("bochner"),
         lifespan=lifespan,
         redirect_slashes=False,
-        dependencies=[Depends(refuse_unknown_parameters)],
+        dependencies=[Depends(refuse_unclear_parameters)],
     )
     app.add_middleware(HeadAsGet)
     app.add_middleware(RequestId)

@@ -1,5 +1,6 @@
-"""Query parameters: those of all lists, and those that no route knows."""
+"""Query parameters: those of all lists, and those that no route can make sense of."""
 
+from collections import Counter
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -12,8 +13,8 @@ Cursor = Annotated[str | None, Query(description="`next` of the page before.", m
 Prefix = Annotated[str, Query(description="Start of the names wanted.", max_length=128)]
 
 
-async def refuse_unknown_parameters(request: Request) -> None:
-    """Refuse a misspelt query parameter, which would otherwise be accepted and ignored."""
+async def refuse_unclear_parameters(request: Request) -> None:
+    """Refuse a query parameter that is misspelt or repeated, which would otherwise be accepted and ignored."""
     route = request.scope["route"]
     if not isinstance(route, APIRoute):
         return
@@ -25,3 +26,7 @@ async def refuse_unknown_parameters(request: Request) -> None:
         takes = ", ".join(sorted(known)) or "none"
         detail = f"not known here; this address takes {takes}"
         raise RequestValidationError([{"loc": ("query", unknown[0][:80]), "msg": detail, "type": "unknown"}])
+    for name, times in Counter(name for name, _ in request.query_params.multi_items()).items():
+        if times > 1:
+            detail = f"came {times} times; once is wanted"
+            raise RequestValidationError([{"loc": ("query", name), "msg": detail, "type": "repeated"}])

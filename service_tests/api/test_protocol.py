@@ -189,6 +189,11 @@ def test_an_unknown_query_parameter_is_refused_not_ignored(http: httpx.Client, p
     assert unknown in assert_problem(http, http.get(path), 422, "invalid-input")["detail"]
 
 
+def test_a_repeated_query_parameter_is_refused(http: httpx.Client) -> None:
+    document = assert_problem(http, http.get("/v1/maps?limit=1&prefix=a&limit=2"), 422, "invalid-input", None)
+    assert "2 times" in document["errors"][0]["detail"]
+
+
 def test_a_misspelt_query_parameter_of_a_post_is_refused(http: httpx.Client) -> None:
     answer = post(http, "standing-cos_sin/kernel?exakt=true", {"x": []})
     document = assert_problem(http, answer, 422, "invalid-input")

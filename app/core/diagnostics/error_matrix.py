@@ -80,9 +80,17 @@ class ErrorMatrix:
         rows: of which the matrices are.
         estimate: gives tiles of K̂.
         pairs: i > j, of which exact and estimated kernels are noted for a picture.
+        told: is called after each tile.
     """
 
-    def __init__(self, feature_map: FeatureMap, rows: Rows, estimate: Estimate, pairs: tuple[Whole, Whole]) -> None:
+    def __init__(
+        self,
+        feature_map: FeatureMap,
+        rows: Rows,
+        estimate: Estimate,
+        pairs: tuple[Whole, Whole],
+        told: Callable[[], None],
+    ) -> None:
         self._n = rows.shape[0]
         self._is_complex = feature_map.gram_dtype.kind == "c"
         self._tiles = HermitianTiles(self._n, self._is_complex)
@@ -101,6 +109,7 @@ class ErrorMatrix:
             size = np.abs(error)
             self._max = max(self._max, float(size.max()))
             self._squares += twice * float(np.vdot(size, size))
+            told()
 
     def figures(self, norms: Norms) -> Figures:
         """What is told of it, beside the norms of K."""
@@ -127,12 +136,13 @@ class ErrorMatrix:
         return Picture(edges=(self._max * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
 
 
-def exact_norms(feature_map: FeatureMap, rows: Rows) -> Norms:
-    """Norms of K."""
+def exact_norms(feature_map: FeatureMap, rows: Rows, told: Callable[[], None]) -> Norms:
+    """Norms of K; `told` is called after each tile."""
     n = rows.shape[0]
     tiles, squares = HermitianTiles(n, False), 0.0
     for block, columns in tile_places(n):
         exact = feature_map.exact_gram(rows[block], rows[columns])
         squares += (1 if block == columns else 2) * float(np.vdot(exact, exact))
         tiles.add(block, columns, exact)
+        told()
     return Norms(float(np.sqrt(squares)), tiles.spectral_norm())

@@ -1,6 +1,6 @@
 """How far a map's Gram matrix is from the kernel's, beside that of Monte Carlo frequencies."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypedDict
 
@@ -10,6 +10,7 @@ from app.core.arrays import Rows
 from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.draws import Whole, map_seeds, row_pairs
 from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Norms, Picture, estimates_of, exact_norms
+from app.core.diagnostics.hermitian_tiles import tile_places
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 from app.core.samplers.monte_carlo import MonteCarlo
@@ -68,7 +69,7 @@ def gram_errors(
         estimators: what to measure.
         seeds: how many Monte Carlo maps to compare with; 0 for none.
         seed: of those maps and of the pairs to draw.
-        work: told after every matrix that was measured, and given what was measured of it.
+        work: told after every tile, and given what was measured of each matrix.
         pictures: whether to find what to draw as well; without, `pictures` of the answer is empty.
 
     Raises:
@@ -82,24 +83,26 @@ def gram_errors(
     else:
         feature_map.refuse_empty(rows, "/vectors")
     estimates = estimates_of(feature_map, estimators, rows)
+    its_seeds = map_seeds(seed, seeds) if isinstance(feature_map, FourierMap) else []
     work = work or Work()
-    parts = Parts(work)
-    norms = Norms(*parts.once("exact", lambda: [*exact_norms(feature_map, rows)]))
+    parts, tiles = Parts(work), _Tiles(work, n, 1 + len(estimates) + len(its_seeds))
+    norms = Norms(*parts.once("exact", lambda: [*exact_norms(feature_map, rows, tiles.one_more)]))
+    tiles.end_matrix()
     figures: dict[str, Figures] = {}
     drawn: dict[str, Picture] = {}
     pairs = row_pairs(n, SCATTER_PAIRS if pictures else 0, seed)
-    matrices = len(estimates) + (seeds if isinstance(feature_map, FourierMap) else 0)
-    for done, (estimator, estimate) in enumerate(estimates.items(), 1):
-        measure = partial(_measured, feature_map, rows, estimate, pairs, norms, pictures)
+    for estimator, estimate in estimates.items():
+        measure = partial(_measured, feature_map, rows, estimate, pairs, norms, pictures, tiles.one_more)
         figures[estimator.value], picture = parts.once(estimator.value, measure)
         if picture is not None:
             drawn[estimator.value] = picture
-        work.progress(done, matrices)
+        tiles.end_matrix()
     found = []
     if isinstance(feature_map, FourierMap):
-        for its_seed in map_seeds(seed, seeds):
-            found.append(parts.once(str(its_seed), partial(_of_monte_carlo, feature_map, rows, norms, its_seed)))
-            work.progress(len(estimates) + len(found), matrices)
+        for its_seed in its_seeds:
+            of_seed = partial(_of_monte_carlo, feature_map, rows, norms, its_seed, tiles.one_more)
+            found.append(parts.once(str(its_seed), of_seed))
+            tiles.end_matrix()
     baseline = _baseline(found) if found else None
     return GramErrors(
         rows=n,
@@ -111,6 +114,25 @@ def gram_errors(
     )
 
 
+class _Tiles:
+    """Tells how many tiles of all matrices are done."""
+
+    def __init__(self, work: Work, n: int, matrices: int) -> None:
+        self._work, self._each = work, len(list(tile_places(n)))
+        self._matrices = self._tiles = 0
+        self._of = matrices * self._each
+
+    def one_more(self) -> None:
+        """Of the matrix that is measured."""
+        self._tiles += 1
+        self._work.progress(self._matrices * self._each + self._tiles, self._of)
+
+    def end_matrix(self) -> None:
+        """It is measured, or was known."""
+        self._matrices, self._tiles = self._matrices + 1, 0
+        self._work.progress(self._matrices * self._each, self._of)
+
+
 def _measured(
     feature_map: FeatureMap,
     rows: Rows,
@@ -118,19 +140,20 @@ def _measured(
     pairs: tuple[Whole, Whole],
     norms: Norms,
     pictured: bool,
+    told: Callable[[], None],
 ) -> tuple[Figures, Picture | None]:
     """In a function of its own, so that one matrix of errors is let go before the next is made."""
-    error = ErrorMatrix(feature_map, rows, estimate, pairs)
+    error = ErrorMatrix(feature_map, rows, estimate, pairs, told)
     return error.figures(norms), error.picture() if pictured else None
 
 
-def _of_monte_carlo(feature_map: FourierMap, rows: Rows, norms: Norms, seed: int) -> Figures:
+def _of_monte_carlo(feature_map: FourierMap, rows: Rows, norms: Norms, seed: int, told: Callable[[], None]) -> Figures:
     """Of a map of as many Monte Carlo frequencies."""
     changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": feature_map.n_frequencies, "seed": seed}
     spec = feature_map.spec.model_copy(update=changes)
     made = FourierMap(spec, FourierMap.build(spec).arrays)
     estimate = estimates_of(made, [Estimator.map], rows)[Estimator.map]
-    return ErrorMatrix(made, rows, estimate, row_pairs(rows.shape[0], 0, 0)).figures(norms)
+    return ErrorMatrix(made, rows, estimate, row_pairs(rows.shape[0], 0, 0), told).figures(norms)
 
 
 def _baseline(found: list[Figures]) -> Baseline:

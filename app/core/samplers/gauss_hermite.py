@@ -23,7 +23,7 @@ def gauss_hermite(n_points: int) -> tuple[Matrix, Matrix]:
     return nodes, weights
 
 
-def deviations_for_grid(kernel: SpectralKernel, input_dim: int, kind: str) -> Matrix:
+def deviations_for_grid(kernel: SpectralKernel, input_dim: int, kind: str, law: str = NORMAL_LAW) -> Matrix:
     """Scales of the normal law that a Gauss–Hermite grid integrates against.
 
     Raises:
@@ -32,7 +32,7 @@ def deviations_for_grid(kernel: SpectralKernel, input_dim: int, kind: str) -> Ma
     deviations = kernel.normal_deviations(input_dim)
     if deviations is None:
         raise InvalidInput(
-            f"{kind} is a rule for {NORMAL_LAW}; for this kernel sampler sobol works",
+            f"{kind} is a rule for {law}; for this kernel sampler sobol works",
             "/sampler/kind",
         )
     return deviations

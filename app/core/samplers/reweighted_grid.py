@@ -12,12 +12,13 @@ from app.core.datasets import sampled
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ProductKernel, SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, FrequencySet, LearnedSampler
+from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.gauss_hermite import deviations_for_grid
 from app.core.samplers.learning import Dataset, report_of
 from app.core.samplers.nonnegative import Unsolved, nonnegative, sparse_support
 from app.core.samplers.subsampled_grid import SubsampledGrid
 
+_LAW = "normally distributed frequencies on all coordinates (kernels gaussian, correlation_rbf)"
 _CANDIDATES_PER_FREQUENCY = 2
 _MOST_CANDIDATES = 8192
 _MOST_PAIRS = 1 << 21
@@ -46,7 +47,7 @@ class ReweightedGrid(LearnedSampler):
         "does not help."
     )
     limits = (
-        NORMAL_LAW + ", not anova",
+        _LAW,
         "a dataset",
         f"s candidates at least, {_MOST_CANDIDATES} at most",
     )
@@ -74,7 +75,7 @@ class ReweightedGrid(LearnedSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A normal law, and candidates enough but not too many."""
-        deviations_for_grid(kernel, input_dim, self.kind)
+        deviations_for_grid(kernel, input_dim, self.kind, _LAW)
         candidates = self._n_candidates(s)
         if candidates > _MOST_CANDIDATES:
             raise InvalidInput(
