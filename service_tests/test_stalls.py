@@ -14,15 +14,15 @@ import pytest
 from service_tests.checks import NPY, npy
 from service_tests.running import Running, service, start
 
-PATIENCE = 1.0
+PATIENCE = 3.0
 
 
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A service that waits a second for its clients and serves two at once."""
+    """A service that waits some seconds for its clients and serves two at once."""
     options = ("--client-timeout", str(PATIENCE), "--max-requests", "2", "--max-operations", "10000000")
     with service(tmp_path_factory.mktemp("impatient") / "data", *options) as running:
-        with httpx.Client(base_url=running.url) as client:
+        with httpx.Client(base_url=running.url, timeout=60) as client:
             spec = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}}
             client.put("/v1/maps/small", json={**spec, "input_dim": 1, "s": 1024}).raise_for_status()
             hashing = {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 1024}
@@ -43,9 +43,8 @@ def request(length: int) -> bytes:
 
 
 def transform(running: Running) -> int:
-    return httpx.post(
-        running.url + "/v1/maps/small/transform", content=npy(np.ones((1, 1))), headers={"Content-Type": NPY}
-    ).status_code
+    url = running.url + "/v1/maps/small/transform"
+    return httpx.post(url, content=npy(np.ones((1, 1))), headers={"Content-Type": NPY}, timeout=60).status_code
 
 
 def test_an_upload_that_stalls_is_given_up_and_locks_nobody_out(impatient: Running) -> None:
@@ -69,6 +68,7 @@ def test_a_client_that_does_not_read_is_given_up(impatient: Running) -> None:
     with closing(connected(impatient)) as one, closing(connected(impatient)) as other:
         for slow in (one, other):
             slow.sendall(request(len(body)) + body)
+        for slow in (one, other):
             assert slow.recv(16).startswith(b"HTTP/1.1 200")
         assert transform(impatient) == 503  # an answer that is being sent still counts
         deadline = time.monotonic() + 30
@@ -97,7 +97,7 @@ def test_a_stalled_client_does_not_keep_the_service_from_stopping(tmp_path: Path
     ],
 )
 def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, path: str, body: Any) -> None:
-    answer = httpx.post(f"{impatient.url}/v1/maps/{path}", json=body)
+    answer = httpx.post(f"{impatient.url}/v1/maps/{path}", json=body, timeout=60)
     assert answer.status_code == 413
     problem = answer.json()
     assert (problem["limit"], problem["value"]) == ("max_operations", 10_000_000)
@@ -106,7 +106,7 @@ def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, pa
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/v1/maps/small", "/v1/maps/small/weights", "/docs"])
 def test_head_answers_as_get_without_a_body(impatient: Running, path: str) -> None:
-    head, get = httpx.head(impatient.url + path), httpx.get(impatient.url + path)
+    head, get = (ask(impatient.url + path, timeout=60) for ask in (httpx.head, httpx.get))
     assert head.status_code == get.status_code == 200
     assert head.headers["content-type"] == get.headers["content-type"]
     assert not head.content

@@ -26,8 +26,9 @@ def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str
             began = time.monotonic()
             running.process.terminate()
             assert "event: end" not in list(lines)  # the stream ends whole, and the job is none of its business
-            assert time.monotonic() < began + 2
+            assert time.monotonic() < began + 6
     stop(running)
     assert running.process.returncode == 0
-    assert time.monotonic() < began + 6
-    assert "Traceback" not in "".join(log.read_text() for log in tmp_path.glob("*.log"))
+    log = "".join(log.read_text() for log in tmp_path.glob("*.log"))
+    assert "Traceback" not in log
+    assert "timeout graceful shutdown" not in log  # nobody had to be cut off

@@ -247,7 +247,7 @@ def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tm
     spec = {**SPEC, "s": 3}
     running = start(tmp_path / "data", "--job-workers", "1", program=PROGRAM)
     try:
-        with httpx.Client(base_url=running.url) as client:
+        with httpx.Client(base_url=running.url, timeout=60) as client:
             assert ended(client, put(client, name, spec).json()["job"])["state"] == "succeeded"
             link = put(client, f"{name}-b", spec).json()["job"]
             until(lambda: (job_of(client, link)["step"] or 0) > 30)
@@ -256,9 +256,9 @@ def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tm
         assert len(working) == 2
         running.process.kill()
         running.process.wait(10)
-        gone(working, 3)
+        gone(working)
         running = start(tmp_path / "data", "--job-workers", "1", program=PROGRAM)
-        with httpx.Client(base_url=running.url, headers={"Accept": NPY}) as client:
+        with httpx.Client(base_url=running.url, headers={"Accept": NPY}, timeout=60) as client:
             assert ended(client, link)["state"] == "succeeded"
             one, other = (client.get(f"/v1/maps/{each}/frequencies").content for each in (name, f"{name}-b"))
             assert one == other

@@ -32,7 +32,7 @@ _service_kinds = app.main.job_kinds
 STEP_SECONDS = 0.02
 
 
-def walk(steps: int, seed: int, run: Work) -> float:
+def walk(steps: int, seed: int, run: Work, pause: float = STEP_SECONDS) -> float:
     """A random walk whose end hangs on every step of it; `steps` of them, each kept as soon as it may be."""
     rng = np.random.Generator(np.random.PCG64(seed))
     step, at = 0, 0.5
@@ -42,7 +42,7 @@ def walk(steps: int, seed: int, run: Work) -> float:
         step, at = state["step"], float.fromhex(state["at"])
         rng.bit_generator.state = state["rng"]
     while step < steps:
-        time.sleep(STEP_SECONDS)
+        time.sleep(pause)
         at = 3.9 * at * (1 - at) + 1e-3 * rng.random()
         at = at % 1.0
         step += 1
@@ -54,7 +54,7 @@ def walk(steps: int, seed: int, run: Work) -> float:
 
 def test_walk(payload: Mapping[str, Any], context: Context) -> dict[str, bytes]:
     """A walk; its end in two media types."""
-    end = walk(payload["steps"], payload["seed"], context)
+    end = walk(payload["steps"], payload["seed"], context, payload.get("pause", STEP_SECONDS))
     note = payload.get("note")
     if note:  # a line for each run to completion
         with Path(note).open("a", encoding="utf-8") as file:

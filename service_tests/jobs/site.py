@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -42,6 +43,7 @@ class Site:
             worker.terminate()
         for worker in self.workers:
             worker.wait(30)
+        self.workers.clear()
 
     def walk(self, steps: int, **payload: Any) -> str:
         """Submit a walk; gives the id of its job."""
@@ -109,6 +111,8 @@ def kill(process: psutil.Process) -> None:
         os.kill(process.pid, signal.SIGKILL)
 
 
-def gone(processes: list[psutil.Process], seconds: float) -> None:
-    """Check that processes end in time."""
-    until(lambda: not any(lives(process) for process in processes), seconds)
+def gone(processes: list[psutil.Process]) -> float:
+    """Wait for the end of processes; gives the seconds that it took."""
+    began = time.monotonic()
+    until(lambda: not any(lives(process) for process in processes))
+    return time.monotonic() - began

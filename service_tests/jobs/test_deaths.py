@@ -30,7 +30,7 @@ def two(site: Site) -> Site:
 @pytest.fixture(scope="module")
 def undisturbed(two: Site) -> bytes:
     """The end of a walk that nobody has disturbed."""
-    job_id = two.walk(STEPS)
+    job_id = two.walk(STEPS, pause=0)
     assert two.ended(job_id).state is JobState.succeeded
     return two.result(job_id)
 
@@ -39,7 +39,7 @@ def test_ten_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Si
     """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""
     chance = random.Random(2)
     two.idle()
-    job_id = two.walk(STEPS)
+    job_id = two.walk(STEPS, pause=0.05)  # that it does not end before the last death
     for i in range(10):
         worker, working = two.holder()
         time.sleep(chance.uniform(0, 0.6))
@@ -51,7 +51,7 @@ def test_ten_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Si
         else:
             for horse in working:
                 kill(horse)
-        gone(working, 2)
+        gone(working)
         assert not two.jobs.get(job_id).state.ended
     assert two.ended(job_id, 120).state is JobState.succeeded
     assert two.result(job_id) == undisturbed

@@ -18,4 +18,4 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr(server, "PATIENCE_SECONDS", 3.0)
