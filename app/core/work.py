@@ -20,7 +20,10 @@ class Work:
         """`step` of the `of` steps are done; the objective there, where one is minimised. May raise to end it all."""
 
     def checkpoint(self, state: Callable[[], bytes]) -> None:
-        """What makes all that is needed to go on from here. Called often: it is made and kept when it is time."""
+        """What makes all that is needed to go on from here.
+
+        Called often: when it is time, the state is made, before this returns, and kept.
+        """
 
     def restored(self) -> bytes | None:
         """The state of an earlier attempt at the same work to go on from, None to begin."""

@@ -43,6 +43,9 @@ _NS_PER_SOLUTION = 2_000_000_000
 _NS_PER_FEATURE = 7
 _NS_PER_PRODUCT = 0.03
 _NS_PER_ERROR = 4
+# Of hashes: of an entry, likewise, and of two codes compared.
+_NS_PER_HASH = 60
+_NS_PER_COMPARISON = 6
 # Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row.
 _BYTES_PER_FEATURE, _BYTES_PER_SAMPLE = 8, 72
 _BYTES_PER_PAIR = 32
@@ -51,9 +54,6 @@ _BYTES_PER_ENTRY = 24
 _TABLES = 3
 # Recommended maps have cos_sin features of float32.
 _COLUMNS_PER_FREQUENCY, _FROZEN_BYTES = 2, 4
-# Of hashes: of an entry, likewise, and of two codes compared.
-_NS_PER_HASH = 60
-_NS_PER_COMPARISON = 6
 
 
 def recommended_operations(
