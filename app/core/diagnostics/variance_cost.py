@@ -6,11 +6,11 @@ from app.core.samplers.base import FrequencySampler
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.spec import MapSpec
 
-# To draw one coordinate of a frequency, by the slowest sampler, and a sine and a cosine: in multiplications.
-_OPERATIONS_PER_COORDINATE = 200
+# A sine and a cosine, in multiplications.
 _OPERATIONS_PER_PHASE = 30
-# To build a map at all, by the slowest sampler: the scrambling of a Sobol' sequence.
-_OPERATIONS_PER_BUILD = 50_000_000
+# What passes in a nanosecond, and what a map costs beside its frequencies.
+_OPERATIONS_PER_NS = 10
+_OPERATIONS_PER_BUILD = 12_000_000
 # The closed forms of a pair, and its part of the answer.
 _OPERATIONS_PER_PAIR = 200_000
 # Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
@@ -30,7 +30,7 @@ def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int
         return int(_OPERATIONS_PER_PAIR * x.shape[0] + repeats * each)
     s, d = feature_map.n_frequencies, feature_map.spec.input_dim
     applied = s * (int(x.size) + int(y.size) + _OPERATIONS_PER_PHASE * (x.shape[0] + y.shape[0]))
-    each = applied + _OPERATIONS_PER_BUILD + _building_operations(feature_map.spec, s, d)
+    each = applied + _OPERATIONS_PER_BUILD + _drawing_operations(feature_map.spec, s, d)
     return int(_OPERATIONS_PER_PAIR * x.shape[0] + repeats * each)
 
 
@@ -47,11 +47,10 @@ def variances_bytes(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> 
     return feature_map.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * repeats + _BYTES_PER_PAIR)
 
 
-def _building_operations(spec: MapSpec, s: int, d: int) -> int:
-    drawn = (
-        s * d * (_OPERATIONS_PER_COORDINATE + (2 * d if spec.sampler.kind in ("moment_matching", "orthogonal") else 0))
-    )
-    if isinstance(spec.sampler, PolynomiallyExact):
-        equations = spec.sampler.count(None, d)
-        drawn += 2 * equations**2 * (spec.sampler.candidates or 6 * equations)
-    return drawn
+def _drawing_operations(spec: MapSpec, s: int, d: int) -> int:
+    sampler = spec.sampler
+    if isinstance(sampler, PolynomiallyExact):
+        equations = sampler.count(None, d)
+        return 6 * equations**2 * (sampler.candidates or 6 * equations)
+    ns = sampler.drawing_ns(s, d) if isinstance(sampler, FrequencySampler) else None
+    return 0 if ns is None else int(_OPERATIONS_PER_NS * ns)  # what learns is refused

@@ -12,31 +12,11 @@ from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates, column_counts
 from app.core.samplers import Sampler
 from app.core.samplers.base import FrequencySampler
-from app.core.samplers.moment_matching import MomentMatching
 
 # Two seconds are what that setting lets pass by default.
 _OPERATIONS_PER_NS = 10
 # Of any map: its spec, its arrays, and the first call.
 _NS_PER_BUILD = 1_200_000
-# Of a sampler: per coordinate before any point, per coordinate of a point, and that again per coordinate of a row, as
-# products of matrices take it.
-_NS: dict[str, tuple[float, float, float]] = {
-    "monte_carlo": (0, 30, 0),
-    "antithetic": (0, 30, 0.1),
-    "orthogonal": (0, 90, 0.3),
-    "latin_hypercube": (0, 60, 0),
-    "halton": (30_000, 70, 0.1),
-    "sobol": (250_000, 70, 0),
-    "lattice": (15_000, 60, 0),
-    "digital_net": (10_000, 230, 0),
-    "sparse_grid": (10_000, 30, 0),
-    "dense_grid": (10_000, 30, 0),
-    "subsampled_grid": (10_000, 60, 0),
-    # Refused before they are built.
-    "uploaded": (0, 0, 0),
-    "gcws": (0, 0, 0),
-}
-_NS_OF_MOMENTS = (0, 60, 0.3)
 # Rules that are solved for or learned: no telling from their size, so that they are work for a job.
 _NS_PER_SOLUTION = 2_000_000_000
 # Of a feature, for the Gram matrix and timed thrice for one seed; of a product of two; of an entry of the error.
@@ -132,8 +112,7 @@ def recommended_bytes(
 
 
 def _build_ns(sampler: Sampler, s: int, input_dim: int) -> float:
-    base = sampler.base if isinstance(sampler, MomentMatching) else sampler
-    if base.kind not in _NS or getattr(base, "learn", False):
-        return _NS_PER_SOLUTION
-    parts = [_NS[base.kind]] + ([_NS_OF_MOMENTS] if isinstance(sampler, MomentMatching) else [])
-    return _NS_PER_BUILD + sum(input_dim * (start + s * (each + by_row * input_dim)) for start, each, by_row in parts)
+    if not isinstance(sampler, FrequencySampler):  # refused before it is built
+        return 0.0
+    drawing = sampler.drawing_ns(s, input_dim)
+    return _NS_PER_SOLUTION if drawing is None else _NS_PER_BUILD + drawing

@@ -9,7 +9,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
+from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
 from app.core.samplers.reach import directions, reach, reach_warnings
 
@@ -26,6 +26,7 @@ class DenseGrid(FrequencySampler):
         "with the dimension."
     )
     limits = (f"at most {_MOST_POINTS} points, points_per_dim^input_dim", NORMAL_LAW)
+    drawing_cost = DrawingCost(10_000, 30, 0)
 
     kind: Literal["dense_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]

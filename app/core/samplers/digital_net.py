@@ -8,7 +8,7 @@ from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import PointSampler, check_dimensions
+from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions
 from app.core.samplers.sobol_sequence import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
 
@@ -24,6 +24,7 @@ class DigitalNet(PointSampler):
         "alpha 1 it is sobol; in many dimensions sobol is the one to take."
     )
     limits = (f"input_dim of at most {MOST_DIMENSIONS} divided by alpha; one less for kernel matern",)
+    drawing_cost = DrawingCost(10_000, 230, 0)
 
     kind: Literal["digital_net"]
     alpha: Annotated[int, Field(ge=1, le=4, description="Order: how many coordinates are interlaced into one.")] = 2

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from app.core.kernels.base import Matrix
-from app.core.samplers.base import PointSampler
+from app.core.samplers.base import DrawingCost, PointSampler
 
 
 class LatinHypercube(PointSampler):
@@ -20,6 +20,7 @@ class LatinHypercube(PointSampler):
         "Where one coordinate decides: it takes out the part of the error that is a sum over single coordinates, "
         "and leaves the rest as large as monte_carlo's."
     )
+    drawing_cost = DrawingCost(0, 60, 0)
 
     kind: Literal["latin_hypercube"]
 

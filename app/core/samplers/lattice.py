@@ -13,7 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySet, PointSampler, check_dimensions, inside
+from app.core.samplers.base import DrawingCost, FrequencySet, PointSampler, check_dimensions, inside
 from app.core.samplers.lattice_search import MOST_CANDIDATES, lattice_points, learned_vector
 from app.core.samplers.learning import OPERATIONS_AT_ONCE, PRODUCT_LAW, BoxFields, report_of
 
@@ -47,6 +47,7 @@ class Lattice(BoxFields, PointSampler):
         f"with learn {PRODUCT_LAW}, and s of at most {_MOST_LEARNED}; not as a base",
         "without learn neither box nor dataset",
     )
+    drawing_cost = DrawingCost(15_000, 60, 0)
 
     kind: Literal["lattice"]
     shift: bool = Field(True, description="False moves the lattice by half a step instead of at random.")

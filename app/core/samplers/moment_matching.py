@@ -10,7 +10,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import MM
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet
 from app.core.samplers.bases import check_base
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
@@ -18,6 +18,7 @@ from app.core.samplers.points import Points
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
 _MOST_PRODUCTS = 1 << 35
+_MOVING_COST = DrawingCost(0, 60, 0.3)
 # Moments, eigenvectors, and what LAPACK works in.
 _BYTES_PER_MOMENT = 40
 
@@ -66,6 +67,11 @@ class MomentMatching(FrequencySampler):
         if s <= input_dim:
             reason = f"moment_matching needs more frequencies than the {input_dim} dimensions"
             raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")
+
+    def drawing_ns(self, s: int, input_dim: int) -> float | None:
+        """That of the base, and of moving it."""
+        of_base = self.base.drawing_ns(s, input_dim)
+        return None if of_base is None else of_base + _MOVING_COST.ns(s, input_dim)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """That of the base, and the second moments."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.core.kernels.base import Matrix
 from app.core.papers import RFF
-from app.core.samplers.base import PointSampler
+from app.core.samplers.base import DrawingCost, PointSampler
 
 
 class MonteCarlo(PointSampler):
@@ -17,6 +17,7 @@ class MonteCarlo(PointSampler):
         "As the baseline, and where frequencies must be independent. Gram error .0693 on MNIST in 250 dimensions "
         "at s = 1024, where moment_matching has .0475."
     )
+    drawing_cost = DrawingCost(0, 30, 0)
 
     kind: Literal["monte_carlo"]
 

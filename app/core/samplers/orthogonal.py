@@ -8,7 +8,7 @@ from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
+from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet
 
 # Together they bound the time to some ten seconds.
 _MOST_DIMENSIONS = 4096
@@ -30,6 +30,7 @@ class Orthogonal(FrequencySampler):
         "is biased by the order of 1/s) or s is not above input_dim."
     )
     limits = (f"input_dim of at most {_MOST_DIMENSIONS}, s·input_dim² of at most {_MOST_PRODUCTS}", NORMAL_LAW)
+    drawing_cost = DrawingCost(0, 90, 0.3)
 
     kind: Literal["orthogonal"]
 

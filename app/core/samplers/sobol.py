@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import PointSampler, check_dimensions
+from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions
 from app.core.samplers.sobol_sequence import MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
 _BYTES_PER_DIRECTION = 50_000
@@ -29,6 +29,7 @@ class Sobol(PointSampler):
         "the form complex it leads (.0710 against .0761)."
     )
     limits = (f"input_dim of at most {MOST_DIMENSIONS}; one less for kernel matern",)
+    drawing_cost = DrawingCost(250_000, 70, 0)
 
     kind: Literal["sobol"]
     scramble: bool = Field(True, description="False gives the plain sequence without its first point, the origin.")

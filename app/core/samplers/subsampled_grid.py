@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
+from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet
 from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
 
 
@@ -23,6 +23,7 @@ class SubsampledGrid(FrequencySampler):
         "error is monte_carlo's."
     )
     limits = (NORMAL_LAW,)
+    drawing_cost = DrawingCost(10_000, 60, 0)
 
     kind: Literal["subsampled_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]

@@ -191,7 +191,7 @@ def test_work_grows_with_repeats_and_what_a_map_takes() -> None:
     costs = [
         variances_operations(fourier(sampler=sampler, s=s), x, x, 10)
         for sampler, s in (
-            ({"kind": "sobol"}, 64),
+            ({"kind": "monte_carlo"}, 64),
             ({"kind": "moment_matching"}, 64),
             ({"kind": "polynomially_exact", "degree": 4}, None),
         )
