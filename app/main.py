@@ -22,7 +22,7 @@ from app.api.routes import ROUTERS
 from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds
-from app.jobs.worker import work
+from app.jobs.worker import run_jobs
 from app.services import building, measuring
 from app.services.datasets import Datasets
 from app.services.diagnostics import Diagnostics
@@ -97,7 +97,7 @@ def job_kinds(settings: Settings) -> Kinds:
     """Every kind of job of the service, over the store at `settings.redis_url`."""
     wired = _wired(settings)
     return {
-        building.KIND: partial(building.work, wired.map_store, wired.datasets, settings.threads),
+        building.KIND: partial(building.build, wired.map_store, wired.datasets, settings.threads),
         **measuring.job_kinds(wired.diagnostics, wired.recommendations),
     }
 
@@ -107,7 +107,7 @@ def run_worker(settings: Settings, kinds: Kinds) -> None:
     # Here, as a process for each job would otherwise compile or load again what all of them use.
     warm_up()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
-    work(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl)
+    run_jobs(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl)
 
 
 class _Wired(NamedTuple):

@@ -24,19 +24,6 @@ Rows = NDArray[np.float64]
 DIMENSIONS, FITTED, JUDGED, SEEDS = 40, 500, 1500, 10
 
 
-class OneDataset(Building):
-    """Surroundings with one dataset."""
-
-    def __init__(self, rows: Rows) -> None:
-        super().__init__()
-        self._rows = rows
-
-    def rows(self, dataset: str, pointer: str) -> Rows:
-        """The rows, whatever their name."""
-        del dataset, pointer
-        return self._rows
-
-
 def reduced(rows: Rows) -> Rows:
     """Principal coordinates."""
     rows = rows - rows.mean(axis=0)
@@ -48,7 +35,7 @@ def errors(sampler: dict[str, Any], s: int, seed: int, sigma: float, fit: Rows, 
     """RMS error over pairs of different rows, and relative Frobenius error of the Gram matrix."""
     members = {"input_dim": DIMENSIONS, "kernel": {"kind": "gaussian", "length_scale": sigma}, "dtype": "float64"}
     spec = MapSpec.model_validate_json(json.dumps({**members, "sampler": sampler, "s": s, "seed": seed}))
-    made = FourierMap(spec, FourierMap.build(spec, OneDataset(fit)).arrays)
+    made = FourierMap(spec, FourierMap.build(spec, Building(rows=lambda *_: fit)).arrays)
     exact = made.exact_gram(judged, judged)
     error = made.gram(judged, judged) - exact
     others = error[np.triu_indices(len(judged), 1)]

@@ -13,7 +13,7 @@ import orjson
 import redis
 
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
-from app.jobs.context import Context
+from app.jobs.attempt import Attempt
 from app.jobs.errors import NotMine
 from app.jobs.kinds import Kinds, Result
 from app.jobs.placeholders import failed_placeholder
@@ -32,10 +32,10 @@ _PAUSE_SECONDS = 0.2
 def run(client: redis.Redis, kinds: Kinds, job_id: str, token: str, fields: dict[str, str], ttl: int) -> int:
     """Do the work of a job and write down how it ended; gives the exit code."""
     try:
-        context = Context(client, job_id, token, fields)
-        outcome = _outcome(kinds, context, fields["kind"])
-        context.tell()
-        _end(client, context, token, fields, ttl, outcome)
+        attempt = Attempt(client, job_id, token, fields)
+        outcome = _outcome(kinds, attempt, fields["kind"])
+        attempt.tell()
+        _end(client, attempt, token, fields, ttl, outcome)
     except NotMine:
         logger.warning("job %s was taken away while it ran", job_id)
         return TRY_AGAIN
@@ -61,9 +61,9 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
-def _outcome(kinds: Kinds, context: Context, kind: str) -> Result | JobError:
+def _outcome(kinds: Kinds, attempt: Attempt, kind: str) -> Result | JobError:
     try:
-        return kinds[kind](context.payload, context)
+        return kinds[kind](attempt.payload, attempt)
     except (NotMine, StoreUnavailable):
         raise
     except InvalidInput as error:
@@ -75,38 +75,38 @@ def _outcome(kinds: Kinds, context: Context, kind: str) -> Result | JobError:
     except MemoryError:
         return JobError(reason="memory", detail="there was not enough memory for it")
     except Exception:
-        logger.exception("job %s failed", context.job_id)
-        detail = f"the service failed; its log has the id of the job, {context.job_id}"
+        logger.exception("job %s failed", attempt.job_id)
+        detail = f"the service failed; its log has the id of the job, {attempt.job_id}"
         return JobError(reason="internal-error", detail=detail)
 
 
 def _end(
-    client: redis.Redis, context: Context, token: str, fields: dict[str, str], ttl: int, outcome: Result | JobError
+    client: redis.Redis, attempt: Attempt, token: str, fields: dict[str, str], ttl: int, outcome: Result | JobError
 ) -> None:
     """Write the end down, however long the store is away: what was computed is not to be computed again."""
     while True:
         try:
             error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
-            bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(context, outcome)
+            bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(attempt, outcome)
             state = "failed" if error else "succeeded"
             left = failed_placeholder(fields, error)
             with store_errors():
-                done = Scripts(client).run("end", context.job_id, token, state, ttl, error, bodies, left, keys=kept)
+                done = Scripts(client).run("end", attempt.job_id, token, state, ttl, error, bodies, left, keys=kept)
         except StoreUnavailable as away:
-            logger.warning("the end of job %s is not written down yet: %s", context.job_id, away)
+            logger.warning("the end of job %s is not written down yet: %s", attempt.job_id, away)
             time.sleep(_PAUSE_SECONDS)
         else:
             if not done:
-                raise NotMine(context.job_id)
+                raise NotMine(attempt.job_id)
             return
 
 
-def _written(context: Context, outcome: Result) -> tuple[bytes, list[str]]:
+def _written(attempt: Attempt, outcome: Result) -> tuple[bytes, list[str]]:
     """The bodies of a result, stored; and all their keys."""
     described, kept = [], []
     for media_type, body in (outcome or {}).items():
-        prefix = key(context.job_id, f"result:{secrets.token_hex(4)}")
-        written = context.write(prefix, body)
+        prefix = key(attempt.job_id, f"result:{secrets.token_hex(4)}")
+        written = attempt.write(prefix, body)
         described.append((media_type, prefix, len(written)))
         kept += written
     return orjson.dumps(described), kept

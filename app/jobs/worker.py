@@ -227,7 +227,7 @@ class Worker(rq.Worker):
                 time.sleep(_LOOK_SECONDS)
 
 
-def work(url: str, timeout: float, kinds: Kinds, limits: JobLimits, ttl: float) -> None:
+def run_jobs(url: str, timeout: float, kinds: Kinds, limits: JobLimits, ttl: float) -> None:
     """Do jobs until the process is told to stop (SIGTERM, SIGINT), however often the store goes away."""
     # Its news are of every message; what happens to jobs is logged here.
     logging.getLogger("rq.worker").setLevel(logging.WARNING)

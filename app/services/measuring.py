@@ -8,7 +8,7 @@ import orjson
 from app.core.diagnostics.kinds import DiagnosticKind
 from app.core.errors import InvalidInput, TooLarge
 from app.core.work import Work
-from app.jobs.context import Context
+from app.jobs.attempt import Attempt
 from app.jobs.jobs import Jobs
 from app.jobs.kinds import Kinds, Result
 from app.jobs.record import JobRecord
@@ -65,23 +65,23 @@ class Measuring(NamedTuple):
 def job_kinds(diagnostics: Diagnostics, recommendations: Recommendations) -> Kinds:
     """The kinds of jobs that measure."""
 
-    def diagnose(payload: Mapping[str, Any], context: Context) -> Result:
+    def diagnose(payload: Mapping[str, Any], attempt: Attempt) -> Result:
         kind = DiagnosticKind(payload["diagnostic"])
-        return done(lambda body: diagnostics.prepare(payload["map"], kind, body, _parsed), [payload["map"]], context)
+        return done(lambda body: diagnostics.prepare(payload["map"], kind, body, _parsed), [payload["map"]], attempt)
 
-    def recommend(_: Mapping[str, Any], context: Context) -> Result:
-        return done(lambda body: recommendations.prepare(body, _parsed), [], context)
+    def recommend(_: Mapping[str, Any], attempt: Attempt) -> Result:
+        return done(lambda body: recommendations.prepare(body, _parsed), [], attempt)
 
-    def done(prepare: Callable[[bytes], Prepared], maps: list[str], context: Context) -> Result:
+    def done(prepare: Callable[[bytes], Prepared], maps: list[str], attempt: Attempt) -> Result:
         try:
-            prepared = prepare(context.attachment(_BODY))
+            prepared = prepare(attempt.attachment(_BODY))
             found = diagnostics.digests(maps, prepared.datasets)
         except (NotFound, DatasetNotFound, MapNotReady) as error:  # it was there when the job was submitted
             raise InvalidInput(str(error)) from error
-        changed = [name for name, digest in found.items() if digest != context.payload[_DIGESTS][name]]
+        changed = [name for name, digest in found.items() if digest != attempt.payload[_DIGESTS][name]]
         if changed:
             raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
-        finding = prepared.run(context)
+        finding = prepared.run(attempt)
         return {media_type: write() for media_type, write in _written(prepared, finding).items()}
 
     return {DIAGNOSE: diagnose, RECOMMEND: recommend}

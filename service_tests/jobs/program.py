@@ -23,7 +23,7 @@ from app.core.samplers.base import FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.work import Work
 from app.jobs import beside
-from app.jobs.context import Context
+from app.jobs.attempt import Attempt
 from app.jobs.kinds import Kinds
 from app.settings import Settings
 from service_tests.jobs.site import PROGRAM
@@ -52,24 +52,24 @@ def walk(steps: int, seed: int, run: Work, pause: float = STEP_SECONDS) -> float
     return at
 
 
-def test_walk(payload: Mapping[str, Any], context: Context) -> dict[str, bytes]:
+def test_walk(payload: Mapping[str, Any], attempt: Attempt) -> dict[str, bytes]:
     """A walk; its end in two media types."""
-    end = walk(payload["steps"], payload["seed"], context, payload.get("pause", STEP_SECONDS))
+    end = walk(payload["steps"], payload["seed"], attempt, payload.get("pause", STEP_SECONDS))
     note = payload.get("note")
     if note:  # a line for each run to completion
         with Path(note).open("a", encoding="utf-8") as file:
-            file.write(f"{context.job_id}\n")
+            file.write(f"{attempt.job_id}\n")
     return {"application/json": json.dumps({"end": end.hex()}).encode(), "text/plain": f"{end:.3f}".encode()}
 
 
-def test_echo(payload: Mapping[str, Any], context: Context) -> dict[str, bytes]:
+def test_echo(payload: Mapping[str, Any], attempt: Attempt) -> dict[str, bytes]:
     """What was attached."""
-    return {"application/octet-stream": context.attachment(payload["name"])}
+    return {"application/octet-stream": attempt.attachment(payload["name"])}
 
 
-def test_fail(payload: Mapping[str, Any], context: Context) -> None:
+def test_fail(payload: Mapping[str, Any], attempt: Attempt) -> None:
     """Every way to fail."""
-    del context
+    del attempt
     match payload["how"]:
         case "invalid":
             raise InvalidInput("there is no such thing", "/sampler/dataset")
@@ -85,10 +85,10 @@ def test_fail(payload: Mapping[str, Any], context: Context) -> None:
             os.kill(os.getpid(), 11)
 
 
-def compute(payload: Mapping[str, Any], context: Context) -> None:
+def compute(payload: Mapping[str, Any], attempt: Attempt) -> None:
     """A compiled loop that looks at nothing."""
     del payload
-    context.progress(0, 1)
+    attempt.progress(0, 1)
     matrix = np.ones((2000, 2000))
     while True:
         matrix = matrix @ matrix / 2000

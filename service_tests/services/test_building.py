@@ -9,10 +9,10 @@ import redis
 
 from app.core.errors import InvalidInput
 from app.core.spec import MapSpec
-from app.jobs.context import Context
+from app.jobs.attempt import Attempt
 from app.jobs.jobs import Jobs
 from app.jobs.scripts import Scripts
-from app.services.building import work
+from app.services.building import build
 from app.services.datasets import Datasets
 from app.services.maps import Maps
 from app.services.ready import ReadyCache
@@ -35,7 +35,7 @@ class Killed(BaseException):
     """The end of a process."""
 
 
-class Attempt(Context):
+class Mortal(Attempt):
     """An attempt that dies at its first checkpoint, if it has to, and goes on from what another has left."""
 
     left: bytes | None = None
@@ -55,10 +55,10 @@ class Site(NamedTuple):
 
     datasets: Datasets
     store: MapStore
-    attempt: Attempt
+    attempt: Mortal
 
     def run(self) -> None:
-        work(self.store, self.datasets, 1, self.attempt.payload, self.attempt)
+        build(self.store, self.datasets, 1, self.attempt.payload, self.attempt)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def submitted(client: redis.Redis, service: Callable[..., Maps]) -> Site:
     assert job is not None
     job_id = job.rpartition("/")[2]
     assert Scripts(client).run("claim", job_id, "token", 60)
-    return Site(datasets, MapStore(client), Attempt(client, job_id, "token", Jobs(client, 1, 60).fields(job_id)))
+    return Site(datasets, MapStore(client), Mortal(client, job_id, "token", Jobs(client, 1, 60).fields(job_id)))
 
 
 def change(datasets: Datasets, rows: Any) -> None:

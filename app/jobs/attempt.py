@@ -34,7 +34,7 @@ _SHORTEST_PAUSE = 0.5
 _PAUSE_FACTOR = 20.0
 
 
-class Context(Work):
+class Attempt(Work):
     """One attempt at a job.
 
     Args:
