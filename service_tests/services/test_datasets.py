@@ -17,6 +17,7 @@ from app.services.ready import ReadyCache
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreDamaged, StoreUnavailable
 from service_tests.checks import keys
+from service_tests.races import reads_during
 from service_tests.servers import until
 from service_tests.services.conftest import LIMITS, maps_of
 
@@ -115,28 +116,23 @@ def test_a_dataset_that_expired_is_not_served_from_memory(kept: Callable[..., Da
 def test_datasets_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(kept: Callable[..., Datasets]) -> None:
     writer, reader = kept(), kept(ReadyCache(0))
     whole = [(ROWS + i).tobytes() for i in (0, 1)]
-    done = threading.Event()
 
     def rewrite() -> None:
         for i in range(150):
             writer.create("d", ROWS + i % 2, None if i % 3 else 100)
             writer.create("d", ROWS + i % 2, 50)
             writer.delete("d")
-        done.set()
 
-    thread = threading.Thread(target=rewrite)
-    thread.start()
-    seen = 0
-    while not done.is_set():
+    def read() -> bool:
         try:
             rows: Any = reader.rows("d")
             assert rows.tobytes() in whole
             reader.get("d")
-            seen += 1
         except DatasetNotFound:
-            continue
-    thread.join()
-    assert seen
+            return False
+        return True
+
+    assert reads_during(rewrite, read)
 
 
 def test_the_same_rows_are_no_conflict_and_others_are(kept: Callable[..., Datasets]) -> None:

@@ -15,6 +15,7 @@ from app.services.maps import Maps
 from app.services.ready import ReadyCache
 from app.store.errors import StoreDamaged, StoreUnavailable
 from service_tests.checks import keys
+from service_tests.races import reads_during
 from service_tests.services.conftest import LIMITS, maps_of
 
 SPEC = MapSpec.model_validate(
@@ -139,25 +140,20 @@ def test_a_manifest_that_was_changed_gives_no_features(
 def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(service: Callable[..., Maps]) -> None:
     writer, reader = service(), service(cache_bytes=0)
     arrays = {seed: FourierMap.build(seeded(seed)).arrays["frequencies"].tobytes() for seed in (0, 1)}
-    done = threading.Event()
 
     def rewrite() -> None:
         for i in range(150):
             writer.create("m", seeded(i % 2))
             writer.delete("m")
-        done.set()
 
-    thread = threading.Thread(target=rewrite)
-    thread.start()
-    seen = 0
-    while not done.is_set():
+    def read() -> bool:
         try:
             assert np.ascontiguousarray(reader.array("m", "frequencies")).tobytes() in arrays.values()
-            seen += 1
         except NotFound:
-            continue
-    thread.join()
-    assert seen
+            return False
+        return True
+
+    assert reads_during(rewrite, read)
 
 
 def test_creating_again_is_no_conflict_and_another_spec_is(service: Callable[..., Maps]) -> None:

@@ -1,5 +1,4 @@
 import json
-import threading
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -16,6 +15,7 @@ from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
 from app.store.scripts import FORGET
 from service_tests.checks import keys
+from service_tests.races import at_once
 from service_tests.servers import EVERY_WRITE, until, valkey, wire
 from service_tests.store.test_maps import new as new_map
 
@@ -184,18 +184,7 @@ def test_a_lost_reply_is_not_noticed(url: str, client: redis.Redis, ttl: int | N
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same rows", "different rows"])
 def test_of_ten_creators_at_once_exactly_one_wins(client: redis.Redis, datasets: DatasetStore, same: bool) -> None:
-    barrier = threading.Barrier(10)
-    answers: list[Any] = [None] * 10
-
-    def work(i: int) -> None:
-        barrier.wait()
-        answers[i] = create(datasets, seed=0 if same else i, megabytes=1.5)
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    answers = at_once(10, lambda i: create(datasets, seed=0 if same else i, megabytes=1.5))
     winners = [manifest for manifest, created in answers if created]
     assert len(winners) == 1
     assert {manifest.token for manifest, _ in answers} == {winners[0].token}

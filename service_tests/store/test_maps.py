@@ -1,5 +1,4 @@
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -15,6 +14,7 @@ from app.store.maps import MapStore, NewMap
 from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
 from app.store.scripts import COMMIT
 from service_tests.checks import keys, keys_of
+from service_tests.races import at_once
 from service_tests.servers import EVERY_WRITE, valkey
 
 INDEX = "bochner:maps"
@@ -129,19 +129,8 @@ def test_the_second_creator_of_a_name_loses_and_leaves_nothing(client: redis.Red
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same map", "different maps"])
 def test_of_twenty_creators_at_once_exactly_one_wins(client: redis.Redis, maps: MapStore, same: bool) -> None:
-    barrier = threading.Barrier(20)
-    answers: list[Any] = [None] * 20
-
-    def create(i: int) -> None:
-        given = new(seed=0 if same else i, megabytes=1.5)
-        barrier.wait()
-        answers[i] = maps.create(given)
-
-    threads = [threading.Thread(target=create, args=(i,)) for i in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    given = [new(seed=0 if same else i, megabytes=1.5) for i in range(20)]
+    answers = at_once(20, lambda i: maps.create(given[i]))
     winners = [manifest for manifest, created in answers if created]
     assert len(winners) == 1
     assert {manifest.token for manifest, _ in answers} == {winners[0].token}
