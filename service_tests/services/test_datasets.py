@@ -1,4 +1,3 @@
-import threading
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -17,7 +16,7 @@ from app.services.ready import ReadyCache
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreDamaged, StoreUnavailable
 from service_tests.checks import keys
-from service_tests.races import reads_during
+from service_tests.races import at_once, reads_during
 from service_tests.servers import until
 from service_tests.services.conftest import LIMITS, maps_of
 
@@ -149,19 +148,7 @@ def test_the_same_rows_are_no_conflict_and_others_are(kept: Callable[..., Datase
 
 
 def test_creators_of_the_same_rows_at_once_all_succeed(kept: Callable[..., Datasets]) -> None:
-    answers: list[Any] = []
-    barrier = threading.Barrier(8)
-
-    def create(ttl: int | None) -> None:
-        barrier.wait()
-        answers.append(kept().create("d", ROWS, ttl))
-
-    threads = [threading.Thread(target=create, args=(None if i % 2 else 50 + i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(answers) == 8
+    answers = at_once(8, lambda i: kept().create("d", ROWS, None if i % 2 else 50 + i))
     assert sum(created for _, created in answers) == 1
     np.testing.assert_array_equal(kept().rows("d"), ROWS)
 
