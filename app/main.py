@@ -134,7 +134,7 @@ def _wired(settings: Settings) -> _Wired:
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
     maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs, datasets)
     diagnostics = Diagnostics(maps, datasets, limits, settings.threads)
-    recommendations = Recommendations(datasets, limits)
+    recommendations = Recommendations(datasets, limits, settings.max_job_bytes)
     return _Wired(client.close, map_store, limits, status, jobs, maps, datasets, diagnostics, recommendations)
 
 

@@ -172,7 +172,7 @@ EVENTS_ANSWER: dict[int | str, dict[str, Any]] = {
         "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
     },
-    204: {"description": "The job has ended, and `Last-Event-ID` was its last event."},
+    204: {"description": "The job has ended, and no event of it comes after `Last-Event-ID`."},
 }
 
 

@@ -21,8 +21,15 @@ from app.store.errors import StoreUnavailable, store_errors
 logger = logging.getLogger(__name__)
 
 MAX_CHECKPOINT_BYTES = 256 << 20
+# To be raised with every change of what states hold.
+STATE_FORMAT = 2
 # Before every checkpoint: what made it.
-_MAKERS = " ".join(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy")).encode() + b"\n"
+_MAKERS = (
+    " ".join(
+        [f"state {STATE_FORMAT}", *(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))]
+    ).encode()
+    + b"\n"
+)
 # Between two reports of progress at the least.
 _PROGRESS_SECONDS = 0.2
 # Before that, first steps say little of how long the others take: they load and compile, or are over in no time.

@@ -97,7 +97,7 @@ class Diagnostics:
             lambda work: dict(
                 gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed, work=work)
             ),
-            gram_errors_bytes(subject, rows, options.estimators),
+            gram_errors_bytes(subject, rows, options.estimators, options.seeds),
             picture=gram_picture,
         )
 

@@ -25,6 +25,7 @@ from app.core.recommendations import (
     widest_map_bytes,
 )
 from app.core.samplers import Sampler
+from app.core.work import Work
 from app.formats.json import bytes_per_row, members
 from app.formats.json_rows import dimension, named_datasets, vectors_or_dataset
 from app.pictures import recommendations_picture
@@ -64,9 +65,10 @@ class RecommendationOptions(Frozen):
 class Recommendations:
     """Reads requests for recommendations."""
 
-    def __init__(self, datasets: Datasets, limits: Limits) -> None:
+    def __init__(self, datasets: Datasets, limits: Limits, max_job_bytes: int) -> None:
         self._datasets = datasets
         self._limits = limits
+        self._max_job_bytes = max_job_bytes
 
     def prepare(self, body: bytes, parse: Parse[Any]) -> Prepared:
         """Read a request: rows or a dataset, a kernel, and what is wanted of the map.
@@ -98,28 +100,40 @@ class Recommendations:
         kernel: Kernel = parse(KernelMember, orjson.dumps({"kernel": _scaled(options.kernel, rows)})).kernel
         kernel.check(rows.shape[1])
         wanted = Wanted(options.budget, options.target_error)
-        wanted = fitting(wanted, rows.shape[1], kernel, self._limits.max_map_bytes)
+        wanted = fitting(
+            wanted,
+            rows.shape[0],
+            rows.shape[1],
+            options.samplers,
+            kernel,
+            map_bytes=self._limits.max_map_bytes,
+            work_bytes=self._max_job_bytes,
+        )
         self._limits.check_map(widest_map_bytes(rows.shape[1], wanted, kernel))  # what is best is to be put
-        learned = {dataset for one in options.samplers or () if (dataset := learned_from(one)) is not None}
-        rows_of = kept_rows(self._datasets, {name: self._datasets.get(name).digest for name in learned})
+        learned = sorted({dataset for one in options.samplers or () if (dataset := learned_from(one)) is not None})
+        kept = kept_rows(self._datasets, {name: self._datasets.get(name).digest for name in learned})
+
+        def run(work: Work) -> Finding:
+            # Before the first trial: what is missing halfway would be told as a refusal of some of them.
+            known = {name: kept(name, "/samplers") for name in learned}
+            found = recommended(
+                rows,
+                kernel,
+                wanted,
+                options.samplers,
+                seeds=options.seeds,
+                seed=options.seed,
+                work=work,
+                rows_of=lambda name, _: known[name],
+            )
+            return _finding(rows.shape[0], found)
+
         return Prepared(
             recommended_operations(rows.shape[0], rows.shape[1], wanted, options.samplers, options.seeds, kernel),
-            lambda work: _finding(
-                rows.shape[0],
-                recommended(
-                    rows,
-                    kernel,
-                    wanted,
-                    options.samplers,
-                    seeds=options.seeds,
-                    seed=options.seed,
-                    work=work,
-                    rows_of=rows_of,
-                ),
-            ),
+            run,
             recommended_bytes(rows.shape[0], rows.shape[1], wanted, options.samplers, kernel),
             picture=recommendations_picture,
-            datasets=(*named_datasets(document), *sorted(learned)),
+            datasets=(*named_datasets(document), *learned),
         )
 
     def _rows(self, document: dict[str, Any], seed: int) -> Rows:

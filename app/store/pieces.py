@@ -10,6 +10,7 @@ from app.store.errors import StoreDamaged, store_errors
 PIECE_BYTES = 1 << 20
 # Seconds that pieces stay if whoever wrote them never says what they belong to.
 UNCOMMITTED_TTL = 900
+_DISCARD = "return redis.call('TTL', KEYS[1]) > 0 and redis.call('UNLINK', KEYS[1]) or 0"
 
 
 def count(length: int) -> int:
@@ -37,8 +38,7 @@ def discard(client: redis.Redis, written: list[str]) -> None:
     """Remove keys that still have a time to live: those that were made to stay, though the reply was lost, stay."""
     with store_errors():
         for key in written:
-            if client.ttl(key) > 0:
-                client.unlink(key)
+            client.eval(_DISCARD, 1, key)
 
 
 def parts(client: redis.Redis, prefix: str, pieces: int) -> Iterator[bytes]:

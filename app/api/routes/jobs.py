@@ -106,7 +106,7 @@ async def watch_job(
 ) -> Response:
     """Watch a job: server-sent events, each with state and progress; the last one says how it ended.
 
-    204 where that one has been seen, so that clients which reconnect by themselves stop.
+    204 where no event of an ended job comes after the one named, so that clients which reconnect by themselves stop.
     """
     async with AsyncExitStack() as listening:
         listening.enter_context(context.admission.listen())

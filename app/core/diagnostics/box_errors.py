@@ -17,6 +17,8 @@ _OPERATIONS_PER_FACTOR = 20
 _PAIRS_PER_FREQUENCY = 400
 # Frequencies, and what pairs of them are computed from, in float64, by coordinate.
 _BYTES_PER_COORDINATE = 64
+# A side of the box, and the integrals over it.
+_BYTES_PER_SIDE = 2500
 
 
 class ScaleError(TypedDict):
@@ -85,4 +87,5 @@ def box_errors_operations(feature_map: FourierMap, n_scales: int) -> int:
 
 def box_errors_bytes(feature_map: FourierMap) -> int:
     """Memory that `box_errors` takes."""
-    return _BYTES_PER_COORDINATE * feature_map.n_frequencies * feature_map.spec.input_dim
+    d = feature_map.spec.input_dim
+    return _BYTES_PER_COORDINATE * feature_map.n_frequencies * d + _BYTES_PER_SIDE * d

@@ -22,6 +22,10 @@ MOST_PAIRS = 100_000
 _CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
 # A sample and its code; of a pair, indices, kernels, rates and estimates, and these as they are kept.
 _BYTES_PER_SAMPLE, _BYTES_PER_PAIR = 32, 700
+# Both rows of as many pairs as are compared at a time.
+_BLOCK_BYTES = 64 * _ENTRIES_PER_BLOCK
+# An entry of a row of a pair, in multiplications.
+_OPERATIONS_PER_ENTRY, _OPERATIONS_PER_SPARSE_ENTRY = 60, 600
 # In the order in which they are found.
 _PARTS = ("exact", "full", "zero_bit", "b_bit")
 # The comparison of two codes, copied to where they are compared, in multiplications.
@@ -134,7 +138,8 @@ def collision_errors_operations(feature_map: ConsistentSamplingMap, rows: Rows, 
     """Multiplications that take as long as `collision_errors`."""
     n = max(2, rows.shape[0])
     pairs = min(most_pairs, n * (n - 1) // 2)
-    exact = feature_map.exact_operations(rows, rows) * pairs // n**2
+    per_entry = _OPERATIONS_PER_SPARSE_ENTRY if feature_map.kernel.stays_sparse(rows) else _OPERATIONS_PER_ENTRY
+    exact = per_entry * pairs * max(1, 2 * int(rows.size) // n)
     # Pairs are two words a code, the other codes one.
     compared = 4 * _OPERATIONS_PER_COMPARISON * pairs * feature_map.n_output
     return int(3 * feature_map.hash_operations(rows) + exact + compared)
@@ -143,7 +148,7 @@ def collision_errors_operations(feature_map: ConsistentSamplingMap, rows: Rows, 
 def collision_errors_bytes(feature_map: ConsistentSamplingMap, n: int, most_pairs: int = MOST_PAIRS) -> int:
     """The most memory that `collision_errors` takes for n rows: all their samples, and what is known of the pairs."""
     pairs = min(most_pairs, max(1, n * (n - 1) // 2))
-    return _BYTES_PER_SAMPLE * n * feature_map.n_output + _BYTES_PER_PAIR * pairs
+    return _BYTES_PER_SAMPLE * n * feature_map.n_output + _BYTES_PER_PAIR * pairs + _BLOCK_BYTES
 
 
 def _exact(

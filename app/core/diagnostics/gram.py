@@ -14,6 +14,7 @@ from app.core.diagnostics.hermitian_tiles import tile_places
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 from app.core.samplers.monte_carlo import MonteCarlo
+from app.core.spec import MapSpec
 from app.core.work import Parts, Work
 
 MOST_ROWS = 20_000
@@ -114,6 +115,12 @@ def gram_errors(
     )
 
 
+def monte_carlo_spec(feature_map: FourierMap, seed: int) -> MapSpec:
+    """Of a map of as many Monte Carlo frequencies."""
+    changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": feature_map.n_frequencies, "seed": seed}
+    return feature_map.spec.model_copy(update=changes)
+
+
 class _Tiles:
     """Tells how many tiles of all matrices are done."""
 
@@ -148,9 +155,7 @@ def _measured(
 
 
 def _of_monte_carlo(feature_map: FourierMap, rows: Rows, norms: Norms, seed: int, told: Callable[[], None]) -> Figures:
-    """Of a map of as many Monte Carlo frequencies."""
-    changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": feature_map.n_frequencies, "seed": seed}
-    spec = feature_map.spec.model_copy(update=changes)
+    spec = monte_carlo_spec(feature_map, seed)
     made = FourierMap(spec, FourierMap.build(spec).arrays)
     estimate = estimates_of(made, [Estimator.map], rows)[Estimator.map]
     return ErrorMatrix(made, rows, estimate, row_pairs(rows.shape[0], 0, 0), told).figures(norms)

@@ -4,9 +4,14 @@ from collections.abc import Sequence
 
 from app.core.arrays import Rows
 from app.core.diagnostics.control_variates import Estimator
+from app.core.diagnostics.gram import monte_carlo_spec
 from app.core.diagnostics.hermitian_tiles import OPERATIONS_PER_ENTRY, TILE_ROWS, tile_places
 from app.core.maps import FeatureMap, FourierMap
+from app.core.maps.drawing_cost import drawing_bytes, drawing_ns
 
+# What passes in a nanosecond, and what a map costs beside its frequencies.
+_OPERATIONS_PER_NS = 10
+_OPERATIONS_PER_BUILD = 12_000_000
 # Matrices of the size of a tile, in float64, that are held while one is computed.
 _TILES_AT_WORK = 6
 
@@ -20,10 +25,15 @@ def gram_errors_operations(
     total = (errors + 1) * OPERATIONS_PER_ENTRY * n * n
     for x, y in ((rows[block], rows[columns]) for block, columns in tile_places(n)):
         total += errors * feature_map.gram_operations(x, y) + (errors + 1) * feature_map.exact_operations(x, y)
+    if isinstance(feature_map, FourierMap):
+        drawing = drawing_ns(monte_carlo_spec(feature_map, 0)) or 0.0
+        total += int(seeds * (_OPERATIONS_PER_BUILD + _OPERATIONS_PER_NS * drawing))
     return int(total)
 
 
-def gram_errors_bytes(feature_map: FeatureMap, rows: Rows, estimators: Sequence[Estimator] = (Estimator.map,)) -> int:
+def gram_errors_bytes(
+    feature_map: FeatureMap, rows: Rows, estimators: Sequence[Estimator] = (Estimator.map,), seeds: int = 5
+) -> int:
     """The most memory that `gram_errors` takes, beside features of a tile."""
     n, input_dim, tile = rows.shape[0], feature_map.spec.input_dim, rows[:TILE_ROWS]
     parts = 2 if feature_map.gram_dtype.kind == "c" else 1
@@ -31,4 +41,7 @@ def gram_errors_bytes(feature_map: FeatureMap, rows: Rows, estimators: Sequence[
     matrices = parts * ((n + side) * n // 2 * 4 + _TILES_AT_WORK * 8 * side**2)
     # Rows that are made dense, and two matrices of second moments.
     controls = 8 * input_dim * (n + 2 * input_dim) if set(estimators) - {Estimator.map} else 0
-    return int(matrices + feature_map.exact_bytes(tile, tile) + controls)
+    drawn = 0
+    if seeds and isinstance(feature_map, FourierMap):
+        drawn = drawing_bytes(monte_carlo_spec(feature_map, 0)) + 2 * feature_map.bytes
+    return int(matrices + feature_map.exact_bytes(tile, tile) + controls + drawn)

@@ -2,7 +2,7 @@
 
 from app.core.arrays import Rows
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
-from app.core.samplers.base import FrequencySampler
+from app.core.maps.drawing_cost import drawing_bytes, drawing_ns
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.spec import MapSpec
 
@@ -30,27 +30,24 @@ def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int
         return int(_OPERATIONS_PER_PAIR * x.shape[0] + repeats * each)
     s, d = feature_map.n_frequencies, feature_map.spec.input_dim
     applied = s * (int(x.size) + int(y.size) + _OPERATIONS_PER_PHASE * (x.shape[0] + y.shape[0]))
-    each = applied + _OPERATIONS_PER_BUILD + _drawing_operations(feature_map.spec, s, d)
+    each = applied + _OPERATIONS_PER_BUILD + _drawing_operations(feature_map.spec, d)
     return int(_OPERATIONS_PER_PAIR * x.shape[0] + repeats * each)
 
 
 def variances_bytes(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> int:
     """Memory that `variances` takes: rows in float64, a map, what it makes of them, all estimates, and the answer."""
     n = int(max(x.shape[0], y.shape[0]))
-    sampler = feature_map.spec.sampler
-    if isinstance(feature_map, FourierMap) and isinstance(sampler, FrequencySampler):
+    if isinstance(feature_map, FourierMap):
         # Features of x, of y, these conjugate, and phases.
         made = 4 * feature_map.feature_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes
-        made += sampler.drawing_bytes(feature_map.n_frequencies, feature_map.spec.input_dim)
+        made += drawing_bytes(feature_map.spec)
     else:
         made = _BYTES_PER_HASH * feature_map.n_output * n + _TABLES * feature_map.bytes
     return feature_map.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * repeats + _BYTES_PER_PAIR)
 
 
-def _drawing_operations(spec: MapSpec, s: int, d: int) -> int:
-    sampler = spec.sampler
-    if isinstance(sampler, PolynomiallyExact):
-        equations = sampler.count(None, d)
-        return 6 * equations**2 * (sampler.candidates or 6 * equations)
-    ns = sampler.drawing_ns(s, d) if isinstance(sampler, FrequencySampler) else None
-    return 0 if ns is None else int(_OPERATIONS_PER_NS * ns)  # what learns is refused
+def _drawing_operations(spec: MapSpec, d: int) -> int:
+    if isinstance(spec.sampler, PolynomiallyExact):
+        equations = spec.sampler.count(None, d)
+        return 6 * equations**2 * (spec.sampler.candidates or 6 * equations)
+    return int(_OPERATIONS_PER_NS * (drawing_ns(spec) or 0))  # what learns is refused

@@ -4,14 +4,15 @@ Times are those of one core, measured on the default samplers from 64 to 16,384 
 1,000 rows. They are told in operations, as the setting `max_diagnostic_operations` counts them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from app.core.hashing.parameters import table_bytes
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates, column_counts
+from app.core.maps.drawing_cost import drawing_bytes, drawing_ns
+from app.core.recommendations.candidates import Wanted, candidates, column_counts
 from app.core.samplers import Sampler
-from app.core.samplers.base import FrequencySampler
+from app.core.spec import MapSpec
 
 # Two seconds are what that setting lets pass by default.
 _OPERATIONS_PER_NS = 10
@@ -54,21 +55,16 @@ def recommended_operations(
         seeds: maps of each spec.
         kernel: to approximate.
     """
-    counts = column_counts(wanted)
     if isinstance(kernel, GeneralizedMinMax):
-        number = 1 if samplers is None else len(samplers)
         per_column: float = _NS_PER_COMPARISON * n * n + _NS_PER_HASH * n * input_dim
-        builds: float = len(counts) * _NS_PER_BUILD
     else:
-        tried = DEFAULT_SAMPLERS if samplers is None else samplers
-        number = len(tried)
         per_column = _NS_PER_PRODUCT * n * (n + input_dim) + _NS_PER_FEATURE * n
-        builds = sum(_build_ns(sampler, columns // 2, input_dim) for sampler in tried for columns in counts) / len(
-            tried
-        )
-    each = builds + sum(counts) * per_column + len(counts) * _NS_PER_ERROR * n * n
-    exact = n * n * input_dim
-    return int(_OPERATIONS_PER_NS * (exact + seeds * number * each))
+    total = 0.0
+    for columns, spec in _accepted(kernel, input_dim, wanted, samplers):
+        drawing = drawing_ns(spec)
+        total += _NS_PER_SOLUTION if drawing is None else _NS_PER_BUILD + drawing
+        total += columns * per_column + _NS_PER_ERROR * n * n
+    return int(_OPERATIONS_PER_NS * (n * n * input_dim + seeds * total))
 
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
@@ -78,12 +74,25 @@ def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
     return _FROZEN_BYTES * (input_dim + 1) * (column_counts(wanted)[-1] // _COLUMNS_PER_FREQUENCY)
 
 
-def fitting(wanted: Wanted, input_dim: int, kernel: Kernel, nbytes: int) -> Wanted:
-    """What is wanted, where it names no budget without sizes whose frozen arrays would take more than `nbytes`."""
-    if isinstance(kernel, GeneralizedMinMax):
+def fitting(
+    wanted: Wanted,
+    n: int,
+    input_dim: int,
+    samplers: Sequence[Sampler] | None,
+    kernel: Kernel,
+    *,
+    map_bytes: int,
+    work_bytes: int,
+) -> Wanted:
+    """What is wanted, where it names no budget without sizes whose frozen arrays, or whose trials, take more memory."""
+    if wanted.budget is not None:
         return wanted
-    most = _COLUMNS_PER_FREQUENCY * (nbytes // (_FROZEN_BYTES * (input_dim + 1)))
-    return wanted._replace(most=max(_COLUMNS_PER_FREQUENCY, min(wanted.most, most)))
+    while wanted.most > _COLUMNS_PER_FREQUENCY and (
+        widest_map_bytes(input_dim, wanted, kernel) > map_bytes
+        or recommended_bytes(n, input_dim, wanted, samplers, kernel) > work_bytes
+    ):
+        wanted = wanted._replace(most=wanted.most // 2)
+    return wanted
 
 
 def recommended_bytes(
@@ -98,21 +107,23 @@ def recommended_bytes(
         samplers: which; None for the defaults of the kernel.
         kernel: to approximate.
     """
-    columns, of_pairs = column_counts(wanted)[-1], _BYTES_PER_PAIR * n * n
-    if isinstance(kernel, GeneralizedMinMax):
-        centred = 0 if kernel.center is None else _BYTES_PER_ENTRY * n * input_dim
-        return of_pairs + centred + _BYTES_PER_SAMPLE * n * columns + _TABLES * table_bytes(2 * input_dim, columns)
-    drawing = 0
-    for candidate in candidates(kernel, input_dim, columns, samplers, 0):
-        sampler, s = candidate.sampler, columns // _COLUMNS_PER_FREQUENCY
-        if candidate.spec is not None and isinstance(sampler, FrequencySampler):
-            drawing = max(drawing, sampler.drawing_bytes(s, input_dim))
-    frozen = 2 * widest_map_bytes(input_dim, wanted, kernel)
-    return of_pairs + n * (_BYTES_PER_ENTRY * input_dim + _BYTES_PER_FEATURE * columns) + drawing + frozen
+    hashing = isinstance(kernel, GeneralizedMinMax)
+    made = 0
+    for columns, spec in _accepted(kernel, input_dim, wanted, samplers):
+        if hashing:
+            drawn, of_row = _TABLES * table_bytes(2 * input_dim, columns), _BYTES_PER_SAMPLE * columns
+        else:
+            drawn, of_row = drawing_bytes(spec), _BYTES_PER_FEATURE * columns
+        made = max(made, drawn + n * of_row)
+    dense = not isinstance(kernel, GeneralizedMinMax) or kernel.center is not None
+    return _BYTES_PER_PAIR * n * n + (_BYTES_PER_ENTRY * n * input_dim if dense else 0) + made
 
 
-def _build_ns(sampler: Sampler, s: int, input_dim: int) -> float:
-    if not isinstance(sampler, FrequencySampler):  # refused before it is built
-        return 0.0
-    drawing = sampler.drawing_ns(s, input_dim)
-    return _NS_PER_SOLUTION if drawing is None else _NS_PER_BUILD + drawing
+def _accepted(
+    kernel: Kernel, input_dim: int, wanted: Wanted, samplers: Sequence[Sampler] | None
+) -> Iterator[tuple[int, MapSpec]]:
+    """The specs that are tried, with the columns they may have."""
+    for columns in column_counts(wanted):
+        for candidate in candidates(kernel, input_dim, columns, samplers, 0):
+            if candidate.spec is not None:
+                yield columns, candidate.spec

@@ -73,7 +73,7 @@ def recommended(
         samplers: None for those that are sensible for the kernel.
         seeds: how many maps of each spec are measured.
         seed: of the spec; the others follow it.
-        work: told how many sizes are done, and of how many at most; given what was measured of each map.
+        work: told how many candidates are done, and of how many at most; given what was measured of each map.
         rows_of: datasets that samplers learn from.
 
     Raises:
@@ -89,7 +89,8 @@ def recommended(
     skipped: list[Candidate] = []
     counts = column_counts(wanted)
     for step, columns in enumerate(counts):
-        for candidate in candidates(kernel, rows.shape[1], columns, samplers, seed):
+        every = list(candidates(kernel, rows.shape[1], columns, samplers, seed))
+        for place, candidate in enumerate(every, 1):
             if candidate.spec is not None and candidate.spec.canonical() in trials:  # a rule that dictates its size
                 continue
             tried = _tried(candidate, seeds, parts, partial(_measured, rows=rows, exact=exact, rows_of=rows_of))
@@ -97,7 +98,7 @@ def recommended(
                 trials[tried.spec.canonical()] = tried
             else:
                 skipped.append(tried)
-        work.progress(step + 1, len(counts))
+            work.progress(step * len(every) + place, len(counts) * len(every))
         if wanted.target_error is not None and any(t.error_mean <= wanted.target_error for t in trials.values()):
             break
     if not trials:

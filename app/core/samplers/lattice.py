@@ -75,11 +75,11 @@ class Lattice(BoxFields, PointSampler):
             if s > _MOST_LEARNED:
                 reason = f"a lattice is learned of at most {_MOST_LEARNED} points, whose pairs are all compared"
                 raise InvalidInput(SizeAdvice(reason, s, _MOST_LEARNED), "/s")
-        else:
-            for name in BoxFields.model_fields:
-                # Specs that are echoed have the default.
-                if getattr(self, name) != BoxFields.model_fields[name].default:
-                    raise InvalidInput(f"lattice takes {name} with learn only", f"/sampler/{name}")
+        elif self.box is not None or self.dataset is not None:
+            raise InvalidInput(
+                "lattice takes a box or a dataset with learn only",
+                "/sampler/box" if self.box is not None else "/sampler/dataset",
+            )
 
     def learned_set(
         self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building

@@ -227,6 +227,18 @@ def test_memory_stays_within_what_is_reckoned(form: str, n: int, d: int, monkeyp
     assert 0.4 < peak / gram_errors_bytes(made, x, list(Estimator)) < 1.3
 
 
+def test_the_maps_to_compare_with_count_too() -> None:
+    made, x = fourier(input_dim=4000, s=512), rows(2, 5, 4000, dtype="float32")
+    tracemalloc.start()
+    gram_errors(made, x, seeds=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.1 < peak / gram_errors_bytes(made, x, seeds=1) < 1
+    assert gram_errors_bytes(made, x, seeds=0) < peak / 10
+    without, one, two = (operations(made, x, seeds=seeds) for seeds in (0, 1, 2))
+    assert two - one == one - without > 10 * without
+
+
 def test_work_and_memory_grow_as_they_do() -> None:
     small, large = np.zeros((500, 4), np.float32), np.zeros((1000, 4), np.float32)
     for made in (fourier(s=4096), hashing(s=1024)):

@@ -1,0 +1,27 @@
+"""What the drawing of a map's frequencies takes, in time and in memory, before anything is drawn."""
+
+from app.core.samplers.base import FrequencySampler
+from app.core.spec import MapSpec, shares
+
+# What a set, and the map that holds it, takes beside what its sampler does, in bytes for a coordinate.
+_BYTES_PER_COORDINATE = 16
+
+
+def drawing_ns(spec: MapSpec) -> float | None:
+    """Nanoseconds of one core, for all summands of the kernel; None where there is no telling, 0 for hashes."""
+    sampler = spec.sampler
+    if not isinstance(sampler, FrequencySampler):
+        return 0.0
+    each = [sampler.drawing_ns(share.size, share.block.dim(spec.input_dim)) for share in shares(spec)]
+    known = [ns for ns in each if ns is not None]
+    return sum(known) if len(known) == len(each) else None
+
+
+def drawing_bytes(spec: MapSpec) -> int:
+    """Memory at the most: of one summand of the kernel, and of the whole set; 0 for hashes."""
+    sampler = spec.sampler
+    if not isinstance(sampler, FrequencySampler):
+        return 0
+    every = shares(spec)
+    largest = max(sampler.drawing_bytes(share.size, share.block.dim(spec.input_dim)) for share in every)
+    return largest + _BYTES_PER_COORDINATE * spec.input_dim * sum(share.size for share in every)
