@@ -7,11 +7,8 @@ from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.gram import monte_carlo_spec
 from app.core.diagnostics.hermitian_tiles import OPERATIONS_PER_ENTRY, TILE_ROWS, tile_places
 from app.core.maps import FeatureMap, FourierMap
-from app.core.maps.drawing_cost import drawing_bytes, drawing_ns
+from app.core.maps.drawing_cost import BUILD_NS, OPERATIONS_PER_NS, drawing_bytes, drawing_ns
 
-# What passes in a nanosecond, and what a map costs beside its frequencies.
-_OPERATIONS_PER_NS = 10
-_OPERATIONS_PER_BUILD = 12_000_000
 # Matrices of the size of a tile, in float64, that are held while one is computed.
 _TILES_AT_WORK = 6
 
@@ -27,7 +24,7 @@ def gram_errors_operations(
         total += errors * feature_map.gram_operations(x, y) + (errors + 1) * feature_map.exact_operations(x, y)
     if isinstance(feature_map, FourierMap):
         drawing = drawing_ns(monte_carlo_spec(feature_map, 0)) or 0.0
-        total += int(seeds * (_OPERATIONS_PER_BUILD + _OPERATIONS_PER_NS * drawing))
+        total += int(seeds * OPERATIONS_PER_NS * (BUILD_NS + drawing))
     return int(total)
 
 

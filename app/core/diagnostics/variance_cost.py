@@ -1,22 +1,18 @@
 """What the variances of a map take, in time and in memory, before anything is drawn."""
 
 from app.core.arrays import Rows
+from app.core.hashing.parameters import filling_bytes
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
-from app.core.maps.drawing_cost import drawing_bytes, drawing_ns
+from app.core.maps.drawing_cost import BUILD_NS, OPERATIONS_PER_NS, drawing_bytes, drawing_ns
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.spec import MapSpec
 
 # A sine and a cosine, in multiplications.
 _OPERATIONS_PER_PHASE = 30
-# What passes in a nanosecond, and what a map costs beside its frequencies.
-_OPERATIONS_PER_NS = 10
-_OPERATIONS_PER_BUILD = 12_000_000
 # The closed forms of a pair, and its part of the answer.
 _OPERATIONS_PER_PAIR = 200_000
 # Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
 _BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 80, 2000
-# What the drawing of parameters of hashes takes at its most, as a multiple of the table.
-_TABLES = 3
 # To draw the parameters of a hash, by their memory.
 _OPERATIONS_PER_PARAMETER_BYTE = 16
 
@@ -30,7 +26,7 @@ def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int
         return int(_OPERATIONS_PER_PAIR * x.shape[0] + repeats * each)
     s, d = feature_map.n_frequencies, feature_map.spec.input_dim
     applied = s * (int(x.size) + int(y.size) + _OPERATIONS_PER_PHASE * (x.shape[0] + y.shape[0]))
-    each = applied + _OPERATIONS_PER_BUILD + _drawing_operations(feature_map.spec, d)
+    each = applied + OPERATIONS_PER_NS * BUILD_NS + _drawing_operations(feature_map.spec, d)
     return int(_OPERATIONS_PER_PAIR * x.shape[0] + repeats * each)
 
 
@@ -42,7 +38,8 @@ def variances_bytes(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> 
         made = 4 * feature_map.feature_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes
         made += drawing_bytes(feature_map.spec)
     else:
-        made = _BYTES_PER_HASH * feature_map.n_output * n + _TABLES * feature_map.bytes
+        made = _BYTES_PER_HASH * feature_map.n_output * n
+        made += filling_bytes(2 * feature_map.spec.input_dim, feature_map.n_output)
     return feature_map.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * repeats + _BYTES_PER_PAIR)
 
 
@@ -50,4 +47,4 @@ def _drawing_operations(spec: MapSpec, d: int) -> int:
     if isinstance(spec.sampler, PolynomiallyExact):
         equations = spec.sampler.count(None, d)
         return 6 * equations**2 * (spec.sampler.candidates or 6 * equations)
-    return int(_OPERATIONS_PER_NS * (drawing_ns(spec) or 0))  # what learns is refused
+    return int(OPERATIONS_PER_NS * (drawing_ns(spec) or 0))  # what learns is refused

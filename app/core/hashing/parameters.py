@@ -15,6 +15,8 @@ from app.core.threads import for_each
 
 # Tables up to this size are held.
 MOST_TABLE_BYTES = 1 << 28
+# The memory that filling one takes at its most, as a multiple of it.
+_TABLES_WHILE_FILLED = 3
 # Fewer hashes are not worth a thread of their own when they are split.
 _LEAST_HASHES = 16
 
@@ -118,6 +120,11 @@ def table_bytes(n_coordinates: int, s: int) -> int:
     """Memory of the table that is held; 0 where it would be too large, and the parameters are drawn."""
     nbytes = 4 * 8 * n_coordinates * s
     return nbytes if nbytes <= MOST_TABLE_BYTES else 0
+
+
+def filling_bytes(n_coordinates: int, s: int) -> int:
+    """Memory that filling the table takes at its most, the table among it."""
+    return _TABLES_WHILE_FILLED * table_bytes(n_coordinates, s)
 
 
 def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:

@@ -3,6 +3,10 @@
 from app.core.samplers.base import FrequencySampler
 from app.core.spec import MapSpec, shares
 
+OPERATIONS_PER_NS = 10
+"""Multiplications that pass in a nanosecond of one core."""
+BUILD_NS = 1_200_000
+"""What a map costs beside the drawing of its frequencies: its spec, its arrays, and the first call."""
 # What a set, and the map that holds it, takes beside what its sampler does, in bytes for a coordinate.
 _BYTES_PER_COORDINATE = 16
 

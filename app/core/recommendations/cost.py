@@ -6,18 +6,14 @@ Times are those of one core, measured on the default samplers from 64 to 16,384 
 
 from collections.abc import Iterator, Sequence
 
-from app.core.hashing.parameters import table_bytes
+from app.core.hashing.parameters import filling_bytes
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.drawing_cost import drawing_bytes, drawing_ns
+from app.core.maps.drawing_cost import BUILD_NS, OPERATIONS_PER_NS, drawing_bytes, drawing_ns
 from app.core.recommendations.candidates import Wanted, candidates, column_counts
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
 
-# Two seconds are what that setting lets pass by default.
-_OPERATIONS_PER_NS = 10
-# Of any map: its spec, its arrays, and the first call.
-_NS_PER_BUILD = 1_200_000
 # Rules that are solved for or learned: no telling from their size, so that they are work for a job.
 _NS_PER_SOLUTION = 2_000_000_000
 # Of a feature, for the Gram matrix and timed thrice for one seed; of a product of two; of an entry of the error.
@@ -31,8 +27,6 @@ _NS_PER_COMPARISON = 6
 _BYTES_PER_FEATURE, _BYTES_PER_SAMPLE = 8, 72
 _BYTES_PER_PAIR = 32
 _BYTES_PER_ENTRY = 24
-# What the drawing of parameters of hashes takes at its most, as a multiple of the table.
-_TABLES = 3
 # Recommended maps have cos_sin features of float32.
 _COLUMNS_PER_FREQUENCY, _FROZEN_BYTES = 2, 4
 
@@ -62,9 +56,9 @@ def recommended_operations(
     total = 0.0
     for columns, spec in _accepted(kernel, input_dim, wanted, samplers):
         drawing = drawing_ns(spec)
-        total += _NS_PER_SOLUTION if drawing is None else _NS_PER_BUILD + drawing
+        total += _NS_PER_SOLUTION if drawing is None else BUILD_NS + drawing
         total += columns * per_column + _NS_PER_ERROR * n * n
-    return int(_OPERATIONS_PER_NS * (n * n * input_dim + seeds * total))
+    return int(OPERATIONS_PER_NS * (n * n * input_dim + seeds * total))
 
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
@@ -111,7 +105,7 @@ def recommended_bytes(
     made = 0
     for columns, spec in _accepted(kernel, input_dim, wanted, samplers):
         if hashing:
-            drawn, of_row = _TABLES * table_bytes(2 * input_dim, columns), _BYTES_PER_SAMPLE * columns
+            drawn, of_row = filling_bytes(2 * input_dim, columns), _BYTES_PER_SAMPLE * columns
         else:
             drawn, of_row = drawing_bytes(spec), _BYTES_PER_FEATURE * columns
         made = max(made, drawn + n * of_row)
