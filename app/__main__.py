@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from app import client
 from app.client import ClientFailed
-from app.jobs.beside import WorkersBeside
+from app.jobs.worker_supervisor import WorkerSupervisor
 from app.settings import Settings
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore, StoreNotStarted
@@ -86,9 +86,9 @@ def _worker(parent: int | None = None, **options: Any) -> None:
         settings = settings.model_copy(update={"redis_url": url})
     if parent is not None:
         Thread(target=_end_with, args=(parent,), name="parent-watch", daemon=True).start()
-    from app.main import job_kinds, run_worker
+    from app.main import job_handlers, run_worker
 
-    run_worker(settings, job_kinds(settings))
+    run_worker(settings, job_handlers(settings))
 
 
 def _settings(options: dict[str, Any]) -> Settings:
@@ -130,7 +130,7 @@ def serve(settings: Settings) -> None:
         if embedded is not None:
             settings = settings.model_copy(update={"redis_url": embedded.url})
         settings.export()
-        with WorkersBeside(settings.job_workers):
+        with WorkerSupervisor(settings.job_workers):
             uvicorn.run(
                 "app.main:create_app",
                 factory=True,

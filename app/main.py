@@ -14,24 +14,24 @@ from fastapi import Depends, FastAPI
 
 from app.api import documents, problems
 from app.api.admission import Admission
-from app.api.closing import Closing
 from app.api.context import Context
 from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unclear_parameters
 from app.api.routes import ROUTERS
+from app.api.shutdown import Shutdown
+from app.jobs.handlers import Handlers
 from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
-from app.jobs.kinds import Kinds
 from app.jobs.worker import run_jobs
-from app.services import building, measuring
+from app.services import building, run_or_submit
+from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.diagnostics import Diagnostics
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
-from app.services.measuring import Measuring
-from app.services.ready import ReadyCache
 from app.services.recommendations import Recommendations
+from app.services.run_or_submit import Measuring
 from app.services.status import Status
 from app.services.vectors import Vectors
 from app.services.warm_up import warm_up
@@ -45,11 +45,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
     wired = _wired(settings)
-    closing = Closing()
+    shutdown = Shutdown()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        closing.notice()
+        shutdown.notice()
         # On a thread of its own: the process is live at once, and ready when what it compiles is compiled.
         threading.Thread(target=wired.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
@@ -88,26 +88,26 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         ),
         jobs=wired.jobs,
         status=wired.status,
-        closing=closing,
+        shutdown=shutdown,
     )
     return app
 
 
-def job_kinds(settings: Settings) -> Kinds:
+def job_handlers(settings: Settings) -> Handlers:
     """Every kind of job of the service, over the store at `settings.redis_url`."""
     wired = _wired(settings)
     return {
         building.KIND: partial(building.build, wired.map_store, wired.datasets, settings.threads),
-        **measuring.job_kinds(wired.diagnostics, wired.recommendations),
+        **run_or_submit.job_handlers(wired.diagnostics, wired.recommendations),
     }
 
 
-def run_worker(settings: Settings, kinds: Kinds) -> None:
+def run_worker(settings: Settings, handlers: Handlers) -> None:
     """Do jobs until the process is told to stop; call it in the main thread."""
     # Here, as a process for each job would otherwise compile or load again what all of them use.
     warm_up()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
-    run_jobs(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl)
+    run_jobs(_store_url(settings), settings.store_timeout, handlers, limits, settings.job_ttl)
 
 
 class _Wired(NamedTuple):
@@ -129,7 +129,7 @@ def _wired(settings: Settings) -> _Wired:
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
     status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
     jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl)
-    cache = ReadyCache(settings.cache_bytes)
+    cache = Cache(settings.cache_bytes)
     map_store = MapStore(client)
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
     maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs, datasets)

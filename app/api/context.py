@@ -7,14 +7,14 @@ from typing import Annotated, cast
 from fastapi import Depends, Path, Request
 
 from app.api.admission import Admission
-from app.api.closing import Closing
+from app.api.shutdown import Shutdown
 from app.core.names import NAME_PATTERN
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
 from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
-from app.services.measuring import Measuring
+from app.services.run_or_submit import Measuring
 from app.services.status import Status
 from app.services.vectors import Vectors
 
@@ -34,7 +34,7 @@ class Context:
     measuring: Measuring
     jobs: Jobs
     status: Status
-    closing: Closing
+    shutdown: Shutdown
 
 
 async def _context(request: Request) -> Context:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from app.core.arrays import Rows
 from app.core.errors import InvalidInput
-from app.core.work import Work
+from app.core.progress import Progress
 
 RowsOf = Callable[[str, str], Rows]
 """The rows of a dataset, and where the spec names it, to the rows; InvalidInput if there is no such dataset."""
@@ -21,6 +21,6 @@ class Building(NamedTuple):
 
     threads: int = 1
     """How many a build may use; what it makes does not depend on it."""
-    work: Work = Work()
+    progress: Progress = Progress()
     """Where it leaves its progress, and finds what it goes on from."""
     rows: RowsOf = no_rows

@@ -94,7 +94,7 @@ class MapSpec(Frozen):
         return self
 
     def _check_shares(self, sampler: FrequencySampler) -> None:
-        every = shares(self)
+        every = allocations(self)
         # Summands of one size are alike to a sampler, and there may be thousands.
         alike = {(share.block.dim(self.input_dim), share.size): share for share in every}
         if isinstance(sampler, Uploaded) and len(alike) > 1:
@@ -115,7 +115,7 @@ class MapSpec(Frozen):
             try:
                 sampler.check(share.block.kernel, size, dim)
             except InvalidInput as error:
-                raise InvalidInput(of_share(error.detail, share, every, self), error.pointer) from None
+                raise InvalidInput(of_allocation(error.detail, share, every, self), error.pointer) from None
 
     def _check_hashing(self, kernel: GeneralizedMinMax) -> None:
         if not isinstance(self.sampler, ConsistentWeightedSampling):
@@ -136,7 +136,7 @@ class MapSpec(Frozen):
         """Whether to build the map takes a dataset, or more than about two seconds: work for the background."""
         sampler = self.sampler
         return isinstance(sampler, FrequencySampler) and any(
-            sampler.takes_job(share.size, share.block.dim(self.input_dim)) for share in shares(self)
+            sampler.takes_job(share.size, share.block.dim(self.input_dim)) for share in allocations(self)
         )
 
     @property
@@ -153,14 +153,14 @@ class MapSpec(Frozen):
         return self.model_dump_json()
 
 
-class Share(NamedTuple):
+class Allocation(NamedTuple):
     """A summand of the kernel, and how many frequencies it gets."""
 
     block: Block
     size: int
 
 
-def shares(spec: MapSpec) -> list[Share]:
+def allocations(spec: MapSpec) -> list[Allocation]:
     """The summands of a spectral kernel with their numbers of frequencies: s shared out evenly, or a rule's own count.
 
     Raises:
@@ -171,7 +171,7 @@ def shares(spec: MapSpec) -> list[Share]:
     blocks = spec.kernel.blocks(spec.input_dim)
     each, left = divmod(spec.s or 0, len(blocks))
     found = [
-        Share(block, spec.sampler.count(spec.s and each + (i < left), block.dim(spec.input_dim)))
+        Allocation(block, spec.sampler.count(spec.s and each + (i < left), block.dim(spec.input_dim)))
         for i, block in enumerate(blocks)
     ]
     if found[-1].size == 0:  # never with a count of the rule's own
@@ -179,7 +179,7 @@ def shares(spec: MapSpec) -> list[Share]:
     return found
 
 
-def of_share(text: str, share: Share, every: list[Share], spec: MapSpec) -> str:
+def of_allocation(text: str, share: Allocation, every: list[Allocation], spec: MapSpec) -> str:
     """What a sampler says of one share: where there are several, of which, and what is better for all of them."""
     if len(every) == 1:
         return str(text)

@@ -12,7 +12,7 @@ from app.core.errors import InvalidInput
 from app.formats.base import Answer, OneHot, Posted
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
-# Kinds of dtype with a value in each entry; the gate says which of them are taken.
+# Handlers of dtype with a value in each entry; the gate says which of them are taken.
 _NUMBERS = "biufc"
 
 

@@ -19,11 +19,11 @@ import rq
 from rq.exceptions import StopRequested
 from rq.serializers import JSONSerializer
 
-from app.jobs import horse
+from app.jobs import job_process
 from app.jobs.errors import JobNotFound
+from app.jobs.handlers import Handlers
 from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
-from app.jobs.kinds import Kinds
 from app.jobs.placeholders import failed_placeholder
 from app.jobs.queue import NAME
 from app.jobs.record import JobError
@@ -47,12 +47,12 @@ class Worker(rq.Worker):
     Args:
         url: of the store.
         timeout: seconds one call to the store may take.
-        kinds: of jobs that it can do.
+        handlers: of the kinds of jobs that it can do.
         limits: of a job.
         ttl: seconds that ended jobs are kept.
     """
 
-    def __init__(self, url: str, timeout: float, kinds: Kinds, limits: JobLimits, ttl: float) -> None:
+    def __init__(self, url: str, timeout: float, handlers: Handlers, limits: JobLimits, ttl: float) -> None:
         # A connection of its own, as its calls wait for messages longer than others may.
         super().__init__(NAME, connection=connect(url, timeout), serializer=JSONSerializer, prepare_for_work=False)
         # Known without asking the store, which might not tell.
@@ -62,7 +62,7 @@ class Worker(rq.Worker):
         self._scripts = Scripts(self._client)
         self._records = Jobs(self._client, 1, ttl)
         self._recovery = Recovery(self._client, self._records, ttl)
-        self._kinds = kinds
+        self._handlers = handlers
         self._limits = limits
         self._ttl = round(ttl)
         self._attempt: tuple[str, str, dict[str, str]] = ("", "", {})
@@ -136,10 +136,10 @@ class Worker(rq.Worker):
         del job, queue
         code = 1
         try:
-            horse.end_with(self._parent)
+            job_process.end_with(self._parent)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            code = horse.run(connect(self._url, self._timeout), self._kinds, *self._attempt, self._ttl)
+            code = job_process.run(connect(self._url, self._timeout), self._handlers, *self._attempt, self._ttl)
         except BaseException:
             logger.exception("job %s: its process failed", self._attempt[0])
         finally:
@@ -151,12 +151,12 @@ class Worker(rq.Worker):
         ran = float(self._attempt[2].get("ran") or 0)
         while True:
             code = self._exit_code()
-            if code == horse.DONE:
+            if code == job_process.DONE:
                 return
             if code is not None:
                 if code < 0:
                     logger.warning("job %s: its process was ended by signal %d", job_id, -code)
-                self._release(job_id, token, deaths=0 if code == horse.TRY_AGAIN else 1)
+                self._release(job_id, token, deaths=0 if code == job_process.TRY_AGAIN else 1)
                 return
             if self._stop_requested:
                 self._end_horse()
@@ -227,12 +227,12 @@ class Worker(rq.Worker):
                 time.sleep(_LOOK_SECONDS)
 
 
-def run_jobs(url: str, timeout: float, kinds: Kinds, limits: JobLimits, ttl: float) -> None:
+def run_jobs(url: str, timeout: float, handlers: Handlers, limits: JobLimits, ttl: float) -> None:
     """Do jobs until the process is told to stop (SIGTERM, SIGINT), however often the store goes away."""
     # Its news are of every message; what happens to jobs is logged here.
     logging.getLogger("rq.worker").setLevel(logging.WARNING)
     while True:
-        worker = Worker(url, timeout, kinds, limits, ttl)
+        worker = Worker(url, timeout, handlers, limits, ttl)
         worker.heed_signals()
         try:
             worker.work(logging_level="WARNING")

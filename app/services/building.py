@@ -10,8 +10,8 @@ from app.core.errors import InvalidInput
 from app.core.maps import family
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
-from app.jobs.attempt import Attempt
 from app.jobs.errors import NotMine
+from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import Placeholder, Taken
 from app.services.datasets import Datasets
@@ -103,21 +103,21 @@ def build_later(
     return pending
 
 
-def build(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], attempt: Attempt) -> None:
+def build(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], context: JobContext) -> None:
     """Build the map that stands pending under a name, and put it in its place.
 
     Raises:
         NotMine: it is not wanted any more.
     """
     pending = store.standing(payload["name"])
-    if not isinstance(pending, Pending) or pending.job != attempt.job_id:
+    if not isinstance(pending, Pending) or pending.job != context.job_id:
         # An earlier attempt may have got as far as this and died before it could say so.
         return
     spec = MapSpec.model_validate_json(pending.spec)
-    made = built(pending.name, spec, Building(threads, attempt, kept_rows(datasets, payload[_DIGESTS])))
+    made = built(pending.name, spec, Building(threads, context, kept_rows(datasets, payload[_DIGESTS])))
     try:
-        _, created = store.create(made, pending, attempt.announce)
+        _, created = store.create(made, pending, context.announce)
     except Withdrawn:
-        raise NotMine(attempt.job_id) from None
+        raise NotMine(context.job_id) from None
     if not created:
-        raise NotMine(attempt.job_id)
+        raise NotMine(context.job_id)

@@ -10,10 +10,10 @@ from app.core.arrays import Floats, Rows, vectors
 from app.core.datasets import MOST_RANGES, column_ranges, sampled
 from app.core.errors import InvalidInput
 from app.formats import Matrix, Reference
+from app.services.cache import Cache, array_of, arrays_of, check_sealed, latest
 from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
 from app.services.errors import DatasetChanged, DatasetExists, DatasetNotFound
 from app.services.limits import Limits
-from app.services.ready import ReadyCache, array_of, arrays_of, check_sealed, latest
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
 from app.store.named import Arrays
@@ -39,7 +39,7 @@ class Datasets:
         unfit: says why the store cannot be trusted with new datasets, None if it can.
     """
 
-    def __init__(self, store: DatasetStore, limits: Limits, cache: ReadyCache, unfit: Callable[[], str | None]) -> None:
+    def __init__(self, store: DatasetStore, limits: Limits, cache: Cache, unfit: Callable[[], str | None]) -> None:
         self._store = store
         self._limits = limits
         self._unfit = unfit

@@ -21,7 +21,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
 from app.core.model import Kind
-from app.core.work import Work
+from app.core.progress import Progress
 from app.formats.json import bytes_per_row, members
 from app.formats.json_rows import named_datasets, rows_or_reference, vectors_or_dataset
 from app.pictures import gram_picture, max_error_picture
@@ -42,7 +42,7 @@ class Prepared(NamedTuple):
 
     operations: int
     """Multiplications that take as long."""
-    run: Callable[[Work], Finding]
+    run: Callable[[Progress], Finding]
     nbytes: int
     """Memory that it takes beside its rows."""
     datasets: tuple[str, ...] = ()
@@ -94,8 +94,10 @@ class Diagnostics:
     def _gram(self, subject: FeatureMap, rows: Rows, options: Gram) -> Prepared:
         return Prepared(
             gram_errors_operations(subject, rows, options.estimators, options.seeds),
-            lambda work: dict(
-                gram_errors(subject, rows, options.estimators, seeds=options.seeds, seed=options.seed, work=work)
+            lambda progress: dict(
+                gram_errors(
+                    subject, rows, options.estimators, seeds=options.seeds, seed=options.seed, progress=progress
+                )
             ),
             gram_errors_bytes(subject, rows, options.estimators, options.seeds),
             picture=gram_picture,
@@ -104,7 +106,7 @@ class Diagnostics:
     def _collisions(self, subject: ConsistentSamplingMap, rows: Rows, options: Collisions) -> Prepared:
         return Prepared(
             collision_errors_operations(subject, rows, options.pairs),
-            lambda work: dict(
+            lambda progress: dict(
                 collision_errors(
                     subject,
                     rows,
@@ -113,7 +115,7 @@ class Diagnostics:
                     gamma=options.gamma,
                     most_pairs=options.pairs,
                     seed=options.seed,
-                    work=work,
+                    progress=progress,
                 )
             ),
             collision_errors_bytes(subject, rows.shape[0], options.pairs),
@@ -134,14 +136,14 @@ class Diagnostics:
             raise InvalidInput(f"box has {len(box)} entries; input_dim {d} wants as many, or one number", "/box")
         return Prepared(
             box_errors_operations(subject, len(options.box_scales)),
-            lambda work: dict(box_errors(subject, box, options.box_scales, self._threads, work)),
+            lambda progress: dict(box_errors(subject, box, options.box_scales, self._threads, progress)),
             box_errors_bytes(subject),
         )
 
     def _max_error(self, subject: FourierMap, options: MaxError) -> Prepared:
         return Prepared(
             max_errors_operations(subject, len(options.diameters), options.samples),
-            lambda work: dict(max_errors(subject, options.diameters, options.samples, options.seed, work)),
+            lambda progress: dict(max_errors(subject, options.diameters, options.samples, options.seed, progress)),
             max_errors_bytes(subject),
             picture=max_error_picture,
         )
@@ -159,8 +161,10 @@ class Diagnostics:
             x, y = (self._gated(subject, document[member], f"/{member}") for member in given)
         return Prepared(
             variances_operations(subject, x, y, options.repeats),
-            lambda work: dict(
-                variances(subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed, work=work)
+            lambda progress: dict(
+                variances(
+                    subject, x, y, gamma=options.gamma, repeats=options.repeats, seed=options.seed, progress=progress
+                )
             ),
             variances_bytes(subject, x, y, options.repeats),
         )

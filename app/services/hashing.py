@@ -38,7 +38,7 @@ class OnZero(StrEnum):
     mark = "mark"
 
 
-class Of(StrEnum):
+class InputKind(StrEnum):
     """What x and y of a similarity are."""
 
     vectors = "vectors"
@@ -76,7 +76,7 @@ class Hashing:
         bits: int | None,
         bits_of: BitsOf | None,
         gamma: float | None,
-        of: Of | None = None,
+        of: InputKind | None = None,
     ) -> Answer:
         """Estimated kernel of row i of x with row i of y.
 
@@ -101,12 +101,12 @@ class Hashing:
         by = None if encoding is None else encoder(encoding, bits, bits_of)
         posted = members(body, ["x", "y"], bytes_per_list=_bytes_per_list(by, of, sampling))
         if of is None and any(is_reference(posted[k]) for k in ("x", "y")):
-            of = Of.vectors
+            of = InputKind.vectors
         if by is None:
             recognised = _recognised(posted["x"], of, sampling)
             are_codes, by = recognised is not None, Encoder(recognised or Encoding.pairs)
         else:
-            are_codes = _are_codes(posted["x"], by, sampling) if of is None else of is Of.codes
+            are_codes = _are_codes(posted["x"], by, sampling) if of is None else of is InputKind.codes
         return (_of_codes if are_codes else self._of_vectors)(sampling, posted, by, gamma)
 
     def _of_vectors(
@@ -196,16 +196,16 @@ def _first_row(posted: Any) -> Any:
     return posted[0] if isinstance(posted, list) and posted else None
 
 
-def _recognised(posted: Any, of: Of | None, sampling: ConsistentSamplingMap) -> Encoding | None:
+def _recognised(posted: Any, of: InputKind | None, sampling: ConsistentSamplingMap) -> Encoding | None:
     """The encoding of codes whose encoding was not named; None for vectors."""
     row = _first_row(posted)
-    if of is Of.vectors or not isinstance(row, list) or not row:
-        return Encoding.zero_bit if of is Of.codes else None
+    if of is InputKind.vectors or not isinstance(row, list) or not row:
+        return Encoding.zero_bit if of is InputKind.codes else None
     if isinstance(row[0], list):
         return Encoding.pairs
     whole = set(map(type, row)) == {int}
     only_codes = whole and len(row) == sampling.n_output != sampling.spec.input_dim
-    return Encoding.zero_bit if only_codes or of is Of.codes else None
+    return Encoding.zero_bit if only_codes or of is InputKind.codes else None
 
 
 def _are_codes(posted: Any, by: Encoder, sampling: ConsistentSamplingMap) -> bool:
@@ -224,7 +224,7 @@ def _are_codes(posted: Any, by: Encoder, sampling: ConsistentSamplingMap) -> boo
     )
 
 
-def _bytes_per_list(by: Encoder | None, of: Of | None, sampling: ConsistentSamplingMap) -> float:
+def _bytes_per_list(by: Encoder | None, of: InputKind | None, sampling: ConsistentSamplingMap) -> float:
     """The fewest bytes of JSON that a body has for each list in it."""
     s, input_dim = sampling.n_output, sampling.spec.input_dim
     of_vectors: float = bytes_per_row(input_dim)
@@ -234,4 +234,4 @@ def _bytes_per_list(by: Encoder | None, of: Of | None, sampling: ConsistentSampl
         of_codes = (len("[0,0],") * s + len("[]")) / (s + 1)
     else:
         of_codes = bytes_per_row(by.row(s, input_dim)[0][0])
-    return {Of.vectors: of_vectors, Of.codes: of_codes, None: min(of_vectors, of_codes)}[of]
+    return {InputKind.vectors: of_vectors, InputKind.codes: of_codes, None: min(of_vectors, of_codes)}[of]

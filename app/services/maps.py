@@ -13,11 +13,11 @@ from app.core.spec import MapSpec
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
 from app.services.building import build_later, built, learned_from
+from app.services.cache import Cache, arrays_of, check_sealed, latest
 from app.services.datasets import Datasets
 from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NewerVersion, NotFound
 from app.services.limits import Limits
-from app.services.ready import ReadyCache, arrays_of, check_sealed, latest
-from app.services.records import MapPage, MapRecord, record, spec_of
+from app.services.map_records import MapPage, MapRecord, record, spec_of
 from app.store.errors import StoreDamaged, StoreUnavailable
 from app.store.maps import MapManifest, MapStore, Withdrawn
 from app.store.pending import Pending
@@ -52,7 +52,7 @@ class Maps:
         self,
         store: MapStore,
         limits: Limits,
-        cache: ReadyCache,
+        cache: Cache,
         threads: int,
         unfit: Callable[[], str | None],
         jobs: Jobs,

@@ -11,6 +11,7 @@ from app.core.datasets import sampled
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.model import Frozen
+from app.core.progress import Progress
 from app.core.recommendations import (
     MOST_ROWS,
     Heuristic,
@@ -25,7 +26,6 @@ from app.core.recommendations import (
     widest_map_bytes,
 )
 from app.core.samplers import Sampler
-from app.core.work import Work
 from app.formats.json import bytes_per_row, members
 from app.formats.json_rows import dimension, named_datasets, vectors_or_dataset
 from app.pictures import recommendations_picture
@@ -113,7 +113,7 @@ class Recommendations:
         learned = sorted({dataset for one in options.samplers or () if (dataset := learned_from(one)) is not None})
         kept = kept_rows(self._datasets, {name: self._datasets.get(name).digest for name in learned})
 
-        def run(work: Work) -> Finding:
+        def run(progress: Progress) -> Finding:
             # Before the first trial: what is missing halfway would be told as a refusal of some of them.
             known = {name: kept(name, "/samplers") for name in learned}
             found = recommended(
@@ -123,7 +123,7 @@ class Recommendations:
                 options.samplers,
                 seeds=options.seeds,
                 seed=options.seed,
-                work=work,
+                progress=progress,
                 rows_of=lambda name, _: known[name],
             )
             return _finding(rows.shape[0], found)

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from app.core.work import Work
+from app.core.progress import Progress
 
 
 class Interrupted(Exception):
     """The end of a process."""
 
 
-class WatchedWork(Work):
+class WatchedWork(Progress):
     """Keeps all it is told, goes on from a state, and may end the work after some checkpoints."""
 
     def __init__(self, state: bytes | None = None, most: int | None = None) -> None:
@@ -17,7 +17,7 @@ class WatchedWork(Work):
         self.told: list[tuple[int, int, float | None]] = []
         self._state, self._most = state, most
 
-    def progress(self, step: int, of: int, objective: float | None = None) -> None:
+    def report(self, step: int, of: int, objective: float | None = None) -> None:
         self.told.append((step, of, objective))
 
     def checkpoint(self, state: Callable[[], bytes]) -> None:

@@ -19,20 +19,20 @@ from app import __main__
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
+from app.core.progress import Progress
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.work import Work
-from app.jobs import beside
-from app.jobs.attempt import Attempt
-from app.jobs.kinds import Kinds
+from app.jobs import worker_supervisor
+from app.jobs.handlers import Handlers
+from app.jobs.job_context import JobContext
 from app.settings import Settings
 from service_tests.jobs.site import PROGRAM
 
-_service_kinds = app.main.job_kinds
+_service_kinds = app.main.job_handlers
 STEP_SECONDS = 0.02
 
 
-def walk(steps: int, seed: int, run: Work, pause: float = STEP_SECONDS) -> float:
+def walk(steps: int, seed: int, run: Progress, pause: float = STEP_SECONDS) -> float:
     """A random walk whose end hangs on every step of it; `steps` of them, each kept as soon as it may be."""
     rng = np.random.Generator(np.random.PCG64(seed))
     step, at = 0, 0.5
@@ -46,30 +46,30 @@ def walk(steps: int, seed: int, run: Work, pause: float = STEP_SECONDS) -> float
         at = 3.9 * at * (1 - at) + 1e-3 * rng.random()
         at = at % 1.0
         step += 1
-        run.progress(step, steps, at)
+        run.report(step, steps, at)
         state = {"step": step, "at": at.hex(), "rng": rng.bit_generator.state}
         run.checkpoint(json.dumps(state).encode)
     return at
 
 
-def test_walk(payload: Mapping[str, Any], attempt: Attempt) -> dict[str, bytes]:
+def test_walk(payload: Mapping[str, Any], context: JobContext) -> dict[str, bytes]:
     """A walk; its end in two media types."""
-    end = walk(payload["steps"], payload["seed"], attempt, payload.get("pause", STEP_SECONDS))
+    end = walk(payload["steps"], payload["seed"], context, payload.get("pause", STEP_SECONDS))
     note = payload.get("note")
     if note:  # a line for each run to completion
         with Path(note).open("a", encoding="utf-8") as file:
-            file.write(f"{attempt.job_id}\n")
+            file.write(f"{context.job_id}\n")
     return {"application/json": json.dumps({"end": end.hex()}).encode(), "text/plain": f"{end:.3f}".encode()}
 
 
-def test_echo(payload: Mapping[str, Any], attempt: Attempt) -> dict[str, bytes]:
+def test_echo(payload: Mapping[str, Any], context: JobContext) -> dict[str, bytes]:
     """What was attached."""
-    return {"application/octet-stream": attempt.attachment(payload["name"])}
+    return {"application/octet-stream": context.attachment(payload["name"])}
 
 
-def test_fail(payload: Mapping[str, Any], attempt: Attempt) -> None:
+def test_fail(payload: Mapping[str, Any], context: JobContext) -> None:
     """Every way to fail."""
-    del attempt
+    del context
     match payload["how"]:
         case "invalid":
             raise InvalidInput("there is no such thing", "/sampler/dataset")
@@ -85,16 +85,16 @@ def test_fail(payload: Mapping[str, Any], attempt: Attempt) -> None:
             os.kill(os.getpid(), 11)
 
 
-def compute(payload: Mapping[str, Any], attempt: Attempt) -> None:
+def compute(payload: Mapping[str, Any], context: JobContext) -> None:
     """A compiled loop that looks at nothing."""
     del payload
-    attempt.progress(0, 1)
+    context.report(0, 1)
     matrix = np.ones((2000, 2000))
     while True:
         matrix = matrix @ matrix / 2000
 
 
-KINDS: Kinds = {"test-walk": test_walk, "test-echo": test_echo, "test-fail": test_fail, "test-compute": compute}
+KINDS: Handlers = {"test-walk": test_walk, "test-echo": test_echo, "test-fail": test_fail, "test-compute": compute}
 
 
 class Slow(MonteCarlo):
@@ -107,14 +107,14 @@ class Slow(MonteCarlo):
     def learned_set(
         self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
     ) -> FrequencySet:
-        end = walk(40 * s, int(rng.integers(1 << 30)), building.work)
+        end = walk(40 * s, int(rng.integers(1 << 30)), building.progress)
         if s == 1:
             raise InvalidInput("1 is an unlucky number", "/s")
         drawn = self.frequency_set(kernel, s, input_dim, rng)
         return FrequencySet(drawn.frequencies * end, drawn.weights)
 
 
-def kinds(settings: Settings) -> Kinds:
+def kinds(settings: Settings) -> Handlers:
     """Those of the service, and the ones above."""
     return {**_service_kinds(settings), **KINDS}
 
@@ -123,7 +123,7 @@ if __name__ == "__main__":
     # The spec knows its samplers by class; this one takes the behaviour of another.
     MonteCarlo.takes_job = Slow.takes_job  # type: ignore[method-assign, assignment]
     MonteCarlo.learned_set = Slow.learned_set  # type: ignore[method-assign, assignment]
-    app.main.job_kinds = kinds
-    beside.PROGRAM = PROGRAM
+    app.main.job_handlers = kinds
+    worker_supervisor.PROGRAM = PROGRAM
     sys.argv[0] = "bochner"
     __main__.main()

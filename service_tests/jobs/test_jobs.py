@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.jobs import attempt as attempts
-from app.jobs.attempt import Attempt
+from app.jobs import job_context as attempts
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
+from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.record import JobState
@@ -123,21 +123,21 @@ def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site, monkeypatch:
     monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now))
     job_id = site.jobs.submit("test-walk", {}).id
     assert Scripts(site.client).run("claim", job_id, "one", 60) == 1
-    attempt = Attempt(site.client, job_id, "one", site.jobs.fields(job_id))
+    attempt = JobContext(site.client, job_id, "one", site.jobs.fields(job_id))
     told = []
     for wait, step in ((0, 10), (0.3, 11), (0.8, 21), (2.2, 43)):
         now += wait
-        attempt.progress(step, 100)
+        attempt.report(step, 100)
         told.append(site.jobs.get(job_id).eta_seconds)
     assert told[:2] == [None, None]
     assert told[2:] == pytest.approx([1.1 / 11 * 79, 3.3 / 33 * 57], rel=1e-3)
     attempt.checkpoint(lambda: b"")
-    again = Attempt(site.client, job_id, "one", site.jobs.fields(job_id))
+    again = JobContext(site.client, job_id, "one", site.jobs.fields(job_id))
     for step in (20, 43):  # what was restored took no time
-        again.progress(step, 100)
+        again.report(step, 100)
     again.checkpoint(lambda: b"")
     now += 2
-    again.progress(44, 100)
+    again.report(44, 100)
     assert site.jobs.get(job_id).eta_seconds == pytest.approx(2 * 56, rel=1e-3)
 
 
@@ -149,7 +149,7 @@ def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
     monkeypatch.setattr(attempts, "_PAUSE_FACTOR", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
     assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
-    attempt = Attempt(site.client, job_id, "mine", site.jobs.fields(job_id))
+    attempt = JobContext(site.client, job_id, "mine", site.jobs.fields(job_id))
     made = []
 
     def state(digits: int) -> bytes:
@@ -159,17 +159,17 @@ def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
     for digits in (10, 11, 12):
         attempt.checkpoint(partial(state, digits))
     assert made == [10, 11]
-    assert Attempt(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"0" * 10
+    assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"0" * 10
 
 
 def test_a_checkpoint_of_other_versions_is_not_gone_on_from(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
     assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
-    Attempt(site.client, job_id, "mine", site.jobs.fields(job_id)).checkpoint(lambda: b"state")
-    assert Attempt(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"state"
+    JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).checkpoint(lambda: b"state")
+    assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"state"
     monkeypatch.setattr(attempts, "_MAKERS", b"bochner 0.2.0\n")
-    assert Attempt(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() is None
+    assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() is None
 
 
 def test_a_full_store_is_not_left_full_of_checkpoints_that_were_not_kept(
@@ -179,7 +179,7 @@ def test_a_full_store_is_not_left_full_of_checkpoints_that_were_not_kept(
     monkeypatch.setattr(attempts, "_PAUSE_FACTOR", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
     assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
-    attempt = Attempt(site.client, job_id, "mine", site.jobs.fields(job_id))
+    attempt = JobContext(site.client, job_id, "mine", site.jobs.fields(job_id))
     attempt.checkpoint(lambda: b"kept")
     before = keys(site.client)
     site.client.config_set("maxmemory", int(site.client.info("memory")["used_memory"]) + 3_000_000)
@@ -189,15 +189,15 @@ def test_a_full_store_is_not_left_full_of_checkpoints_that_were_not_kept(
         site.client.config_set("maxmemory", 0)
     assert keys(site.client) == before
     attempt.checkpoint(lambda: b"kept again")
-    assert Attempt(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"kept again"
+    assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"kept again"
 
 
 def test_the_last_progress_is_told_at_the_end(site: Site) -> None:
     job_id = site.jobs.submit("test-walk", {}).id
     assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
-    attempt = Attempt(site.client, job_id, "mine", site.jobs.fields(job_id))
+    attempt = JobContext(site.client, job_id, "mine", site.jobs.fields(job_id))
     for step, objective in ((1, 0.5), (2, 0.25), (3, 0.125)):
-        attempt.progress(step, 100, objective)
+        attempt.report(step, 100, objective)
     attempt.tell()
     job = site.jobs.get(job_id)
     assert (job.step, job.of, job.objective) == (3, 100, 0.125)

@@ -6,10 +6,10 @@ import pytest
 import redis
 
 from app.jobs.jobs import Jobs
+from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.limits import Limits
 from app.services.maps import Maps
-from app.services.ready import ReadyCache
 from app.store.connection import connect
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
@@ -31,7 +31,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
         yield client
 
 
-def maps_of(client: redis.Redis, cache: ReadyCache, limits: Limits = LIMITS, unfit: str | None = None) -> Maps:
+def maps_of(client: redis.Redis, cache: Cache, limits: Limits = LIMITS, unfit: str | None = None) -> Maps:
     """A service of the maps of a store."""
     datasets = Datasets(DatasetStore(client), limits, cache, lambda: unfit)
     return Maps(MapStore(client), limits, cache, 1, lambda: unfit, Jobs(client, 10, 60), datasets)
@@ -43,6 +43,6 @@ def service(client: redis.Redis) -> Callable[..., Maps]:
     client.flushall()
 
     def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
-        return maps_of(client, ReadyCache(cache_bytes), unfit=unfit)
+        return maps_of(client, Cache(cache_bytes), unfit=unfit)
 
     return make

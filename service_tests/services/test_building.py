@@ -9,13 +9,13 @@ import redis
 
 from app.core.errors import InvalidInput
 from app.core.spec import MapSpec
-from app.jobs.attempt import Attempt
+from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.scripts import Scripts
 from app.services.building import build
+from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.maps import Maps
-from app.services.ready import ReadyCache
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 from service_tests.services.conftest import LIMITS
@@ -35,7 +35,7 @@ class Killed(BaseException):
     """The end of a process."""
 
 
-class Mortal(Attempt):
+class Mortal(JobContext):
     """An attempt that dies at its first checkpoint, if it has to, and goes on from what another has left."""
 
     left: bytes | None = None
@@ -64,7 +64,7 @@ class Site(NamedTuple):
 @pytest.fixture
 def submitted(client: redis.Redis, service: Callable[..., Maps]) -> Site:
     maps = service()
-    datasets = Datasets(DatasetStore(client), LIMITS, ReadyCache(1 << 20), lambda: None)
+    datasets = Datasets(DatasetStore(client), LIMITS, Cache(1 << 20), lambda: None)
     datasets.create("rows", ROWS, None)
     job = maps.create("m", SPEC).record.job
     assert job is not None

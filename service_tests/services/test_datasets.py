@@ -10,9 +10,9 @@ from app.core.arrays import dense
 from app.core.errors import InvalidInput, TooLarge
 from app.core.spec import MapSpec
 from app.formats import Reference
+from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import DatasetExists, DatasetNotFound
-from app.services.ready import ReadyCache
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreDamaged, StoreUnavailable
 from service_tests.checks import keys
@@ -29,8 +29,8 @@ def kept(client: redis.Redis) -> Callable[..., Datasets]:
     """Makes services of one store, each with a cache of its own unless one is given."""
     client.flushall()
 
-    def make(cache: ReadyCache | None = None, unfit: str | None = None) -> Datasets:
-        return Datasets(DatasetStore(client), LIMITS, cache or ReadyCache(1 << 20), lambda: unfit)
+    def make(cache: Cache | None = None, unfit: str | None = None) -> Datasets:
+        return Datasets(DatasetStore(client), LIMITS, cache or Cache(1 << 20), lambda: unfit)
 
     return make
 
@@ -75,11 +75,11 @@ def test_a_dataset_is_read_once_and_kept_and_nobody_may_write_to_it(kept: Callab
     assert datasets.rows("d") is rows
     with pytest.raises(ValueError, match="read-only"):
         rows[0, 0] = 1
-    assert kept(ReadyCache(0)).rows("d") is not rows
+    assert kept(Cache(0)).rows("d") is not rows
 
 
 def test_maps_and_datasets_share_one_memory(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
-    cache = ReadyCache(1500)
+    cache = Cache(1500)
     datasets = kept(cache)
     maps = maps_of(client, cache)
     spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "halton"}, "s": 50}
@@ -113,7 +113,7 @@ def test_a_dataset_that_expired_is_not_served_from_memory(kept: Callable[..., Da
 
 
 def test_datasets_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(kept: Callable[..., Datasets]) -> None:
-    writer, reader = kept(), kept(ReadyCache(0))
+    writer, reader = kept(), kept(Cache(0))
     whole = [(ROWS + i).tobytes() for i in (0, 1)]
 
     def rewrite() -> None:

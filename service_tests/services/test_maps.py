@@ -10,9 +10,9 @@ import redis
 from app.core.errors import TooLarge
 from app.core.maps import FeatureMap, FourierMap
 from app.core.spec import MapSpec
+from app.services.cache import Cache
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.services.maps import Maps
-from app.services.ready import ReadyCache
 from app.store.errors import StoreDamaged, StoreUnavailable
 from service_tests.checks import keys
 from service_tests.races import reads_during
@@ -174,7 +174,7 @@ def test_a_map_too_large_is_refused_unless_it_is_there_already(
     assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 170_000)
     assert keys(client) == set()
     larger = LIMITS._replace(max_map_bytes=170_000)
-    maps_of(client, ReadyCache(0), larger).create("m", large)
+    maps_of(client, Cache(0), larger).create("m", large)
     assert not service().create("m", large)[1]
 
 

@@ -18,7 +18,7 @@ from app.api.negotiation import favourite, posted_format
 from app.core.diagnostics.kinds import DiagnosticKind
 from app.jobs.record import JobRecord, link
 from app.pictures.style import MEDIA_TYPE as SVG
-from app.services.measuring import JSON
+from app.services.run_or_submit import JSON
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
 

@@ -140,7 +140,7 @@ async def _events(
             spoke = time.monotonic()
             yield b": still there\n\n"
         await asyncio.sleep(_LOOK_SECONDS)
-        if context.closing.begun or await request.is_disconnected():
+        if context.shutdown.begun or await request.is_disconnected():
             return
         try:
             # First: what ends a job is among its events, but not among those after an id that was made up.

@@ -12,7 +12,7 @@ from app.api.documents import ARRAY_ANSWER, json_body, taken_headers
 from app.api.negotiation import answer_format, require_json
 from app.api.queries import Cursor, Limit, Prefix
 from app.core.spec import MapSpec
-from app.services.records import MapPage, MapRecord
+from app.services.map_records import MapPage, MapRecord
 
 router = APIRouter(prefix="/v1/maps", tags=["maps"])
 

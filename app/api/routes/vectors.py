@@ -13,7 +13,7 @@ from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY,
 from app.api.negotiation import answer_format, posted_format
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.formats import FORMATS, Answer, Format
-from app.services.hashing import Of, OnZero
+from app.services.hashing import InputKind, OnZero
 
 
 def _listed(described: Mapping[Any, str]) -> str:
@@ -74,7 +74,7 @@ async def similarity(
     bits: Annotated[int | None, Query(description=_BITS)] = None,
     bits_of: Annotated[BitsOf | None, Query(description=_BITS_OF)] = None,
     of: Annotated[
-        Of | None,
+        InputKind | None,
         Query(
             description="What x and y are. Without it, rows with an encoding named are what their length allows, and "
             "where codes are as long as vectors the request is refused until it says which they are. Without an "

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.maps import FourierMap
-from app.core.work import Parts, Work
+from app.core.progress import Parts, Progress
 
 # A factor of the discrepancy, sine and product, in multiplications of a matrix product.
 _OPERATIONS_PER_FACTOR = 20
@@ -40,7 +40,11 @@ class BoxErrors(TypedDict):
 
 
 def box_errors(
-    feature_map: FourierMap, box: NDArray[np.float64], scales: Sequence[float], threads: int, work: Work | None = None
+    feature_map: FourierMap,
+    box: NDArray[np.float64],
+    scales: Sequence[float],
+    threads: int,
+    progress: Progress | None = None,
 ) -> BoxErrors:
     """Box discrepancies of the map's frequencies and weights; of normalised features, with weights that sum to 1.
 
@@ -49,7 +53,7 @@ def box_errors(
         box: b, (d,).
         scales: factors of it.
         threads: how many to use.
-        work: told how many scales are done.
+        progress: told how many scales are done.
 
     Raises:
         InvalidInput: the kernel is none, or a box is too wide.
@@ -71,10 +75,10 @@ def box_errors(
             ratio=found.ratio,
         )
 
-    work = work or Work()
-    parts, errors = Parts(work), []
+    progress = progress or Progress()
+    parts, errors = Parts(progress), []
     for step, scale in enumerate(scales):
-        work.progress(step, len(scales))
+        progress.report(step, len(scales))
         errors.append(parts.once(repr(scale), partial(at, scale)))
     return BoxErrors(box=box.tolist(), scales=errors)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.core.maps import FourierMap
 from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.spec import Form, shares
+from app.core.spec import Form, allocations
 
 Numbers = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ def fourier_variances(feature_map: FourierMap, lags: Numbers) -> tuple[Numbers, 
     exact = np.zeros(n)
     names = ("monte_carlo", "first", "second", "rff", "nrff")
     sums = {name: np.zeros(n) for name in names}
-    every = shares(drawn)
+    every = allocations(drawn)
     all_normal = True
     for (kernel, coordinates, weight), size in every:
         of = lags if coordinates is None else lags[:, coordinates]

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Rows, row_blocks
-from app.core.diagnostics.draws import row_pairs
+from app.core.diagnostics.random_pairs import row_pairs
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
 from app.core.hashing.estimates import Estimate, chances, collision_rate, kernel_estimate, odd_codes, rbf_estimate
 from app.core.maps import ConsistentSamplingMap
-from app.core.work import Parts, Work
+from app.core.progress import Parts, Progress
 
 Numbers = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def collision_errors(
     gamma: float | None = None,
     most_pairs: int = MOST_PAIRS,
     seed: int = 0,
-    work: Work | None = None,
+    progress: Progress | None = None,
 ) -> CollisionErrors:
     """Collision rates over pairs of different rows, against the exact kernel.
 
@@ -96,7 +96,7 @@ def collision_errors(
         gamma: for power 1, of the RBF kernel e^(−γ(1 − ρ)) to estimate too (GMM paper, theorem 4).
         most_pairs: how many pairs to look at.
         seed: of the pairs.
-        work: told of, and given, what was found of the exact kernels and of each way to write codes.
+        progress: told of, and given, what was found of the exact kernels and of each way to write codes.
 
     Raises:
         InvalidInput: fewer than 2 rows, rows without a sample, or gamma with another power than 1.
@@ -110,11 +110,11 @@ def collision_errors(
     b_bit = encoder(Encoding.b_bit, bits, bits_of)
     feature_map.refuse_empty(rows, "/vectors")
     i, j = row_pairs(n, most_pairs, seed)
-    work = work or Work()
-    parts = Parts(work)
+    progress = progress or Progress()
+    parts = Parts(progress)
 
     def found(name: str, compute: Callable[[], object]) -> Iterator[Numbers]:
-        work.progress(_PARTS.index(name), len(_PARTS))
+        progress.report(_PARTS.index(name), len(_PARTS))
         return (np.array(numbers) for numbers in parts.once(name, compute))
 
     exact, rbf = found("exact", partial(_exact, feature_map, rows, i, j, gamma))

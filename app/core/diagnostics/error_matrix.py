@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Rows, dense
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
-from app.core.diagnostics.draws import Whole
 from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
+from app.core.diagnostics.random_pairs import Whole
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 

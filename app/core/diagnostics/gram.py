@@ -8,14 +8,14 @@ import numpy as np
 
 from app.core.arrays import Rows
 from app.core.diagnostics.control_variates import Estimator
-from app.core.diagnostics.draws import Whole, map_seeds, row_pairs
 from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Norms, Picture, estimates_of, exact_norms
 from app.core.diagnostics.hermitian_tiles import tile_places
+from app.core.diagnostics.random_pairs import Whole, map_seeds, row_pairs
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
+from app.core.progress import Parts, Progress
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.spec import MapSpec
-from app.core.work import Parts, Work
 
 MOST_ROWS = 20_000
 SCATTER_PAIRS = 2000
@@ -54,7 +54,7 @@ def gram_errors(
     seeds: int = 5,
     seed: int = 0,
     pictures: bool = True,
-    work: Work | None = None,
+    progress: Progress | None = None,
 ) -> GramErrors:
     """Errors of the Gram matrix of the rows.
 
@@ -70,7 +70,7 @@ def gram_errors(
         estimators: what to measure.
         seeds: how many Monte Carlo maps to compare with; 0 for none.
         seed: of those maps and of the pairs to draw.
-        work: told after every tile, and given what was measured of each matrix.
+        progress: told after every tile, and given what was measured of each matrix.
         pictures: whether to find what to draw as well; without, `pictures` of the answer is empty.
 
     Raises:
@@ -85,8 +85,8 @@ def gram_errors(
         feature_map.refuse_empty(rows, "/vectors")
     estimates = estimates_of(feature_map, estimators, rows)
     its_seeds = map_seeds(seed, seeds) if isinstance(feature_map, FourierMap) else []
-    work = work or Work()
-    parts, tiles = Parts(work), _Tiles(work, n, 1 + len(estimates) + len(its_seeds))
+    progress = progress or Progress()
+    parts, tiles = Parts(progress), _Tiles(progress, n, 1 + len(estimates) + len(its_seeds))
     norms = Norms(*parts.once("exact", lambda: [*exact_norms(feature_map, rows, tiles.one_more)]))
     tiles.end_matrix()
     figures: dict[str, Figures] = {}
@@ -124,20 +124,20 @@ def monte_carlo_spec(feature_map: FourierMap, seed: int) -> MapSpec:
 class _Tiles:
     """Tells how many tiles of all matrices are done."""
 
-    def __init__(self, work: Work, n: int, matrices: int) -> None:
-        self._work, self._each = work, len(list(tile_places(n)))
+    def __init__(self, progress: Progress, n: int, matrices: int) -> None:
+        self._progress, self._each = progress, len(list(tile_places(n)))
         self._matrices = self._tiles = 0
         self._of = matrices * self._each
 
     def one_more(self) -> None:
         """Of the matrix that is measured."""
         self._tiles += 1
-        self._work.progress(self._matrices * self._each + self._tiles, self._of)
+        self._progress.report(self._matrices * self._each + self._tiles, self._of)
 
     def end_matrix(self) -> None:
         """It is measured, or was known."""
         self._matrices, self._tiles = self._matrices + 1, 0
-        self._work.progress(self._matrices * self._each, self._of)
+        self._progress.report(self._matrices * self._each, self._of)
 
 
 def _measured(

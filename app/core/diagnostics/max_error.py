@@ -12,8 +12,8 @@ from app.core.diagnostics.bounds import greatest_error_bound
 from app.core.errors import InvalidInput
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import FourierMap
+from app.core.progress import Progress, packed, unpacked
 from app.core.spec import Form
-from app.core.work import Work, packed, unpacked
 
 Matrix = NDArray[np.float64]
 
@@ -45,7 +45,7 @@ def max_errors(
     diameters: Sequence[float],
     samples: int = 10_000,
     seed: int = 0,
-    work: Work | None = None,
+    progress: Progress | None = None,
 ) -> MaxErrors:
     """Errors of the map's kernel over balls, after figure 1 of the quadrature paper.
 
@@ -63,7 +63,7 @@ def max_errors(
         diameters: M, each positive.
         samples: how many δ.
         seed: of the δ.
-        work: told how many δ are done.
+        progress: told how many δ are done.
 
     Raises:
         InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
@@ -84,8 +84,8 @@ def max_errors(
     reach = float(np.abs(frequencies).sum(axis=1).max())
     if diameters and max(diameters) * max(reach, 1.0) > np.finfo(np.float64).max / 4:
         raise InvalidInput(f"a diameter of {max(diameters):.3g} makes phases that leave float64", "/diameters")
-    work = work or Work()
-    state = unpacked(work.restored())
+    progress = progress or Progress()
+    state = unpacked(progress.restored())
     squares, largest = state.get("found", np.zeros((2, len(diameters))))
     restored = int(state.get("done", 0))
     origin = np.zeros((1, spec.input_dim))
@@ -103,8 +103,8 @@ def max_errors(
                 error = np.hypot(error, np.sin(phases) @ weights)
             squares[i] += error @ error
             largest[i] = max(largest[i], error.max())
-        work.progress(done, samples)
-        work.checkpoint(partial(packed, found=np.array([squares, largest]), done=np.array(done)))
+        progress.report(done, samples)
+        progress.checkpoint(partial(packed, found=np.array([squares, largest]), done=np.array(done)))
     found = zip(diameters, largest.tolist(), np.sqrt(squares / samples).tolist(), strict=True)
     return MaxErrors(
         form=(Form.complex if is_complex else Form.cos_sin).value,

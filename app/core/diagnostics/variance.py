@@ -10,13 +10,13 @@ from scipy import sparse
 
 from app.core.arrays import Array, Rows, dense
 from app.core.diagnostics.closed_forms import ClosedForms, fourier_variances, hashing_variances, own_closed_form
-from app.core.diagnostics.draws import map_seeds
+from app.core.diagnostics.random_pairs import map_seeds
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import collision_rate, kernel_estimate, rbf_estimate
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
+from app.core.progress import Progress, packed, unpacked
 from app.core.samplers.base import FrequencySampler
-from app.core.work import Work, packed, unpacked
 
 Numbers = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def variances(
     gamma: float | None = None,
     repeats: int = 200,
     seed: int = 0,
-    work: Work | None = None,
+    progress: Progress | None = None,
 ) -> Variances:
     """Variance of the estimate of k(x_i, y_i) for each i.
 
@@ -72,7 +72,7 @@ def variances(
         gamma: for hashes of power 1, of the RBF kernel to estimate from them too (GMM paper, theorem 4).
         repeats: number of maps, 2 or more.
         seed: of the seeds.
-        work: told how many maps are done.
+        progress: told how many maps are done.
 
     Raises:
         InvalidInput: x and y are not as many rows, gamma has no meaning, or rows have no kernel.
@@ -88,10 +88,10 @@ def variances(
             )
         if gamma is not None:
             raise InvalidInput("gamma is for the RBF kernel estimated from hashes, kernel gmm", "/gamma")
-        return _of_fourier(feature_map, x, y, seeds, work or Work())
+        return _of_fourier(feature_map, x, y, seeds, progress or Progress())
     if gamma is not None and feature_map.kernel.p != 1:
         raise InvalidInput(f"gamma is for the min-max kernel of power 1; this map has {feature_map.kernel.p}", "/gamma")
-    return _of_hashing(feature_map, x, y, gamma, seeds, work or Work())
+    return _of_hashing(feature_map, x, y, gamma, seeds, progress or Progress())
 
 
 def correlated_pairs(feature_map: FeatureMap, correlations: list[float]) -> tuple[Rows, Rows]:
@@ -141,7 +141,7 @@ def _rows(values: Numbers, d: int) -> sparse.csr_array:
     return sparse.csr_array((values.ravel(), columns, ends), shape=(n, d))
 
 
-def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], work: Work) -> Variances:
+def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], progress: Progress) -> Variances:
     kernel = feature_map.kernel
     lags = dense(kernel.prepared(x, "/x")) - dense(kernel.prepared(y, "/y"))
     exact, closed = fourier_variances(feature_map, lags)
@@ -155,7 +155,7 @@ def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], wor
         products: Array = np.einsum("ij,ij->i", of_x, of_y, dtype=np.result_type(of_x, np.float64))
         return products
 
-    estimates = _of_every(seeds, estimated, x.shape[0], np.complex128, work)
+    estimates = _of_every(seeds, estimated, x.shape[0], np.complex128, progress)
     own = own_closed_form(feature_map)
     return Variances(
         form=feature_map.spec.form.value,
@@ -176,7 +176,7 @@ def _of_fourier(feature_map: FourierMap, x: Rows, y: Rows, seeds: list[int], wor
 
 
 def _of_hashing(
-    feature_map: ConsistentSamplingMap, x: Rows, y: Rows, gamma: float | None, seeds: list[int], work: Work
+    feature_map: ConsistentSamplingMap, x: Rows, y: Rows, gamma: float | None, seeds: list[int], progress: Progress
 ) -> Variances:
     feature_map.refuse_empty(x, "/x")
     feature_map.refuse_empty(y, "/y")
@@ -188,7 +188,7 @@ def _of_hashing(
         made = ConsistentSamplingMap(feature_map.spec.model_copy(update={"seed": seed}))
         return collision_rate(made.codes(x), made.codes(y))
 
-    rates = _of_every(seeds, rate, x.shape[0], np.float64, work)
+    rates = _of_every(seeds, rate, x.shape[0], np.float64, progress)
     rbf = None if gamma is None else rbf_estimate(kernel_estimate(rates, s, 0.0), gamma).value
     return Variances(
         form=None,
@@ -208,15 +208,15 @@ def _of_hashing(
     )
 
 
-def _of_every(seeds: list[int], compute: Callable[[int], Array], n: int, dtype: type, work: Work) -> Array:
+def _of_every(seeds: list[int], compute: Callable[[int], Array], n: int, dtype: type, progress: Progress) -> Array:
     """What maps of these seeds give for n pairs, (seeds, n)."""
     found: Array = np.empty((len(seeds), n), dtype)
-    known = unpacked(work.restored()).get("found", found[:0])
+    known = unpacked(progress.restored()).get("found", found[:0])
     found[: len(known)] = known
     for done in range(len(known), len(seeds)):
-        work.progress(done, len(seeds))
+        progress.report(done, len(seeds))
         found[done] = compute(seeds[done])
-        work.checkpoint(partial(packed, found=found[: done + 1]))
+        progress.checkpoint(partial(packed, found=found[: done + 1]))
     return found
 
 

@@ -52,7 +52,7 @@ def collisions(x: Codes, y: Codes) -> Counts:
 
 
 def collision_rate(x: Codes, y: Codes) -> Numbers:
-    """Share of hashes whose codes agree, row i of x with row i of y: (n, s) or (n, s, 2) to (n,)."""
+    """Allocation of hashes whose codes agree, row i of x with row i of y: (n, s) or (n, s, 2) to (n,)."""
     rate: Numbers = collisions(x, y) / x.shape[1]
     return rate
 

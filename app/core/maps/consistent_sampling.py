@@ -200,7 +200,7 @@ class ConsistentSamplingMap:
         return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
 
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int) -> None:
-        """Share n rows out to the threads."""
+        """Allocation n rows out to the threads."""
         threads = self._threads if steps > _STEPS_PER_THREAD else 1
         for_each(work, row_blocks(n, -(-n // threads)), threads)
 

@@ -11,7 +11,7 @@ from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays
 from app.core.samplers.base import FrequencySampler, FrequencySet
 from app.core.samplers.learning import BoxFields
-from app.core.spec import Form, MapSpec, of_share, shares
+from app.core.spec import Form, MapSpec, allocations, of_allocation
 
 
 def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) -> Building:
@@ -38,16 +38,16 @@ def frequency_set(spec: MapSpec, rng: np.random.Generator, building: Building) -
     if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
         raise TypeError(f"sampler {spec.sampler.kind} draws no frequencies")
     sets, told = [], {}
-    every, around = shares(spec), _prepared(building, spec.kernel, spec.input_dim)
+    every, around = allocations(spec), _prepared(building, spec.kernel, spec.input_dim)
     for share in every:
         block, dim = share.block, share.block.dim(spec.input_dim)
         try:
             drawn = spec.sampler.learned_set(block.kernel, share.size, dim, rng, around)
         except InvalidInput as error:
-            raise InvalidInput(of_share(error.detail, share, every, spec), error.pointer) from None
+            raise InvalidInput(of_allocation(error.detail, share, every, spec), error.pointer) from None
         # Summands of one size have the same to tell, and there may be thousands.
         if (dim, share.size) not in told:
-            told[dim, share.size] = [of_share(warning, share, every, spec) for warning in drawn.warnings]
+            told[dim, share.size] = [of_allocation(warning, share, every, spec) for warning in drawn.warnings]
         frequencies = drawn.frequencies
         if block.coordinates is not None:
             frequencies = np.zeros((len(drawn.weights), spec.input_dim))

@@ -1,7 +1,7 @@
 """What the drawing of a map's frequencies takes, in time and in memory, before anything is drawn."""
 
 from app.core.samplers.base import FrequencySampler
-from app.core.spec import MapSpec, shares
+from app.core.spec import MapSpec, allocations
 
 OPERATIONS_PER_NS = 10
 """Multiplications that pass in a nanosecond of one core."""
@@ -16,7 +16,7 @@ def drawing_ns(spec: MapSpec) -> float | None:
     sampler = spec.sampler
     if not isinstance(sampler, FrequencySampler):
         return 0.0
-    each = [sampler.drawing_ns(share.size, share.block.dim(spec.input_dim)) for share in shares(spec)]
+    each = [sampler.drawing_ns(share.size, share.block.dim(spec.input_dim)) for share in allocations(spec)]
     known = [ns for ns in each if ns is not None]
     return sum(known) if len(known) == len(each) else None
 
@@ -26,6 +26,6 @@ def drawing_bytes(spec: MapSpec) -> int:
     sampler = spec.sampler
     if not isinstance(sampler, FrequencySampler):
         return 0
-    every = shares(spec)
+    every = allocations(spec)
     largest = max(sampler.drawing_bytes(share.size, share.block.dim(spec.input_dim)) for share in every)
     return largest + _BYTES_PER_COORDINATE * spec.input_dim * sum(share.size for share in every)

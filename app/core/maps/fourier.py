@@ -12,7 +12,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays, Built
 from app.core.maps.drawing import check_arrays, frequency_set, uniform_angles
-from app.core.spec import Dtype, Form, MapSpec, shares
+from app.core.spec import Dtype, Form, MapSpec, allocations
 
 # Phases computed at a time: small enough to stay in the cache between product and cosine.
 _PHASES_PER_BLOCK = 1 << 18
@@ -54,7 +54,7 @@ class FourierMap:
     def frozen_bytes(spec: MapSpec) -> int:
         """The most that the arrays that `build` will make can take, a byte a frequency for the signature included."""
         columns = spec.input_dim + 1 + (spec.form is Form.phase)
-        return sum(share.size for share in shares(spec)) * (columns * spec.numpy_dtype.itemsize + 1)
+        return sum(share.size for share in allocations(spec)) * (columns * spec.numpy_dtype.itemsize + 1)
 
     @staticmethod
     def build(spec: MapSpec, building: Building | None = None) -> Built:

@@ -14,10 +14,10 @@ from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import FourierMap, family, opened
+from app.core.progress import Parts, Progress
 from app.core.recommendations.candidates import Candidate, Wanted, candidates, column_counts
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
-from app.core.work import Parts, Work
 
 MOST_ROWS = 1000
 """Rows that errors are measured on; of more, a sample is enough."""
@@ -57,7 +57,7 @@ def recommended(
     *,
     seeds: int = 3,
     seed: int = 0,
-    work: Work | None = None,
+    progress: Progress | None = None,
     rows_of: RowsOf = no_rows,
 ) -> Recommendation:
     """Try samplers and sizes on the rows and rank them.
@@ -73,7 +73,7 @@ def recommended(
         samplers: None for those that are sensible for the kernel.
         seeds: how many maps of each spec are measured.
         seed: of the spec; the others follow it.
-        work: told how many candidates are done, and of how many at most; given what was measured of each map.
+        progress: told how many candidates are done, and of how many at most; given what was measured of each map.
         rows_of: datasets that samplers learn from.
 
     Raises:
@@ -83,8 +83,8 @@ def recommended(
         raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
     kernel.check(rows.shape[1])
     exact = _exact_gram(kernel, rows)
-    work = work or Work()
-    parts = Parts(work)
+    progress = progress or Progress()
+    parts = Parts(progress)
     trials: dict[str, Trial] = {}
     skipped: list[Candidate] = []
     counts = column_counts(wanted)
@@ -98,7 +98,7 @@ def recommended(
                 trials[tried.spec.canonical()] = tried
             else:
                 skipped.append(tried)
-            work.progress(step * len(every) + place, len(counts) * len(every))
+            progress.report(step * len(every) + place, len(counts) * len(every))
         if wanted.target_error is not None and any(t.error_mean <= wanted.target_error for t in trials.values()):
             break
     if not trials:

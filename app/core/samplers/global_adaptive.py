@@ -71,7 +71,7 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
             return value, (gradient / scales).ravel()
 
         start = (base.frequencies * scales).ravel()
-        moved, _ = minimised(objective, start, self.iterations, building.work)
+        moved, _ = minimised(objective, start, self.iterations, building.progress)
         found = base._replace(frequencies=moved.reshape(s, input_dim) / scales)
         first, last = measure.normalized(base.frequencies), measure.normalized(found.frequencies)
         return report_of(found, first, last, product, rows)

@@ -12,6 +12,7 @@ from app.core.building import Building
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
+from app.core.progress import packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
 from app.core.samplers.halton import Halton
@@ -25,7 +26,6 @@ from app.core.samplers.learning import (
     report_of,
 )
 from app.core.samplers.points import Points
-from app.core.work import packed, unpacked
 
 # Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A closer minimum does not
 # make the set better, whose later frequencies correct the earlier.
@@ -81,7 +81,7 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         scales, energy = product.scales(input_dim), math.exp(measure.log_energy)
         placed = np.empty((s, input_dim))
-        state = unpacked(building.work.restored())
+        state = unpacked(building.progress.restored())
         before = state.get("frequencies", placed[:0])
         placed[: len(before)] = before
         # Σ_lm H_lm and Σ_l v_l of those placed.
@@ -92,8 +92,8 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
             pulls, _ = measure.pulls(measure.points(placed[:t]), np.ones(t), placed[t : t + 1])
             pairs += 2 * float(pulls[0]) + 1
             means += float(measure.means(placed[t : t + 1])[0])
-            building.work.progress(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
-            building.work.checkpoint(partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means])))
+            building.progress.report(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
+            building.progress.checkpoint(partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means])))
         found = base._replace(frequencies=placed)
         first, last = (max(0.0, measure.normalized(frequencies)) for frequencies in (base.frequencies, placed))
         # What is less than this apart is rounding.

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from app.core.building import Building
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, ProductKernel
+from app.core.progress import packed, unpacked
 from app.core.samplers.base import inside
-from app.core.work import packed, unpacked
 
 MOST_CANDIDATES = 64
 """Multipliers tried for each component: all units modulo n up to n = 64 or so, a random subset beyond."""
@@ -42,7 +42,7 @@ def learned_vector(
     tried = [np.unique([z, *some]) for z, some in zip(start, _candidates(len(box), n, rng), strict=True)]
     total, done = sum(map(len, tried)), 0
     # The components found, and of the next the candidates behind, the best of them and its error.
-    state = unpacked(building.work.restored())
+    state = unpacked(building.progress.restored())
     known = state["vector"].astype(np.int64) if state else np.empty(0, np.int64)
     vector = start.copy()
     gram, means, energy = np.ones((n, n)), np.ones(n), 1.0
@@ -66,10 +66,10 @@ def learned_vector(
                 best, vector[j], chosen = error, tried[j][i], (with_it, its_means)
             done += 1
             # That of the coordinates so far: each one more adds to what the points must fit.
-            building.work.progress(done, total, max(0.0, float(energy + best)) if np.isfinite(best) else None)
+            building.progress.report(done, total, max(0.0, float(energy + best)) if np.isfinite(best) else None)
             numbers = {"behind": i + 1, "multiplier": vector[j], "error": best}
             arrays = {name: np.array(one) for name, one in numbers.items()}
-            building.work.checkpoint(partial(packed, vector=vector[:j], **arrays))
+            building.progress.checkpoint(partial(packed, vector=vector[:j], **arrays))
         gram, means = chosen
     return vector
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import line_search
 
 from app.core.kernels.base import Matrix
-from app.core.work import Work, packed, unpacked
+from app.core.progress import Progress, packed, unpacked
 
 # Pairs of the memory: so many, unless each is so large that they pass so many bytes.
 _MEMORY, _MEMORY_BYTES = 20, 1 << 27
@@ -19,7 +19,7 @@ _DECREASE, _CURVATURE, _MOST_TRIALS = 1e-4, 0.9, 30
 Objective = Callable[[Matrix], tuple[float, Matrix]]
 
 
-def minimised(objective: Objective, start: Matrix, iterations: int, work: Work) -> tuple[Matrix, float]:
+def minimised(objective: Objective, start: Matrix, iterations: int, progress: Progress) -> tuple[Matrix, float]:
     """A point below `start` after up to `iterations` steps, none of which goes up, and the objective there.
 
     Limited-memory BFGS with a line search to the strong Wolfe conditions: Nocedal and Wright (2006), Numerical
@@ -29,9 +29,9 @@ def minimised(objective: Objective, start: Matrix, iterations: int, work: Work) 
         objective: value and gradient at a point, (n,) to a number above 0 and (n,).
         start: (n,).
         iterations: at most so many.
-        work: told of every step; what it restores is a state of this very minimisation.
+        progress: told of every step; what it restores is a state of this very minimisation.
     """
-    saved = unpacked(work.restored())
+    saved = unpacked(progress.restored())
     if saved:
         unit, at = saved["unit"].item(), _State.of(saved)
     else:
@@ -53,8 +53,8 @@ def minimised(objective: Objective, start: Matrix, iterations: int, work: Work) 
             at = at._replace(moves=[], changes=[])
             continue
         at = lower
-        work.progress(at.done, iterations, at.value * unit)
-        work.checkpoint(partial(_packed, unit, at))
+        progress.report(at.done, iterations, at.value * unit)
+        progress.checkpoint(partial(_packed, unit, at))
     return at.x, at.value * unit
 
 

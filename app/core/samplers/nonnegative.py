@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from app.core.kernels.base import Matrix
-from app.core.work import Work, packed, unpacked
+from app.core.progress import Progress, packed, unpacked
 
 Support = NDArray[np.bool_]
 
@@ -65,7 +65,7 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
     raise Unsolved
 
 
-def sparse_support(matrix: Matrix, right: Matrix, count: int, work: Work) -> NDArray[np.intp]:
+def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress) -> NDArray[np.intp]:
     """Entries above 0 of the solution with a penalty λΣa, the least λ that leaves at most `count` of them, (k,).
 
     On a ≥ 0 the penalty takes λ from every entry of r. λ is bisected, each solution beginning at the one before.
@@ -74,9 +74,9 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, work: Work) -> NDA
         matrix: M, as above.
         right: r, as above.
         count: how many.
-        work: the surroundings; what it restores is a state of this very search.
+        progress: the surroundings; what it restores is a state of this very search.
     """
-    saved = unpacked(work.restored())
+    saved = unpacked(progress.restored())
     if saved:
         least, most = saved["penalties"].tolist()
         support, kept, done = saved["support"], saved["kept"], int(saved["done"])
@@ -87,7 +87,7 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, work: Work) -> NDA
             return np.flatnonzero(support)
         kept, done = np.empty(0, np.intp), 0
     while done < _BISECTIONS and len(kept) < count:
-        work.checkpoint(
+        progress.checkpoint(
             partial(packed, penalties=np.array([least, most]), support=support, kept=kept, done=np.array(done))
         )
         penalty = (least + most) / 2

@@ -100,15 +100,15 @@ class ReweightedGrid(LearnedSampler):
         # n(n − 1)/2 ≤ pairs.
         n_rows = min(rows.shape[0], (1 + isqrt(1 + 8 * self.pairs)) // 2)
         fit = dense(rows[sampled(rows.shape[0], n_rows, int(rng.integers(1 << 63)))])
-        building.work.progress(_ROWS, _STEPS, None)
+        building.progress.report(_ROWS, _STEPS, None)
         matrix, right, energy = normal_equations(candidates, fit, kernel)
         equal = np.full(len(candidates), 1 / len(candidates))
         start = _error(matrix, right, energy, equal)
         matrix[np.diag_indices_from(matrix)] += _RIDGE * np.trace(matrix) / len(matrix)
-        building.work.progress(_EQUATIONS, _STEPS, start)
+        building.progress.report(_EQUATIONS, _STEPS, start)
         try:
-            kept = sparse_support(matrix, right, s, building.work)
-            building.work.progress(_SUPPORT, _STEPS, start)
+            kept = sparse_support(matrix, right, s, building.progress)
+            building.progress.report(_SUPPORT, _STEPS, start)
             matrix, right = matrix[np.ix_(kept, kept)], right[kept]
             weights = nonnegative(matrix, right, np.ones(len(kept), np.bool_))
         except Unsolved:
@@ -131,7 +131,7 @@ class ReweightedGrid(LearnedSampler):
                     "larger s",
                 )
             )
-        building.work.progress(_STEPS, _STEPS, max(0.0, end))
+        building.progress.report(_STEPS, _STEPS, max(0.0, end))
         return report_of(found, start, end, kernel, rows)
 
     def _n_candidates(self, s: int) -> int:

@@ -69,9 +69,9 @@ class Weighted(BoxFields, LearnedSampler):
         measure, product, rows = self.measure(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         start = measure.normalized(base.frequencies)
-        building.work.progress(_START, _STEPS, start)
+        building.progress.report(_START, _STEPS, start)
         gram, means = measure.gram(base.frequencies), measure.means(base.frequencies)
-        building.work.progress(_MATRIX, _STEPS, start)
+        building.progress.report(_MATRIX, _STEPS, start)
         weights = least_weights(gram, means)
         total = float(weights.sum())
         if total == 0:
@@ -91,7 +91,7 @@ class Weighted(BoxFields, LearnedSampler):
         kept = weights > 0
         found = FrequencySet(base.frequencies[kept], weights[kept], warnings)
         end = measure.normalized(found.frequencies, found.weights)
-        building.work.progress(_STEPS, _STEPS, max(0.0, end))
+        building.progress.report(_STEPS, _STEPS, max(0.0, end))
         return report_of(found, start, end, product, rows)
 
 

@@ -9,11 +9,11 @@ from scipy import sparse
 
 from app.core.diagnostics import gram, hermitian_tiles
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
-from app.core.diagnostics.draws import map_seeds, row_pairs
 from app.core.diagnostics.error_matrix import BINS, Figures
 from app.core.diagnostics.gram import SCATTER_PAIRS, gram_errors
 from app.core.diagnostics.gram_cost import gram_errors_bytes
 from app.core.diagnostics.gram_cost import gram_errors_operations as operations
+from app.core.diagnostics.random_pairs import map_seeds, row_pairs
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.spec import Dtype, Form

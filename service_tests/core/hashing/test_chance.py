@@ -19,7 +19,7 @@ PAIRS, S = 400, 2000
 
 
 def counted(indices: list[int], bits: int) -> float:
-    """Share of ordered pairs of different indices whose lowest bits are equal."""
+    """Allocation of ordered pairs of different indices whose lowest bits are equal."""
     equal = [i % 2**bits == j % 2**bits for i, j in permutations(indices, 2)]
     return float(sum(equal) / max(1, len(equal)))
 

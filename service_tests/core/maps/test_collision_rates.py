@@ -35,7 +35,7 @@ def min_max(u: Any, v: Any, p: float = 1.0, center: Any = None) -> float:
 
 
 def rate(sampling: ConsistentSamplingMap, u: Any, v: Any) -> float:
-    """Share of hashes whose pairs agree."""
+    """Allocation of hashes whose pairs agree."""
     codes: NDArray[np.int64] = pairs(sampling, np.array([u, v], np.float64))
     return float((codes[0] == codes[1]).all(axis=1).mean())
 

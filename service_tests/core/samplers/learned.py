@@ -38,7 +38,7 @@ class Watched(WatchedWork):
 
     def __init__(self, state: bytes | None = None, most: int | None = None, threads: int = 1, d: int = 4) -> None:
         super().__init__(state, most)
-        self.building = with_rows(d)._replace(threads=threads, work=self)
+        self.building = with_rows(d)._replace(threads=threads, progress=self)
 
 
 def built(building: Building | None = None, **members: Any) -> Built:

@@ -7,9 +7,9 @@ import pytest
 
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix
+from app.core.progress import Progress, unpacked
 from app.core.samplers import lbfgs
 from app.core.samplers.lbfgs import minimised
-from app.core.work import Work, unpacked
 from service_tests.core.diagnostics.sets import KINDS, example
 from service_tests.core.samplers.learned import HALTON, Watched, built, cpu, digest
 
@@ -78,7 +78,7 @@ def test_minimisation_finds_the_minimum_of_a_quadratic_and_of_a_curved_valley(d:
     def quadratic(x: Matrix) -> tuple[float, Matrix]:
         return float(diagonal @ (x - target) ** 2) / 2 + 1, diagonal * (x - target)
 
-    found, value = minimised(quadratic, np.zeros(d), 500, Work())
+    found, value = minimised(quadratic, np.zeros(d), 500, Progress())
     np.testing.assert_allclose(found, target, atol=1e-6)
     assert value == pytest.approx(1, abs=1e-12)
 
@@ -114,6 +114,6 @@ def test_the_memory_of_many_numbers_is_short(monkeypatch: pytest.MonkeyPatch) ->
 def test_minimisation_stays_where_there_is_nothing_to_gain() -> None:
     start = np.array([1.0, 2.0])
     for value in (0.0, -1e-18, 3.0):
-        found, reached = minimised(lambda x, value=value: (value, 0 * x), start, 10, Work())  # type: ignore[misc]
+        found, reached = minimised(lambda x, value=value: (value, 0 * x), start, 10, Progress())  # type: ignore[misc]
         assert (found == start).all()
         assert reached == value

@@ -8,9 +8,9 @@ import pytest
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
+from app.core.progress import Progress
 from app.core.samplers.nonnegative import nonnegative, sparse_support
 from app.core.samplers.reweighted_grid import normal_equations
-from app.core.work import Work
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.samplers.learned import built, digest
 from service_tests.core.specs import kernel, product_kernel, refusal, sampler
@@ -18,14 +18,14 @@ from service_tests.core.specs import kernel, product_kernel, refusal, sampler
 GRID: dict[str, Any] = {"kind": "reweighted_grid", "dataset": "d"}
 
 
-def on(rows: Any, work: Work | None = None) -> Building:
+def on(rows: Any, progress: Progress | None = None) -> Building:
     """The surroundings of a build with these rows."""
 
     def rows_of(dataset: str, pointer: str) -> Any:
         assert (dataset, pointer) == ("d", "/sampler/dataset")
         return rows
 
-    return Building(work=work or Work(), rows=rows_of)
+    return Building(progress=progress or Progress(), rows=rows_of)
 
 
 def clustered(n: int, d: int, seed: int) -> Any:
@@ -74,7 +74,7 @@ def test_the_penalty_leaves_as_many_as_are_wanted() -> None:
     root = np.abs(rng.normal(size=(80, 50)))
     matrix, right = root.T @ root, root.T @ root @ np.abs(rng.normal(size=50))
     for count in (1, 10, 30, 50, 70):
-        kept = sparse_support(matrix, right, count, Work())
+        kept = sparse_support(matrix, right, count, Progress())
         assert len(kept) <= count
         assert len(kept) >= min(count, 50) - 2
 

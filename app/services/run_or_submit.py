@@ -7,10 +7,10 @@ import orjson
 
 from app.core.diagnostics.kinds import DiagnosticKind
 from app.core.errors import InvalidInput, TooLarge
-from app.core.work import Work
-from app.jobs.attempt import Attempt
+from app.core.progress import Progress
+from app.jobs.handlers import Handlers, Result
+from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
-from app.jobs.kinds import Kinds, Result
 from app.jobs.record import JobRecord
 from app.pictures.style import MEDIA_TYPE as SVG
 from app.services.diagnostics import Diagnostics, Finding, Parse, Prepared
@@ -59,29 +59,29 @@ class Measuring(NamedTuple):
         if prepared.operations > self.max_operations or prepared.nbytes > self.max_bytes:
             payload = {**subject, _DIGESTS: self.diagnostics.digests(maps, prepared.datasets)}
             return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=subject)
-        return _written(prepared, prepared.run(Work()))[media_type]()
+        return _written(prepared, prepared.run(Progress()))[media_type]()
 
 
-def job_kinds(diagnostics: Diagnostics, recommendations: Recommendations) -> Kinds:
+def job_handlers(diagnostics: Diagnostics, recommendations: Recommendations) -> Handlers:
     """The kinds of jobs that measure."""
 
-    def diagnose(payload: Mapping[str, Any], attempt: Attempt) -> Result:
+    def diagnose(payload: Mapping[str, Any], context: JobContext) -> Result:
         kind = DiagnosticKind(payload["diagnostic"])
-        return done(lambda body: diagnostics.prepare(payload["map"], kind, body, _parsed), [payload["map"]], attempt)
+        return done(lambda body: diagnostics.prepare(payload["map"], kind, body, _parsed), [payload["map"]], context)
 
-    def recommend(_: Mapping[str, Any], attempt: Attempt) -> Result:
-        return done(lambda body: recommendations.prepare(body, _parsed), [], attempt)
+    def recommend(_: Mapping[str, Any], context: JobContext) -> Result:
+        return done(lambda body: recommendations.prepare(body, _parsed), [], context)
 
-    def done(prepare: Callable[[bytes], Prepared], maps: list[str], attempt: Attempt) -> Result:
+    def done(prepare: Callable[[bytes], Prepared], maps: list[str], context: JobContext) -> Result:
         try:
-            prepared = prepare(attempt.attachment(_BODY))
+            prepared = prepare(context.attachment(_BODY))
             found = diagnostics.digests(maps, prepared.datasets)
         except (NotFound, DatasetNotFound, MapNotReady) as error:  # it was there when the job was submitted
             raise InvalidInput(str(error)) from error
-        changed = [name for name, digest in found.items() if digest != attempt.payload[_DIGESTS][name]]
+        changed = [name for name, digest in found.items() if digest != context.payload[_DIGESTS][name]]
         if changed:
             raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
-        finding = prepared.run(attempt)
+        finding = prepared.run(context)
         return {media_type: write() for media_type, write in _written(prepared, finding).items()}
 
     return {DIAGNOSE: diagnose, RECOMMEND: recommend}

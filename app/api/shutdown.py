@@ -6,7 +6,7 @@ from types import FrameType
 from typing import Any
 
 
-class Closing:
+class Shutdown:
     """Whether the process has been told to end.
 
     The server waits for open answers before it tells the application anything, and the stream of a job that runs ends

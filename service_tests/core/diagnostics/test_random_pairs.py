@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from app.core.diagnostics.draws import map_seeds, pairs_numbered, row_pairs
+from app.core.diagnostics.random_pairs import map_seeds, pairs_numbered, row_pairs
 
 
 @pytest.mark.parametrize("n", [2, 3, 100, 1201])

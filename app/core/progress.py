@@ -9,14 +9,14 @@ import orjson
 from numpy.typing import NDArray
 
 
-class Work:
+class Progress:
     """The surroundings of long work, here those of plain use: nobody who watches, nothing to resume.
 
     Whoever runs work in the background derives from it. Work that is resumed from any state it gave to `checkpoint`
     comes to the result that it would have come to undisturbed, bit for bit.
     """
 
-    def progress(self, step: int, of: int, objective: float | None = None) -> None:
+    def report(self, step: int, of: int, objective: float | None = None) -> None:
         """`step` of the `of` steps are done; the objective there, where one is minimised. May raise to end it all."""
 
     def checkpoint(self, state: Callable[[], bytes]) -> None:
@@ -34,12 +34,12 @@ class Parts:
     """Results of the parts of some work, of which only those are computed that no earlier attempt has.
 
     Args:
-        work: the surroundings; the parts are all that is checkpointed.
+        progress: the surroundings; the parts are all that is checkpointed.
     """
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        state = work.restored()
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        state = progress.restored()
         kept: dict[str, Any] = {} if state is None else orjson.loads(state)
         self._kept = {name: orjson.dumps(result) for name, result in kept.items()}
 
@@ -52,7 +52,7 @@ class Parts:
         """
         if name not in self._kept:
             self._kept[name] = orjson.dumps(compute(), option=orjson.OPT_SERIALIZE_NUMPY)
-            self._work.checkpoint(self._state)
+            self._progress.checkpoint(self._state)
         return orjson.loads(self._kept[name])
 
     def _state(self) -> bytes:

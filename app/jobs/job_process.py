@@ -13,9 +13,9 @@ import orjson
 import redis
 
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
-from app.jobs.attempt import Attempt
 from app.jobs.errors import NotMine
-from app.jobs.kinds import Kinds, Result
+from app.jobs.handlers import Handlers, Result
+from app.jobs.job_context import JobContext
 from app.jobs.placeholders import failed_placeholder
 from app.jobs.record import JobError
 from app.jobs.scripts import Scripts, key
@@ -29,13 +29,13 @@ _PR_SET_PDEATHSIG = 1
 _PAUSE_SECONDS = 0.2
 
 
-def run(client: redis.Redis, kinds: Kinds, job_id: str, token: str, fields: dict[str, str], ttl: int) -> int:
+def run(client: redis.Redis, handlers: Handlers, job_id: str, token: str, fields: dict[str, str], ttl: int) -> int:
     """Do the work of a job and write down how it ended; gives the exit code."""
     try:
-        attempt = Attempt(client, job_id, token, fields)
-        outcome = _outcome(kinds, attempt, fields["kind"])
-        attempt.tell()
-        _end(client, attempt, token, fields, ttl, outcome)
+        context = JobContext(client, job_id, token, fields)
+        outcome = _outcome(handlers, context, fields["kind"])
+        context.tell()
+        _end(client, context, token, fields, ttl, outcome)
     except NotMine:
         logger.warning("job %s was taken away while it ran", job_id)
         return TRY_AGAIN
@@ -61,9 +61,9 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
 
-def _outcome(kinds: Kinds, attempt: Attempt, kind: str) -> Result | JobError:
+def _outcome(handlers: Handlers, context: JobContext, kind: str) -> Result | JobError:
     try:
-        return kinds[kind](attempt.payload, attempt)
+        return handlers[kind](context.payload, context)
     except (NotMine, StoreUnavailable):
         raise
     except InvalidInput as error:
@@ -75,38 +75,38 @@ def _outcome(kinds: Kinds, attempt: Attempt, kind: str) -> Result | JobError:
     except MemoryError:
         return JobError(reason="memory", detail="there was not enough memory for it")
     except Exception:
-        logger.exception("job %s failed", attempt.job_id)
-        detail = f"the service failed; its log has the id of the job, {attempt.job_id}"
+        logger.exception("job %s failed", context.job_id)
+        detail = f"the service failed; its log has the id of the job, {context.job_id}"
         return JobError(reason="internal-error", detail=detail)
 
 
 def _end(
-    client: redis.Redis, attempt: Attempt, token: str, fields: dict[str, str], ttl: int, outcome: Result | JobError
+    client: redis.Redis, context: JobContext, token: str, fields: dict[str, str], ttl: int, outcome: Result | JobError
 ) -> None:
     """Write the end down, however long the store is away: what was computed is not to be computed again."""
     while True:
         try:
             error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
-            bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(attempt, outcome)
+            bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(context, outcome)
             state = "failed" if error else "succeeded"
             left = failed_placeholder(fields, error)
             with store_errors():
-                done = Scripts(client).run("end", attempt.job_id, token, state, ttl, error, bodies, left, keys=kept)
+                done = Scripts(client).run("end", context.job_id, token, state, ttl, error, bodies, left, keys=kept)
         except StoreUnavailable as away:
-            logger.warning("the end of job %s is not written down yet: %s", attempt.job_id, away)
+            logger.warning("the end of job %s is not written down yet: %s", context.job_id, away)
             time.sleep(_PAUSE_SECONDS)
         else:
             if not done:
-                raise NotMine(attempt.job_id)
+                raise NotMine(context.job_id)
             return
 
 
-def _written(attempt: Attempt, outcome: Result) -> tuple[bytes, list[str]]:
+def _written(context: JobContext, outcome: Result) -> tuple[bytes, list[str]]:
     """The bodies of a result, stored; and all their keys."""
     described, kept = [], []
     for media_type, body in (outcome or {}).items():
-        prefix = key(attempt.job_id, f"result:{secrets.token_hex(4)}")
-        written = attempt.write(prefix, body)
+        prefix = key(context.job_id, f"result:{secrets.token_hex(4)}")
+        written = context.write(prefix, body)
         described.append((media_type, prefix, len(written)))
         kept += written
     return orjson.dumps(described), kept

@@ -17,7 +17,7 @@ _STEADY_SECONDS = 30.0
 _END_SECONDS = 10.0
 
 
-class WorkersBeside:
+class WorkerSupervisor:
     """Starts workers, starts them again when they die, ends them with the service.
 
     They read the environment, which must hold the settings by then. A worker whose service was killed ends by itself.
@@ -31,7 +31,7 @@ class WorkersBeside:
         self._stopping = Event()
         self._threads: list[Thread] = []
 
-    def __enter__(self) -> "WorkersBeside":
+    def __enter__(self) -> "WorkerSupervisor":
         self._threads = [Thread(target=self._keep, name=f"job-worker-{i}", daemon=True) for i in range(self._count)]
         for thread in self._threads:
             thread.start()

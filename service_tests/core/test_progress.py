@@ -15,8 +15,8 @@ from app.core.diagnostics.gram import gram_errors
 from app.core.diagnostics.max_error import max_errors
 from app.core.diagnostics.variance import variances
 from app.core.kernels import Kernel
+from app.core.progress import Parts, Progress, packed, unpacked
 from app.core.recommendations import Wanted, recommended
-from app.core.work import Parts, Work, packed, unpacked
 from service_tests.core.combinations import rows
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.specs import fourier, hashing
@@ -26,30 +26,30 @@ KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
 GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
 
 
-def ranking(work: Work) -> Any:
+def ranking(progress: Progress) -> Any:
     """A recommendation, its seconds aside."""
-    found = recommended(X, GAUSSIAN, Wanted(64, None), work=work)
+    found = recommended(X, GAUSSIAN, Wanted(64, None), progress=progress)
     return [trial._replace(seconds_per_1000_rows=0.0) for trial in found.ranked], found.skipped
 
 
-EVERY: dict[str, Callable[[Work], Any]] = {
-    "gram": lambda work: gram_errors(fourier(s=32), X, list(Estimator), seeds=3, work=work),
-    "gram-complex": lambda work: gram_errors(fourier(s=32, form="complex"), X, seeds=2, work=work),
-    "gram-hashes": lambda work: gram_errors(hashing(s=32), X, [Estimator.map], work=work),
-    "max-error": lambda work: max_errors(fourier(s=4000, form="complex"), [0.5, 2.0], 900, work=work),
-    "variance": lambda work: variances(fourier(s=32, form="complex"), X, Y, repeats=6, work=work),
-    "variance-hashes": lambda work: variances(hashing(s=32), X, Y, gamma=2.0, repeats=6, work=work),
-    "collisions": lambda work: collision_errors(hashing(s=32), X, bits=1, gamma=2.0, work=work),
-    "box-discrepancy": lambda work: box_errors(fourier(s=32), np.full(4, 2.0), [1.0, 0.5, 0.25], 1, work),
+EVERY: dict[str, Callable[[Progress], Any]] = {
+    "gram": lambda progress: gram_errors(fourier(s=32), X, list(Estimator), seeds=3, progress=progress),
+    "gram-complex": lambda progress: gram_errors(fourier(s=32, form="complex"), X, seeds=2, progress=progress),
+    "gram-hashes": lambda progress: gram_errors(hashing(s=32), X, [Estimator.map], progress=progress),
+    "max-error": lambda progress: max_errors(fourier(s=4000, form="complex"), [0.5, 2.0], 900, progress=progress),
+    "variance": lambda progress: variances(fourier(s=32, form="complex"), X, Y, repeats=6, progress=progress),
+    "variance-hashes": lambda progress: variances(hashing(s=32), X, Y, gamma=2.0, repeats=6, progress=progress),
+    "collisions": lambda progress: collision_errors(hashing(s=32), X, bits=1, gamma=2.0, progress=progress),
+    "box-discrepancy": lambda progress: box_errors(fourier(s=32), np.full(4, 2.0), [1.0, 0.5, 0.25], 1, progress),
     "recommendations": ranking,
 }
 
 
 @pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
-def test_resumed_work_comes_to_the_same(compute: Callable[[Work], Any]) -> None:
+def test_resumed_work_comes_to_the_same(compute: Callable[[Progress], Any]) -> None:
     whole = WatchedWork()
     undisturbed = compute(whole)
-    assert compute(Work()) == undisturbed
+    assert compute(Progress()) == undisturbed
     assert len(whole.states) > 1
     for most in {1, len(whole.states) // 2, len(whole.states) - 1} - {0}:
         ended = WatchedWork(most=most)

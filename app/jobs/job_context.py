@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import redis
 
-from app.core.work import Work
+from app.core.progress import Progress
 from app.jobs.errors import NotMine
 from app.jobs.scripts import Scripts, key
 from app.store import pieces
@@ -41,7 +41,7 @@ _SHORTEST_PAUSE = 0.5
 _PAUSE_FACTOR = 20.0
 
 
-class Attempt(Work):
+class JobContext(Progress):
     """One attempt at a job.
 
     Args:
@@ -71,7 +71,7 @@ class Attempt(Work):
         prefix, length = self._attachments[name]
         return pieces.read(self._client, prefix, pieces.count(length))
 
-    def progress(self, step: int, of: int, objective: float | None = None) -> None:
+    def report(self, step: int, of: int, objective: float | None = None) -> None:
         """Say that `step` of `of` steps are done, and the value of what is being minimised, if anything is.
 
         Cheap: most calls do nothing, as five a second are enough for anybody. A report that the store does not take is

@@ -29,7 +29,7 @@ class Gone(Exception):
     """What was read was deleted, or has expired, while it was read."""
 
 
-class ReadyCache:
+class Cache:
     """Memory for things of all kinds; the least recently used go first.
 
     Things are kept by the digest of all they hang on: one that was deleted and made anew under its old name can never
