@@ -6,13 +6,13 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.metadata import version
 from typing import Any
 
 import orjson
 import redis
 
 from app.core.progress import Progress
+from app.jobs import checkpoints
 from app.jobs.errors import NotMine
 from app.jobs.scripts import Scripts, key
 from app.store import pieces
@@ -20,16 +20,6 @@ from app.store.errors import StoreUnavailable, store_errors
 
 logger = logging.getLogger(__name__)
 
-MAX_CHECKPOINT_BYTES = 256 << 20
-# To be raised with every change of what states hold.
-STATE_FORMAT = 2
-# Before every checkpoint: what made it.
-_MAKERS = (
-    " ".join(
-        [f"state {STATE_FORMAT}", *(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))]
-    ).encode()
-    + b"\n"
-)
 # Between two reports of progress at the least.
 _PROGRESS_SECONDS = 0.2
 # Before that, first steps say little of how long the others take: they load and compile, or are over in no time.
@@ -94,14 +84,13 @@ class JobContext(Progress):
         began, first = self._first
         tells = step > first and now >= began + _ETA_SECONDS
         eta = f"{(now - began) / (step - first) * (of - step):.3f}" if tells else ""
-        done = min(1.0, step / of) if of > 0 else 0.0
         try:
             with store_errors():
                 self._scripts.run(
                     "progress",
                     self.job_id,
                     self._token,
-                    f"{done:.6g}",
+                    f"{checkpoints.fraction(step, of):.6g}",
                     step,
                     of,
                     "" if objective is None else repr(float(objective)),
@@ -123,8 +112,8 @@ class JobContext(Progress):
         if time.monotonic() < self._next_checkpoint:
             return
         began = time.monotonic()
-        made = _MAKERS + state()
-        if len(made) > MAX_CHECKPOINT_BYTES:
+        made = checkpoints.stored(state())
+        if len(made) > checkpoints.MAX_CHECKPOINT_BYTES:
             logger.warning("job %s: a checkpoint of %d bytes is not kept", self.job_id, len(made))
             self._next_checkpoint = math.inf
             return
@@ -144,15 +133,15 @@ class JobContext(Progress):
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
     def restored(self) -> bytes | None:
-        """The last checkpoint of earlier attempts; None at the first, and where other versions have made it.
+        """The last checkpoint of earlier attempts, or that the job was submitted with; None if there is none.
 
-        What is begun by one algorithm and ended by another would be of neither.
+        None too if other versions made it.
         """
         prefix = self._fields.get("checkpoint")
         if not prefix:
             return None
         made = pieces.read(self._client, prefix, int(self._fields["checkpoint_pieces"]))
-        return made.removeprefix(_MAKERS) if made.startswith(_MAKERS) else None
+        return checkpoints.restored(made)
 
     def announce(self, keys: list[str]) -> None:
         """Name keys about to be written with a time to live: those that still have one go when the job ends.

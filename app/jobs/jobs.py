@@ -11,6 +11,8 @@ import orjson
 import redis
 from pydantic import BaseModel
 
+from app.jobs import checkpoints
+from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
 from app.jobs.placeholders import Placeholder, Taken
 from app.jobs.queue import Queue
@@ -73,6 +75,7 @@ class Jobs:
         result_link: str = "",
         placeholder: Placeholder | None = None,
         job_id: str | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> JobRecord:
         """Have work done in the background. Once this returns, the job is kept until it has ended.
 
@@ -84,6 +87,8 @@ class Jobs:
             result_link: where the result will be, if the work stores it itself.
             placeholder: stands for what the job will make.
             job_id: from `new_id`, for those who need to know it beforehand.
+            checkpoint: what was done of the work before. The first attempt goes on from there, unless the state is too
+                large to be kept.
 
         Raises:
             TooManyJobs: as many wait as may.
@@ -92,9 +97,12 @@ class Jobs:
         job_id = job_id or self.new_id()
         attachments = attachments or {}
         prefixes = {name: key(job_id, f"attachment:{i}") for i, name in enumerate(attachments)}
+        begun = _stored(checkpoint)
+        begun_prefix = key(job_id, f"checkpoint:{secrets.token_hex(4)}")
         written = pieces.keys(key(job_id, "payload"), 1)
         for name, data in attachments.items():
             written += pieces.keys(prefixes[name], len(data))
+        written += pieces.keys(begun_prefix, len(begun))
         try:
             sizes = {name: [prefixes[name], len(data)] for name, data in attachments.items()}
             packed = orjson.dumps({"payload": payload, "attachments": sizes})
@@ -102,7 +110,16 @@ class Jobs:
                 self._client.set(written[0], packed, ex=pieces.UNCOMMITTED_TTL)
             for name, data in attachments.items():
                 pieces.write(self._client, prefixes[name], data)
-            answer = self._submit(job_id, kind, subject or {}, result_link, placeholder, written)
+            pieces.write(self._client, begun_prefix, begun)
+            fields: dict[str, Any] = {
+                "kind": kind,
+                "subject": orjson.dumps(dict(subject or {})),
+                "result_link": result_link,
+            }
+            if checkpoint is not None and begun:
+                fields |= _progress_fields(checkpoint)
+                fields |= {"checkpoint": begun_prefix, "checkpoint_pieces": pieces.count(len(begun))}
+            answer = self._submit(job_id, fields, placeholder, written)
         except (StoreUnavailable, TooManyJobs, Taken):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
             with suppress(StoreUnavailable):
@@ -208,22 +225,16 @@ class Jobs:
             return self._client.zcard(QUEUED), self._client.zcard(RUNNING)
 
     def _submit(
-        self,
-        job_id: str,
-        kind: str,
-        subject: Mapping[str, str],
-        result_link: str,
-        placeholder: Placeholder | None,
-        written: "builtins.list[str]",
+        self, job_id: str, fields: Mapping[str, Any], placeholder: Placeholder | None, written: "builtins.list[str]"
     ) -> JobRecord:
-        fields = ["kind", kind, "subject", orjson.dumps(dict(subject)), "result_link", result_link]
         keys: list[str] = []
         place: list[bytes | str] = ["", "", ""]
         if placeholder is not None:
             keys = [placeholder.key, placeholder.listing]
             place = [placeholder.value, placeholder.instead_of, placeholder.member]
+        pairs = [part for pair in fields.items() for part in pair]
         with store_errors():
-            answer = self._scripts.run("submit", job_id, "", self._max_queued, *place, *fields, keys=keys + written)
+            answer = self._scripts.run("submit", job_id, "", self._max_queued, *place, *pairs, keys=keys + written)
         match answer[0]:
             case b"taken":
                 raise Taken(answer[1])
@@ -232,3 +243,19 @@ class Jobs:
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
         return self.get(job_id)
+
+
+def _stored(checkpoint: Checkpoint | None) -> bytes:
+    """A checkpoint as it is stored; nothing where there is none, or one too large."""
+    if checkpoint is None or len(checkpoint.state) > checkpoints.MAX_CHECKPOINT_BYTES:
+        return b""
+    return checkpoints.stored(checkpoint.state)
+
+
+def _progress_fields(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {
+        "progress": f"{checkpoint.done:.6g}",
+        "step": checkpoint.step,
+        "of": checkpoint.of,
+        "objective": "" if checkpoint.objective is None else repr(float(checkpoint.objective)),
+    }

@@ -10,6 +10,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import family
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
+from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import NotMine
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
@@ -68,7 +69,13 @@ def built(name: str, spec: MapSpec, building: Building | None = None) -> NewMap:
 
 
 def build_later(
-    jobs: Jobs, store: MapStore, name: str, spec: MapSpec, digests: Mapping[str, str], failed: Pending | None
+    jobs: Jobs,
+    store: MapStore,
+    name: str,
+    spec: MapSpec,
+    digests: Mapping[str, str],
+    failed: Pending | None,
+    checkpoint: Checkpoint | None = None,
 ) -> Pending | None:
     """Submit the building of a map, unless its name is taken.
 
@@ -79,6 +86,7 @@ def build_later(
         spec: of the map.
         digests: of the datasets that the spec names, by name.
         failed: what an earlier attempt has left under the name.
+        checkpoint: what was done of the build before; the job goes on from there.
 
     Returns:
         What stands for the map now, or None if the name has been taken meanwhile.
@@ -97,6 +105,7 @@ def build_later(
             result_link=f"/v1/maps/{name}",
             placeholder=placeholder,
             job_id=pending.job,
+            checkpoint=checkpoint,
         )
     except Taken:
         return None

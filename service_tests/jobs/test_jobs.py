@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from app.jobs import checkpoints
 from app.jobs import job_context as attempts
+from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
@@ -144,7 +146,7 @@ def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site, monkeypatch:
 def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "MAX_CHECKPOINT_BYTES", 10 + len(attempts._MAKERS))
+    monkeypatch.setattr(checkpoints, "MAX_CHECKPOINT_BYTES", len(checkpoints.stored(b"")) + 10)
     monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
     monkeypatch.setattr(attempts, "_PAUSE_FACTOR", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
@@ -162,13 +164,37 @@ def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
     assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"0" * 10
 
 
+@pytest.mark.parametrize("length", [0, 10, 2_500_000])
+def test_a_job_goes_on_from_the_state_it_was_submitted_with(site: Site, length: int) -> None:
+    state = bytes(range(256)) * (length // 256) + b"x" * (length % 256)
+    job = site.jobs.submit("test-walk", {}, checkpoint=Checkpoint(state, 5, 20, 0.25))
+    assert (job.state, job.progress, job.step, job.of, job.objective) == (JobState.queued, 0.25, 5, 20, 0.25)
+    assert {site.client.ttl(one) for one in site.client.scan_iter(match=key(job.id, "*"))} == {-1}
+    assert Scripts(site.client).run("claim", job.id, "mine", 30) == 1
+    attempt = JobContext(site.client, job.id, "mine", site.jobs.fields(job.id))
+    assert attempt.restored() == state
+    before = site.keys_of(job.id)
+    site.jobs.cancel(job.id)
+    assert Scripts(site.client).run("release", job.id, "mine", 0, 5, 60, "", "") == b"cancelled"
+    assert before
+    assert site.keys_of(job.id) == set()
+
+
+def test_a_first_state_that_is_too_large_is_left_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "MAX_CHECKPOINT_BYTES", 10)
+    job = site.jobs.submit("test-walk", {}, checkpoint=Checkpoint(b"0" * 11, 5, 20))
+    assert (job.progress, job.step, job.of) == (0, None, None)
+    assert Scripts(site.client).run("claim", job.id, "mine", 30) == 1
+    assert JobContext(site.client, job.id, "mine", site.jobs.fields(job.id)).restored() is None
+
+
 def test_a_checkpoint_of_other_versions_is_not_gone_on_from(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
     assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
     JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).checkpoint(lambda: b"state")
     assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"state"
-    monkeypatch.setattr(attempts, "_MAKERS", b"bochner 0.2.0\n")
+    monkeypatch.setattr(checkpoints, "_MAKERS", b"bochner 0.2.0\n")
     assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() is None
 
 

@@ -1,0 +1,48 @@
+"""Checkpoints of jobs: what long work goes on from, and which versions may go on from it."""
+
+from importlib.metadata import version
+from typing import NamedTuple
+
+MAX_CHECKPOINT_BYTES = 256 << 20
+# To be raised with every change of what states hold.
+STATE_FORMAT = 2
+# Stands before every stored state: the versions that made it.
+_MAKERS = (
+    " ".join(
+        [f"state {STATE_FORMAT}", *(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))]
+    ).encode()
+    + b"\n"
+)
+
+
+class Checkpoint(NamedTuple):
+    """How far some work has come: the state it goes on from, and the last progress that it reported."""
+
+    state: bytes
+    """As the work gave it to `Progress.checkpoint`."""
+    step: int
+    of: int
+    objective: float | None = None
+
+    @property
+    def done(self) -> float:
+        """The part that is done, from 0 to 1."""
+        return fraction(self.step, self.of)
+
+
+def fraction(step: int, of: int) -> float:
+    """The part that is done, from 0 to 1; 0 where nobody knows how many steps there are."""
+    return min(1.0, step / of) if of > 0 else 0.0
+
+
+def stored(state: bytes) -> bytes:
+    """A state as it is stored."""
+    return _MAKERS + state
+
+
+def restored(stored_state: bytes) -> bytes | None:
+    """The state of a stored checkpoint; None if other versions made it.
+
+    What one algorithm began and another ended would be the result of neither.
+    """
+    return stored_state.removeprefix(_MAKERS) if stored_state.startswith(_MAKERS) else None
