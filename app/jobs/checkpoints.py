@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 MAX_CHECKPOINT_BYTES = 256 << 20
 # To be raised with every change of what states hold.
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 # Stands before every stored state: the versions that made it.
 _MAKERS = (
     " ".join(

@@ -99,7 +99,7 @@ class JobContext(Progress):
         except StoreUnavailable:
             return
 
-    def checkpoint(self, state: Callable[[], bytes]) -> None:
+    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
         """Keep what is needed to go on from here, in place of what was kept before.
 
         Call it as often as you like: before it is due, nothing is made. It is kept whole or not at all; not if it has
@@ -112,7 +112,7 @@ class JobContext(Progress):
         if time.monotonic() < self._next_checkpoint:
             return
         began = time.monotonic()
-        made = checkpoints.stored(state())
+        made = checkpoints.stored(make_state())
         if len(made) > checkpoints.MAX_CHECKPOINT_BYTES:
             logger.warning("job %s: a checkpoint of %d bytes is not kept", self.job_id, len(made))
             self._next_checkpoint = math.inf

@@ -20,8 +20,8 @@ class WatchedWork(Progress):
     def report(self, step: int, of: int, objective: float | None = None) -> None:
         self.told.append((step, of, objective))
 
-    def checkpoint(self, state: Callable[[], bytes]) -> None:
-        self.states.append(state())
+    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
+        self.states.append(make_state())
         if len(self.states) == self._most:
             raise Interrupted
 

@@ -1,7 +1,9 @@
 """Long work that is begun anew goes on where it was, and comes to what it would have come to undisturbed."""
 
 import math
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from app.core.diagnostics.gram import gram_errors
 from app.core.diagnostics.max_error import max_errors
 from app.core.diagnostics.variance import variances
 from app.core.kernels import Kernel
-from app.core.progress import Parts, Progress, packed, unpacked
+from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, packed, unpacked
 from app.core.recommendations import Wanted, recommended
 from service_tests.core.combinations import rows
 from service_tests.core.interrupted import Interrupted, WatchedWork
@@ -81,3 +83,62 @@ def test_arrays_are_packed_whole() -> None:
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
     assert unpacked(None) == {}
+
+
+def test_timed_work_hands_over_its_state_once_its_time_is_over() -> None:
+    early = TimedProgress(time.monotonic() + 60)
+    early.checkpoint(lambda: pytest.fail("there is time left"))
+    assert early.restored() is None
+    late = TimedProgress(time.monotonic())
+    late.report(3, 7, 0.5)
+    with pytest.raises(OutOfTime) as over:
+        late.checkpoint(lambda: b"so far")
+    assert (over.value.state, over.value.step, over.value.of, over.value.objective) == (b"so far", 3, 7, 0.5)
+
+
+def test_timed_work_begins_no_long_call_and_other_work_does() -> None:
+    with pytest.raises(OutOfTime) as over:
+        TimedProgress(time.monotonic() + 60).before_long_call(lambda: b"so far")
+    assert over.value.state == b"so far"
+    Progress().before_long_call(lambda: pytest.fail("nobody keeps states of plain use"))
+    watched = WatchedWork()
+    watched.before_long_call(lambda: b"so far")
+    assert watched.states == [b"so far"], "a job keeps the state"
+
+
+def test_work_that_nobody_waits_for_ends() -> None:
+    progress = TimedProgress(time.monotonic() + 60)
+    progress.abandoned = True
+    with pytest.raises(Abandoned):
+        progress.checkpoint(lambda: pytest.fail("nobody wants it"))
+
+
+@pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
+def test_work_out_of_time_goes_on_to_the_same(compute: Callable[[Progress], Any]) -> None:
+    with pytest.raises(OutOfTime) as over:
+        compute(TimedProgress(time.monotonic()))
+    assert compute(WatchedWork(over.value.state)) == compute(Progress())
+
+
+def test_a_part_that_was_begun_goes_on_from_its_own_state() -> None:
+    def count(progress: Progress, to: int) -> list[int]:
+        found = list(progress.restored() or b"")
+        while len(found) < to:
+            found.append(len(found))
+            progress.checkpoint(lambda: bytes(found))
+        return found
+
+    def both(progress: Progress) -> list[list[int]]:
+        parts = Parts(progress)
+        return [parts.once(name, partial(count, parts.within(name), 3)) for name in ("a", "b")]
+
+    whole = WatchedWork()
+    assert both(whole) == [[0, 1, 2]] * 2
+    assert len(whole.states) == 8, "three of each part, and one of each when it is finished"
+    for done, state in enumerate(whole.states, 1):
+        again = WatchedWork(state)
+        assert both(again) == [[0, 1, 2]] * 2
+        assert len(again.states) == len(whole.states) - done, "what was done is not done again"
+    long = WatchedWork()
+    Parts(long).within("a").before_long_call(bytes)
+    assert Parts(WatchedWork(long.states[0])).within("a").restored() is None, "an empty state begins the part anew"

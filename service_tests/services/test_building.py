@@ -41,9 +41,9 @@ class Mortal(JobContext):
     left: bytes | None = None
     dies = False
 
-    def checkpoint(self, state: Callable[[], bytes]) -> None:
+    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
         if self.dies:
-            self.left = state()
+            self.left = make_state()
             raise Killed
 
     def restored(self) -> bytes | None:
