@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.core.building import Building
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.gaussian import Gaussian
 from app.core.maps import FourierMap
 from app.core.spec import MapSpec

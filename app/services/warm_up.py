@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.maps import ConsistentSamplingMap, FourierMap
 from app.core.spec import MapSpec
 

@@ -7,7 +7,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.maps import FourierMap
 from app.core.progress import Parts, Progress
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from scipy.optimize import fmin_l_bfgs_b
 
 from app.core.building import Building
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import packed, unpacked

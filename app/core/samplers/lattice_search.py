@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.building import Building
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, ProductKernel
 from app.core.progress import packed, unpacked
 from app.core.samplers.base import inside

@@ -9,7 +9,7 @@ from pydantic import Field
 from app.core.arrays import Rows, dense
 from app.core.building import Building
 from app.core.datasets import column_ranges, sampled
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, Positive, ProductKernel, SpectralKernel
 from app.core.model import Frozen

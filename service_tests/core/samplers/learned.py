@@ -9,7 +9,7 @@ from app.core.building import Building
 from app.core.maps import Built, FourierMap
 from app.core.samplers.base import FrequencySet
 from service_tests.core.combinations import Fields, with_rows
-from service_tests.core.diagnostics.sets import CPU_BOX, CPU_SIGMA
+from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
 

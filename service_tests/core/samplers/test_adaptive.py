@@ -5,12 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix
 from app.core.progress import Progress, unpacked
 from app.core.samplers import lbfgs
 from app.core.samplers.lbfgs import minimised
-from service_tests.core.diagnostics.sets import KINDS, example
+from service_tests.core.discrepancy.sets import KINDS, example
 from service_tests.core.samplers.learned import HALTON, Watched, built, cpu, digest
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.core.samplers.lattice_search import MOST_CANDIDATES
-from service_tests.core.diagnostics.sets import KINDS
+from service_tests.core.discrepancy.sets import KINDS
 from service_tests.core.samplers.learned import Watched, built, digest
 from service_tests.core.specs import refusal
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.core.building import Building
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from service_tests.core.combinations import Fields
 from service_tests.core.interrupted import Interrupted
 from service_tests.core.samplers.learned import (

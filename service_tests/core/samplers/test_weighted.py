@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.samplers.weighted import least_weights
-from service_tests.core.diagnostics.sets import CPU_BOX, CPU_SIGMA, KINDS, example
+from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA, KINDS, example
 from service_tests.core.samplers.learned import HALTON, Watched, built, cpu
 from service_tests.core.specs import product_kernel, sampler
 

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ProductKernel
 from service_tests.core.combinations import variants
-from service_tests.core.diagnostics.sets import KINDS, drawn, example
+from service_tests.core.discrepancy.sets import KINDS, drawn, example
 from service_tests.core.specs import KERNELS, PRODUCT_KERNELS, kernel, kind, product_kernel
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
-from service_tests.core.diagnostics.sets import CPU_BOX, CPU_SIGMA, KINDS, Matrix, drawn, example, plain
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA, KINDS, Matrix, drawn, example, plain
 from service_tests.core.specs import kernel, product_kernel, sampler
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.diagnostics.sinc_products import sinc_gradients, sinc_rows, tabulated
+from app.core.discrepancy.sinc_products import sinc_gradients, sinc_rows, tabulated
 
 Matrix = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
-from service_tests.core.diagnostics.sets import KINDS, Matrix, example
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from service_tests.core.discrepancy.sets import KINDS, Matrix, example
 from service_tests.core.specs import product_kernel
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from app.core.arrays import row_blocks
-from app.core.diagnostics.fourier_integrals import expansion, integrate
-from app.core.diagnostics.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
+from app.core.discrepancy.fourier_integrals import expansion, integrate
+from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.base import Matrix, ProductKernel, ShiftInvariantKernel
