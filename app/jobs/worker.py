@@ -1,7 +1,7 @@
 """The worker: takes jobs one after the other, each in a process of its own, and ends those that must not go on.
 
 Python-RQ brings the queue, its loop and the forking. Whose job it is, that it lives, and what became of it stands in
-the job's record, which a worker holds by a lease: see DECISIONS.md.
+the job's record, which a worker holds by a lease: see docs/decisions.
 """
 
 import logging

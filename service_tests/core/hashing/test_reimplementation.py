@@ -1,4 +1,4 @@
-"""Codes made again in plain Python from the README's section on how a code is made, and from nothing else."""
+"""Codes made again in plain Python from the page of the hash stream, and from nothing else."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from app.core.arrays import vectors
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from service_tests.core.specs import hashing
 
-README = Path(__file__).parents[3] / "README.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "hash-stream.md"
 WORD = 1 << 64
 SEED, S = 7, 150
 ROWS = [[0.5, -1.25, 2.0], [0.0, 3.0, 0.0], [1e-30, 1e30, -1.0], [-0.1, -0.2, 0.3], [7.0, 5e-324, -1.5e-310]]
@@ -105,7 +105,7 @@ def test_far_coordinates_of_sparse_rows_too() -> None:
 
 
 @pytest.mark.parametrize("bits", [3, 16])
-def test_the_bits_are_those_that_the_readme_describes(bits: int) -> None:
+def test_the_bits_are_those_that_the_page_describes(bits: int) -> None:
     sampling, samples = hashing(input_dim=3, s=S), made(ROWS, "float64", [0.0] * 3, SEED, 1.0)
 
     def codes(encoding: Encoding, bits: int, bits_of: BitsOf = BitsOf.index) -> Any:
@@ -121,11 +121,11 @@ def test_the_bits_are_those_that_the_readme_describes(bits: int) -> None:
     assert codes(Encoding.fingerprint, 64) == prints
 
 
-def test_the_readme_gives_an_example_to_check_with() -> None:
+def test_the_page_gives_an_example_to_check_with() -> None:
     samples = made(ROWS[:1], "float64", [0.0] * 3, SEED, 1.0)[0][:3]
     told = re.search(
         r"the row \[0\.5, −1\.25, 2\]\. Its first three samples are (.*?),\n.*fingerprints (.*?)\.\n",
-        README.read_text(),
+        PAGE.read_text(),
     )
     assert told is not None
     assert told[1].replace("−", "-") == ", ".join(str(pair) for pair in samples)

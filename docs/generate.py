@@ -1,0 +1,207 @@
+"""The pages that come from the code: made anew by each build, so that none of them can age."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import PydanticUndefined
+
+from app.api.problem_kinds import KINDS
+from app.services.catalog import catalog
+from app.settings import Settings
+from docs.schemas import Schema, kind_of, members, type_of
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+ROOT = Path(__file__).parent.parent
+DECISION = re.compile(r"# (?P<title>.+)\n\nDate: (?P<date>[\d-]+) · Status: (?P<status>.+) · Area: (?P<area>.+)\n")
+_FAMILIES = {
+    "kernels": "Stand in the member `kernel` of a spec.",
+    "samplers": "Stand in the member `sampler` of a spec.",
+    "forms": "Stand in the member `form` of a spec.",
+    "diagnostics": "Stand in the address of `POST /v1/maps/{name}/diagnostics/{kind}`; the fields stand in its body.",
+}
+_UNTOLD = ("Successful Response", "Created")
+"""What the framework says of an answer that nobody has described."""
+
+
+def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
+    """Add the generated pages. mkdocs calls this before each build."""
+    from mkdocs.structure.files import File
+
+    for address, content in pages().items():
+        files.append(File.generated(config, address, content=content))
+    picture = ROOT / "benchmarks" / "quadrature_error.svg"
+    files.append(File.generated(config, "explanation/quadrature_error.svg", content=picture.read_text()))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """The Markdown of every generated page, by its address below `docs/`."""
+    return {
+        "reference/settings.md": settings_page(),
+        "reference/http.md": http_page(),
+        "reference/problems.md": problems_page(),
+        "reference/catalogue.md": catalogue_page(),
+        "decisions/index.md": decisions_page(),
+        "explanation/figures.md": (ROOT / "benchmarks" / "RESULTS.md").read_text(),
+        "changelog.md": (ROOT / "CHANGELOG.md").read_text(),
+    }
+
+
+def settings_page() -> str:
+    """A table of every setting."""
+    lines = [
+        "# Settings\n",
+        "Each setting is an environment variable, and an option of `bochner serve` and `bochner worker`. The option "
+        "wins over the variable.\n",
+        "| variable | option | default | meaning |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, field in Settings.model_fields.items():
+        option = f"--{name.replace('_', '-')}"
+        lines.append(f"| `{Settings.variable(name)}` | `{option}` | {_default(field)} | {field.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(field: Any) -> str:
+    if field.default is PydanticUndefined:
+        return "one for each core"
+    if field.default is None:
+        return ""
+    value = field.default
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
+        if isinstance(value, int) and value and value % unit == 0:
+            return f"{value} ({value // unit} {name})"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def problems_page() -> str:
+    """A section for every kind of problem."""
+    lines = [
+        "# Problems\n",
+        "Every refusal is a problem document (RFC 9457, `application/problem+json`). `type` names the kind, `detail` "
+        "says what came and what was wanted, `instance` is the id of the request, and `errors` points at the places "
+        "that are wrong. The service shows these texts itself, at the address in `type`.\n",
+    ]
+    for slug, kind in KINDS.items():
+        lines += [f"## {slug}\n", f"{kind.title}. Status {kind.status}.\n", kind.page + "\n"]
+    return "\n".join(lines)
+
+
+def catalogue_page() -> str:
+    """Every kind of every family, from what `/v1/catalog` answers."""
+    described = catalog().model_dump()
+    lines = [
+        "# Catalogue of kinds\n",
+        "What a running service says of them is at `/v1/catalog`. Where advice gives a Gram error, it is "
+        "‖K − K̂‖/‖K‖ in the Frobenius norm, a mean of ten seeds, for kernel `gaussian` and, unless it says "
+        "otherwise, the form `cos_sin`.\n",
+    ]
+    for family, kinds in described.items():
+        lines += [f"## {family.capitalize()}\n", _FAMILIES[family] + "\n"]
+        for kind, schema in kinds.items():
+            lines += [f"### {kind} {{ #{family}-{kind} }}\n", *_kind(schema)]
+    return "\n".join(lines) + "\n"
+
+
+def _kind(schema: Schema) -> Iterator[str]:
+    yield schema["description"] + "\n"
+    yield f"**Choose it**: {schema['choose_when']}\n"
+    if schema.get("limits"):
+        yield f"**Limits**: {'; '.join(schema['limits'])}.\n"
+    fields = list(members(schema, schema.get("$defs", {})))
+    if fields:
+        yield "**Fields**:\n"
+        yield "\n".join(fields) + "\n"
+    yield f"**Source**: {schema['source']}.\n"
+
+
+def http_page() -> str:
+    """Every operation, and every object that answers are made of, from the committed OpenAPI document."""
+    document = json.loads((ROOT / "openapi" / "openapi.json").read_text())
+    objects = document["components"]["schemas"]
+    lines = [
+        "# HTTP\n",
+        "The same stands in `openapi/openapi.json`, and at `/docs` of a running service, where every call can be "
+        "tried. What is below `/v1` is stable: a field may be added, none is renamed or removed. What every call "
+        "may answer besides is a [problem](problems.md).\n",
+    ]
+    by_tag: dict[str, list[str]] = {}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            section = by_tag.setdefault(operation["tags"][0], [])
+            section += [f"### `{method.upper()} {path}` {{ #{operation['operationId']} }}\n"]
+            section += _operation(operation, objects)
+    for tag, section in by_tag.items():
+        lines += [f"## {tag.capitalize()}\n", *section]
+    lines += ["## Objects\n"]
+    for name, schema in objects.items():
+        if "properties" in schema and kind_of(schema) is None:
+            lines += [f"### {name}\n", schema.get("description", "") + "\n", "\n".join(members(schema, objects)) + "\n"]
+    return "\n".join(lines)
+
+
+def _operation(operation: Schema, objects: Schema) -> Iterator[str]:
+    yield operation["description"] + "\n"
+    if operation.get("parameters"):
+        as_object = {
+            "properties": {one["name"]: one["schema"] for one in operation["parameters"]},
+            "required": [one["name"] for one in operation["parameters"] if one["required"]],
+        }
+        yield "**Parameters**:\n"
+        yield "\n".join(members(as_object, objects)) + "\n"
+    if "requestBody" in operation:
+        yield "**Body**:\n"
+        yield "\n".join(_contents(operation["requestBody"]["content"], objects)) + "\n"
+    yield "**Answers**:\n"
+    for status, answer in operation["responses"].items():
+        if status != "default":
+            told = "" if answer["description"] in _UNTOLD else f": {answer['description']}"
+            yield f"- {status}{told}"
+            yield from (f"    {line}" for line in _contents(answer.get("content", {}), objects))
+    yield ""
+
+
+def _contents(content: Schema, objects: Schema) -> Iterator[str]:
+    for media_type, body in content.items():
+        schema = body.get("schema", {})
+        name = schema.get("$ref", "").rpartition("/")[2]
+        choices = [schema] if name else schema.get("anyOf", schema.get("oneOf", [schema]))
+        told = f": [{name}](#{name.lower()})" if name else ""
+        yield f"- `{media_type}`{told}"
+        for choice in [] if name else choices:
+            described = choice.get("description", "").replace("\n", " ") or type_of(choice, objects)
+            yield f"    - {described}"
+            yield from members(choice, objects, depth=2)
+
+
+def decisions_page() -> str:
+    """A table of the decisions by area, from the heads of their files."""
+    found = []
+    for path in sorted((ROOT / "docs" / "decisions").glob("*.md")):
+        head = DECISION.match(path.read_text())
+        if head is None:
+            raise ValueError(f"{path.name} does not begin with a title and then a line of date, status and area")
+        found.append((head["area"].lower(), head["date"], head["title"], head["status"], path.name))
+    lines = [
+        "# Decisions\n",
+        "Why things are as they are. Each file gives the context, what was decided, what was rejected, and what "
+        "follows. To add one, write a file beside these whose second paragraph has the date, the status (`accepted`, "
+        "or `superseded by` another) and the area; this list is made from those. A decision that no longer holds is "
+        "kept, with a new status.\n",
+    ]
+    for area in dict.fromkeys(one[0] for one in sorted(found)):
+        lines += [f"## {area.capitalize() if area != 'http' else 'HTTP'}\n", "| decision | date | status |"]
+        lines += ["| --- | --- | --- |"]
+        lines += [
+            f"| [{title}]({file}) | {date} | {status} |"
+            for of, date, title, status, file in sorted(found)
+            if of == area
+        ]
+        lines += [""]
+    return "\n".join(lines)

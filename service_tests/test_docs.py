@@ -1,0 +1,126 @@
+"""What the README and the pages of docs/ say is there, and the pages that are made from the code say everything."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from app.api.problem_kinds import KINDS
+from app.services.catalog import catalog
+from app.settings import Settings
+from docs.generate import DECISION, pages
+
+ROOT = Path(__file__).parent.parent
+WRITTEN = {
+    path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+}
+GENERATED = pages()
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+SOURCE = "\n".join(path.read_text() for path in (ROOT / "app").rglob("*.py"))
+HOW_TO_ADD = WRITTEN["docs/how-to/add-a-kind.md"]
+IN_THE_SOURCE = WRITTEN["docs/reference/source.md"]
+NOT_YET_THERE = re.compile(r"yours")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(WRITTEN["README.md"].splitlines()) <= 130
+
+
+def test_the_tree_names_every_package() -> None:
+    tree = IN_THE_SOURCE.split("```")[1]
+    named = set(re.findall(r"[a-z_]+(?:/[a-z_]+)*(?:/|\.py)(?=[ ;])", tree))
+    packages = {f"app/{path.parent.name}/" for path in (ROOT / "app").glob("*/__init__.py")}
+    assert packages <= named
+    assert all((ROOT / one).exists() for one in named), named
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_every_file_that_a_page_names_is_there(page: str) -> None:
+    top = "app|docs|openapi|service_tests|benchmarks|examples|docker|deploy|client"
+    named = set(re.findall(rf"`((?:{top})/[\w./-]*)`", WRITTEN[page]))
+    missing = {path for path in named if not NOT_YET_THERE.search(path) and not (ROOT / path).exists()}
+    assert not missing
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`([A-Za-z_]+)(?:\([^`]*\))?`", HOW_TO_ADD + IN_THE_SOURCE))))
+def test_every_name_that_the_pages_for_developers_use_is_in_the_source(name: str) -> None:
+    assert NOT_YET_THERE.search(name) or re.search(rf"\b{name}\b", SOURCE)
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_every_setting_that_a_page_names_is_there(page: str) -> None:
+    named = set(re.findall(r"\bBOCHNER_[A-Z_]+\b", WRITTEN[page]))
+    assert named <= {Settings.variable(field) for field in Settings.model_fields}
+
+
+def test_every_link_of_the_readme_leads_to_a_file() -> None:
+    """Links between the pages are checked by the build of the documentation."""
+    links = re.findall(r"\]\(([^)#]+)", WRITTEN["README.md"])
+    assert len(links) > 10
+    assert all((ROOT / link).exists() for link in links if not link.startswith("https://"))
+
+
+def test_every_kind_that_the_readme_lists_is_there() -> None:
+    table = WRITTEN["README.md"].split("## What there is")[1].split("##")[0]
+    described = catalog().model_dump()
+    for row in ("kernels", "point sets", "quadrature rules", "learned sets", "forms", "diagnostics"):
+        named = set(re.findall(r"`([\w-]+)`", re.search(rf"^\| {row} \|(.*)$", table, re.MULTILINE)[1]))  # type: ignore[index]
+        family = row if row in described else "samplers"
+        assert named
+        assert named - {"learn", "normalize"} <= set(described[family]), row
+
+
+@pytest.mark.parametrize("field", Settings.model_fields)
+def test_every_setting_is_in_the_reference(field: str) -> None:
+    option = "--" + field.replace("_", "-")
+    rows = [line for line in GENERATED["reference/settings.md"].splitlines() if f"`{Settings.variable(field)}`" in line]
+    assert len(rows) == 1
+    assert f"`{option}`" in rows[0]
+    assert str(Settings.model_fields[field].description) in rows[0]
+
+
+def test_every_problem_is_in_the_reference() -> None:
+    for slug, kind in KINDS.items():
+        assert (
+            f"## {slug}\n\n{kind.title}. Status {kind.status}.\n\n{kind.page}\n" in GENERATED["reference/problems.md"]
+        )
+
+
+def test_every_kind_is_in_the_reference_with_its_fields() -> None:
+    page = GENERATED["reference/catalogue.md"]
+    for family, kinds in catalog().model_dump().items():
+        for kind, schema in kinds.items():
+            section = page.split(f"{{ #{family}-{kind} }}\n")[1].partition("\n### ")[0]
+            assert schema["choose_when"] in section
+            assert schema["source"] in section
+            for field in set(schema.get("properties", {})) - {"kind"}:
+                assert f"\n- `{field}` (" in section, (kind, field)
+
+
+def test_every_operation_is_in_the_reference_with_its_parameters() -> None:
+    document = json.loads((ROOT / "openapi" / "openapi.json").read_text())
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            title = f"### `{method.upper()} {path}` {{ #{operation['operationId']} }}\n"
+            section = GENERATED["reference/http.md"].split(title)[1].partition("\n### ")[0]
+            assert operation["description"] in section
+            for parameter in operation.get("parameters", []):
+                assert f"- `{parameter['name']}` (" in section, (title, parameter)
+            for status in set(operation["responses"]) - {"default"}:
+                assert f"\n- {status}" in section, (title, status)
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_says_when_why_what_and_what_follows(path: Path) -> None:
+    text = path.read_text()
+    head = DECISION.match(text)
+    assert head is not None
+    assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", head["date"])
+    assert re.fullmatch(r"accepted|superseded by \[.+\]\([\w-]+\.md\)", head["status"])
+    sections = re.findall(r"^## (.+)\n\n\S", text, re.MULTILINE)
+    assert sections in (
+        ["Context", "Decision", "Consequences"],
+        ["Context", "Decision", "Rejected", "Consequences"],
+    )
+    assert f"]({path.name})" in GENERATED["decisions/index.md"]
