@@ -42,7 +42,7 @@ SPARSE_ROWS, NON_ZEROS, SPARSE_DIM, FOLDED_DIM = 1_000, 100, 10_000_000, 10_000
 def opened(dim: int, threads: int) -> ConsistentSamplingMap:
     """A map of kernel gmm, its tables filled."""
     asked = {"input_dim": dim, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": S, "seed": 1}
-    return ConsistentSamplingMap(MapSpec.model_validate(asked), threads)
+    return ConsistentSamplingMap(MapSpec.model_validate(asked), threads=threads)
 
 
 def dense_rows(n: int) -> NDArray[np.float32]:

@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "app.__main__": {"app.store", "app.jobs", "app.settings", "app.main", "app.client"},
 }
 # Inside core likewise, from the bottom; below them all lie the files that stand in core itself.
-CORE = ("kernels", "discrepancy", "samplers", "spec", "hashing", "maps", "diagnostics", "recommendations")
+CORE = ("kernels", "discrepancy", "samplers", "hashing", "maps", "spec", "diagnostics", "recommendations")
 # Who may import a library; all else may be imported by anybody.
 ONLY_IN = {
     "redis": {"app.store", "app.jobs"},

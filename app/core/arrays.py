@@ -62,6 +62,14 @@ def dense(rows: Rows) -> NDArray[np.float64]:
     return matrix.astype(np.float64, copy=False)
 
 
+def leading_columns(values: NDArray[np.float64], input_dim: int) -> sparse.csr_array:
+    """Sparse rows (n, input_dim) that begin with these values (n, k), as far as there is room, and go on with zeros."""
+    values = values[:, :input_dim]
+    n, width = values.shape
+    columns, ends = np.tile(np.arange(width), n), np.arange(0, n * width + 1, width)
+    return sparse.csr_array((values.ravel(), columns, ends), shape=(n, input_dim))
+
+
 def unit_rows(rows: Rows, pointer: str = "") -> Rows:
     """The rows, which stood at `pointer` of the request, scaled to unit L2 norm, in their dtype.
 

@@ -8,7 +8,6 @@ from app.core.arrays import Rows
 from app.core.building import Building, RowsOf
 from app.core.errors import InvalidInput
 from app.core.maps import family
-from app.core.samplers import Sampler
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import NotMine
@@ -23,12 +22,6 @@ from app.store.pending import Pending
 
 KIND = "build-map"
 _DIGESTS = "digests"
-
-
-def learned_from(sampler: Sampler) -> str | None:
-    """The dataset that a sampler learns from; None if it takes none."""
-    dataset: str | None = getattr(sampler, "dataset", None)
-    return dataset
 
 
 def kept_rows(datasets: Datasets, digests: Mapping[str, str | None]) -> RowsOf:

@@ -18,8 +18,8 @@ from app.core.diagnostics.max_error import max_errors, max_errors_bytes, max_err
 from app.core.diagnostics.variance import correlated_pairs, variances
 from app.core.diagnostics.variance_cost import variances_bytes, variances_operations
 from app.core.errors import InvalidInput
-from app.core.kernels.base import ShiftInvariantKernel
-from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
+from app.core.maps import FeatureMap
+from app.core.maps.base import Gives
 from app.core.model import Kind
 from app.core.progress import Progress
 from app.formats.json import bytes_per_row, members
@@ -82,11 +82,11 @@ class Diagnostics:
             case Gram():
                 return self._gram(subject, self._rows(subject, document), options)
             case Collisions():
-                return self._collisions(_hashing(subject), self._rows(subject, document), options)
+                return self._collisions(_with_codes(subject), self._rows(subject, document), options)
             case BoxDiscrepancy():
-                return self._box_discrepancy(_fourier(subject), document, options)
+                return self._box_discrepancy(_with_frequencies(subject), document, options)
             case MaxError():
-                return self._max_error(_fourier(subject), options)
+                return self._max_error(_with_frequencies(subject), options)
             case Variance():
                 return self._variance(subject, document, options)
         raise AssertionError(f"{type(options).__name__} has no reader")
@@ -103,7 +103,7 @@ class Diagnostics:
             picture=gram_picture,
         )
 
-    def _collisions(self, subject: ConsistentSamplingMap, rows: Rows, options: Collisions) -> Prepared:
+    def _collisions(self, subject: FeatureMap, rows: Rows, options: Collisions) -> Prepared:
         return Prepared(
             collision_errors_operations(subject, rows, options.pairs),
             lambda progress: dict(
@@ -121,7 +121,7 @@ class Diagnostics:
             collision_errors_bytes(subject, rows.shape[0], options.pairs),
         )
 
-    def _box_discrepancy(self, subject: FourierMap, document: dict[str, Any], options: BoxDiscrepancy) -> Prepared:
+    def _box_discrepancy(self, subject: FeatureMap, document: dict[str, Any], options: BoxDiscrepancy) -> Prepared:
         if (options.box is None) != any(member in document for member in ("dataset", "vectors")):
             raise InvalidInput("box, or a dataset or vectors to take it from, is wanted, and not both", "/box")
         for member in ("rows", "seed"):
@@ -140,7 +140,7 @@ class Diagnostics:
             box_errors_bytes(subject),
         )
 
-    def _max_error(self, subject: FourierMap, options: MaxError) -> Prepared:
+    def _max_error(self, subject: FeatureMap, options: MaxError) -> Prepared:
         return Prepared(
             max_errors_operations(subject, len(options.diameters), options.samples),
             lambda progress: dict(max_errors(subject, options.diameters, options.samples, options.seed, progress)),
@@ -153,7 +153,7 @@ class Diagnostics:
         if (options.correlations is None) != (given == ["x", "y"]) or len(given) == 1:
             raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
         if options.correlations is not None:
-            if getattr(subject.spec.kernel, "center", None) is not None:
+            if subject.kernel.is_centered:
                 # Rows at the centre are dense.
                 self._limits.check_result(16 * len(options.correlations) * subject.spec.input_dim)
             x, y = correlated_pairs(subject, list(options.correlations))
@@ -194,21 +194,20 @@ ROW_MEMBERS: dict[DiagnosticKind, tuple[str, ...]] = {
 }
 
 
-def _ranges(subject: FourierMap, rows: Rows) -> NDArray[np.float64]:
+def _ranges(subject: FeatureMap, rows: Rows) -> NDArray[np.float64]:
     """How far differences of the rows reach in each coordinate, as the kernel compares them, (d,)."""
-    if not isinstance(subject.kernel, ShiftInvariantKernel) or not rows.shape[0]:
+    if not rows.shape[0]:
         raise InvalidInput("no rows came; a box needs some", "/vectors")
     least, most = column_ranges(subject.kernel.prepared(rows, "/vectors"))
     return np.asarray(most - least, np.float64)
 
 
-def _fourier(subject: FeatureMap) -> FourierMap:
-    if not isinstance(subject, FourierMap):
-        raise InvalidInput("kernel gmm has no frequencies; collisions and gram are its diagnostics")
+def _with_frequencies(subject: FeatureMap) -> FeatureMap:
+    subject.check_gives(Gives.frequencies)
     return subject
 
 
-def _hashing(subject: FeatureMap) -> ConsistentSamplingMap:
-    if not isinstance(subject, ConsistentSamplingMap):
+def _with_codes(subject: FeatureMap) -> FeatureMap:
+    if Gives.codes not in subject.gives:
         raise InvalidInput(f"kernel {subject.spec.kernel.kind} has no codes; collisions is for maps of kernel gmm")
     return subject

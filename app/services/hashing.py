@@ -18,7 +18,8 @@ from app.core.hashing.estimates import (
     odd_codes,
     rbf_estimate,
 )
-from app.core.maps import ConsistentSamplingMap
+from app.core.maps import FeatureMap
+from app.core.maps.base import Gives
 from app.core.maps.consistent_sampling import refuse_unsampled
 from app.formats import Answer, Format, OneHot
 from app.formats.json import bytes_per_row, codes, csr_codes, members
@@ -92,10 +93,8 @@ class Hashing:
                 or vectors if no encoding is named.
         """
         sampling = self._sampling(name)
-        if gamma is not None and sampling.kernel.p != 1:
-            raise InvalidOption(
-                f"gamma is for the min-max kernel of power 1; this map has {sampling.kernel.p}", "gamma"
-            )
+        if gamma is not None and (refusal := sampling.gamma_refusal()) is not None:
+            raise InvalidOption(refusal, "gamma")
         if encoding is None and (bits, bits_of) != (None, None):
             raise InvalidOption("bits and bits_of belong to an encoding, and none came", "encoding")
         by = None if encoding is None else encoder(encoding, bits, bits_of)
@@ -110,7 +109,7 @@ class Hashing:
         return (_of_codes if are_codes else self._of_vectors)(sampling, posted, by, gamma)
 
     def _of_vectors(
-        self, sampling: ConsistentSamplingMap, posted: dict[str, Any], by: Encoder, gamma: float | None
+        self, sampling: FeatureMap, posted: dict[str, Any], by: Encoder, gamma: float | None
     ) -> dict[str, Array]:
         spec, s = sampling.spec, sampling.n_output
         given = {k: rows_or_reference(posted[k], spec.input_dim, f"/{k}") for k in ("x", "y")}
@@ -118,9 +117,9 @@ class Hashing:
         _check_paired(x, y)
         self._limits.check_result(sampling.exact_bytes(x, y))
         self._limits.check_operations(sampling.hash_operations(x) + sampling.hash_operations(y))
-        sampling.refuse_empty(x, "/x")
-        sampling.refuse_empty(y, "/y")
-        x, y = sampling.kernel.in_one_form(x, y)
+        sampling.check_rows(x, "/x")
+        sampling.check_rows(y, "/y")
+        x, y = sampling.in_one_form(x, y)
         # Hash by hash, however many of them share a byte.
         compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
         agree = Agreements.none(x.shape[0])
@@ -135,19 +134,13 @@ class Hashing:
         answer = estimated | {"exact": exact, "zero_bit": agree.zero_bit / s}
         return answer if gamma is None else answer | {"rbf_exact": rbf}
 
-    def _sampling(self, name: str) -> ConsistentSamplingMap:
+    def _sampling(self, name: str) -> FeatureMap:
         sampling = self._maps.ready(name)
-        if not isinstance(sampling, ConsistentSamplingMap):
-            kind = sampling.spec.kernel.kind
-            raise InvalidInput(
-                f"map {name!r} has kernel {kind}; codes come from maps with kernel gmm: POST to /transform"
-            )
+        sampling.check_gives(Gives.codes, f"map {name!r}")
         return sampling
 
 
-def _of_codes(
-    sampling: ConsistentSamplingMap, posted: dict[str, Any], by: Encoder, gamma: float | None
-) -> dict[str, Array]:
+def _of_codes(sampling: FeatureMap, posted: dict[str, Any], by: Encoder, gamma: float | None) -> dict[str, Array]:
     x, y = (_posted_codes(posted[k], by, sampling, f"/{k}") for k in ("x", "y"))
     _check_paired(x, y)
     if by.encoding is Encoding.packed:
@@ -156,7 +149,7 @@ def _of_codes(
 
 
 def _estimates(
-    rate: Numbers, odd_x: Counts, odd_y: Counts, by: Encoder, sampling: ConsistentSamplingMap, gamma: float | None
+    rate: Numbers, odd_x: Counts, odd_y: Counts, by: Encoder, sampling: FeatureMap, gamma: float | None
 ) -> dict[str, Array]:
     s = sampling.n_output
     estimate = kernel_estimate(rate, s, chances(by, sampling.spec.input_dim, s, odd_x, odd_y))
@@ -167,7 +160,7 @@ def _estimates(
     return answer
 
 
-def _posted_codes(value: Any, by: Encoder, sampling: ConsistentSamplingMap, pointer: str) -> Codes:
+def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -> Codes:
     """Codes as `Hashing.codes` gives them; InvalidInput where none can be such."""
     s, input_dim = sampling.n_output, sampling.spec.input_dim
     shape, dtype = by.row(s, input_dim)
@@ -196,7 +189,7 @@ def _first_row(posted: Any) -> Any:
     return posted[0] if isinstance(posted, list) and posted else None
 
 
-def _recognised(posted: Any, of: InputKind | None, sampling: ConsistentSamplingMap) -> Encoding | None:
+def _recognised(posted: Any, of: InputKind | None, sampling: FeatureMap) -> Encoding | None:
     """The encoding of codes whose encoding was not named; None for vectors."""
     row = _first_row(posted)
     if of is InputKind.vectors or not isinstance(row, list) or not row:
@@ -208,7 +201,7 @@ def _recognised(posted: Any, of: InputKind | None, sampling: ConsistentSamplingM
     return Encoding.zero_bit if only_codes or of is InputKind.codes else None
 
 
-def _are_codes(posted: Any, by: Encoder, sampling: ConsistentSamplingMap) -> bool:
+def _are_codes(posted: Any, by: Encoder, sampling: FeatureMap) -> bool:
     """Whether rows are codes that `by` made, and not vectors, by their length alone: 2 and 2.0 mean the same."""
     row, input_dim = _first_row(posted), sampling.spec.input_dim
     if not isinstance(row, list) or len(row) != input_dim:
@@ -224,7 +217,7 @@ def _are_codes(posted: Any, by: Encoder, sampling: ConsistentSamplingMap) -> boo
     )
 
 
-def _bytes_per_list(by: Encoder | None, of: InputKind | None, sampling: ConsistentSamplingMap) -> float:
+def _bytes_per_list(by: Encoder | None, of: InputKind | None, sampling: FeatureMap) -> float:
     """The fewest bytes of JSON that a body has for each list in it."""
     s, input_dim = sampling.n_output, sampling.spec.input_dim
     of_vectors: float = bytes_per_row(input_dim)

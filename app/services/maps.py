@@ -12,7 +12,7 @@ from app.core.maps import FeatureMap, family, opened
 from app.core.spec import MapSpec
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
-from app.services.building import build_later, built, learned_from
+from app.services.building import build_later, built
 from app.services.cache import Cache, arrays_of, check_sealed, latest
 from app.services.datasets import Datasets
 from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NewerVersion, NotFound
@@ -151,7 +151,7 @@ class Maps:
 
     def _digests(self, spec: MapSpec) -> dict[str, str]:
         """Digests of the datasets that the sampler learns from; refuses at once what its job could only fail at."""
-        dataset = learned_from(spec.sampler)
+        dataset = spec.sampler.learned_from
         if dataset is None:
             return {}
         there = self._datasets.get(dataset)

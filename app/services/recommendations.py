@@ -29,7 +29,7 @@ from app.core.samplers import Sampler
 from app.formats.json import bytes_per_row, members
 from app.formats.json_rows import dimension, named_datasets, vectors_or_dataset
 from app.pictures import recommendations_picture
-from app.services.building import kept_rows, learned_from
+from app.services.building import kept_rows
 from app.services.datasets import Datasets
 from app.services.diagnostics import Finding, Parse, Prepared
 from app.services.limits import Limits
@@ -110,7 +110,7 @@ class Recommendations:
             work_bytes=self._max_job_bytes,
         )
         self._limits.check_map(widest_map_bytes(rows.shape[1], wanted, kernel))  # what is best is to be put
-        learned = sorted({dataset for one in options.samplers or () if (dataset := learned_from(one)) is not None})
+        learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})
         kept = kept_rows(self._datasets, {name: self._datasets.get(name).digest for name in learned})
 
         def run(progress: Progress) -> Finding:

@@ -3,8 +3,7 @@
 import numpy as np
 
 from app.core.arrays import Array
-from app.core.errors import InvalidInput
-from app.core.maps import FourierMap
+from app.core.maps.base import Gives
 from app.formats import Answer, Format
 from app.services.datasets import Datasets
 from app.services.limits import Limits
@@ -25,11 +24,10 @@ class Vectors:
     def transform(self, name: str, form: Format, body: bytes) -> Answer:
         """Features of the posted vectors, in their order; beside them the map's signature, if it has one."""
         feature_map = self._maps.ready(name)
-        if not isinstance(feature_map, FourierMap):
-            raise InvalidInput(f"map {name!r} has kernel gmm, which gives codes, not features: POST to /codes")
+        feature_map.check_gives(Gives.features, f"map {name!r}")
         posted = form.decode(body, feature_map.spec.input_dim, "vectors")["vectors"]
         x = feature_map.spec.gate(self._datasets.resolved(posted), "/vectors")
-        self._limits.check_result(x.shape[0] * feature_map.n_output * feature_map.feature_dtype.itemsize)
+        self._limits.check_result(x.shape[0] * feature_map.n_output * feature_map.gram_dtype.itemsize)
         self._limits.check_operations(x.size * feature_map.n_frequencies)
         answer: dict[str, Array] = {"features": feature_map.transform(x)}
         if feature_map.signature is not None:

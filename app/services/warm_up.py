@@ -4,7 +4,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.maps import ConsistentSamplingMap, FourierMap
+from app.core.maps import made
 from app.core.spec import MapSpec
 
 _FOURIER = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "sobol"}}'
@@ -17,9 +17,9 @@ def warm_up() -> None:
     """Transform one row, hash one in each way that has a compiled loop of its own, and measure one frequency."""
     rows = np.ones((1, 1))
     fourier = MapSpec.model_validate_json(_FOURIER)
-    FourierMap(fourier, FourierMap.build(fourier).arrays).transform(rows)
+    made(fourier).transform(rows)
     hashing = MapSpec.model_validate_json(_HASHING)
-    tables, drawn = (ConsistentSamplingMap(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
+    tables, drawn = (made(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
     tables.codes(rows)
     drawn.codes(csr_array(([1.0], [0], [0, 1]), shape=(1, _DRAWN_DIM)))
     for exact in (rows, csr_array(rows)):

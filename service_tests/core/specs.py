@@ -85,7 +85,7 @@ def fourier(**members: Any) -> FourierMap:
 
 def hashing(threads: int = 1, **members: Any) -> ConsistentSamplingMap:
     """The map of `gmm_spec`."""
-    return ConsistentSamplingMap(gmm_spec(**members), threads)
+    return ConsistentSamplingMap(gmm_spec(**members), threads=threads)
 
 
 def pairs(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:

@@ -102,7 +102,7 @@ def test_fourier_features_approximate_their_kernel(
 
     assert features.shape == (6, feature_map.n_output)
     assert feature_map.n_output == feature_map.n_frequencies * (2 if form == "cos_sin" else 1)
-    assert features.dtype == feature_map.feature_dtype == np.result_type(dtype, "c8" if form == "complex" else dtype)
+    assert features.dtype == feature_map.gram_dtype == np.result_type(dtype, "c8" if form == "complex" else dtype)
     assert np.isfinite(features).all()
     if normalize:
         np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-5)

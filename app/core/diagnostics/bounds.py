@@ -4,13 +4,13 @@ from math import e
 
 import numpy as np
 
-from app.core.maps import FourierMap
+from app.core.maps import FeatureMap
 from app.core.samplers.dense_grid import DenseGrid
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.samplers.sparse_grid import SparseGrid
 
 
-def greatest_error_bound(feature_map: FourierMap, diameter: float) -> float | None:
+def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | None:
     """A bound of |k(δ) − k̂(δ)| for every |δ| ≤ `diameter`, in the unit of the vectors; None where none is proved.
 
     The spectrum is subgaussian with parameter b: of N(0, diag σ_j⁻²), b = 1/min σ_j. Quadrature paper:
@@ -24,7 +24,7 @@ def greatest_error_bound(feature_map: FourierMap, diameter: float) -> float | No
     none; nor has a bound beyond the range of float64.
     """
     spec = feature_map.spec
-    blocks = feature_map.kernel.blocks(spec.input_dim)
+    blocks = feature_map.spectrum().kernel.blocks(spec.input_dim)
     deviations = blocks[0].kernel.normal_deviations(spec.input_dim) if len(blocks) == 1 else None
     if deviations is None or blocks[0].coordinates is not None:
         return None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.maps import FourierMap
+from app.core.maps import FeatureMap
 from app.core.progress import Parts, Progress
 
 # A factor of the discrepancy, sine and product, in multiplications of a matrix product.
@@ -40,7 +40,7 @@ class BoxErrors(TypedDict):
 
 
 def box_errors(
-    feature_map: FourierMap,
+    feature_map: FeatureMap,
     box: NDArray[np.float64],
     scales: Sequence[float],
     threads: int,
@@ -58,14 +58,12 @@ def box_errors(
     Raises:
         InvalidInput: the kernel is none, or a box is too wide.
     """
-    frequencies, weights = (feature_map.arrays[name].astype(np.float64) for name in ("frequencies", "weights"))
-    if feature_map.spec.normalize:
-        weights /= weights.sum()
+    frequencies, weights, kernel, _ = feature_map.spectrum()
 
     def at(scale: float) -> ScaleError:
         with np.errstate(over="ignore"):  # a box of infinity is refused by name
             scaled = scale * box
-        found = BoxDiscrepancy(feature_map.spec.kernel, scaled, threads).measured(frequencies, weights)
+        found = BoxDiscrepancy(kernel, scaled, threads).measured(frequencies, weights)
         return ScaleError(
             box_scale=scale,
             discrepancy_squared=found.squared,
@@ -83,13 +81,13 @@ def box_errors(
     return BoxErrors(box=box.tolist(), scales=errors)
 
 
-def box_errors_operations(feature_map: FourierMap, n_scales: int) -> int:
+def box_errors_operations(feature_map: FeatureMap, n_scales: int) -> int:
     """Multiplications that take as long as `box_errors`."""
     s = feature_map.n_frequencies
     return _OPERATIONS_PER_FACTOR * n_scales * (s * (s + _PAIRS_PER_FREQUENCY) * feature_map.spec.input_dim // 2)
 
 
-def box_errors_bytes(feature_map: FourierMap) -> int:
+def box_errors_bytes(feature_map: FeatureMap) -> int:
     """Memory that `box_errors` takes."""
     d = feature_map.spec.input_dim
     return _BYTES_PER_COORDINATE * feature_map.n_frequencies * d + _BYTES_PER_SIDE * d

@@ -12,7 +12,7 @@ from app.core.diagnostics.random_pairs import row_pairs
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
 from app.core.hashing.estimates import Estimate, chances, collision_rate, kernel_estimate, odd_codes, rbf_estimate
-from app.core.maps import ConsistentSamplingMap
+from app.core.maps import FeatureMap
 from app.core.progress import Parts, Progress
 
 Numbers = NDArray[np.float64]
@@ -71,7 +71,7 @@ class CollisionErrors(TypedDict):
 
 
 def collision_errors(
-    feature_map: ConsistentSamplingMap,
+    feature_map: FeatureMap,
     rows: Rows,
     *,
     bits: int | None = None,
@@ -105,10 +105,10 @@ def collision_errors(
     n, s = rows.shape[0], feature_map.n_output
     if n < 2:
         raise InvalidInput(f"{n} rows came; pairs need 2", "/vectors")
-    if gamma is not None and feature_map.kernel.p != 1:
-        raise InvalidInput(f"gamma is for the min-max kernel of power 1; this map has {feature_map.kernel.p}", "/gamma")
+    if gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
+        raise InvalidInput(refusal, "/gamma")
     b_bit = encoder(Encoding.b_bit, bits, bits_of)
-    feature_map.refuse_empty(rows, "/vectors")
+    feature_map.check_rows(rows, "/vectors")
     i, j = row_pairs(n, most_pairs, seed)
     progress = progress or Progress()
     parts = Parts(progress)
@@ -134,25 +134,29 @@ def collision_errors(
     )
 
 
-def collision_errors_operations(feature_map: ConsistentSamplingMap, rows: Rows, most_pairs: int = MOST_PAIRS) -> int:
+def collision_errors_operations(feature_map: FeatureMap, rows: Rows, most_pairs: int = MOST_PAIRS) -> int:
     """Multiplications that take as long as `collision_errors`."""
     n = max(2, rows.shape[0])
     pairs = min(most_pairs, n * (n - 1) // 2)
-    per_entry = _OPERATIONS_PER_SPARSE_ENTRY if feature_map.kernel.stays_sparse(rows) else _OPERATIONS_PER_ENTRY
+    per_entry = (
+        _OPERATIONS_PER_SPARSE_ENTRY
+        if feature_map.kernel.compares_sparse and not isinstance(rows, np.ndarray)
+        else _OPERATIONS_PER_ENTRY
+    )
     exact = per_entry * pairs * max(1, 2 * int(rows.size) // n)
     # Pairs are two words a code, the other codes one.
     compared = 4 * _OPERATIONS_PER_COMPARISON * pairs * feature_map.n_output
     return int(3 * feature_map.hash_operations(rows) + exact + compared)
 
 
-def collision_errors_bytes(feature_map: ConsistentSamplingMap, n: int, most_pairs: int = MOST_PAIRS) -> int:
+def collision_errors_bytes(feature_map: FeatureMap, n: int, most_pairs: int = MOST_PAIRS) -> int:
     """The most memory that `collision_errors` takes for n rows: all their samples, and what is known of the pairs."""
     pairs = min(most_pairs, max(1, n * (n - 1) // 2))
     return _BYTES_PER_SAMPLE * n * feature_map.n_output + _BYTES_PER_PAIR * pairs + _BLOCK_BYTES
 
 
 def _exact(
-    feature_map: ConsistentSamplingMap,
+    feature_map: FeatureMap,
     rows: Rows,
     i: NDArray[np.int64],
     j: NDArray[np.int64],
@@ -170,7 +174,7 @@ def _exact(
 
 
 def _compared(
-    feature_map: ConsistentSamplingMap, rows: Rows, by: Encoder, i: NDArray[np.int64], j: NDArray[np.int64]
+    feature_map: FeatureMap, rows: Rows, by: Encoder, i: NDArray[np.int64], j: NDArray[np.int64]
 ) -> tuple[Numbers, NDArray[np.int64]]:
     """Of each pair, how often its codes agree, and of each row, how many of them are odd."""
     codes = feature_map.codes(rows, by)

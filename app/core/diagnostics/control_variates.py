@@ -7,7 +7,7 @@ import numpy as np
 from app.core.arrays import Array
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
-from app.core.maps import FourierMap
+from app.core.maps import FeatureMap
 from app.core.samplers.base import NORMAL_LAW
 from app.core.spec import Form
 
@@ -50,7 +50,7 @@ class ControlVariates:
             the moments leave the range of float64.
     """
 
-    def __init__(self, feature_map: FourierMap) -> None:
+    def __init__(self, feature_map: FeatureMap) -> None:
         spec = feature_map.spec
         if spec.normalize:
             raise InvalidInput(
@@ -58,7 +58,8 @@ class ControlVariates:
                 "without normalize",
                 "/estimators",
             )
-        blocks = feature_map.kernel.blocks(spec.input_dim)
+        frequencies, weights, kernel, _ = feature_map.spectrum()
+        blocks = kernel.blocks(spec.input_dim)
         deviations = blocks[0].kernel.normal_deviations(spec.input_dim) if len(blocks) == 1 else None
         if deviations is None or blocks[0].coordinates is not None:
             raise InvalidInput(
@@ -66,8 +67,6 @@ class ControlVariates:
                 f"{spec.kernel.kind} of this map is none of that kind",
                 "/estimators",
             )
-        frequencies = feature_map.arrays["frequencies"].astype(np.float64)
-        weights = feature_map.arrays["weights"].astype(np.float64)
         self._is_complex = spec.form is Form.complex
         with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
             self._mean: Matrix = weights @ frequencies

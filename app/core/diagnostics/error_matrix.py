@@ -11,7 +11,8 @@ from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
 from app.core.diagnostics.random_pairs import Whole
 from app.core.errors import InvalidInput
-from app.core.maps import FeatureMap, FourierMap
+from app.core.maps import FeatureMap
+from app.core.maps.base import Gives
 
 # Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
 BINS = 61
@@ -57,8 +58,9 @@ def estimates_of(feature_map: FeatureMap, estimators: Sequence[Estimator], rows:
 
     if not set(estimators) - {Estimator.map}:
         return dict.fromkeys(estimators, by_map)
-    if not isinstance(feature_map, FourierMap):
-        raise InvalidInput("control variates are moments of frequencies; kernel gmm has none", "/estimators")
+    if Gives.frequencies not in feature_map.gives:
+        kind = feature_map.spec.kernel.kind
+        raise InvalidInput(f"control variates are moments of frequencies; kernel {kind} has none", "/estimators")
     controls = ControlVariates(feature_map)
     prepared = dense(feature_map.kernel.prepared(rows, "/vectors"))
 

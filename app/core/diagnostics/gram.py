@@ -12,10 +12,9 @@ from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, No
 from app.core.diagnostics.hermitian_tiles import tile_places
 from app.core.diagnostics.random_pairs import Whole, map_seeds, row_pairs
 from app.core.errors import InvalidInput
-from app.core.maps import FeatureMap, FourierMap
+from app.core.maps import FeatureMap, made
+from app.core.maps.base_spec import BaseSpec
 from app.core.progress import Parts, Progress
-from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.spec import MapSpec
 
 MOST_ROWS = 20_000
 SCATTER_PAIRS = 2000
@@ -79,14 +78,12 @@ def gram_errors(
     n = rows.shape[0]
     if not 2 <= n <= MOST_ROWS:
         raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
-    if isinstance(feature_map, FourierMap):
-        feature_map.kernel.prepared(rows, "/vectors")
-    else:
-        feature_map.refuse_empty(rows, "/vectors")
+    feature_map.check_rows(rows, "/vectors")
     estimates = estimates_of(feature_map, estimators, rows)
-    its_seeds = map_seeds(seed, seeds) if isinstance(feature_map, FourierMap) else []
+    baselines = {its_seed: feature_map.baseline(its_seed) for its_seed in map_seeds(seed, seeds)}
+    compared = {its_seed: spec for its_seed, spec in baselines.items() if spec is not None}
     progress = progress or Progress()
-    parts, tiles = Parts(progress), _Tiles(progress, n, 1 + len(estimates) + len(its_seeds))
+    parts, tiles = Parts(progress), _Tiles(progress, n, 1 + len(estimates) + len(compared))
     norms = Norms(*parts.once("exact", lambda: [*exact_norms(feature_map, rows, tiles.one_more)]))
     tiles.end_matrix()
     figures: dict[str, Figures] = {}
@@ -99,26 +96,19 @@ def gram_errors(
             drawn[estimator.value] = picture
         tiles.end_matrix()
     found = []
-    if isinstance(feature_map, FourierMap):
-        for its_seed in its_seeds:
-            of_seed = partial(_of_monte_carlo, feature_map, rows, norms, its_seed, tiles.one_more)
-            found.append(parts.once(str(its_seed), of_seed))
-            tiles.end_matrix()
+    for its_seed, spec in compared.items():
+        of_seed = partial(_of_baseline, spec, rows, norms, tiles.one_more)
+        found.append(parts.once(str(its_seed), of_seed))
+        tiles.end_matrix()
     baseline = _baseline(found) if found else None
     return GramErrors(
         rows=n,
-        form=feature_map.spec.form.value if isinstance(feature_map, FourierMap) else None,
+        form=None if feature_map.form is None else feature_map.form.value,
         estimators=figures,
         monte_carlo=baseline,
         ratios={name: _ratios(of, baseline["mean"]) for name, of in figures.items()} if baseline else {},
         pictures=drawn,
     )
-
-
-def monte_carlo_spec(feature_map: FourierMap, seed: int) -> MapSpec:
-    """Of a map of as many Monte Carlo frequencies."""
-    changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": feature_map.n_frequencies, "seed": seed}
-    return feature_map.spec.model_copy(update=changes)
 
 
 class _Tiles:
@@ -154,11 +144,10 @@ def _measured(
     return error.figures(norms), error.picture() if pictured else None
 
 
-def _of_monte_carlo(feature_map: FourierMap, rows: Rows, norms: Norms, seed: int, told: Callable[[], None]) -> Figures:
-    spec = monte_carlo_spec(feature_map, seed)
-    made = FourierMap(spec, FourierMap.build(spec).arrays)
-    estimate = estimates_of(made, [Estimator.map], rows)[Estimator.map]
-    return ErrorMatrix(made, rows, estimate, row_pairs(rows.shape[0], 0, 0), told).figures(norms)
+def _of_baseline(spec: BaseSpec, rows: Rows, norms: Norms, told: Callable[[], None]) -> Figures:
+    baseline = made(spec)
+    estimate = estimates_of(baseline, [Estimator.map], rows)[Estimator.map]
+    return ErrorMatrix(baseline, rows, estimate, row_pairs(rows.shape[0], 0, 0), told).figures(norms)
 
 
 def _baseline(found: list[Figures]) -> Baseline:

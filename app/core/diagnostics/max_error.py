@@ -11,7 +11,7 @@ from app.core.arrays import row_blocks
 from app.core.diagnostics.bounds import greatest_error_bound
 from app.core.errors import InvalidInput
 from app.core.kernels.correlation_rbf import CorrelationRbf
-from app.core.maps import FourierMap
+from app.core.maps import FeatureMap
 from app.core.progress import Progress, packed, unpacked
 from app.core.spec import Form
 
@@ -41,7 +41,7 @@ class MaxErrors(TypedDict):
 
 
 def max_errors(
-    feature_map: FourierMap,
+    feature_map: FeatureMap,
     diameters: Sequence[float],
     samples: int = 10_000,
     seed: int = 0,
@@ -68,7 +68,8 @@ def max_errors(
     Raises:
         InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
     """
-    spec, kernel = feature_map.spec, feature_map.kernel
+    spec = feature_map.spec
+    frequencies, weights, kernel, at_zero = feature_map.spectrum()
     for i, diameter in enumerate(diameters):
         if isinstance(kernel, CorrelationRbf) and diameter > 2:
             raise InvalidInput(
@@ -76,11 +77,6 @@ def max_errors(
                 f"/diameters/{i}",
             )
     is_complex = spec.form is Form.complex
-    frequencies, weights = (feature_map.arrays[name].astype(np.float64) for name in ("frequencies", "weights"))
-    at_zero = 1.0
-    if spec.normalize:
-        at_zero = sum(block.weight for block in kernel.blocks(spec.input_dim))
-        weights /= weights.sum()
     reach = float(np.abs(frequencies).sum(axis=1).max())
     if diameters and max(diameters) * max(reach, 1.0) > np.finfo(np.float64).max / 4:
         raise InvalidInput(f"a diameter of {max(diameters):.3g} makes phases that leave float64", "/diameters")
@@ -116,15 +112,15 @@ def max_errors(
     )
 
 
-def max_errors_operations(feature_map: FourierMap, n_diameters: int, samples: int) -> int:
+def max_errors_operations(feature_map: FeatureMap, n_diameters: int, samples: int) -> int:
     """Multiplications that take as long as `max_errors`."""
     d = feature_map.spec.input_dim
     each = feature_map.n_frequencies * (d + _OPERATIONS_PER_PHASE * n_diameters)
-    blocks = feature_map.kernel.blocks(d)
+    blocks = feature_map.spectrum().kernel.blocks(d)
     return samples * (each + n_diameters * (_OPERATIONS_PER_PHASE + sum(block.dim(d) for block in blocks)))
 
 
-def max_errors_bytes(feature_map: FourierMap) -> int:
+def max_errors_bytes(feature_map: FeatureMap) -> int:
     """Memory that `max_errors` takes: the set in float64, and phases and points of a block, with what they give."""
     set_bytes = 2 * 8 * feature_map.n_frequencies * feature_map.spec.input_dim
     return set_bytes + 8 * 8 * max(_PHASES_PER_BLOCK, feature_map.n_frequencies, feature_map.spec.input_dim)

@@ -1,11 +1,11 @@
 """What the variances of a map take, in time and in memory, before anything is drawn."""
 
 from app.core.arrays import Rows
-from app.core.hashing.parameters import filling_bytes
-from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap
-from app.core.maps.drawing_cost import BUILD_NS, OPERATIONS_PER_NS, drawing_bytes, drawing_ns
+from app.core.maps import FeatureMap, family
+from app.core.maps.base import Gives
+from app.core.maps.base_spec import BaseSpec
+from app.core.maps.fourier.drawing_cost import BUILD_NS, OPERATIONS_PER_NS, drawing_ns
 from app.core.samplers.polynomially_exact import PolynomiallyExact
-from app.core.spec import MapSpec
 
 # A sine and a cosine, in multiplications.
 _OPERATIONS_PER_PHASE = 30
@@ -19,7 +19,7 @@ _OPERATIONS_PER_PARAMETER_BYTE = 16
 
 def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> int:
     """Multiplications that take as long as `variances`."""
-    if isinstance(feature_map, ConsistentSamplingMap):
+    if Gives.codes in feature_map.gives:
         # What a map holds is drawn anew for every one.
         drawn = _OPERATIONS_PER_PARAMETER_BYTE * feature_map.bytes
         each = feature_map.hash_operations(x) + feature_map.hash_operations(y) + drawn
@@ -33,17 +33,16 @@ def variances_operations(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int
 def variances_bytes(feature_map: FeatureMap, x: Rows, y: Rows, repeats: int) -> int:
     """Memory that `variances` takes: rows in float64, a map, what it makes of them, all estimates, and the answer."""
     n = int(max(x.shape[0], y.shape[0]))
-    if isinstance(feature_map, FourierMap):
+    made = family(feature_map.spec).drawing_bytes(feature_map.spec)
+    if Gives.features in feature_map.gives:
         # Features of x, of y, these conjugate, and phases.
-        made = 4 * feature_map.feature_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes
-        made += drawing_bytes(feature_map.spec)
+        made += 4 * feature_map.gram_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes
     else:
-        made = _BYTES_PER_HASH * feature_map.n_output * n
-        made += filling_bytes(2 * feature_map.spec.input_dim, feature_map.n_output)
+        made += _BYTES_PER_HASH * feature_map.n_output * n
     return feature_map.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * repeats + _BYTES_PER_PAIR)
 
 
-def _drawing_operations(spec: MapSpec, d: int) -> int:
+def _drawing_operations(spec: BaseSpec, d: int) -> int:
     if isinstance(spec.sampler, PolynomiallyExact):
         equations = spec.sampler.count(None, d)
         return 6 * equations**2 * (spec.sampler.candidates or 6 * equations)

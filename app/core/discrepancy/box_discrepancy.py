@@ -10,8 +10,7 @@ from app.core.arrays import row_blocks
 from app.core.discrepancy.fourier_integrals import expansion, integrate
 from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
-from app.core.kernels import Kernel
-from app.core.kernels.base import Matrix, ProductKernel, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, Matrix, ProductKernel, ShiftInvariantKernel
 from app.core.threads import for_each
 
 # Parts of the work for each thread, so that all end together; below so many factors a thread costs more than it gains.
@@ -57,7 +56,7 @@ class BoxDiscrepancy:
             not finite (pointer /box).
     """
 
-    def __init__(self, kernel: Kernel | ProductKernel, box: Matrix, threads: int = 1) -> None:
+    def __init__(self, kernel: AnyKernel, box: Matrix, threads: int = 1) -> None:
         self.box: Matrix = np.ascontiguousarray(box, dtype=np.float64)
         wrong = np.flatnonzero(~((self.box >= 0) & (self.box <= _MOST)))
         if wrong.size:
@@ -196,7 +195,7 @@ class BoxDiscrepancy:
         for_each(work, reversed(parts), threads)
 
 
-def product_kernel(kernel: Kernel | ProductKernel, input_dim: int) -> ProductKernel:
+def product_kernel(kernel: AnyKernel, input_dim: int) -> ProductKernel:
     """The product of one-dimensional kernels that the kernel is for vectors of `input_dim` entries.
 
     Raises:

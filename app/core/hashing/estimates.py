@@ -112,3 +112,14 @@ def rbf_estimate(kernel: Estimate, gamma: float) -> Estimate:
     # In an order that overflows for no finite γ.
     value = np.square(np.exp(-gamma * ratio * ratio))
     return Estimate(value, 8 * ratio / (1 + x) ** 2 * (gamma * value) * kernel.standard_error)
+
+
+def estimate_variances(kernel: Numbers, s: int, gamma: float | None) -> dict[str, Numbers]:
+    """Variances of estimates from s hashes, for pairs of min-max kernel g, (n,); with gamma, of the RBF kernel too."""
+    gcws = kernel * (1 - kernel) / s
+    if gamma is None:
+        return {"gcws": gcws}
+    ratio = (1 - kernel) / (1 + kernel)
+    # The slope of the estimate, in an order that overflows for no finite γ, times the standard deviation.
+    slope = 8 * ratio / (1 + kernel) ** 2 * (gamma * np.square(np.exp(-gamma * ratio * ratio)))
+    return {"gcws": gcws, "rbf_from_gcws": np.square(slope) * gcws}

@@ -1,13 +1,13 @@
-"""What a shift-invariant kernel must tell the samplers, and what kernels with length scales share."""
+"""What every kernel tells, what one with frequencies tells the samplers, and what those with length scales share."""
 
 from abc import abstractmethod
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Discriminator, Field, Tag
 
-from app.core.arrays import Rows
+from app.core.arrays import Rows, dense
 from app.core.errors import InvalidInput
 from app.core.model import Kind
 
@@ -35,12 +35,67 @@ class Block(NamedTuple):
         return input_dim if self.coordinates is None else len(self.coordinates)
 
 
-class ShiftInvariantKernel(Kind):
-    """A kernel k(x - z) that is a sum of spectral kernels, most often of one."""
+class AnyKernel(Kind):
+    """A kernel k(x, z), with or without frequencies."""
+
+    served_by: ClassVar[str] = "sobol"
+    """A sampler that serves it, to name in refusals of others."""
+
+    has_frequencies: ClassVar[bool] = False
+    """Whether it is an integral over frequencies, and so served by the samplers of these."""
+
+    if TYPE_CHECKING:  # as a field it would come first in the text of every spec
+        kind: str
 
     @abstractmethod
     def check(self, input_dim: int) -> None:
         """Raise InvalidInput if the kernel does not fit vectors of `input_dim` entries."""
+
+    @abstractmethod
+    def exact(self, x: Rows, y: Rows) -> Matrix:
+        """Exact kernel block: prepared rows (n, d) and (m, d), dense or sparse, to (n, m)."""
+
+    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+        """The rows as the kernel compares them, for most kernels as they came.
+
+        Args:
+            rows: behind the gate, (n, d).
+            pointer: where they stood in the request.
+
+        Raises:
+            InvalidInput: rows have no kernel; it names them.
+        """
+        del pointer
+        return rows
+
+    @property
+    def is_centered(self) -> bool:
+        """Whether something is subtracted from the rows, which makes sparse ones dense."""
+        return False
+
+    @property
+    def compares_sparse(self) -> bool:
+        """Whether `exact` takes sparse rows as they are, and does not make them dense."""
+        return False
+
+    def correlated_pairs(self, correlations: Matrix, input_dim: int) -> tuple[Rows, Rows]:
+        """Pairs of float64 rows (n, input_dim), row i of both having correlation i.
+
+        Args:
+            correlations: ρ, (n,), each in [−1, 1].
+            input_dim: entries of a row.
+
+        Raises:
+            InvalidInput: the kernel does not depend on correlations, or no such rows exist.
+        """
+        del correlations, input_dim
+        raise InvalidInput(f"correlations say nothing of kernel {self.kind}; give pairs of vectors", "/correlations")
+
+
+class ShiftInvariantKernel(AnyKernel):
+    """A kernel k(x - z) that is a sum of spectral kernels, most often of one."""
+
+    has_frequencies = True
 
     @abstractmethod
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
@@ -50,10 +105,13 @@ class ShiftInvariantKernel(Kind):
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block: prepared rows (n, d) and (m, d) to (n, m), without an n×m×d temporary."""
 
-    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
-        """The rows as features and `gram` take them, for most kernels as they came; they stood at `pointer`."""
-        del pointer
-        return rows
+    def exact(self, x: Rows, y: Rows) -> Matrix:
+        """Exact kernel block of prepared rows, which are made dense."""
+        return self.gram(dense(x), dense(y))
+
+    def at_zero(self, input_dim: int) -> float:
+        """k(0), the sum of the weights of the summands."""
+        return sum(block.weight for block in self.blocks(input_dim))
 
     def warnings(self) -> tuple[str, ...]:
         """What the client should know about the kernel as it was written."""

@@ -2,9 +2,11 @@
 
 from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
-from app.core.arrays import Rows, unit_rows
+from app.core.arrays import Rows, leading_columns, unit_rows
+from app.core.errors import InvalidInput
 from app.core.kernels.base import Block, Matrix, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
 from app.core.papers import GMM
@@ -42,6 +44,14 @@ class CorrelationRbf(ShiftInvariantKernel):
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
         """Rows of unit L2 norm; InvalidInput names the rows that are all zero and have no direction."""
         return unit_rows(rows, pointer)
+
+    def correlated_pairs(self, correlations: Matrix, input_dim: int) -> tuple[Rows, Rows]:
+        """Pairs of unit rows whose cosine is ρ; InvalidInput in one dimension, which has no ρ but ±1."""
+        if input_dim == 1 and (np.abs(correlations) < 1).any():
+            raise InvalidInput("rows of one entry have no correlations but -1 and 1", "/correlations")
+        x = np.eye(1, 2).repeat(len(correlations), axis=0)
+        y = np.stack([correlations, np.sqrt(1 - correlations**2)], axis=1)
+        return leading_columns(x, input_dim), leading_columns(y, input_dim)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block of unit rows."""

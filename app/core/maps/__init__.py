@@ -1,21 +1,46 @@
-"""Feature maps: built once from a spec into named arrays, opened from those arrays, applied many times."""
+"""Feature maps: built once from a spec into named arrays, opened from those arrays, applied many times.
 
-from app.core.maps.base import Arrays, Built
+A new family is a file or folder of its own and its class in `FAMILIES`.
+"""
+
+from app.core.maps.base import Arrays, Built, FeatureMap
+from app.core.maps.base_spec import BaseSpec
 from app.core.maps.consistent_sampling import ConsistentSamplingMap
-from app.core.maps.fourier import FourierMap
-from app.core.spec import MapSpec
+from app.core.maps.fourier.fourier_map import FourierMap
+from app.core.samplers.base import AnySampler
 
-FeatureMap = FourierMap | ConsistentSamplingMap
-
-
-def family(spec: MapSpec) -> type[FourierMap] | type[ConsistentSamplingMap]:
-    """The kind of map a spec names."""
-    return ConsistentSamplingMap if spec.kernel.kind == "gmm" else FourierMap
+FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap]
 
 
-def opened(spec: MapSpec, arrays: Arrays, threads: int) -> FeatureMap:
+def family_of(sampler: AnySampler) -> type[FeatureMap]:
+    """The family whose maps a sampler builds."""
+    return next(family for family in FAMILIES if isinstance(sampler, family.samplers))
+
+
+def family(spec: BaseSpec) -> type[FeatureMap]:
+    """The family of the map that a spec names."""
+    return family_of(spec.sampler)
+
+
+def opened(spec: BaseSpec, arrays: Arrays, threads: int = 1) -> FeatureMap:
     """The map of a spec and its frozen arrays, ready for use; its calls use up to `threads` threads of their own."""
-    return ConsistentSamplingMap(spec, threads) if spec.kernel.kind == "gmm" else FourierMap(spec, arrays)
+    return family(spec)(spec, arrays, threads)
 
 
-__all__ = ["Arrays", "Built", "ConsistentSamplingMap", "FeatureMap", "FourierMap", "family", "opened"]
+def made(spec: BaseSpec, threads: int = 1) -> FeatureMap:
+    """A map that is built and opened at once; raises what its family's `build` does."""
+    return opened(spec, family(spec).build(spec).arrays, threads)
+
+
+__all__ = [
+    "FAMILIES",
+    "Arrays",
+    "Built",
+    "ConsistentSamplingMap",
+    "FeatureMap",
+    "FourierMap",
+    "family",
+    "family_of",
+    "made",
+    "opened",
+]

@@ -1,8 +1,25 @@
-"""What building a map gives, whatever its family."""
+"""What a family of maps is: one class that derives from `FeatureMap`, whose instances are its maps."""
 
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from enum import StrEnum
+from math import prod
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
+
+from app.core.arrays import Array, Rows
+from app.core.building import Building
+from app.core.errors import InvalidInput
+from app.core.hashing.encodings import Codes, Encoder, Encoding
+from app.core.hashing.estimates import Agreements
+from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.maps.base_spec import BaseSpec
+from app.core.maps.fourier.forms import Form
+from app.core.samplers.base import AnySampler
+
+PAIRS = Encoder(Encoding.pairs)
+"""Writes codes that tell all samples apart."""
 
 Arrays = dict[str, NDArray[Any]]
 """The frozen arrays of a map by name. They, not the spec, are the truth from then on."""
@@ -18,3 +35,253 @@ class Built(NamedTuple):
     report: dict[str, float] | None = None
     """Figures of a set that was learned: `objective_start` and `objective_end`, `weight_sum`, `points_kept` and, where
     rows were at hand, `gram_error`; None for all others."""
+
+
+class Frozen(NamedTuple):
+    """The largest shape, and the dtype, that a frozen array may have."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Spectrum(NamedTuple):
+    """A set of frequencies beside the kernel it stands for, Σ ξ_l cos(w_l·δ) ≈ k(δ)/scale, all in float64."""
+
+    frequencies: Matrix
+    """w, (n_frequencies, d)."""
+    weights: Matrix
+    """ξ, (n_frequencies,); they sum to 1 where features are normalised."""
+    kernel: ShiftInvariantKernel
+    scale: float
+    """k(0) where features are normalised, else 1."""
+
+
+class ClosedForms(NamedTuple):
+    """Variances of kernel estimates for pairs of rows, as far as they are known in closed form."""
+
+    own: str | None
+    """The name of this map's own; None where it is not known."""
+    by_name: dict[str, Matrix]
+    """Each (n,). See the diagnostic `variance` for what the names mean."""
+
+
+class Gives(StrEnum):
+    """What a map may give beside its Gram block."""
+
+    features = "features"
+    codes = "codes"
+    frequencies = "frequencies"
+
+
+class FeatureMap(ABC):
+    """A map, ready for use; its class is its family.
+
+    A family says which specs it accepts, builds named arrays from them, opens such arrays and applies them to rows.
+    What it cannot do it refuses by name: `transform` is for families that give features, `codes`, `hash_operations`,
+    `agreements` and `rbf_pairs` for those that give codes, `spectrum` for those that give frequencies.
+
+    Rows are always behind the gate of the spec.
+
+    Args:
+        spec: one that `check` accepts.
+        arrays: what `build` has frozen.
+        threads: how many a call may use.
+    """
+
+    samplers: ClassVar[type[AnySampler]]
+    """The samplers that name this family."""
+    gives: ClassVar[frozenset[Gives]]
+    parameter_stream: ClassVar[int | None] = None
+    """Version of the stream of random parameters that takes the place of arrays; None where there is none."""
+
+    spec: BaseSpec
+    arrays: Arrays
+    """The frozen arrays by name."""
+    kernel: AnyKernel
+    """The kernel, as it compares rows of the map's dtype."""
+    n_frequencies: int
+    """Number of frequencies after building, or of hashes."""
+    n_output: int
+    """Columns of a transformed row, or codes of a row."""
+    gram_dtype: np.dtype[Any]
+    """Dtype of a Gram block; of features too, where the map gives them."""
+    bytes: int
+    """Memory of the opened map."""
+    form: Form | None = None
+    """Form of the features, where there are several."""
+    signature: NDArray[np.int8] | None = None
+    """±1 for each frequency, where some weights are negative; else None."""
+
+    @abstractmethod
+    def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None: ...
+
+    # What can be said of a spec, before anything is built.
+
+    @classmethod
+    @abstractmethod
+    def check(cls, spec: BaseSpec) -> None:
+        """Raise InvalidInput, naming the rule and what would work, if the family has no map of such a spec.
+
+        The sampler is one of the family's; the kernel fits `input_dim`.
+        """
+
+    @classmethod
+    @abstractmethod
+    def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
+        """The s that makes the most of so many output columns of the default form; None where a rule dictates it.
+
+        Raises:
+            InvalidInput: what the rule dictates takes more columns.
+        """
+
+    @classmethod
+    @abstractmethod
+    def frozen(cls, spec: BaseSpec) -> dict[str, Frozen]:
+        """The arrays that `build` may make, by name, each as large as it can become."""
+
+    @classmethod
+    def frozen_bytes(cls, spec: BaseSpec) -> int:
+        """The most memory that the frozen arrays can take."""
+        return sum(prod(array.shape) * array.dtype.itemsize for array in cls.frozen(spec).values())
+
+    @classmethod
+    @abstractmethod
+    def drawing_bytes(cls, spec: BaseSpec) -> int:
+        """The most memory that building and opening take, what they make among it."""
+
+    @classmethod
+    def takes_job(cls, spec: BaseSpec) -> bool:
+        """Whether to build the map takes a dataset, or more than about two seconds."""
+        del spec
+        return False
+
+    @classmethod
+    @abstractmethod
+    def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
+        """Make the arrays of a map; all randomness comes from the seed of the spec.
+
+        Args:
+            spec: one that `check` accepts.
+            building: where samplers that learn find rows and leave their progress; by default there is nothing of it.
+
+        Raises:
+            InvalidInput: there is no such map.
+        """
+
+    # The Gram block, approximate and exact.
+
+    @abstractmethod
+    def gram(self, x: Rows, y: Rows) -> Array:
+        """The approximate kernel, rows (n, d) and (m, d) to (n, m) in `gram_dtype`.
+
+        Raises:
+            InvalidInput: rows at "/x" or "/y" have no kernel, or leave the range of the dtype.
+        """
+
+    @abstractmethod
+    def gram_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications of a matrix product that take as long as `gram`."""
+
+    @abstractmethod
+    def exact_gram(self, x: Rows, y: Rows) -> Matrix:
+        """The kernel itself, (n, m); of normalised features, what they approximate, k/k(0). Raises as `gram` does."""
+
+    @abstractmethod
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications of a matrix product that take as long as `exact_gram`."""
+
+    @abstractmethod
+    def exact_bytes(self, x: Rows, y: Rows) -> int:
+        """Memory for the rows that the exact kernel takes."""
+
+    @abstractmethod
+    def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
+        """What `exact_gram` has for row i of x and row i of y, (n,); all of them must have a kernel."""
+
+    @abstractmethod
+    def estimated_pairs(self, x: Rows, y: Rows) -> Array:
+        """What `gram` has for row i of x and row i of y, (n,), summed up in float64."""
+
+    @abstractmethod
+    def check_rows(self, rows: Rows, pointer: str) -> None:
+        """Raise InvalidInput naming the rows that have no kernel, if there are any; they stood at `pointer`."""
+
+    # What diagnostics compare with.
+
+    def baseline(self, seed: int) -> BaseSpec | None:
+        """The spec of the cheap map that diagnostics compare this one with; None where there is none."""
+        del seed
+        return None
+
+    @abstractmethod
+    def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
+        """Variances of the estimate of k(x_i, y_i), over maps of other seeds.
+
+        Args:
+            x: rows (n, d) that have a kernel.
+            y: as many.
+            gamma: of the RBF kernel that is estimated from hashes too, where `gamma_refusal` allows it.
+        """
+
+    def gamma_refusal(self) -> str | None:
+        """Why no RBF kernel is estimated from this map's codes; None where one is."""
+        return "gamma is for the RBF kernel estimated from hashes, kernel gmm"
+
+    # What only some families give.
+
+    def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
+        """The refusal of what this family does not give; `called` names the map."""
+        kind = self.spec.kernel.kind
+        match wanted:
+            case Gives.features:
+                detail = f"{called} has kernel {kind}, which gives codes, not features: POST to /codes"
+            case Gives.codes:
+                detail = f"{called} has kernel {kind}; codes come from maps with kernel gmm: POST to /transform"
+            case Gives.frequencies:
+                detail = f"kernel {kind} has no frequencies; collisions and gram are its diagnostics"
+        return InvalidInput(detail)
+
+    def check_gives(self, wanted: Gives, called: str = "this map") -> None:
+        """Raise the refusal of what this family does not give."""
+        if wanted not in self.gives:
+            raise self.refusal(wanted, called)
+
+    def apply(self, rows: Rows) -> Array:
+        """What the map is for: the features of the rows, or their codes where it gives no features."""
+        return self.transform(rows) if Gives.features in self.gives else self.codes(rows)
+
+    def transform(self, rows: Rows) -> Array:
+        """Features of the rows, (n, d) to (n, n_output) in `gram_dtype`.
+
+        Raises:
+            InvalidInput: rows have no kernel or leave the range of the dtype, or the family gives no features.
+        """
+        raise self.refusal(Gives.features)
+
+    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors") -> Codes:
+        """The codes of the rows, one row of codes each, as the encoder writes them.
+
+        Raises:
+            InvalidInput: rows have no code and the encoder does not mark them, or the family gives no codes.
+        """
+        raise self.refusal(Gives.codes)
+
+    def hash_operations(self, rows: Rows) -> int:
+        """Multiplications of a matrix product that take as long as `codes`."""
+        raise self.refusal(Gives.codes)
+
+    def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
+        """How many codes agree between row i of x and row i of y, written as `by` does; all must have a code."""
+        raise self.refusal(Gives.codes)
+
+    def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
+        """The rows as pairs of them are compared, so that they may be taken some at a time."""
+        return x, y
+
+    def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
+        """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ their cosine, (n,)."""
+        raise self.refusal(Gives.codes)
+
+    def spectrum(self) -> Spectrum:
+        """The frequencies and their weights; InvalidInput where the family has none."""
+        raise self.refusal(Gives.frequencies)

@@ -2,26 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, dense, named, row_blocks, unit_rows
+from app.core.arrays import Array, Rows, dense, named, row_blocks, unit_rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
+from app.core.hashing.encodings import Codes, Encoder, Samples
 from app.core.hashing.entries import entries
-from app.core.hashing.estimates import Agreements
+from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
 from app.core.hashing.parameter_stream import STREAM_VERSION
-from app.core.hashing.parameters import parameters
+from app.core.hashing.parameters import filling_bytes, parameters
 from app.core.hashing.sampling import count_collisions
+from app.core.kernels.base import Matrix
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.base import Arrays, Built
-from app.core.spec import MapSpec
+from app.core.maps.base import PAIRS, Arrays, Built, ClosedForms, FeatureMap, Frozen, Gives
+from app.core.maps.base_spec import BaseSpec
+from app.core.maps.fourier.forms import Form
+from app.core.samplers.base import AnySampler
+from app.core.samplers.gcws import ConsistentWeightedSampling
 from app.core.threads import for_each
 
-PAIRS = Encoder(Encoding.pairs)
 # The comparison of two samples or of two entries, in multiplications of a matrix product.
 _OPERATIONS_PER_COMPARISON = 16
 # Samples held at a time while a Gram block is counted.
@@ -30,7 +32,7 @@ _SAMPLES_PER_GRAM = 1 << 20
 _STEPS_PER_THREAD = 1 << 20
 
 
-class ConsistentSamplingMap:
+class ConsistentSamplingMap(FeatureMap):
     """Samples (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
 
     Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
@@ -41,40 +43,57 @@ class ConsistentSamplingMap:
         threads: how many a call may use.
     """
 
+    samplers = ConsistentWeightedSampling
+    gives = frozenset({Gives.codes})
     parameter_stream = STREAM_VERSION
+    gram_dtype = np.dtype(np.float64)
+    kernel: GeneralizedMinMax
 
-    def __init__(self, spec: MapSpec, threads: int = 1) -> None:
-        if not isinstance(spec.kernel, GeneralizedMinMax) or spec.s is None:
-            raise TypeError(f"kernel {spec.kernel.kind} is not hashed")
+    def __init__(self, spec: BaseSpec, arrays: Arrays | None = None, threads: int = 1) -> None:
         self.spec = spec
-        self.kernel = spec.kernel.rounded(spec.numpy_dtype)
-        self.n_output = spec.s
-        self.arrays: Arrays = {}
+        kernel, self.n_output = _hashed(spec)
+        self.kernel = kernel.rounded(spec.numpy_dtype)
+        self.n_frequencies = self.n_output
+        self.arrays = arrays or {}
         self._threads = threads
-        self._parameters = parameters(spec.seed, 2 * spec.input_dim, spec.s, threads)
+        self._parameters = parameters(spec.seed, 2 * spec.input_dim, self.n_output, threads)
+        self.bytes = self._parameters.nbytes
 
-    @staticmethod
-    def frozen_bytes(spec: MapSpec) -> int:
+    @classmethod
+    def check(cls, spec: BaseSpec) -> None:
+        """Kernel gmm, a number of hashes, a centre within the range of the dtype, and nothing said of features."""
+        kernel, _ = _hashed(spec)
+        kernel.rounded(spec.numpy_dtype)
+        if spec.form is not Form.cos_sin or spec.normalize:
+            raise InvalidInput(
+                "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",
+                "/normalize" if spec.normalize else "/form",
+            )
+
+    @classmethod
+    def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int:
+        """A hash for each column."""
+        del sampler, input_dim
+        return columns
+
+    @classmethod
+    def frozen(cls, spec: BaseSpec) -> dict[str, Frozen]:
         """Nothing is stored."""
         del spec
-        return 0
+        return {}
 
-    @staticmethod
-    def build(spec: MapSpec, building: Building | None = None) -> Built:
+    @classmethod
+    def drawing_bytes(cls, spec: BaseSpec) -> int:
+        """The table of parameters, while it is filled."""
+        _, s = _hashed(spec)
+        return filling_bytes(2 * spec.input_dim, s)
+
+    @classmethod
+    def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """There is nothing to draw."""
         del building
-        s = spec.s or 0
+        _, s = _hashed(spec)
         return Built({}, s, s, ())
-
-    @property
-    def gram_dtype(self) -> np.dtype[Any]:
-        """Dtype of a Gram block."""
-        return np.dtype(np.float64)
-
-    @property
-    def bytes(self) -> int:
-        """Memory of the opened map."""
-        return self._parameters.nbytes
 
     def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors") -> Codes:
         """The encoded samples of the rows, one row of codes each.
@@ -102,7 +121,7 @@ class ConsistentSamplingMap:
             _refuse(np.flatnonzero(unsampled), pointer)
         return codes
 
-    def refuse_empty(self, rows: Rows, pointer: str) -> None:
+    def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput naming the rows that are all zero (after centering), if there are any.
 
         Args:
@@ -114,7 +133,7 @@ class ConsistentSamplingMap:
             empty[block] = self.kernel.empty(rows[block])
         _refuse(np.flatnonzero(empty), pointer)
 
-    def gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
+    def gram(self, x: Rows, y: Rows) -> Matrix:
         """Collision rate of (i*, t*), rows (n, d) and (m, d) to (n, m): the unbiased estimate of the kernel.
 
         Raises:
@@ -139,31 +158,49 @@ class ConsistentSamplingMap:
             counts.add(by, self._samples(x, hashes), self._samples(y, hashes), hashes.start)
         return counts
 
-    def exact_gram(self, x: Rows, y: Rows) -> NDArray[np.float64]:
+    def exact_gram(self, x: Rows, y: Rows) -> Matrix:
         """The min-max kernel itself, (n, m).
 
         Raises:
             InvalidInput: rows are all zero.
         """
-        self.refuse_empty(x, "/x")
+        self.check_rows(x, "/x")
         if y is not x:
-            self.refuse_empty(y, "/y")
+            self.check_rows(y, "/y")
         steps = self._comparisons(x, y)
         # Before they are shared out: the sums of the two forms round differently.
         x, y = self.kernel.in_one_form(x, y)
         gram = np.empty((x.shape[0], y.shape[0]))
 
         def fill(part: slice) -> None:
-            gram[part] = self.kernel.gram(x[part], y)
+            gram[part] = self.kernel.exact(x[part], y)
 
         self._in_parts(fill, len(gram), steps)
         return gram
 
-    def exact_pairs(self, x: Rows, y: Rows) -> NDArray[np.float64]:
+    def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
         """The min-max kernel of row i of x with row i of y, (n,); none of them may be all zero."""
         return self.kernel.pairs(x, y)
 
-    def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> NDArray[np.float64]:
+    def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
+        """Both sparse or both dense, whichever takes less memory: the sums of the two forms round differently."""
+        return self.kernel.in_one_form(x, y)
+
+    def estimated_pairs(self, x: Rows, y: Rows) -> Array:
+        """Collision rate of (i*, t*) of row i of x and row i of y."""
+        return collision_rate(self.codes(x, pointer="/x"), self.codes(y, pointer="/y"))
+
+    def gamma_refusal(self) -> str | None:
+        """The RBF kernel is estimated from the kernel of power 1."""
+        if self.kernel.p == 1:
+            return None
+        return f"gamma is for the min-max kernel of power 1; this map has {self.kernel.p}"
+
+    def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
+        """`gcws`, and `rbf_from_gcws` where there is a gamma."""
+        return ClosedForms("gcws", estimate_variances(self.exact_pairs(x, y), self.n_output, gamma))
+
+    def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
         """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ the cosine of the centred rows, (n,)."""
         units = [
             unit_rows(rows.astype(np.float64) if self.kernel.stays_sparse(rows) else self.kernel.centered(dense(rows)))
@@ -200,7 +237,7 @@ class ConsistentSamplingMap:
         return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
 
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int) -> None:
-        """Allocation n rows out to the threads."""
+        """Share n rows out to the threads."""
         threads = self._threads if steps > _STEPS_PER_THREAD else 1
         for_each(work, row_blocks(n, -(-n // threads)), threads)
 
@@ -225,6 +262,19 @@ class ConsistentSamplingMap:
         n, held = rows.shape[0], self._parameters
         by_entries = held.entries_per_block * n // max(1, self._entry_count(rows))
         return row_blocks(n, min(by_entries, held.samples_per_block // n_hashes, -(-n // threads)))
+
+
+def _hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
+    """The kernel of a spec and its number of hashes; InvalidInput if it is another kernel, or there is no number."""
+    kernel = spec.kernel
+    if not isinstance(kernel, GeneralizedMinMax):
+        raise InvalidInput(
+            f"sampler gcws hashes for kernel gmm only; kernel {kernel.kind} takes, for instance, {kernel.served_by}",
+            "/sampler/kind",
+        )
+    if spec.s is None:
+        raise InvalidInput("s is missing; it is the number of hashes", "/s")
+    return kernel, spec.s
 
 
 def refuse_unsampled(codes: Codes, pointer: str) -> None:

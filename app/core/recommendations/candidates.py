@@ -7,10 +7,8 @@ from pydantic import TypeAdapter
 
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.maps import family_of
 from app.core.samplers import Sampler
-from app.core.samplers.base import FrequencySampler
-from app.core.samplers.moment_matching import MomentMatching
 from app.core.spec import MapSpec
 
 _SAMPLER: TypeAdapter[Sampler] = TypeAdapter(Sampler)
@@ -43,8 +41,6 @@ DEFAULT_SAMPLERS: tuple[Sampler, ...] = tuple(
 loses in real forms, nor rules that grow or are solved for too slowly to try."""
 
 _HASHING: tuple[Sampler, ...] = (_SAMPLER.validate_python({"kind": "gcws"}),)
-# Their points are balanced at powers of two only.
-_POWERS_OF_TWO = ("sobol", "digital_net", "lattice")
 
 
 class Wanted(NamedTuple):
@@ -86,27 +82,11 @@ def candidates(
         samplers: None for those that are sensible for the kernel.
         seed: of the specs.
     """
-    hashing = isinstance(kernel, GeneralizedMinMax)
-    for sampler in samplers or (_HASHING if hashing else DEFAULT_SAMPLERS):
+    for sampler in samplers or (DEFAULT_SAMPLERS if kernel.has_frequencies else _HASHING):
         try:
-            s = columns if hashing else _frequencies(sampler, columns, input_dim)
+            s = family_of(sampler).size_for(sampler, columns, input_dim)
             spec = MapSpec(input_dim=input_dim, kernel=kernel, sampler=sampler, s=s, seed=seed)
         except InvalidInput as error:
             yield Candidate(sampler, columns, None, error.detail)
         else:
             yield Candidate(sampler, columns, spec)
-
-
-def _frequencies(sampler: Sampler, columns: int, input_dim: int) -> int | None:
-    """The number of frequencies to ask for, None where the rule dictates it; InvalidInput if it dictates too many."""
-    most = columns // 2
-    if not isinstance(sampler, FrequencySampler):
-        return most
-    try:
-        dictated = sampler.count(None, input_dim)
-    except InvalidInput:
-        base = sampler.base if isinstance(sampler, MomentMatching) else sampler
-        return 1 << (most.bit_length() - 1) if base.kind in _POWERS_OF_TWO else most
-    if dictated > most:
-        raise InvalidInput(f"{sampler.kind} may make {dictated} frequencies; {columns} columns have room for {most}")
-    return None

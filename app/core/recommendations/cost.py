@@ -6,10 +6,10 @@ Times are those of one core, measured on the default samplers from 64 to 16,384 
 
 from collections.abc import Iterator, Sequence
 
-from app.core.hashing.parameters import filling_bytes
 from app.core.kernels import Kernel
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.drawing_cost import BUILD_NS, OPERATIONS_PER_NS, drawing_bytes, drawing_ns
+from app.core.maps import family
+from app.core.maps.fourier.drawing_cost import BUILD_NS, OPERATIONS_PER_NS, drawing_ns
 from app.core.recommendations.candidates import Wanted, candidates, column_counts
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
@@ -104,13 +104,10 @@ def recommended_bytes(
     hashing = isinstance(kernel, GeneralizedMinMax)
     made = 0
     for columns, spec in _accepted(kernel, input_dim, wanted, samplers):
-        if hashing:
-            drawn, of_row = filling_bytes(2 * input_dim, columns), _BYTES_PER_SAMPLE * columns
-        else:
-            drawn, of_row = drawing_bytes(spec), _BYTES_PER_FEATURE * columns
-        made = max(made, drawn + n * of_row)
-    dense = not isinstance(kernel, GeneralizedMinMax) or kernel.center is not None
-    return _BYTES_PER_PAIR * n * n + (_BYTES_PER_ENTRY * n * input_dim if dense else 0) + made
+        of_row = (_BYTES_PER_SAMPLE if hashing else _BYTES_PER_FEATURE) * columns
+        made = max(made, family(spec).drawing_bytes(spec) + n * of_row)
+    dense = 0 if kernel.compares_sparse else _BYTES_PER_ENTRY * n * input_dim
+    return _BYTES_PER_PAIR * n * n + dense + made
 
 
 def _accepted(

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, dense, named
+from app.core.arrays import Rows
 from app.core.building import Building, RowsOf, no_rows
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps import FourierMap, family, opened
+from app.core.maps import family, opened
 from app.core.progress import Parts, Progress
 from app.core.recommendations.candidates import Candidate, Wanted, candidates, column_counts
 from app.core.samplers import Sampler
@@ -120,13 +119,8 @@ def _order(wanted: Wanted) -> Callable[[Trial], tuple[bool, float, float]]:
 
 
 def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
-    if isinstance(kernel, GeneralizedMinMax):
-        empty = np.flatnonzero(kernel.empty(rows))
-        if empty.size:
-            raise InvalidInput(f"row {named(empty)} is all zero (after centering)", f"/vectors/{empty[0]}")
-        return kernel.gram(rows, rows)
-    prepared = dense(kernel.prepared(rows, "/vectors"))
-    return kernel.gram(prepared, prepared)
+    prepared = kernel.prepared(rows, "/vectors")
+    return kernel.exact(prepared, prepared)
 
 
 def _tried(
@@ -157,8 +151,7 @@ def _measured(spec: MapSpec, tells: bool, *, rows: Rows, exact: NDArray[np.float
         return {"refusal": refused.detail}
     if not tells:
         return {"error": error}
-    apply = made.transform if isinstance(made, FourierMap) else made.codes
-    seconds = min(_seconds(apply, rows) for _ in range(_TIMED_CALLS))
+    seconds = min(_seconds(made.apply, rows) for _ in range(_TIMED_CALLS))
     told = {
         "n_output": made.n_output,
         "bytes": sum(array.nbytes for array in made.arrays.values()),

@@ -1,7 +1,7 @@
 """What a sampler of frequencies must provide, and what samplers that only place points share."""
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -45,7 +45,24 @@ class DrawingCost(NamedTuple):
         return input_dim * (self.start + s * (self.point + self.product * input_dim))
 
 
-class FrequencySampler(Kind):
+class AnySampler(Kind):
+    """What a map is built by. Its class says which family of maps it builds."""
+
+    if TYPE_CHECKING:  # as a field it would come first in the text of every spec
+        kind: str
+
+    @property
+    def learns(self) -> bool:
+        """Whether it fits what it makes to one kernel: takes time, and may take a dataset."""
+        return False
+
+    @property
+    def learned_from(self) -> str | None:
+        """The name of the dataset that it takes rows of; None if it takes none."""
+        return None
+
+
+class FrequencySampler(AnySampler):
     """A method that turns a kernel's spectral law into a finite set of frequencies."""
 
     drawing_cost: ClassVar[DrawingCost | None] = None
@@ -58,15 +75,14 @@ class FrequencySampler(Kind):
             raise InvalidInput("s is missing; this sampler needs to be told how many frequencies to draw", "/s")
         return s
 
+    def best_size(self, most: int) -> int:
+        """The number of frequencies, up to `most`, that the method makes best use of."""
+        return most
+
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """What the client should know about this sampler with a real form, or with the complex one."""
         del real
         return ()
-
-    @property
-    def learns(self) -> bool:
-        """Whether the set is fitted to one kernel on all coordinates: takes time, and may take a dataset."""
-        return False
 
     def takes_job(self, s: int, input_dim: int) -> bool:
         """Whether to learn s frequencies takes a dataset, or more than about two seconds."""
@@ -134,6 +150,11 @@ def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: in
             f"input_dim {input_dim} passes the {most - extra} dimensions of {kind}; monte_carlo has no limit",
             "/sampler/kind",
         )
+
+
+def power_of_two(most: int) -> int:
+    """The largest power of two up to `most`."""
+    return 1 << (most.bit_length() - 1)
 
 
 def inside(points: Matrix) -> Matrix:

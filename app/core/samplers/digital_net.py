@@ -8,7 +8,7 @@ from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions
+from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions, power_of_two
 from app.core.samplers.sobol_sequence import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
 
@@ -48,6 +48,10 @@ class DigitalNet(PointSampler):
             # Half a step keeps the shifted points off 0.
             points[rows] = ((mixed ^ shift) + 0.5) * 2.0**-BITS
         return points
+
+    def best_size(self, most: int) -> int:
+        """A power of two, at which the points are balanced."""
+        return power_of_two(most)
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """Balance off a power of two, the missing origin, and the identity with Sobol' at order 1."""

@@ -2,11 +2,11 @@
 
 from typing import Literal
 
-from app.core.model import Kind
 from app.core.papers import GMM
+from app.core.samplers.base import AnySampler
 
 
-class ConsistentWeightedSampling(Kind):
+class ConsistentWeightedSampling(AnySampler):
     """s hashes (i*, t*) whose collision probability is the min-max kernel."""
 
     source = f"{GMM}, sections 1.3 and 1.4, algorithm 1"

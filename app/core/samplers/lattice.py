@@ -13,7 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import DrawingCost, FrequencySet, PointSampler, check_dimensions, inside
+from app.core.samplers.base import DrawingCost, FrequencySet, PointSampler, check_dimensions, inside, power_of_two
 from app.core.samplers.lattice_search import MOST_CANDIDATES, lattice_points, learned_vector
 from app.core.samplers.learning import OPERATIONS_AT_ONCE, PRODUCT_LAW, BoxFields, report_of
 
@@ -99,6 +99,10 @@ class Lattice(BoxFields, PointSampler):
     def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
         """The lattice of the vector for all."""
         return lattice_points(n, _multipliers(n, d), self._shift(n, d, rng))
+
+    def best_size(self, most: int) -> int:
+        """A power of two, at which the points are balanced."""
+        return power_of_two(most)
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """The vector is good at powers of two from 1024 on; without a random shift the points are not random at all."""

@@ -44,6 +44,11 @@ class BoxFields(Frozen):
         0.25, description="Factor of the box. The whole of it over-fits corners that few differences reach."
     )
 
+    @property
+    def learned_from(self) -> str | None:
+        """The dataset, where there is no box."""
+        return self.dataset
+
     def check_box(self, kernel: SpectralKernel, kind: str, input_dim: int) -> None:
         """A product kernel, and either a box of `input_dim` sides on which it is not 0 or a dataset.
 

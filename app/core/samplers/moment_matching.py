@@ -68,6 +68,10 @@ class MomentMatching(FrequencySampler):
             reason = f"moment_matching needs more frequencies than the {input_dim} dimensions"
             raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")
 
+    def best_size(self, most: int) -> int:
+        """That of the base."""
+        return self.base.best_size(most)
+
     def drawing_ns(self, s: int, input_dim: int) -> float | None:
         """That of the base, and of moving it."""
         of_base = self.base.drawing_ns(s, input_dim)

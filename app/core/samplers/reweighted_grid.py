@@ -62,6 +62,11 @@ class ReweightedGrid(LearnedSampler):
         int, Field(ge=1, le=_MOST_PAIRS, description="Fitted are all pairs of as many rows as make at most so many.")
     ] = 124_750
 
+    @property
+    def learned_from(self) -> str | None:
+        """The dataset."""
+        return self.dataset
+
     def takes_job(self, s: int, input_dim: int) -> bool:
         """It reads a dataset."""
         del s, input_dim

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions
+from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions, power_of_two
 from app.core.samplers.sobol_sequence import MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
 _BYTES_PER_DIRECTION = 50_000
@@ -50,6 +50,10 @@ class Sobol(PointSampler):
         for rows, drawn in sobol_blocks(n, d, seed if self.scramble else None, skip_origin=not self.scramble):
             points[rows] = drawn
         return points
+
+    def best_size(self, most: int) -> int:
+        """A power of two, at which the points are balanced."""
+        return power_of_two(most)
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """Balance is lost off a power of two, and without the origin."""

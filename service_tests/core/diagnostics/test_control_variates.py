@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.closed_forms import fourier_variances
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.gram import gram_errors
 from app.core.errors import InvalidInput
@@ -41,14 +40,14 @@ def test_variances_are_those_of_corollary_1(kind: str, form: str) -> None:
         fourier(input_dim=D, kernel=NORMAL[kind], s=S, seed=seed, form=form, dtype="float64") for seed in range(REPEATS)
     ]
     exact = made[0].exact_gram(x, y)
-    _, closed = fourier_variances(made[0], x - y)
+    closed = made[0].closed_forms(x, y).by_name
     t = -2 * np.log(exact[0])
     if form == "complex":
         # As the paper has it.
         monte_carlo = (1 - np.exp(-t)) / S
         first, second = (t**power * np.exp(-t) / (1 - np.exp(-t)) for power in (1, 2))
         for name, variance in (("cv1", 1 - first), ("cv2", 1 - first - second / 2)):
-            np.testing.assert_allclose([of[name] for of in closed], monte_carlo * variance, rtol=1e-10)  # type: ignore[literal-required]
+            np.testing.assert_allclose(closed[name], monte_carlo * variance, rtol=1e-10)
     squares = {estimator: np.empty((REPEATS, 5)) for estimator in Estimator}
     for repeat, one in enumerate(made):
         approximate = one.gram(x, y)
@@ -58,7 +57,7 @@ def test_variances_are_those_of_corollary_1(kind: str, form: str) -> None:
             squares[estimator][repeat] = np.abs(estimates - exact)[0] ** 2
     for estimator, found in squares.items():
         name = "monte_carlo" if estimator is Estimator.map else estimator.value
-        wanted = np.array([of[name] for of in closed])  # type: ignore[literal-required]
+        wanted = closed[name]
         # One standard error of a mean of 1,500 squares is 2 to 5 % of it.
         error = found.std(axis=0) / np.sqrt(REPEATS)
         assert (error < 0.05 * wanted).all()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core.hashing.estimates import Estimate, collision_rate, kernel_estimate, rbf_estimate
+from app.core.hashing.estimates import Estimate, collision_rate, estimate_variances, kernel_estimate, rbf_estimate
 
 REPEATS = 100_000
 
@@ -67,3 +67,19 @@ def test_no_rate_gives_anything_but_numbers(bits: int) -> None:
         assert rbf.value[-1] == 1
         # Below a kernel of 0 the estimate stays at its value there, the least that the link knows.
         np.testing.assert_allclose(rbf.value[:3], np.exp(-2 * gamma), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("g", "gamma"), [(1 / 3, 5.0), (0.0, 1.0), (0.7, 2.0), (1.0, 3.0)])
+def test_the_forms_of_theorem_4(g: float, gamma: float) -> None:
+    s = 1000
+    closed = estimate_variances(np.array([g]), s, gamma)
+    assert closed["gcws"] == pytest.approx(g * (1 - g) / s)
+    z = (1 - g) / (1 + g)
+    wanted = 64 * gamma**2 * np.exp(-4 * gamma * z**2) * g * (1 - g) ** 3 / (1 + g) ** 6 / s
+    assert closed["rbf_from_gcws"] == pytest.approx(wanted, rel=1e-12)
+    same = rbf_estimate(kernel_estimate(np.array([g]), s, 0.0), gamma).standard_error[0]
+    assert closed["rbf_from_gcws"] == pytest.approx(same**2, rel=1e-12)
+    assert set(estimate_variances(np.array([g]), s, None)) == {"gcws"}
+    # ρ = ½, γ = 5, as measured independently.
+    if g == 1 / 3:
+        assert s * wanted == pytest.approx(0.1895, abs=1e-4)

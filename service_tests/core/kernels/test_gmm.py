@@ -73,13 +73,13 @@ def gmm(**fields: Any) -> GeneralizedMinMax:
 def test_the_gram_block_is_the_ratio_of_sums_over_the_transformed_vectors(kind: str, p: float, center: Any) -> None:
     x, y = rows(kind, 5, 1), rows(kind, 4, 2)
     expected = [[min_max(u, v, p, center) for v in y] for u in x]
-    np.testing.assert_allclose(gmm(p=p, center=center).gram(x, y), expected, rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(gmm(p=p, center=center).exact(x, y), expected, rtol=1e-12, atol=1e-300)
 
 
 def test_pairs_are_the_diagonal_of_the_gram_block() -> None:
     x, y = rows("signed", 6, 3), rows("signed", 6, 4)
     made = gmm(p=1.5, center=CENTER)
-    assert (made.pairs(x, y) == np.diag(made.gram(x, y))).all()
+    assert (made.pairs(x, y) == np.diag(made.exact(x, y))).all()
 
 
 def test_a_vector_agrees_wholly_with_itself_and_not_at_all_with_its_negative() -> None:
@@ -92,7 +92,7 @@ def test_a_vector_agrees_wholly_with_itself_and_not_at_all_with_its_negative() -
 @pytest.mark.parametrize("p", [1.0, 3.0])
 def test_one_factor_on_both_vectors_changes_nothing(p: float, scale: float) -> None:
     x, y = rows("signed", 5, 6), rows("signed", 4, 7)
-    np.testing.assert_allclose(gmm(p=p).gram(x * scale, y * scale), gmm(p=p).gram(x, y), rtol=1e-11)
+    np.testing.assert_allclose(gmm(p=p).exact(x * scale, y * scale), gmm(p=p).exact(x, y), rtol=1e-11)
 
 
 def test_a_factor_on_one_vector_is_the_kernel_of_the_vector_and_its_multiple() -> None:
@@ -131,7 +131,7 @@ def test_a_row_equal_to_the_center_is_empty_and_a_row_of_zeros_is_not() -> None:
 
 def test_an_entry_that_its_center_makes_infinite_is_refused() -> None:
     with pytest.raises(InvalidInput, match="leaves the range of float64"):
-        gmm(center=[-1e308] * D).gram(np.full((1, D), 1e308), np.ones((1, D)))
+        gmm(center=[-1e308] * D).exact(np.full((1, D), 1e308), np.ones((1, D)))
 
 
 def test_a_center_of_another_length_than_the_vectors_is_refused() -> None:
@@ -148,10 +148,10 @@ def test_sparse_rows_have_the_kernel_of_dense_ones(p: float, center: Any, explic
     made = gmm(p=p, center=center)
     a, b = csr(x, explicit_zeros=explicit_zeros), csr(y, explicit_zeros=explicit_zeros)
     assert made.stays_sparse(a) == (center is None)
-    dense = made.gram(x, y)
+    dense = made.exact(x, y)
     # The order of the sums differs, nothing else.
     for one, other in ((a, b), (a, y), (x, b)):
-        np.testing.assert_allclose(made.gram(one, other), dense, rtol=1e-14)
+        np.testing.assert_allclose(made.exact(one, other), dense, rtol=1e-14)
         np.testing.assert_allclose(made.pairs(one[:5], other), np.diag(dense[:5]), rtol=1e-14)
     assert np.ptp(dense) > 0.1
 
@@ -172,7 +172,7 @@ def test_sparse_rows_without_a_shared_coordinate_share_nothing_and_leave_their_n
     x = np.array([[1.0, 0, -2.0, 0, 0, 0], [0, 3.0, 0, 0, 0, 1.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]])
     y = np.array([[0, 1.0, 0, 0, 0, 5.0], [-1.0, 0, 2.0, 0, 0, 0], [0, 0, 0, 0, -4.0, 0]])
     expected = np.array([[0, 0, 0], [2 / 8, 0, 0], [2 / 10, 1 / 8, 0]])
-    np.testing.assert_allclose(gmm().gram(csr(x), csr(y)), expected, rtol=1e-15)
+    np.testing.assert_allclose(gmm().exact(csr(x), csr(y)), expected, rtol=1e-15)
 
 
 def test_coordinates_past_two_to_the_31_need_no_memory_of_their_number() -> None:
@@ -181,7 +181,7 @@ def test_coordinates_past_two_to_the_31_need_no_memory_of_their_number() -> None
         sparse.csr_array((np.array(values), np.array([0, far]), np.array([0, 2])), shape=(1, 1 << 31))
         for values in ([1.0, -2.0], [3.0, -1.0])
     )
-    assert gmm().gram(x, y).tolist() == [[2 / 5]]
+    assert gmm().exact(x, y).tolist() == [[2 / 5]]
 
 
 @pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
@@ -200,12 +200,12 @@ def test_a_sparse_row_of_zeros_or_at_the_center_is_empty(center: Any) -> None:
 def test_float32_sparse_rows_are_counted_in_float64() -> None:
     x, y = rows("sparse", 5, 1).astype(np.float32), rows("sparse", 5, 2).astype(np.float32)
     a, b = (sparse.csr_array(part) for part in (x, y))
-    np.testing.assert_allclose(gmm(p=2.0).gram(a, b), gmm(p=2.0).gram(x.astype(float), y.astype(float)), rtol=1e-14)
+    np.testing.assert_allclose(gmm(p=2.0).exact(a, b), gmm(p=2.0).exact(x.astype(float), y.astype(float)), rtol=1e-14)
 
 
 def test_empty_blocks_have_empty_kernels() -> None:
     x = rows("sparse", 3, 1)
     for none, some in ((np.empty((0, D)), x), (csr(x)[:0], csr(x))):
-        assert gmm().gram(none, some).shape == (0, 3)
-        assert gmm().gram(some, none).shape == (3, 0)
+        assert gmm().exact(none, some).shape == (0, 3)
+        assert gmm().exact(some, none).shape == (3, 0)
         assert gmm().pairs(none, none).shape == (0,)

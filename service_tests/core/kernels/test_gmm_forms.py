@@ -29,8 +29,8 @@ def test_a_dense_and_a_sparse_block_are_compared_in_the_smaller_form() -> None:
     ):
         assert forms(gmm(), x, y) == forms(gmm(), y, x) == [form, form]
         assert gmm().entry_counts(x, y)[0] == gmm().entry_counts(y, x)[1] == entries
-        np.testing.assert_allclose(gmm().gram(x, y), gmm().gram(x, y.toarray()), rtol=1e-14)
-        np.testing.assert_allclose(gmm().gram(y, x), gmm().gram(y.toarray(), x), rtol=1e-14)
+        np.testing.assert_allclose(gmm().exact(x, y), gmm().exact(x, y.toarray()), rtol=1e-14)
+        np.testing.assert_allclose(gmm().exact(y, x), gmm().exact(y.toarray(), x), rtol=1e-14)
 
 
 def test_blocks_of_one_form_are_left_in_it_and_a_centre_leaves_all_as_they_are() -> None:
@@ -50,8 +50,8 @@ def test_a_sparse_block_against_a_dense_one_of_few_entries_is_not_made_dense() -
     n = 20_000
     many = sparse.csr_array((np.full(n, -1.0), np.full(n, d - 1), np.arange(n + 1)), shape=(n, d))
     # Dense it would take 168 GB.
-    assert (gmm().gram(few, many) == 1 / 3).all()
-    assert (gmm().gram(many, few) == 1 / 3).all()
+    assert (gmm().exact(few, many) == 1 / 3).all()
+    assert (gmm().exact(many, few) == 1 / 3).all()
 
 
 @pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
@@ -66,12 +66,12 @@ def test_a_block_against_no_rows_is_not_looked_at(center: Any, monkeypatch: pyte
     dense, sparse_rows = rows("signed", 3, 1), csr(rows("signed", 3, 1))
     for none in (dense[:0], sparse_rows[:0]):
         for some in (dense, sparse_rows):
-            assert made.gram(none, some).shape == (0, 3)
-            assert made.gram(some, none).shape == (3, 0)
+            assert made.exact(none, some).shape == (0, 3)
+            assert made.exact(some, none).shape == (3, 0)
             assert made.entry_counts(none, some) == made.entry_counts(some, none) == (0, 0)
         assert made.pairs(none, none).shape == (0,)
     with pytest.raises(AssertionError, match="looked at"):
-        made.gram(dense, dense)
+        made.exact(dense, dense)
 
 
 def test_exact_blocks_of_both_forms_are_the_same_on_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,5 +243,5 @@ def test_a_longer_map_begins_with_the_codes_of_a_shorter_one() -> None:
 
 
 def test_a_kernel_with_frequencies_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(TypeError, match="gaussian is not hashed"):
+    with pytest.raises(InvalidInput, match="sampler gcws hashes for kernel gmm only; kernel gaussian takes"):
         ConsistentSamplingMap(spec())

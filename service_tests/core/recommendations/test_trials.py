@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.maps import family, opened
+from app.core.maps import made
 from app.core.recommendations import DEFAULT_SAMPLERS, Wanted, recommended
 from app.core.recommendations.candidates import candidates, column_counts
 from app.core.samplers import Sampler
@@ -42,13 +42,13 @@ def sampler(**members: Any) -> Sampler:
 @pytest.mark.parametrize("members", KERNELS, ids=lambda members: str(members["kind"]))
 def test_the_best_is_within_five_percent_of_the_best_on_rows_not_seen(members: dict[str, Any]) -> None:
     found = recommended(ROWS[:300], kernel(members), Wanted(256, None), seeds=3, seed=5).ranked
-    exact = opened(found[0].spec, family(found[0].spec).build(found[0].spec).arrays, 1).exact_gram(HELD_OUT, HELD_OUT)
+    exact = made(found[0].spec).exact_gram(HELD_OUT, HELD_OUT)
 
     def held_out_error(of: Any) -> float:
         errors = []
         for seed in range(5, 8):
             its = of.model_copy(update={"seed": seed})
-            approximate = opened(its, family(its).build(its).arrays, 1).gram(HELD_OUT, HELD_OUT)
+            approximate = made(its).gram(HELD_OUT, HELD_OUT)
             errors.append(np.linalg.norm(approximate - exact) / np.linalg.norm(exact))
         return float(np.mean(errors))
 
@@ -65,7 +65,7 @@ def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
     errors = []
     for seed in (9, 10):
         its = spec(input_dim=16, s=64, seed=seed, kernel=KERNELS[0], sampler={"kind": "sobol"})
-        z = opened(its, family(its).build(its).arrays, 1).transform(ROWS[:100]).astype(np.float64)  # type: ignore[union-attr]
+        z = made(its).transform(ROWS[:100]).astype(np.float64)
         errors.append(np.linalg.norm(z @ z.T - exact) / np.linalg.norm(exact))
     assert trial.error_mean == pytest.approx(np.mean(errors), rel=1e-5)
     assert trial.error_sd == pytest.approx(np.std(errors, ddof=1), rel=1e-3)
@@ -126,7 +126,7 @@ def test_no_candidate_is_wider_than_asked_and_every_refusal_has_a_reason(members
         if candidate.spec is None:
             assert candidate.refusal
             continue
-        assert family(candidate.spec).build(candidate.spec).n_output <= 200
+        assert made(candidate.spec).n_output <= 200
         assert candidate.spec.seed == 3
     tried = [one for one in candidates(kernel(members), 16, 1 << 13, None, 3) if one.spec]
     assert len(tried) >= (1 if members["kind"] == "gmm" else 5)

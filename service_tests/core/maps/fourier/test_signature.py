@@ -60,7 +60,7 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_keeps_its_signs(
 ) -> None:
     made, x, y = fourier(sampler=uploaded(), s=None, form=form, dtype="float64"), rows(6, 3), rows(5, 4)
     whole = made.gram(x, y)
-    monkeypatch.setattr("app.core.maps.fourier._FEATURES_PER_BLOCK", 2 * 11 * 7)
+    monkeypatch.setattr("app.core.maps.fourier.fourier_map._FEATURES_PER_BLOCK", 2 * 11 * 7)
     np.testing.assert_allclose(made.gram(x, y), whole, rtol=0, atol=1e-13)
 
 

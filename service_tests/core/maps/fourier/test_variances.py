@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.closed_forms import fourier_variances, hashing_variances, own_closed_form
-from app.core.hashing.estimates import kernel_estimate, rbf_estimate
+from app.core.maps import FourierMap
+from app.core.maps.fourier import variances
 from app.core.spec import Form
 from service_tests.core.combinations import Fields, named, variants, with_frequencies
 from service_tests.core.specs import KERNELS, fourier, kind
@@ -19,6 +19,10 @@ SINGLE = [
     if kind(model) in with_frequencies(KERNELS) and kind(model) != "anova"
     for fields in variants(model)
 ]
+
+
+def closed_forms(made: FourierMap, lags: Any) -> Any:
+    return variances.closed_forms(made.spec, made.baseline(0), lags).by_name
 
 
 def lags_of(made: Any, x: Any, y: Any) -> Any:
@@ -36,23 +40,21 @@ def pair() -> tuple[Any, Any]:
 def test_a_frequency_has_the_variance_said(its_kernel: Fields, form: str) -> None:
     made = fourier(kernel=its_kernel, form=form, s=S, dtype="float64")
     x, y = pair()
-    exact, closed = fourier_variances(made, lags_of(made, x, y))
+    exact, closed = made.exact_pairs(x, y), closed_forms(made, lags_of(made, x, y))
     np.testing.assert_allclose(exact, np.diag(made.exact_gram(x, y)), rtol=1e-10)
     products = S * made.transform(x) * made.transform(y).conj()
     if form == "cos_sin":
         products = products[:, :S] + products[:, S:]
     squares = np.abs(products - exact[:, None]) ** 2
-    wanted = S * np.array([of["monte_carlo"] for of in closed])
+    wanted = S * closed["monte_carlo"]
     error = squares.std(axis=1) / np.sqrt(S)
     # One standard error, in % of the variance.
     assert (error < 0.03 * wanted).all()
     assert (np.abs(squares.mean(axis=1) - wanted) < 4 * error).all()
-    for of in closed:
-        assert of["gcws"] is None
-        assert of["rbf_from_gcws"] is None
-        assert (of["cv1"] is None) == (its_kernel["kind"] not in NORMAL)
-        if form == "phase":
-            assert of["rff"] == of["monte_carlo"]
+    assert not {"gcws", "rbf_from_gcws"} & set(closed)
+    assert ("cv1" in closed) == (its_kernel["kind"] in NORMAL)
+    if form == "phase":
+        assert (closed["rff"] == closed["monte_carlo"]).all()
 
 
 @pytest.mark.parametrize("its_kernel", SINGLE, ids=named)
@@ -65,10 +67,9 @@ def test_normalized_frequencies_have_the_variance_said(its_kernel: Fields) -> No
     estimates = (of_x * of_y).sum(axis=1) / np.sqrt(np.square(of_x).sum(axis=1) * np.square(of_y).sum(axis=1))
     squares = s * np.square(estimates - estimates.mean())
     normalized = fourier(kernel=its_kernel, form="phase", s=s, dtype="float64", normalize=True)
-    _, (closed,) = fourier_variances(normalized, lags_of(made, x, y))
-    assert closed["nrff"] is not None
+    closed = closed_forms(normalized, lags_of(made, x, y))
     assert closed["monte_carlo"] == closed["nrff"]
-    assert closed["cv2"] is None
+    assert "cv2" not in closed
     error = squares.std() / np.sqrt(maps)
     assert error < 0.04 * s * closed["nrff"]
     assert abs(squares.mean() - s * closed["nrff"]) < 4 * error + 0.01 * s * closed["nrff"]
@@ -79,34 +80,18 @@ def test_normalized_frequencies_have_the_variance_said(its_kernel: Fields) -> No
 def test_the_forms_of_theorems_2_and_3(gamma: float, rho: float) -> None:
     made = fourier(kernel={"kind": "correlation_rbf", "gamma": gamma}, s=100, form="phase", dtype="float64")
     lag = np.array([[1 - rho, -np.sqrt(1 - rho**2), 0, 0]])
-    (exact,), (closed,) = fourier_variances(made, lag)
+    x = np.array([[1.0, 0, 0, 0]])
+    (exact,), closed = made.exact_pairs(x, x - lag), closed_forms(made, lag)
     assert exact == pytest.approx(np.exp(-gamma * (1 - rho)), rel=1e-12)
     plain = 1 / 2 + (1 - exact**2) ** 2 / 2
     assert closed["rff"] == pytest.approx(plain / 100, rel=1e-12)
     assert closed["nrff"] == pytest.approx((plain - exact**2 * (3 - exact**4) / 4) / 100, rel=1e-11, abs=1e-17)
 
 
-@pytest.mark.parametrize(("g", "gamma"), [(1 / 3, 5.0), (0.0, 1.0), (0.7, 2.0), (1.0, 3.0)])
-def test_the_forms_of_theorem_4(g: float, gamma: float) -> None:
-    s = 1000
-    (closed,) = hashing_variances(np.array([g]), s, gamma)
-    assert closed["gcws"] == pytest.approx(g * (1 - g) / s)
-    z = (1 - g) / (1 + g)
-    wanted = 64 * gamma**2 * np.exp(-4 * gamma * z**2) * g * (1 - g) ** 3 / (1 + g) ** 6 / s
-    assert closed["rbf_from_gcws"] == pytest.approx(wanted, rel=1e-12)
-    same = rbf_estimate(kernel_estimate(np.array([g]), s, 0.0), gamma).standard_error[0]
-    assert closed["rbf_from_gcws"] == pytest.approx(same**2, rel=1e-12)
-    (without,) = hashing_variances(np.array([g]), s, None)
-    assert without["rbf_from_gcws"] is None
-    # ρ = ½, γ = 5, as measured independently.
-    if g == 1 / 3:
-        assert s * wanted == pytest.approx(0.1895, abs=1e-4)
-
-
 def test_at_no_distance_only_offsets_leave_a_variance() -> None:
     for form, wanted in (("complex", 0.0), ("cos_sin", 0.0), ("phase", 0.5)):
         made = fourier(form=form, s=10, dtype="float64")
-        _, (closed,) = fourier_variances(made, np.zeros((1, 4)))
+        closed = closed_forms(made, np.zeros((1, 4)))
         assert closed["monte_carlo"] == pytest.approx(wanted / 10, abs=1e-17)
         assert closed["cv2"] == pytest.approx(wanted / 10, abs=1e-17)
         assert closed["nrff"] == 0
@@ -123,4 +108,4 @@ def test_at_no_distance_only_offsets_leave_a_variance() -> None:
     ],
 )
 def test_a_map_has_its_own_form_where_one_is_known(sampler: Fields, own: str | None) -> None:
-    assert own_closed_form(fourier(sampler=sampler)) == own
+    assert fourier(sampler=sampler).closed_forms(*pair()).own == own

@@ -10,7 +10,8 @@ from scipy import sparse
 
 from app.core.arrays import row_blocks, vectors
 from app.core.errors import InvalidInput
-from app.core.maps import FourierMap, fourier
+from app.core.maps import FourierMap
+from app.core.maps.fourier import fourier_map
 from service_tests.core.specs import PRODUCT_KERNELS, kind
 from service_tests.core.specs import fourier as built
 
@@ -70,7 +71,7 @@ def test_the_gram_block_is_the_product_of_the_features(form: str, normalize: boo
     x, y = rows_for(feature_map, 9, 10, seed=1), rows_for(feature_map, 7, 10, seed=2)
     product = expected_features(feature_map, x) @ expected_features(feature_map, y).conj().T
     gram = feature_map.gram(x, y)
-    assert gram.dtype == feature_map.feature_dtype
+    assert gram.dtype == feature_map.gram_dtype
     assert np.abs(gram - product).max() < TOLERANCE[dtype]
     assert np.abs(product).max() < 0.9  # x and y differ, so that a mixed-up block would show
 
@@ -90,8 +91,8 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_is_the_same(
         widths.extend(block.stop - block.start for block in blocks)
         return blocks
 
-    monkeypatch.setattr(fourier, "row_blocks", spied)
-    monkeypatch.setattr(fourier, "_FEATURES_PER_BLOCK", 2 * (9 + 7) * 5)
+    monkeypatch.setattr(fourier_map, "row_blocks", spied)
+    monkeypatch.setattr(fourier_map, "_FEATURES_PER_BLOCK", 2 * (9 + 7) * 5)
     np.testing.assert_allclose(feature_map.gram(x, y), whole, rtol=0, atol=1e-14)
     assert widths == [5] * 12 + [4]
 
@@ -104,7 +105,7 @@ def test_features_computed_in_blocks_of_rows_are_the_same(
     feature_map = built(form=form, normalize=normalize, dtype="float64")
     rows = rows_for(feature_map, 10)
     whole = feature_map.transform(rows)
-    monkeypatch.setattr(fourier, "_PHASES_PER_BLOCK", 3 * feature_map.n_frequencies)
+    monkeypatch.setattr(fourier_map, "_PHASES_PER_BLOCK", 3 * feature_map.n_frequencies)
     np.testing.assert_allclose(feature_map.transform(rows), whole, rtol=0, atol=1e-13)
 
 
@@ -159,7 +160,7 @@ def test_no_rows_have_no_features(form: str) -> None:
     no_sparse_ones: Any = sparse.csr_array((0, 4), dtype=np.float32)
     for rows in (none, vectors(no_sparse_ones, 4, np.dtype(np.float32))):
         assert feature_map.transform(rows).shape == (0, feature_map.n_output)
-        assert feature_map.transform(rows).dtype == feature_map.feature_dtype
+        assert feature_map.transform(rows).dtype == feature_map.gram_dtype
         assert feature_map.gram(rows, some).shape == feature_map.exact_gram(rows, some).shape == (0, 3)
         assert feature_map.gram(some, rows).shape == (3, 0)
 

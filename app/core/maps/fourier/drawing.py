@@ -9,9 +9,12 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays
-from app.core.samplers.base import FrequencySampler, FrequencySet
+from app.core.maps.base_spec import BaseSpec
+from app.core.maps.fourier.allocation import allocations, of_allocation, spectral
+from app.core.maps.fourier.forms import Form
+from app.core.samplers.base import FrequencySet
 from app.core.samplers.learning import BoxFields
-from app.core.spec import Form, MapSpec, allocations, of_allocation
+from app.core.samplers.uploaded import Uploaded
 
 
 def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) -> Building:
@@ -33,16 +36,15 @@ def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) 
     return building._replace(rows=rows)
 
 
-def frequency_set(spec: MapSpec, rng: np.random.Generator, building: Building) -> FrequencySet:
+def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) -> FrequencySet:
     """The frequencies of every summand of the kernel, 0 on coordinates it does not look at."""
-    if not isinstance(spec.kernel, ShiftInvariantKernel) or not isinstance(spec.sampler, FrequencySampler):
-        raise TypeError(f"sampler {spec.sampler.kind} draws no frequencies")
+    kernel, sampler = spectral(spec)
     sets, told = [], {}
-    every, around = allocations(spec), _prepared(building, spec.kernel, spec.input_dim)
+    every, around = allocations(spec), _prepared(building, kernel, spec.input_dim)
     for share in every:
         block, dim = share.block, share.block.dim(spec.input_dim)
         try:
-            drawn = spec.sampler.learned_set(block.kernel, share.size, dim, rng, around)
+            drawn = sampler.learned_set(block.kernel, share.size, dim, rng, around)
         except InvalidInput as error:
             raise InvalidInput(of_allocation(error.detail, share, every, spec), error.pointer) from None
         # Summands of one size have the same to tell, and there may be thousands.
@@ -57,31 +59,33 @@ def frequency_set(spec: MapSpec, rng: np.random.Generator, building: Building) -
         frequencies, weights = sets[0][:2]
     else:
         frequencies, weights = (np.concatenate(parts) for parts in list(zip(*sets, strict=True))[:2])
-    warnings = [*spec.kernel.warnings()]
+    warnings = [*kernel.warnings()]
     warnings += dict.fromkeys(warning for of_size in told.values() for warning in of_size)
-    warnings += spec.sampler.form_warnings(spec.form is not Form.complex)
+    warnings += sampler.form_warnings(spec.form is not Form.complex)
     # A sampler that keeps fewer of the s it was asked for has used s all the same.
     if spec.s not in (None, len(weights), sum(share.size for share in every)):
-        warnings.append(f"{spec.sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
+        warnings.append(f"{sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
     # Only sets of a single summand are learned.
     return FrequencySet(frequencies, weights, tuple(warnings), sets[0].report)
 
 
-def check_arrays(spec: MapSpec, arrays: Arrays) -> None:
+def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
     """Raise InvalidInput for frequencies (s, d) and weights (s,) of a map that left the range of its dtype.
 
     Of weights, that is a sum that makes features of 0 or infinity.
     """
     kind = spec.dtype.value
-    if not np.isfinite(arrays["frequencies"]).all() and isinstance(spec.kernel, ShiftInvariantKernel):
-        if spec.sampler.kind == "uploaded":
+    kernel, sampler = spectral(spec)
+    is_uploaded = isinstance(sampler, Uploaded)
+    if not np.isfinite(arrays["frequencies"]).all():
+        if is_uploaded:
             raise InvalidInput(f"a frequency is outside the range of {kind}", "/sampler/frequencies")
-        raise spec.kernel.out_of_range(kind)
+        raise kernel.out_of_range(kind)
     with np.errstate(over="ignore"):  # an infinite sum is refused below
         total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
     if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
-        if isinstance(spec.sampler, FrequencySampler) and spec.sampler.learns:
-            on_box = isinstance(spec.sampler, BoxFields)
+        if sampler.learns:
+            on_box = isinstance(sampler, BoxFields)
             raise InvalidInput(
                 f"the learned weights sum to {total:.3g} in {kind}, the kernel being nearly 0 where fitted: take "
                 + ("a smaller box_scale" if on_box else "rows nearer each other, or a wider kernel"),
@@ -89,7 +93,7 @@ def check_arrays(spec: MapSpec, arrays: Arrays) -> None:
             )
         raise InvalidInput(
             f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
-            "/sampler/weights" if spec.sampler.kind == "uploaded" else "/kernel/weights",
+            "/sampler/weights" if is_uploaded else "/kernel/weights",
         )
 
 

@@ -13,7 +13,7 @@ from scipy.stats import kstest, norm
 
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.maps.drawing import uniform_angles
+from app.core.maps.fourier.drawing import uniform_angles
 from service_tests.core.specs import fourier, gmm_spec, refusal, spec
 
 PHASE: dict[str, Any] = {"form": "phase", "dtype": "float64"}
@@ -154,7 +154,7 @@ def test_the_warnings_of_the_sampler_come_with_the_arrays() -> None:
 def test_a_kernel_without_frequencies_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(TypeError, match="gcws draws no frequencies"):
         FourierMap.build(gmm_spec())
-    with pytest.raises(TypeError, match="gmm has no frequencies"):
+    with pytest.raises(TypeError, match="gcws draws no frequencies"):
         FourierMap(gmm_spec(), fourier().arrays)
 
 

@@ -1,0 +1,1 @@
+"""Maps of shift-invariant kernels, whose columns are waves: Fourier features."""
