@@ -3,6 +3,7 @@ FROM python:3.13-slim AS build
 RUN python -m venv /opt/bochner
 COPY pyproject.toml README.md LICENSE /source/
 COPY app /source/app
+COPY openapi/examples /source/openapi/examples
 RUN /opt/bochner/bin/pip install --no-cache-dir /source
 # Compile the hashing loops once, here. The compiler keeps its results beside its cache's owner, so they are made in a
 # directory of their own, which the entrypoint copies to where a container may write. They are for the processor that

@@ -62,6 +62,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=version("bochner"),
         lifespan=lifespan,
         redirect_slashes=False,
+        # Those of the framework load scripts of another host; app/api/routes/docs_page.py has ours.
+        docs_url=None,
+        redoc_url=None,
         dependencies=[Depends(refuse_unclear_parameters)],
     )
     app.add_middleware(HeadAsGet)

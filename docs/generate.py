@@ -157,7 +157,10 @@ def _operation(operation: Schema, objects: Schema) -> Iterator[str]:
         yield "\n".join(members(as_object, objects)) + "\n"
     if "requestBody" in operation:
         yield "**Body**:\n"
-        yield "\n".join(_contents(operation["requestBody"]["content"], objects)) + "\n"
+        content = operation["requestBody"]["content"]
+        yield "\n".join(_contents(content, objects)) + "\n"
+        examples = content["application/json"]["examples"].values()
+        yield f"**Examples** (in `openapi/examples/`): {'; '.join(one['summary'] for one in examples)}.\n"
     yield "**Answers**:\n"
     for status, answer in operation["responses"].items():
         if status != "default":

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
+from app.api.named_examples import add_named_examples
 from app.api.problems import MEDIA_TYPE, Problem
 from app.core.arrays import MAX_DIM
 from app.core.names import NAME_PATTERN
@@ -188,6 +189,7 @@ def install(app: FastAPI) -> None:
                 known.update(described.pop("$defs", {}))
                 known[model.__name__] = described
             known.update(DEFINITIONS)
+            add_named_examples(schema["paths"])
             refused = {"$ref": REFERENCES.format(model="Problem")}
             for path in schema["paths"].values():
                 for operation in path.values():
