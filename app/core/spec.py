@@ -7,10 +7,10 @@ from pydantic import model_validator
 from app.core.kernels import Kernel
 from app.core.maps import family
 from app.core.maps.base_spec import BaseSpec, Dtype
-from app.core.maps.fourier.forms import FORMS, Form
+from app.core.maps.fourier.forms import Form
 from app.core.samplers import Sampler
 
-__all__ = ["FORMS", "Dtype", "Form", "MapSpec"]
+__all__ = ["Dtype", "Form", "MapSpec"]
 
 
 class MapSpec(BaseSpec):

@@ -6,9 +6,9 @@ from pydantic import BaseModel, Field
 
 from app.core.diagnostics.kinds import DIAGNOSTICS
 from app.core.kernels import Kernel
+from app.core.maps.fourier.forms import FORMS, Columns
 from app.core.model import Kind
 from app.core.samplers import Sampler
-from app.core.spec import FORMS
 
 
 class Catalog(BaseModel):
@@ -30,7 +30,7 @@ def catalog() -> Catalog:
     return Catalog(
         kernels=_described(Kernel),
         samplers=_described(Sampler),
-        forms={form.value: {"const": form.value, **text._asdict()} for form, text in FORMS.items()},
+        forms={form.value: {"const": form.value} | _form(columns) for form, columns in FORMS.items()},
         diagnostics={kind: model.model_json_schema() | _advice(model) for kind, model in DIAGNOSTICS.items()},
     )
 
@@ -39,6 +39,10 @@ def _described(union: Any) -> dict[str, dict[str, Any]]:
     models: tuple[type[Kind], ...] = get_args(get_args(union)[0])
     schemas = [model.model_json_schema() | _advice(model) for model in models]
     return {schema["properties"]["kind"]["const"]: schema for schema in schemas}
+
+
+def _form(columns: Columns) -> dict[str, str]:
+    return {"description": columns.description, "source": columns.source, "choose_when": columns.choose_when}
 
 
 def _advice(model: type[Kind]) -> dict[str, Any]:

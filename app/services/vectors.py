@@ -28,7 +28,7 @@ class Vectors:
         posted = form.decode(body, feature_map.spec.input_dim, "vectors")["vectors"]
         x = feature_map.spec.gate(self._datasets.resolved(posted), "/vectors")
         self._limits.check_result(x.shape[0] * feature_map.n_output * feature_map.gram_dtype.itemsize)
-        self._limits.check_operations(x.size * feature_map.n_frequencies)
+        self._limits.check_operations(feature_map.transform_operations(x))
         answer: dict[str, Array] = {"features": feature_map.transform(x)}
         if feature_map.signature is not None:
             answer["signature"] = feature_map.signature

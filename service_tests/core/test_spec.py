@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from app.core.spec import FORMS, Dtype, Form, MapSpec
+from app.core.maps.fourier.forms import FORMS
+from app.core.spec import Dtype, Form, MapSpec
 from service_tests.core.specs import gmm_spec, refusal, spec
 
 

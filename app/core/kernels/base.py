@@ -55,6 +55,18 @@ class AnyKernel(Kind):
     def exact(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel block: prepared rows (n, d) and (m, d), dense or sparse, to (n, m)."""
 
+    @abstractmethod
+    def pairs(self, x: Rows, y: Rows) -> Matrix:
+        """Exact kernel of row i of x with row i of y, both prepared, (n,)."""
+
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications of a matrix product that take as long as `exact`."""
+        return int(x.shape[0] * y.shape[0] * x.shape[1])
+
+    def exact_bytes(self, x: Rows, y: Rows) -> int:
+        """Memory for the rows in the form in which they are compared."""
+        return int(8 * (x.shape[0] + y.shape[0]) * x.shape[1])
+
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
         """The rows as the kernel compares them, for most kernels as they came.
 
@@ -108,6 +120,15 @@ class ShiftInvariantKernel(AnyKernel):
     def exact(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel block of prepared rows, which are made dense."""
         return self.gram(dense(x), dense(y))
+
+    def pairs(self, x: Rows, y: Rows) -> Matrix:
+        """Exact kernel of the differences of prepared rows, which are made dense."""
+        lags = dense(x) - dense(y)
+        found = np.zeros(len(lags))
+        for kernel, coordinates, weight in self.blocks(x.shape[1]):
+            of = lags if coordinates is None else lags[:, coordinates]
+            found += weight * kernel.gram(of, np.zeros((1, of.shape[1])))[:, 0]
+        return found
 
     def at_zero(self, input_dim: int) -> float:
         """k(0), the sum of the weights of the summands."""

@@ -17,6 +17,8 @@ from app.core.papers import GMM
 # Memory of an entry in the two forms; a sparse one has its column beside it.
 _BYTES_PER_STORED = 16
 _BYTES_PER_ENTRY = 8
+# The comparison of two entries, in multiplications of a matrix product.
+_OPERATIONS_PER_COMPARISON = 16
 
 
 class GeneralizedMinMax(AnyKernel):
@@ -115,6 +117,14 @@ class GeneralizedMinMax(AnyKernel):
         if kernel.size:
             self._fill(x, y, True, kernel[:, None])
         return kernel
+
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """Each row of x is compared with every entry of y."""
+        return int(_OPERATIONS_PER_COMPARISON * x.shape[0] * self.entry_counts(x, y)[1])
+
+    def exact_bytes(self, x: Rows, y: Rows) -> int:
+        """Eight bytes an entry."""
+        return 8 * sum(self.entry_counts(x, y))
 
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
         """The rows both sparse or both dense, where one is of each: in the form that takes less memory.

@@ -17,14 +17,14 @@ from app.core.hashing.parameters import filling_bytes, parameters
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.base import Matrix
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.base import PAIRS, Arrays, Built, ClosedForms, FeatureMap, Frozen, Gives
+from app.core.maps.base import PAIRS, Arrays, Built, ClosedForms, FeatureMap, FrozenArray, Gives
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.forms import Form
 from app.core.samplers.base import AnySampler
 from app.core.samplers.gcws import ConsistentWeightedSampling
 from app.core.threads import for_each
 
-# The comparison of two samples or of two entries, in multiplications of a matrix product.
+# The comparison of two samples, in multiplications of a matrix product.
 _OPERATIONS_PER_COMPARISON = 16
 # Samples held at a time while a Gram block is counted.
 _SAMPLES_PER_GRAM = 1 << 20
@@ -77,7 +77,7 @@ class ConsistentSamplingMap(FeatureMap):
         return columns
 
     @classmethod
-    def frozen(cls, spec: BaseSpec) -> dict[str, Frozen]:
+    def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
         """Nothing is stored."""
         del spec
         return {}
@@ -167,7 +167,7 @@ class ConsistentSamplingMap(FeatureMap):
         self.check_rows(x, "/x")
         if y is not x:
             self.check_rows(y, "/y")
-        steps = self._comparisons(x, y)
+        steps = int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
         # Before they are shared out: the sums of the two forms round differently.
         x, y = self.kernel.in_one_form(x, y)
         gram = np.empty((x.shape[0], y.shape[0]))
@@ -221,17 +221,6 @@ class ConsistentSamplingMap(FeatureMap):
         """Multiplications that take as long as `gram`, which compares every code with every other."""
         compared = _OPERATIONS_PER_COMPARISON * x.shape[0] * y.shape[0] * self.n_output
         return int(self.hash_operations(x) + self.hash_operations(y) + compared)
-
-    def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications that take as long as `exact_gram`."""
-        return int(_OPERATIONS_PER_COMPARISON * self._comparisons(x, y))
-
-    def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Memory for the rows that the exact kernel takes, in the form that they are compared in."""
-        return 8 * sum(self.kernel.entry_counts(x, y))
-
-    def _comparisons(self, x: Rows, y: Rows) -> int:
-        return int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
 
     def _entry_count(self, rows: Rows) -> int:
         return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))

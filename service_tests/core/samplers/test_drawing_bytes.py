@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.maps.fourier.drawing import frequency_set
-from app.core.maps.fourier.drawing_cost import drawing_bytes, drawing_ns
+from app.core.maps.fourier.drawing import drawing_bytes, frequency_set
+from app.core.maps.fourier.drawing_cost import drawing_ns
 from app.core.samplers.base import FrequencySampler
 from service_tests.core.combinations import named, with_rows
 from service_tests.core.specs import hashing, spec

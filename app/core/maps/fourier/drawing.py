@@ -1,20 +1,69 @@
-"""What a map is drawn from: the frequencies of every summand of its kernel, from its one sampler, and offsets."""
+"""The drawing of a map: the frequencies of every summand of its kernel, from its one sampler, and offsets."""
 
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from app.core.arrays import Floats, Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base import Arrays
-from app.core.maps.base_spec import BaseSpec
+from app.core.maps.base_spec import BaseSpec, Dtype
 from app.core.maps.fourier.allocation import allocations, of_allocation, spectral
-from app.core.maps.fourier.forms import Form
+from app.core.maps.fourier.forms import FORMS
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.learning import BoxFields
 from app.core.samplers.uploaded import Uploaded
+
+# What a set, and the map that holds it, takes beside what its sampler does, in bytes for a coordinate.
+_BYTES_PER_COORDINATE = 16
+
+
+def drawing_bytes(spec: BaseSpec) -> int:
+    """Memory at the most: of one summand of the kernel, and of the whole set."""
+    _, sampler = spectral(spec)
+    every = allocations(spec)
+    largest = max(sampler.drawing_bytes(share.size, share.block.dim(spec.input_dim)) for share in every)
+    return largest + _BYTES_PER_COORDINATE * spec.input_dim * sum(share.size for share in every)
+
+
+def drawn_arrays(spec: BaseSpec, building: Building) -> tuple[Arrays, tuple[str, ...], dict[str, float] | None]:
+    """The frozen arrays of a map, what the client should know about them, and the report of a set that was learned.
+
+    Frequencies and offsets come from separate streams of the seed.
+
+    Args:
+        spec: of a kernel with frequencies.
+        building: where samplers that learn find rows and leave their progress.
+
+    Raises:
+        InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights have
+            both signs and the form has a meaning for positive ones only.
+    """
+    streams = np.random.SeedSequence(spec.seed).spawn(2)
+    for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in streams)
+    # Sums by several threads of the linear algebra round differently: one seed is to give one map on any machine.
+    with threadpool_limits(1):
+        drawn = frequency_set(spec, for_frequencies, building)
+    with np.errstate(over="ignore"):  # what overflows is refused by name below
+        arrays: Arrays = {
+            "frequencies": drawn.frequencies.astype(spec.numpy_dtype, copy=False),
+            "weights": drawn.weights.astype(spec.numpy_dtype, copy=False),
+        }
+    check_arrays(spec, arrays)
+    warnings = drawn.warnings
+    if not arrays["frequencies"].any():
+        warnings += ("every frequency is 0, so that this map takes the kernel for a constant",)
+    if (drawn.weights < 0).any():
+        _check_signs(spec)
+        arrays["signature"] = np.where(drawn.weights < 0, -1, 1).astype(np.int8)
+        if spec.dtype is Dtype.float32:
+            warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
+    if FORMS[spec.form].has_offsets:
+        arrays["offsets"] = uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
+    return arrays, warnings, drawn.report
 
 
 def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) -> Building:
@@ -61,7 +110,7 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
         frequencies, weights = (np.concatenate(parts) for parts in list(zip(*sets, strict=True))[:2])
     warnings = [*kernel.warnings()]
     warnings += dict.fromkeys(warning for of_size in told.values() for warning in of_size)
-    warnings += sampler.form_warnings(spec.form is not Form.complex)
+    warnings += sampler.form_warnings(real=not FORMS[spec.form].is_complex)
     # A sampler that keeps fewer of the s it was asked for has used s all the same.
     if spec.s not in (None, len(weights), sum(share.size for share in every)):
         warnings.append(f"{sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
@@ -94,6 +143,16 @@ def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
         raise InvalidInput(
             f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
             "/sampler/weights" if is_uploaded else "/kernel/weights",
+        )
+
+
+def _check_signs(spec: BaseSpec) -> None:
+    """Refuse weights of both signs where they have no meaning."""
+    if FORMS[spec.form].has_offsets or spec.normalize:
+        raise InvalidInput(
+            "this rule has negative weights, which have no real root: form phase and normalize have no "
+            "meaning; cos_sin and complex carry a signature",
+            "/normalize" if spec.normalize else "/form",
         )
 
 

@@ -1,8 +1,14 @@
 """The forms of Fourier features: how the phases of the frequencies become columns."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import ClassVar
 
+import numpy as np
+
+from app.core.arrays import Array, Floats
+from app.core.kernels.base import Matrix
 from app.core.papers import GMM, MM, QMC, RFF
 
 
@@ -14,30 +20,102 @@ class Form(StrEnum):
     phase = "phase"
 
 
-class FormText(NamedTuple):
-    """What the catalogue says of a form."""
+class Columns(ABC):
+    """The columns of one form. Its first three attributes are what the catalogue says of it."""
 
-    description: str
-    source: str
-    choose_when: str
+    description: ClassVar[str]
+    source: ClassVar[str]
+    choose_when: ClassVar[str]
+
+    per_frequency: ClassVar[int] = 1
+    """Columns of a frequency."""
+    is_complex: ClassVar[bool] = False
+    has_offsets: ClassVar[bool] = False
+    """Whether offsets b_l are drawn and frozen beside the frequencies."""
+    squared_amplitude: ClassVar[int] = 1
+    """What the weight ξ_l is multiplied by under the root."""
+
+    @abstractmethod
+    def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
+        """Compute features of some rows and k frequencies.
+
+        Args:
+            out: where to, (n, k·per_frequency).
+            project: writes the phases w_l·x, (n, k), into the array it is given.
+            amplitudes: of the frequencies, (k,).
+            offsets: b_l, (k,), where the form has them.
+        """
+
+    @abstractmethod
+    def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
+        """Variance of one frequency's part in the kernel estimate, from φ(δ) and φ(2δ), elementwise.
+
+        φ is the kernel divided by its value at 0.
+        """
 
 
-FORMS = {
-    Form.complex: FormText(
-        "√ξ_l e^{−i w_l·x}: s complex columns, a Hermitian inner product.",
-        f"{QMC}, algorithm 1; {MM}, algorithm 1",
+class _Complex(Columns):
+    description = "√ξ_l e^{−i w_l·x}: s complex columns, a Hermitian inner product."
+    source = f"{QMC}, algorithm 1; {MM}, algorithm 1"
+    choose_when = (
         "To compare with those papers. The imaginary part is nothing but error, so that on the same frequencies the "
-        "Gram error is about √2 times that of cos_sin.",
-    ),
-    Form.cos_sin: FormText(
-        "All √ξ_l cos(w_l·x), then all √ξ_l sin(w_l·x): 2s columns; k(x, x) is exact.",
-        f"{RFF}, section 3",
-        "Unless something speaks for another: real columns, and the smallest error for s frequencies.",
-    ),
-    Form.phase: FormText(
-        "√(2ξ_l) cos(w_l·x + b_l), b_l uniform on [0, 2π): s columns, at more variance a column pair.",
-        f"{RFF}, algorithm 1; {GMM}, section 2, (15)",
+        "Gram error is about √2 times that of cos_sin."
+    )
+    is_complex = True
+
+    def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
+        del offsets
+        phases = np.empty_like(out.real)
+        project(phases)
+        np.cos(phases, out=out.real)
+        np.sin(phases, out=out.imag)
+        np.conjugate(out, out=out)
+        out *= amplitudes
+
+    def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
+        """That of the imaginary part included."""
+        del at_twice
+        return np.maximum(1 - at**2, 0)
+
+
+class _CosSin(Columns):
+    description = "All √ξ_l cos(w_l·x), then all √ξ_l sin(w_l·x): 2s columns; k(x, x) is exact."
+    source = f"{RFF}, section 3"
+    choose_when = "Unless something speaks for another: real columns, and the smallest error for s frequencies."
+    per_frequency = 2
+
+    def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
+        del offsets
+        cosines, sines = out[:, : len(amplitudes)], out[:, len(amplitudes) :]
+        project(cosines)
+        np.sin(cosines, out=sines)
+        sines *= amplitudes
+        np.cos(cosines, out=cosines)
+        cosines *= amplitudes
+
+    def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
+        return np.maximum((1 + at_twice) / 2 - at**2, 0)
+
+
+class _Phase(Columns):
+    description = "√(2ξ_l) cos(w_l·x + b_l), b_l uniform on [0, 2π): s columns, at more variance a column pair."
+    source = f"{RFF}, algorithm 1; {GMM}, section 2, (15)"
+    choose_when = (
         "Where columns should each belong to a frequency of their own. For as many columns cos_sin with s/2 most often "
-        "has the smaller error.",
-    ),
-}
+        "has the smaller error."
+    )
+    has_offsets = True
+    squared_amplitude = 2
+
+    def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
+        project(out)
+        out += offsets
+        np.cos(out, out=out)
+        out *= amplitudes
+
+    def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
+        """½ more than cos_sin has: that of cos(w·(x + y) + 2b), which is uncorrelated with the rest."""
+        return np.maximum((1 + at_twice) / 2 - at**2 + 0.5, 0)
+
+
+FORMS: dict[Form, Columns] = {Form.complex: _Complex(), Form.cos_sin: _CosSin(), Form.phase: _Phase()}

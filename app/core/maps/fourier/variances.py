@@ -10,7 +10,7 @@ from app.core.kernels.base import Matrix
 from app.core.maps.base import ClosedForms
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.allocation import allocations
-from app.core.maps.fourier.forms import Form
+from app.core.maps.fourier.forms import FORMS, Form
 from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
 
@@ -27,28 +27,28 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
     """
     sums = {name: np.zeros(len(lags)) for name in ("monte_carlo", "first", "second", "rff", "nrff")}
     every = allocations(independent)
-    all_normal = True
+    form, all_normal = FORMS[spec.form], True
     for (kernel, coordinates, weight), size in every:
         of = lags if coordinates is None else lags[:, coordinates]
         origin = np.zeros((1, of.shape[1]))
         at, at_twice = kernel.gram(of, origin)[:, 0], kernel.gram(2 * of, origin)[:, 0]
         factor = weight**2 / size
-        sums["monte_carlo"] += factor * per_frequency(spec.form, at, at_twice)
-        sums["rff"] += factor * per_frequency(Form.phase, at, at_twice)
+        sums["monte_carlo"] += factor * form.variance(at, at_twice)
+        sums["rff"] += factor * FORMS[Form.phase].variance(at, at_twice)
         sums["nrff"] += factor * np.maximum(1 + at_twice / 2 - (7 - at_twice) * at**2 / 4, 0)
         deviations = kernel.normal_deviations(of.shape[1])
         if deviations is None:
             all_normal = False
             continue
         t = np.square(of * deviations).sum(axis=1)
-        sums["first"] += factor * t * np.exp(-t) * (spec.form is Form.complex)
+        sums["first"] += factor * t * np.exp(-t) * form.is_complex
         sums["second"] += factor * np.square(t) * np.exp(-t) / 2
     if spec.normalize:
         at_zero = sum(share.block.weight for share in every)
         for name in ("monte_carlo", "first", "second"):
             sums[name] /= at_zero**2
     # Normalising divides by a constant in the other forms, and by a random number in this one.
-    ratio = spec.normalize and spec.form is Form.phase
+    ratio = spec.normalize and form.has_offsets
     found = {"rff": sums["rff"]}
     if len(every) == 1:
         found["nrff"] = sums["nrff"]
@@ -61,19 +61,6 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         found["cv1"] = np.maximum(sums["monte_carlo"] - sums["first"], 0)
         found["cv2"] = found["moment_matching"] = np.maximum(found["cv1"] - sums["second"], 0)
     return ClosedForms(_own(spec), found)
-
-
-def per_frequency(form: Form, at: Matrix, at_twice: Matrix) -> Matrix:
-    """Variance of one frequency's part in the estimate, from φ(δ) and φ(2δ)."""
-    cosine: Matrix = (1 + at_twice) / 2 - at**2
-    match form:
-        case Form.complex:
-            cosine = 1 - at**2
-        case Form.phase:
-            cosine += 0.5  # of cos(w·(x + y) + 2b), uncorrelated with the rest
-        case Form.cos_sin:
-            pass
-    return np.maximum(cosine, 0)
 
 
 def _own(spec: BaseSpec) -> str | None:
