@@ -76,6 +76,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.state.context = Context(
         limits=wired.limits,
         every_limit=settings.limits,
+        max_request_seconds=settings.max_request_seconds,
+        max_wait_seconds=settings.max_wait_seconds,
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=wired.maps,
         datasets=wired.datasets,
@@ -85,7 +87,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             wired.diagnostics,
             wired.recommendations,
             wired.jobs,
-            settings.max_diagnostic_operations,
             settings.max_result_bytes,
             settings.max_job_bytes,
         ),

@@ -50,11 +50,14 @@ class Settings(BaseSettings):
     max_operations: int = Field(
         200_000_000_000, ge=1, description="Most arithmetic one request may ask for, in multiplications."
     )
-    # One or two seconds on one core.
-    max_diagnostic_operations: int = Field(
-        20_000_000_000,
-        ge=1,
-        description="Diagnostics and recommendations with more arithmetic, in multiplications, are jobs.",
+    max_request_seconds: float = Field(
+        1.5,
+        ge=0,
+        description="Seconds that a diagnostic, a recommendation or the building of a map may take in its request; "
+        "then a job goes on with it.",
+    )
+    max_wait_seconds: float = Field(
+        30.0, ge=0, description="The longest time that a client may ask for instead, with the header `Prefer: wait=`."
     )
     client_timeout: float = Field(30.0, gt=0, description="Seconds a client may pause while it sends or reads a body.")
     threads: int = Field(

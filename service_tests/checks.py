@@ -44,6 +44,10 @@ def post_npy(http: httpx.Client, path: str, body: bytes | ArrayLike, accept: str
     return http.post(f"/v1/maps/{path}", content=content, headers=headers)
 
 
+RESPOND_ASYNC = {"Prefer": "respond-async"}
+"""Headers of a request that wants a job, however quick the work is."""
+
+
 def finished(http: httpx.Client, taken: httpx.Response, seconds: float = 120) -> Any:
     """The record of the job that an answer 202 names, once it has ended."""
     deadline = time.monotonic() + seconds

@@ -15,6 +15,8 @@ from service_tests.jobs.site import PROGRAM
 from service_tests.running import Running, service, start, stop
 
 _numbers = count()
+AT_ONCE = ("--max-request-seconds", "0")
+"""Options of a service that hands work over to jobs as soon as it can."""
 
 
 @pytest.fixture(scope="session")
@@ -43,9 +45,9 @@ def store(running: Running) -> Iterator[redis.Redis]:
 
 @pytest.fixture(scope="session")
 def jobs_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A service whose Monte Carlo takes a job, with a worker of the same mind."""
+    """A service whose Monte Carlo takes long and gets no time in its request, with a worker of the same mind."""
     data = tmp_path_factory.mktemp("jobs") / "data"
-    running = start(data, "--max-queued-jobs", "3", "--max-requests", "4", program=PROGRAM)
+    running = start(data, "--max-queued-jobs", "3", "--max-requests", "4", *AT_ONCE, program=PROGRAM)
     worker = subprocess.Popen([sys.executable, "-m", PROGRAM, "worker", "--redis-url", running.socket])
     try:
         yield running

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service_tests.checks import NPY, array, assert_problem, finished, post, put
+from service_tests.checks import NPY, RESPOND_ASYNC, array, assert_problem, finished, post, put
 from service_tests.running import service
 
 ARCHIVES = sorted((Path(__file__).parent / "stored").glob("version_*.tar.xz"))
@@ -214,7 +214,7 @@ def test_maps_that_were_left_unfinished_come_to_the_same(at_work: Stored) -> Non
 
 def test_a_map_that_failed_can_be_sent_again(at_work: Stored) -> None:
     for name, told in at_work.expected["failed"].items():
-        answer = put(at_work.http, name, told["spec"])
+        answer = at_work.http.put(f"/v1/maps/{name}", json=told["spec"], headers=RESPOND_ASYNC)
         assert answer.status_code == 202, answer.text
         finished(at_work.http, job_at(answer.json()["job"]))
         assert_made_alike(at_work.http, name, told)

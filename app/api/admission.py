@@ -1,5 +1,8 @@
 """Who may come in: a bound on requests in work, and on those computed at once."""
 
+import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
@@ -32,10 +35,15 @@ class Admission:
         self._inside = 0
         self._listeners = 0
         self._computing = anyio.CapacityLimiter(threads)
-        # Apart from the rest, so that a large map under construction holds nobody up.
-        self._building = anyio.CapacityLimiter(1)
-        # Apart too, so that a store that hangs leaves threads to send answers with.
+        # Apart, so that a store that hangs leaves threads to send answers with.
         self._asking = anyio.CapacityLimiter(_CALLS_AT_ONCE)
+        self.building = asyncio.Semaphore(1)
+        """For `run_by`: maps are built one at a time, as they may be large."""
+        self.measuring = asyncio.Semaphore(threads)
+        """For `run_by`: diagnostics and recommendations."""
+        self.patient = asyncio.Semaphore(threads)
+        """For `run_by`: work whose clients wait long. Others must not become jobs because of it."""
+        self._long_work = anyio.CapacityLimiter(math.inf)
 
     @asynccontextmanager
     async def enter(self) -> AsyncIterator[None]:
@@ -71,9 +79,26 @@ class Admission:
         """Run work on a thread, waiting for a free one."""
         return await anyio.to_thread.run_sync(work, limiter=self._computing)
 
-    async def build(self, work: Callable[[], Result]) -> Result:
-        """Run the building of a map on a thread, one at a time."""
-        return await anyio.to_thread.run_sync(work, limiter=self._building)
+    async def run_by(self, ends_at: float, places: asyncio.Semaphore, work: Callable[[], Result]) -> Result | None:
+        """Run long work on a thread, which must see to its end itself.
+
+        Args:
+            ends_at: the moment by which it must have begun, as `time.monotonic` tells it.
+            places: how much of this work may be done at once: one of those above.
+            work: what is done.
+
+        Returns:
+            What the work gives; None if no place was free by that moment.
+        """
+        try:
+            async with asyncio.timeout(ends_at - time.monotonic()):
+                await places.acquire()
+        except TimeoutError:
+            return None
+        try:
+            return await anyio.to_thread.run_sync(work, limiter=self._long_work)
+        finally:
+            places.release()
 
     async def ask(self, work: Callable[[], Result]) -> Result:
         """Run a short call to the store on a thread."""

@@ -26,6 +26,10 @@ class Context:
     limits: Limits
     every_limit: Mapping[str, float]
     """Those of a request and all others, for clients to know."""
+    max_request_seconds: float
+    """That long work may take in its request."""
+    max_wait_seconds: float
+    """That a client may ask for instead."""
     admission: Admission
     maps: Maps
     datasets: Datasets

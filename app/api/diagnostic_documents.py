@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.api.documents import DEFINITIONS, GIVEN, REFERENCES, ROWS, taken_headers
+from app.api.documents import DEFINITIONS, GIVEN, PREFER, REFERENCES, ROWS, applied_headers, taken_headers
 from app.core.diagnostics.kinds import DIAGNOSTICS
 from app.services.diagnostics import ROW_MEMBERS
 from app.services.recommendations import RecommendationOptions
@@ -114,17 +114,21 @@ _JOB = {"$ref": REFERENCES.format(model="JobRecord")}
 
 def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
     return {
-        200: {"description": description, "content": {"application/json": {"schema": schema}} | _SVG},
+        200: {
+            "description": description,
+            "content": {"application/json": {"schema": schema}} | _SVG,
+            **applied_headers(),
+        },
         202: {
             "description": "It takes long: a job will have the same answer at its `result`.",
-            "headers": taken_headers("Link of the job."),
+            **taken_headers("Link of the job."),
             "content": {"application/json": {"schema": _JOB}},
         },
     }
 
 
 def _request(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}, **PREFER}
 
 
 DIAGNOSTIC_BODY = _request({"anyOf": [_body_schema(model, ROW_MEMBERS[kind]) for kind, model in DIAGNOSTICS.items()]})

@@ -93,10 +93,31 @@ _VECTORS_OR_CODES = {
 }
 
 
+PREFER: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "Prefer",
+            "in": "header",
+            "description": "`wait=N`: wait up to N seconds for the answer, but not longer than the limit "
+            "`max_wait_seconds`. `respond-async`: have a job do it, at once or after `wait` (RFC 7240). Without "
+            "either, a job goes on with what takes longer than the limit `max_request_seconds`.",
+            "schema": {"type": "string"},
+            "example": "wait=10",
+        }
+    ]
+}
+_APPLIED = "What was made of `Prefer`: `wait` with the seconds granted, `respond-async`, or both."
+
+
+def applied_headers(**others: str) -> dict[str, Any]:
+    """The headers of an answer to a request with `Prefer`: those of `others`, by name, with what they say."""
+    described = {**others, "Preference-Applied": _APPLIED}
+    return {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}}
+
+
 def taken_headers(location: str) -> dict[str, Any]:
     """The headers of an answer 202 that names a job, `location` saying where its `Location` leads."""
-    described = {"Location": location, "Link": 'Of the job, with `rel="monitor"`.'}
-    return {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}
+    return applied_headers(Location=location, Link='Of the job, with `rel="monitor"`.')
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:

@@ -1,25 +1,28 @@
 """Create, find, list and delete maps, and keep those in use ready."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, family, opened
+from app.core.progress import OutOfTime, Progress
 from app.core.spec import MapSpec
+from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
-from app.services.building import build_later, built
+from app.services.building import build_later, built, kept_rows
 from app.services.cache import Cache, arrays_of, check_sealed, latest
 from app.services.datasets import Datasets
 from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NewerVersion, NotFound
 from app.services.limits import Limits
 from app.services.map_records import MapPage, MapRecord, record, spec_of
 from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.maps import MapManifest, MapStore, Withdrawn
+from app.store.maps import MapManifest, MapStore, NewMap, Withdrawn
 from app.store.pending import Pending
 
 logger = logging.getLogger(__name__)
@@ -30,7 +33,7 @@ class Created(NamedTuple):
 
     record: MapRecord
     new: bool
-    """Whether the map was made by this call; False too while a job makes it."""
+    """Whether this call has made the map, or had a job make it; False where it was there or being built."""
 
 
 class Maps:
@@ -42,7 +45,7 @@ class Maps:
         store: where the maps are.
         limits: of a request.
         cache: for maps kept ready.
-        threads: how many one call of a map may use.
+        threads: how many one call of a map, or its building, may use.
         unfit: says why the store cannot be trusted with new maps, None if it can.
         jobs: to build those maps in that take long.
         datasets: that samplers may learn from.
@@ -66,8 +69,13 @@ class Maps:
         self._unfit = unfit
         self._open = cache.keeping(self._load)
 
-    def create(self, name: str, spec: MapSpec) -> Created:
+    def create(self, name: str, spec: MapSpec, progress: Progress | None) -> Created:
         """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
+
+        Args:
+            name: of the map.
+            spec: of the map.
+            progress: of the building, which a job goes on with where that ends it; None to leave all of it to a job.
 
         Raises:
             MapExists: another spec has the name.
@@ -85,13 +93,14 @@ class Maps:
             if reason := self._unfit():
                 raise StoreUnavailable(f"{reason}; no map is created there")
             digests = self._digests(spec)
-            if spec.takes_job:
-                pending = build_later(self._jobs, self._store, name, spec, digests, failed)
+            made = self._built(name, spec, digests, progress)
+            if not isinstance(made, NewMap):
+                pending = build_later(self._jobs, self._store, name, spec, digests, failed, made)
                 if pending is not None:
-                    return Created(record(pending), False)
+                    return Created(record(pending), True)
                 continue
             try:
-                standing, created = self._store.create(built(name, spec), failed)
+                standing, created = self._store.create(made, failed)
             except Withdrawn:
                 continue
             if created:
@@ -148,6 +157,17 @@ class Maps:
         if array_name not in arrays:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(arrays))}")
         return arrays[array_name]
+
+    def _built(
+        self, name: str, spec: MapSpec, digests: Mapping[str, str], progress: Progress | None
+    ) -> NewMap | Checkpoint | None:
+        """The map; or what a job goes on from, None where it is to begin."""
+        if progress is None:
+            return None
+        try:
+            return built(name, spec, Building(self._threads, progress, kept_rows(self._datasets, digests)))
+        except OutOfTime as over:
+            return Checkpoint(over.state, over.step, over.of, over.objective)
 
     def _digests(self, spec: MapSpec) -> dict[str, str]:
         """Digests of the datasets that the sampler learns from; refuses at once what its job could only fail at."""

@@ -7,7 +7,8 @@ import orjson
 
 from app.core.diagnostics.kinds import DiagnosticKind
 from app.core.errors import InvalidInput, TooLarge
-from app.core.progress import Progress
+from app.core.progress import OutOfTime, Progress
+from app.jobs.checkpoints import Checkpoint
 from app.jobs.handlers import Handlers, Result
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
@@ -31,35 +32,52 @@ class Measuring(NamedTuple):
     diagnostics: Diagnostics
     recommendations: Recommendations
     jobs: Jobs
-    max_operations: int
-    """More than so many multiplications are a job's work."""
     max_bytes: int
-    """So is what takes more memory."""
+    """What takes more memory is a job's work."""
     max_job_bytes: int
     """The most memory that a job may take."""
 
     def diagnose(
-        self, name: str, kind: DiagnosticKind, body: bytes, media_type: str, parse: Parse[Any]
+        self,
+        name: str,
+        kind: DiagnosticKind,
+        body: bytes,
+        media_type: str,
+        parse: Parse[Any],
+        progress: Progress | None,
     ) -> bytes | JobRecord:
         """The answer of a diagnostic of a map in the media type, or the job that will give it."""
         prepared = self.diagnostics.prepare(name, kind, body, parse)
         payload = {"map": name, "diagnostic": kind.value}
-        return self._answer(prepared, media_type, DIAGNOSE, payload, body, [name])
+        return self._answer(prepared, media_type, DIAGNOSE, payload, body, [name], progress)
 
-    def recommend(self, body: bytes, media_type: str, parse: Parse[Any]) -> bytes | JobRecord:
+    def recommend(
+        self, body: bytes, media_type: str, parse: Parse[Any], progress: Progress | None
+    ) -> bytes | JobRecord:
         """The answer of a recommendation in the media type, or the job that will give it."""
-        return self._answer(self.recommendations.prepare(body, parse), media_type, RECOMMEND, {}, body, [])
+        return self._answer(self.recommendations.prepare(body, parse), media_type, RECOMMEND, {}, body, [], progress)
 
     def _answer(
-        self, prepared: Prepared, media_type: str, kind: str, subject: Mapping[str, str], body: bytes, maps: list[str]
+        self,
+        prepared: Prepared,
+        media_type: str,
+        kind: str,
+        subject: Mapping[str, str],
+        body: bytes,
+        maps: list[str],
+        progress: Progress | None,
     ) -> bytes | JobRecord:
         if prepared.nbytes > self.max_job_bytes:
             detail = f"it would take {prepared.nbytes} bytes of memory; max_job_bytes is {self.max_job_bytes}"
             raise TooLarge(detail, limit="max_job_bytes", allowed=self.max_job_bytes, value=prepared.nbytes)
-        if prepared.operations > self.max_operations or prepared.nbytes > self.max_bytes:
-            payload = {**subject, _DIGESTS: self.diagnostics.digests(maps, prepared.datasets)}
-            return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=subject)
-        return _written(prepared, prepared.run(Progress()))[media_type]()
+        payload = {**subject, _DIGESTS: self.diagnostics.digests(maps, prepared.datasets)}
+        checkpoint = None
+        if progress is not None and prepared.nbytes <= self.max_bytes:
+            try:
+                return _written(prepared, prepared.run(progress))[media_type]()
+            except OutOfTime as over:
+                checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
+        return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=subject, checkpoint=checkpoint)
 
 
 def job_handlers(diagnostics: Diagnostics, recommendations: Recommendations) -> Handlers:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import SPEC
-from service_tests.checks import JSON, NPY, assert_problem, finished, npy, post, put
+from service_tests.checks import JSON, NPY, RESPOND_ASYNC, assert_problem, finished, npy, post, put
 
 ROWS = np.random.default_rng(6).normal(size=(40, 3)).round(3)
 FIGURES = {"relative_frobenius", "relative_spectral", "max_abs", "mean_square", "bias"}
@@ -167,7 +167,8 @@ def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fou
 def test_a_job_measures_the_map_it_was_submitted_for_or_none(http: httpx.Client, fourier: str, again: bool) -> None:
     body = {"vectors": np.random.default_rng(1).normal(size=(4500, 3)).tolist(), "seeds": 10}
     # Behind another that the only worker does first.
-    before, taken = (post(http, f"{fourier}/diagnostics/gram", body) for _ in range(2))
+    path = f"/v1/maps/{fourier}/diagnostics/gram"
+    before, taken = (http.post(path, json=body, headers=RESPOND_ASYNC) for _ in range(2))
     assert taken.status_code == 202, taken.text
     assert http.delete(f"/v1/maps/{fourier}").status_code == 204
     if again:

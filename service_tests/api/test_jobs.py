@@ -12,6 +12,7 @@ import pytest
 import redis
 
 from service_tests.checks import NPY, assert_problem, keys, keys_of, post, put
+from service_tests.conftest import AT_ONCE
 from service_tests.jobs.site import PROGRAM, Site, gone
 from service_tests.running import Running, start, stop
 from service_tests.servers import until
@@ -245,7 +246,7 @@ def test_a_result_is_answered_in_the_media_type_that_is_wanted(http: httpx.Clien
 def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tmp_path: Path, name: str) -> None:
     """The frozen map is the one that nobody disturbed."""
     spec = {**SPEC, "s": 3}
-    running = start(tmp_path / "data", "--job-workers", "1", program=PROGRAM)
+    running = start(tmp_path / "data", "--job-workers", "1", *AT_ONCE, program=PROGRAM)
     try:
         with httpx.Client(base_url=running.url, timeout=60) as client:
             assert ended(client, put(client, name, spec).json()["job"])["state"] == "succeeded"
@@ -257,7 +258,7 @@ def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tm
         running.process.kill()
         running.process.wait(10)
         gone(working)
-        running = start(tmp_path / "data", "--job-workers", "1", program=PROGRAM)
+        running = start(tmp_path / "data", "--job-workers", "1", *AT_ONCE, program=PROGRAM)
         with httpx.Client(base_url=running.url, headers={"Accept": NPY}, timeout=60) as client:
             assert ended(client, link)["state"] == "succeeded"
             one, other = (client.get(f"/v1/maps/{each}/frequencies").content for each in (name, f"{name}-b"))

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.checks import assert_problem, finished, post, put
+from service_tests.checks import RESPOND_ASYNC, assert_problem, finished, post, put
 
 DIM = 1 << 22
 ROWS = [{"indices": [i, i + 5, DIM - 1], "values": [1.0, -2.0, i + 0.5]} for i in range(30)]
@@ -47,7 +47,7 @@ def test_a_box_of_so_many_columns_is_refused(http: httpx.Client, wide: str) -> N
 
 def test_hashes_of_sparse_rows_are_recommended_without_their_dense_form(http: httpx.Client) -> None:
     body = {"vectors": ROWS, "input_dim": 1 << 31, "kernel": {"kind": "gmm"}, "budget": 8, "seeds": 2}
-    job = finished(http, http.post("/v1/recommendations", json=body))
+    job = finished(http, http.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC))
     assert job["state"] == "succeeded"
     assert http.get(job["result"]).json()["best"]["sampler"] == {"kind": "gcws"}
 

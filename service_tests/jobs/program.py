@@ -30,6 +30,8 @@ from service_tests.jobs.site import PROGRAM
 
 _service_kinds = app.main.job_handlers
 STEP_SECONDS = 0.02
+# So many frequencies of the slow Monte Carlo are drawn by a call that cannot be interrupted.
+LONG_CALL = 5
 
 
 def walk(steps: int, seed: int, run: Progress, pause: float = STEP_SECONDS) -> float:
@@ -37,7 +39,7 @@ def walk(steps: int, seed: int, run: Progress, pause: float = STEP_SECONDS) -> f
     rng = np.random.Generator(np.random.PCG64(seed))
     step, at = 0, 0.5
     kept = run.restored()
-    if kept is not None:
+    if kept:
         state = json.loads(kept)
         step, at = state["step"], float.fromhex(state["at"])
         rng.bit_generator.state = state["rng"]
@@ -98,15 +100,13 @@ KINDS: Handlers = {"test-walk": test_walk, "test-echo": test_echo, "test-fail": 
 
 
 class Slow(MonteCarlo):
-    """Monte Carlo that takes a job: a walk decides the seed."""
-
-    def takes_job(self, s: int, input_dim: int) -> bool:
-        del s, input_dim
-        return True
+    """Monte Carlo that takes long: a walk of 0.8 seconds for each frequency decides what it gives."""
 
     def learned_set(
         self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
     ) -> FrequencySet:
+        if s == LONG_CALL:
+            building.progress.before_long_call(bytes)
         end = walk(40 * s, int(rng.integers(1 << 30)), building.progress)
         if s == 1:
             raise InvalidInput("1 is an unlucky number", "/s")
@@ -121,7 +121,6 @@ def kinds(settings: Settings) -> Handlers:
 
 if __name__ == "__main__":
     # The spec knows its samplers by class; this one takes the behaviour of another.
-    MonteCarlo.takes_job = Slow.takes_job  # type: ignore[method-assign, assignment]
     MonteCarlo.learned_set = Slow.learned_set  # type: ignore[method-assign, assignment]
     app.main.job_handlers = kinds
     worker_supervisor.PROGRAM = PROGRAM

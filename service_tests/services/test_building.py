@@ -66,7 +66,7 @@ def submitted(client: redis.Redis, service: Callable[..., Maps]) -> Site:
     maps = service()
     datasets = Datasets(DatasetStore(client), LIMITS, Cache(1 << 20), lambda: None)
     datasets.create("rows", ROWS, None)
-    job = maps.create("m", SPEC).record.job
+    job = maps.create("m", SPEC, None).record.job
     assert job is not None
     job_id = job.rpartition("/")[2]
     assert Scripts(client).run("claim", job_id, "token", 60)

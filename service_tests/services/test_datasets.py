@@ -8,6 +8,7 @@ from scipy import sparse
 
 from app.core.arrays import dense
 from app.core.errors import InvalidInput, TooLarge
+from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.formats import Reference
 from app.services.cache import Cache
@@ -83,7 +84,7 @@ def test_maps_and_datasets_share_one_memory(client: redis.Redis, kept: Callable[
     datasets = kept(cache)
     maps = maps_of(client, cache)
     spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "halton"}, "s": 50}
-    maps.create("m", MapSpec.model_validate(spec))
+    maps.create("m", MapSpec.model_validate(spec), Progress())
     datasets.create("d", ROWS, None)
     rows = datasets.rows("d")
     assert datasets.rows("d") is rows

@@ -9,6 +9,7 @@ import redis
 
 from app.core.errors import TooLarge
 from app.core.maps import FeatureMap, FourierMap
+from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.cache import Cache
 from app.services.errors import ArrayNotFound, MapExists, NotFound
@@ -30,14 +31,14 @@ def seeded(seed: int) -> MapSpec:
 
 def test_a_map_is_opened_once_and_kept(service: Callable[..., Maps]) -> None:
     maps = service()
-    maps.create("m", SPEC)
+    maps.create("m", SPEC, Progress())
     assert maps.ready("m") is maps.ready("m")
 
 
 def test_the_least_recently_used_map_goes_when_memory_is_short(service: Callable[..., Maps]) -> None:
     maps = service(cache_bytes=2 * BYTES)
     for seed in range(3):
-        maps.create(str(seed), seeded(seed))
+        maps.create(str(seed), seeded(seed), Progress())
     zero, one = maps.ready("0"), maps.ready("1")
     assert maps.ready("0") is zero
     maps.ready("2")
@@ -48,32 +49,32 @@ def test_the_least_recently_used_map_goes_when_memory_is_short(service: Callable
 @pytest.mark.parametrize("cache_bytes", [0, BYTES - 1])
 def test_a_map_larger_than_the_cache_serves_all_the_same(service: Callable[..., Maps], cache_bytes: int) -> None:
     maps = service(cache_bytes)
-    maps.create("m", SPEC)
+    maps.create("m", SPEC, Progress())
     assert maps.ready("m") is not maps.ready("m")
 
 
 def test_maps_of_equal_digest_share_memory_under_all_their_names(service: Callable[..., Maps]) -> None:
     maps = service()
-    maps.create("a", SPEC)
-    maps.create("b", SPEC)
+    maps.create("a", SPEC, Progress())
+    maps.create("b", SPEC, Progress())
     assert maps.ready("a") is maps.ready("b")
 
 
 def test_a_map_made_anew_by_another_process_is_not_served_from_memory(service: Callable[..., Maps]) -> None:
     here, elsewhere = service(), service()
-    here.create("m", seeded(1))
+    here.create("m", seeded(1), Progress())
     old = here.array("m", "frequencies")
     elsewhere.delete("m")
     with pytest.raises(NotFound):
         here.ready("m")
-    elsewhere.create("m", seeded(2))
+    elsewhere.create("m", seeded(2), Progress())
     assert not np.array_equal(here.array("m", "frequencies"), old)
     np.testing.assert_array_equal(here.array("m", "frequencies"), elsewhere.array("m", "frequencies"))
 
 
 def test_twenty_threads_that_want_one_map_get_the_same(service: Callable[..., Maps]) -> None:
     maps = service()
-    maps.create("m", SPEC)
+    maps.create("m", SPEC, Progress())
     barrier = threading.Barrier(20)
     found: list[FeatureMap] = []
 
@@ -99,7 +100,7 @@ def test_threads_that_want_a_damaged_map_are_all_told_and_none_waits(
     service: Callable[..., Maps], client: redis.Redis
 ) -> None:
     maps = service()
-    maps.create("m", SPEC)
+    maps.create("m", SPEC, Progress())
     piece = next(key for key in keys(client) if key.endswith(b":frequencies:0"))
     good = cast(bytes, client.get(piece))
     client.set(piece, good[:-1] + b"\xff")
@@ -130,7 +131,7 @@ def test_threads_that_want_a_damaged_map_are_all_told_and_none_waits(
 def test_a_manifest_that_was_changed_gives_no_features(
     service: Callable[..., Maps], client: redis.Redis, change: Callable[[Any], Any]
 ) -> None:
-    service().create("m", SPEC)
+    service().create("m", SPEC, Progress())
     key = "bochner:{map:m}:manifest"
     client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
     with pytest.raises(StoreDamaged):
@@ -143,7 +144,7 @@ def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(servic
 
     def rewrite() -> None:
         for i in range(150):
-            writer.create("m", seeded(i % 2))
+            writer.create("m", seeded(i % 2), Progress())
             writer.delete("m")
 
     def read() -> bool:
@@ -158,11 +159,11 @@ def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(servic
 
 def test_creating_again_is_no_conflict_and_another_spec_is(service: Callable[..., Maps]) -> None:
     maps = service()
-    record, created = maps.create("m", SPEC)
+    record, created = maps.create("m", SPEC, Progress())
     assert created
-    assert maps.create("m", MapSpec.model_validate_json(SPEC.canonical())) == (record, False)
+    assert maps.create("m", MapSpec.model_validate_json(SPEC.canonical()), Progress()) == (record, False)
     with pytest.raises(MapExists, match=record.digest):
-        maps.create("m", seeded(1))
+        maps.create("m", seeded(1), Progress())
 
 
 def test_a_map_too_large_is_refused_unless_it_is_there_already(
@@ -170,25 +171,25 @@ def test_a_map_too_large_is_refused_unless_it_is_there_already(
 ) -> None:
     large = SPEC.model_copy(update={"s": 10_000})
     with pytest.raises(TooLarge) as refused:
-        service().create("m", large)
+        service().create("m", large, Progress())
     assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_map_bytes", 100_000, 170_000)
     assert keys(client) == set()
     larger = LIMITS._replace(max_map_bytes=170_000)
-    maps_of(client, Cache(0), larger).create("m", large)
-    assert not service().create("m", large)[1]
+    maps_of(client, Cache(0), larger).create("m", large, Progress())
+    assert not service().create("m", large, Progress())[1]
 
 
 def test_an_unfit_store_gets_no_new_map_but_serves_the_old(service: Callable[..., Maps]) -> None:
-    service().create("m", SPEC)
+    service().create("m", SPEC, Progress())
     unfit = service(unfit="it forgets")
     with pytest.raises(StoreUnavailable, match="it forgets"):
-        unfit.create("n", SPEC)
-    assert not unfit.create("m", SPEC)[1]
+        unfit.create("n", SPEC, Progress())
+    assert not unfit.create("m", SPEC, Progress())[1]
     assert unfit.ready("m").spec == SPEC
 
 
 def test_an_array_that_the_map_lacks_is_answered_with_those_it_has(service: Callable[..., Maps]) -> None:
     maps = service()
-    maps.create("m", SPEC)
+    maps.create("m", SPEC, Progress())
     with pytest.raises(ArrayNotFound, match="frequencies, weights"):
         maps.array("m", "offsets")

@@ -5,6 +5,7 @@ from typing import Any, cast
 import pytest
 import redis
 
+from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound, NewerVersion
 from app.services.maps import Maps
@@ -51,8 +52,8 @@ def test_a_map_of_another_parameter_stream_gives_no_codes(
     error: type[Exception],
     complaint: str,
 ) -> None:
-    service().create("m", GMM)
-    service().create("n", GMM)
+    service().create("m", GMM, Progress())
+    service().create("n", GMM, Progress())
     key = "bochner:{map:m}:manifest"
     client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
     with pytest.raises(error, match=complaint):
@@ -60,11 +61,11 @@ def test_a_map_of_another_parameter_stream_gives_no_codes(
     listed = service().list("", None, 10).maps
     assert [one.name for one in listed] == ["m", "n"], "its record can be read all the same"
     service().delete("m")
-    assert service().create("m", GMM)[1]
+    assert service().create("m", GMM, Progress())[1]
 
 
 def test_a_fourier_map_has_no_parameter_stream(service: Callable[..., Maps], client: redis.Redis) -> None:
-    assert service().create("m", GAUSSIAN)[0].parameter_stream is None
+    assert service().create("m", GAUSSIAN, Progress())[0].parameter_stream is None
     key = "bochner:{map:m}:manifest"
     manifest = json.loads(cast(bytes, client.get(key)))
     client.set(key, json.dumps(resealed(manifest | {"parameter_stream": 1})))
@@ -75,7 +76,7 @@ def test_a_fourier_map_has_no_parameter_stream(service: Callable[..., Maps], cli
 def test_a_hashing_map_takes_no_room_but_its_manifest(service: Callable[..., Maps], client: redis.Redis) -> None:
     maps = service(cache_bytes=0)
     huge = GMM.model_copy(update={"input_dim": 1 << 31, "s": 1 << 24})
-    assert maps.create("m", huge)[0].bytes == 0
+    assert maps.create("m", huge, Progress())[0].bytes == 0
     assert keys(client) == {b"bochner:{map:m}:manifest", b"bochner:maps"}
     assert maps.ready("m").bytes == 0
     with pytest.raises(ArrayNotFound):
@@ -86,7 +87,7 @@ def test_tables_of_parameters_count_as_memory_of_the_cache(service: Callable[...
     one_map = 4 * 8 * 2 * 3 * 5
     maps = service(cache_bytes=2 * one_map)
     for seed in range(3):
-        maps.create(str(seed), GMM.model_copy(update={"seed": seed}))
+        maps.create(str(seed), GMM.model_copy(update={"seed": seed}), Progress())
     zero, one = maps.ready("0"), maps.ready("1")
     assert zero.bytes == one_map
     assert maps.ready("1") is one

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 from fastapi import APIRouter, Request, Response
 
-from app.api import bodies
+from app.api import bodies, long_work
 from app.api.answers import HeldResponse
 from app.api.context import Context, ContextOf, MapName
 from app.api.diagnostic_documents import (
@@ -16,7 +16,8 @@ from app.api.diagnostic_documents import (
 )
 from app.api.negotiation import favourite, posted_format
 from app.core.diagnostics.kinds import DiagnosticKind
-from app.jobs.record import JobRecord, link
+from app.core.progress import Progress
+from app.jobs.record import JobRecord, JobState, link
 from app.pictures.style import MEDIA_TYPE as SVG
 from app.services.run_or_submit import JSON
 
@@ -38,7 +39,9 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
         request,
         context,
         media_types,
-        lambda body, media_type: context.measuring.diagnose(name, kind, body, media_type, bodies.parse),
+        lambda body, media_type, progress: context.measuring.diagnose(
+            name, kind, body, media_type, bodies.parse, progress
+        ),
     )
 
 
@@ -51,23 +54,49 @@ async def recommend(request: Request, context: ContextOf) -> Response:
         request,
         context,
         [JSON, SVG],
-        lambda body, media_type: context.measuring.recommend(body, media_type, bodies.parse),
+        lambda body, media_type, progress: context.measuring.recommend(body, media_type, bodies.parse, progress),
     )
 
 
 async def _answer(
-    request: Request, context: Context, media_types: list[str], measure: Callable[[bytes, str], bytes | JobRecord]
+    request: Request,
+    context: Context,
+    media_types: list[str],
+    measure: Callable[[bytes, str, Progress | None], bytes | JobRecord],
 ) -> Response:
     posted_format(request, (JSON,))
     media_type = favourite(request, media_types)
     async with AsyncExitStack() as inside:
         await inside.enter_async_context(context.admission.enter())
         body = await bodies.read(request, context.limits.check_body, context.admission.client_timeout)
-        answer = await context.admission.compute(lambda: measure(body, media_type))
+        clock = long_work.started(request, context)
+        answer = await long_work.run_or_submit(
+            request, context, clock, context.admission.measuring, lambda progress: measure(body, media_type, progress)
+        )
         if isinstance(answer, JobRecord):
-            headers = {"Location": link(answer.id), "Link": f'<{link(answer.id)}>; rel="monitor"'}
-            response = Response(answer.model_dump_json(), 202, headers, JSON)
-        else:
-            vary = {"Vary": "Accept"} if len(media_types) > 1 else None
-            response = Response(answer, headers=vary, media_type=media_type)
+            answer = await _job_answer(context, clock, answer, media_type)
+        response = _taken(answer) if isinstance(answer, JobRecord) else Response(answer, media_type=media_type)
+        response.headers.update(clock.preferences.applied(response.status_code))
+        if len(media_types) > 1:
+            response.headers["Vary"] = "Accept, Prefer"
         return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)
+
+
+async def _job_answer(
+    context: Context, clock: long_work.Clock, submitted: JobRecord, media_type: str
+) -> bytes | JobRecord:
+    """What a job answers, if it does so while the client waits; else its record."""
+    job = await long_work.ended(context, clock, submitted.id)
+    if job is None or job.state is not JobState.succeeded:
+        return job or submitted
+
+    def read() -> bytes:
+        kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
+        return b"".join(context.jobs.parts(kept))
+
+    return await context.admission.ask(read)
+
+
+def _taken(job: JobRecord) -> Response:
+    headers = {"Location": link(job.id), "Link": f'<{link(job.id)}>; rel="monitor"'}
+    return Response(job.model_dump_json(), 202, headers, JSON)

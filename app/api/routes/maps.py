@@ -5,10 +5,10 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from app.api import bodies
+from app.api import bodies, long_work
 from app.api.answers import HeldResponse, array_response
 from app.api.context import Context, ContextOf, MapName
-from app.api.documents import ARRAY_ANSWER, json_body, taken_headers
+from app.api.documents import ARRAY_ANSWER, PREFER, applied_headers, json_body, taken_headers
 from app.api.negotiation import answer_format, require_json
 from app.api.queries import Cursor, Limit, Prefix
 from app.core.spec import MapSpec
@@ -23,31 +23,41 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
     dependencies=[Depends(require_json)],
     response_model=MapRecord,
     responses={
-        200: {"description": "The map was there already, with the same spec."},
-        201: {"model": MapRecord},
+        200: {"description": "The map was there already, with the same spec.", **applied_headers()},
+        201: {"model": MapRecord, **applied_headers(Location="Link of the map.")},
         202: {
             "model": MapRecord,
             "description": "A job builds the map; `job` is its link.",
-            "headers": taken_headers("Link of the map."),
+            **taken_headers("Link of the map."),
         },
     },
-    openapi_extra=json_body(MapSpec),
+    openapi_extra=json_body(MapSpec) | PREFER,
 )
 async def put_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
     """Create a map, or find that the same one is there."""
     async with context.admission.enter():
         body = await bodies.read(request, context.limits.check_spec, context.admission.client_timeout)
+        clock = long_work.started(request, context)
         spec = await context.admission.compute(lambda: bodies.parse(MapSpec, body))
-        record, created = await context.admission.build(lambda: context.maps.create(name, spec))
-    if created:
-        response.status_code = 201
-    elif record.status == "building":
+        record, new = await long_work.run_or_submit(
+            request,
+            context,
+            clock,
+            context.admission.building,
+            lambda progress: context.maps.create(name, spec, progress),
+        )
+        if record.job is not None and await long_work.ended(context, clock, record.job.rpartition("/")[2]):
+            record = await context.admission.ask(lambda: context.maps.get(name))
+    if record.job is not None:
         response.status_code = 202
         response.headers["Link"] = f'<{record.job}>; rel="monitor"'
+    elif new:
+        response.status_code = 201
     if response.status_code is not None:
         response.headers["Location"] = f"/v1/maps/{name}"
     if record.digest is not None:
         response.headers["ETag"] = _etag(record)
+    response.headers.update(clock.preferences.applied(response.status_code or 200))
     return record
 
 
