@@ -44,6 +44,8 @@ def post_npy(http: httpx.Client, path: str, body: bytes | ArrayLike, accept: str
     return http.post(f"/v1/maps/{path}", content=content, headers=headers)
 
 
+NO_WAIT = {"Prefer": ""}
+"""Headers of a request that leaves to the service how long to wait."""
 RESPOND_ASYNC = {"Prefer": "respond-async"}
 """Headers of a request that wants a job, however quick the work is."""
 

@@ -30,8 +30,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture(scope="session")
 def http(running: Running) -> Iterator[httpx.Client]:
-    """A client of the shared service."""
-    with httpx.Client(base_url=running.url, timeout=60) as client:
+    """A client of the shared service. It waits, so that no answer hangs on how busy the machine is."""
+    with httpx.Client(base_url=running.url, timeout=60, headers={"Prefer": "wait=30"}) as client:
         yield client
 
 

@@ -98,6 +98,7 @@ PREFER: dict[str, Any] = {
         {
             "name": "Prefer",
             "in": "header",
+            "required": False,
             "description": "`wait=N`: wait up to N seconds for the answer, but not longer than the limit "
             "`max_wait_seconds`. `respond-async`: have a job do it, at once or after `wait` (RFC 7240). Without "
             "either, a job goes on with what takes longer than the limit `max_request_seconds`.",

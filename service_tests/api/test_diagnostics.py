@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import SPEC
-from service_tests.checks import JSON, NPY, RESPOND_ASYNC, assert_problem, finished, npy, post, put
+from service_tests.checks import JSON, NO_WAIT, NPY, RESPOND_ASYNC, assert_problem, finished, npy, post, put
 
 ROWS = np.random.default_rng(6).normal(size=(40, 3)).round(3)
 FIGURES = {"relative_frobenius", "relative_spectral", "max_abs", "mean_square", "bias"}
@@ -146,7 +146,8 @@ def test_what_has_no_picture_or_no_such_format_is_not_acceptable(http: httpx.Cli
 def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fourier: str, name: str) -> None:
     many = np.random.default_rng(1).normal(size=(4500, 3)).round(3)
     assert http.put(f"/v1/datasets/{name}", json={"vectors": many.tolist()}).status_code == 201
-    taken = post(http, f"{fourier}/diagnostics/gram", {"dataset": name, "seeds": 10})
+    body = {"dataset": name, "seeds": 10}
+    taken = http.post(f"/v1/maps/{fourier}/diagnostics/gram", json=body, headers=RESPOND_ASYNC)
     assert taken.status_code == 202, taken.text
     job = finished(http, taken)
     assert (job["kind"], job["subject"]) == ("diagnose", {"map": fourier, "diagnostic": "gram"})
@@ -185,8 +186,10 @@ def test_what_takes_much_memory_is_a_job_however_quick(http: httpx.Client, fouri
     rows = np.zeros((12_000, 3))
     rows[:, 0] = np.arange(12_000)
     assert http.put(f"/v1/datasets/{name}", content=npy(rows), headers={"Content-Type": NPY}).status_code == 201
-    taken = post(http, f"{fourier}/diagnostics/gram", {"dataset": name, "seeds": 0})
+    body = {"dataset": name, "seeds": 0}
+    taken = http.post(f"/v1/maps/{fourier}/diagnostics/gram", json=body, headers=NO_WAIT)
     assert taken.status_code == 202, taken.text
+    assert taken.json()["step"] is None, "nothing was done in the request"
     assert http.delete(taken.headers["location"]).status_code == 202
 
 

@@ -118,7 +118,8 @@ def test_zero_rows_have_no_correlations_and_no_hashes(http: httpx.Client) -> Non
 
 def test_long_work_is_a_job_with_the_same_answer(http: httpx.Client) -> None:
     short = recommend(http, samplers=["sobol", "halton"]).json()
-    taken = recommend(http, samplers=["sobol", "halton"], seeds=20, budget=1 << 12, vectors=ROWS.tolist() * 10)
+    body = BODY | {"samplers": ["sobol", "halton"], "seeds": 20, "budget": 1 << 12, "vectors": ROWS.tolist() * 10}
+    taken = http.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC)
     assert taken.status_code == 202, taken.text
     job = finished(http, taken)
     assert (job["kind"], job["state"], job["progress"]) == ("recommend", "succeeded", 1)

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.checks import RESPOND_ASYNC, assert_problem, finished, post, put
+from service_tests.checks import NO_WAIT, RESPOND_ASYNC, assert_problem, finished, post, put
 
 DIM = 1 << 22
 ROWS = [{"indices": [i, i + 5, DIM - 1], "values": [1.0, -2.0, i + 0.5]} for i in range(30)]
@@ -28,8 +28,9 @@ def wide(http: httpx.Client) -> Iterator[str]:
 def test_dense_rows_of_more_memory_than_a_request_may_take_are_a_job_s(
     http: httpx.Client, wide: str, kind: str, body: dict[str, Any]
 ) -> None:
-    answer = post(http, f"{wide}/diagnostics/{kind}", body)
+    answer = http.post(f"/v1/maps/{wide}/diagnostics/{kind}", json=body, headers=NO_WAIT)
     assert answer.status_code == 202, answer.text
+    assert answer.json()["step"] is None, "nothing was done in the request"
     assert http.delete(answer.headers["Location"]).status_code == 202
 
 
@@ -73,7 +74,7 @@ def test_no_map_is_recommended_that_could_not_be_kept(http: httpx.Client) -> Non
     rows = {"vectors": ROWS[:2], "input_dim": DIM, "kernel": {"kind": "gaussian", "length_scale": 2}}
     document = assert_problem(http, http.post("/v1/recommendations", json={**rows, "budget": 1024}), 413, "too-large")
     assert document["setting"] == "BOCHNER_MAX_MAP_BYTES"
-    taken = http.post("/v1/recommendations", json={**rows, "target_error": 0.1})
+    taken = http.post("/v1/recommendations", json={**rows, "target_error": 0.1}, headers=NO_WAIT)
     assert taken.status_code in (200, 202), taken.text
     if taken.status_code == 202:
         http.delete(taken.headers["Location"])
@@ -82,8 +83,10 @@ def test_no_map_is_recommended_that_could_not_be_kept(http: httpx.Client) -> Non
 def test_many_pairs_are_a_job_s_however_small(http: httpx.Client, name: str) -> None:
     assert put(http, name, {**WIDE, "input_dim": 1}).status_code == 201
     pairs = [[1]] * 180_000
-    answer = post(http, f"{name}/diagnostics/variance", {"x": pairs, "y": pairs, "repeats": 2})
+    body = {"x": pairs, "y": pairs, "repeats": 2}
+    answer = http.post(f"/v1/maps/{name}/diagnostics/variance", json=body, headers=NO_WAIT)
     assert answer.status_code == 202, answer.text
+    assert answer.json()["step"] is None, "nothing was done in the request"
     assert http.delete(answer.headers["Location"]).status_code == 202
 
 
