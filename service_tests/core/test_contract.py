@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family, opened
+from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family, family_of, opened
 from app.core.spec import Dtype, Form, MapSpec
 from service_tests.core.combinations import (
     FIELDS,
@@ -34,8 +34,9 @@ from service_tests.core.specs import KERNELS, SAMPLERS, kernel, kind, sampler, s
 
 TOGETHER = [pair for pair in pairs() if goes_together(*pair)]
 APART = [pair for pair in pairs() if not goes_together(*pair)]
-FOURIER = [pair for pair in TOGETHER if pair[0]["kind"] in with_frequencies(KERNELS)]
-HASHING = [pair for pair in TOGETHER if pair not in FOURIER]
+FOURIER, HASHING = (
+    [pair for pair in TOGETHER if family_of(sampler(**pair[1])) is of] for of in (FourierMap, ConsistentSamplingMap)
+)
 
 every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
 
@@ -179,11 +180,11 @@ def test_a_map_opened_from_its_arrays_is_the_map(its_kernel: Fields, its_sampler
 @pytest.mark.parametrize("its_kernel", [k for model in KERNELS for k in variants(model)], ids=named)
 def test_an_exact_kernel_is_symmetric_positive_and_largest_on_the_diagonal(its_kernel: Fields) -> None:
     made: Any = kernel(**its_kernel)
-    x = rows(12, 1)
-    x = made.prepared(x) if its_kernel["kind"] != "gmm" else x
-    gram = made.gram(x, x)
+    x = made.prepared(rows(12, 1))
+    gram = made.exact(x, x)
     np.testing.assert_allclose(gram, gram.T, rtol=1e-13)
     np.testing.assert_allclose(np.diag(gram), weight_sum(its_kernel), rtol=1e-15)
+    np.testing.assert_allclose(made.pairs(x, x[::-1]), np.diag(gram[:, ::-1]), rtol=1e-13)
     assert np.linalg.eigvalsh(gram).min() > 0
     assert (gram[np.triu_indices(12, 1)] < weight_sum(its_kernel)).all()
 

@@ -1,0 +1,201 @@
+"""What every family of maps must do; and that only the families themselves ask which family a map is of.
+
+A new family is covered as soon as it stands in `FAMILIES` and one of its samplers goes with a kernel in `combinations`.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import app
+from app.core.errors import InvalidInput
+from app.core.maps import FAMILIES, FeatureMap, family, family_of, opened
+from app.core.maps.base import PAIRS, Gives
+from app.core.samplers.base import FrequencySampler
+from service_tests.core.combinations import D, goes_together, named, pairs, rows, with_rows
+from service_tests.core.specs import KERNELS, SAMPLERS, kind, sampler, spec
+
+ROOT = Path(app.__file__).parent
+# The families, and the kernels and samplers that are a matter of one family only.
+WITHIN = ("core/maps/", "core/kernels/gmm.py", "core/samplers/gcws.py")
+APART = [model for model in KERNELS if not model.has_frequencies] + [
+    model for model in SAMPLERS if not issubclass(model, FrequencySampler)
+]
+CLASSES = {model.__name__ for model in (*FAMILIES, *APART)}
+KINDS = {kind(model) for model in APART}
+# To be converted.
+STILL = {"core/recommendations/cost.py", "services/recommendations.py"}
+
+TOGETHER = [pair for pair in pairs() if goes_together(*pair)]
+# A spec of each family, with the first of its samplers and the first of the kernels that go with it.
+FIRST = {of: next(pair for pair in TOGETHER if family_of(sampler(**pair[1])) is of) for of in FAMILIES}
+
+every_family = pytest.mark.parametrize("of", FAMILIES, ids=lambda of: of.__name__)
+
+
+def names(node: ast.AST) -> set[str]:
+    """Every name and text in a piece of source."""
+    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    found |= {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+    return found | {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def questions(source: str) -> Iterator[str]:
+    """The places in a source where it asks of what family something is."""
+    for node in ast.walk(ast.parse(source)):
+        asks = False
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            asks = node.func.id in ("isinstance", "issubclass") and bool(names(node.args[1]) & CLASSES)
+        elif isinstance(node, ast.Compare | ast.MatchClass | ast.MatchValue):
+            asks = bool(names(node) & (CLASSES | KINDS))
+        if asks:
+            yield ast.unparse(node)
+
+
+def built(of: type[FeatureMap], **members: Any) -> FeatureMap:
+    its_kernel, its_sampler = FIRST[of]
+    made = spec(**{"kernel": its_kernel, "sampler": its_sampler} | members)
+    return opened(made, of.build(made, with_rows()).arrays)
+
+
+def test_only_the_families_ask_which_family_a_map_is_of() -> None:
+    found = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        if not place.startswith(WITHIN) and (asked := list(questions(path.read_text()))):
+            found[place] = asked
+    assert set(found) == STILL, {place: asked for place, asked in found.items() if place not in STILL} or (
+        f"take {STILL - set(found)} out of STILL"
+    )
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(feature_map, FourierMap)",
+        "isinstance(feature_map, maps.ConsistentSamplingMap | None)",
+        "isinstance(kernel, (Gaussian, GeneralizedMinMax))",
+        "issubclass(model, ConsistentWeightedSampling)",
+        "type(feature_map) is FourierMap",
+        "family(spec) == ConsistentSamplingMap",
+        "spec.kernel.kind == 'gmm'",
+        "'gmm' != kind",
+        "kind in ('gmm', 'correlation_rbf')",
+        "sampler.kind in {'gcws'}",
+        "match spec.kernel:\n    case GeneralizedMinMax(p=1): pass",
+        "match spec.kernel.kind:\n    case 'gmm': pass",
+    ],
+)
+def test_a_question_is_found(source: str) -> None:
+    assert list(questions(source))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "isinstance(rows, np.ndarray)",
+        "FourierMap(spec, arrays)",
+        "{'gcws': estimate}",
+        "kernel.kind == 'laplacian'",
+        "feature_map.check_gives(Gives.codes)",
+        "Literal['gmm']",
+    ],
+)
+def test_what_is_no_question_is_not_found(source: str) -> None:
+    assert not list(questions(source))
+
+
+@pytest.mark.parametrize("model", SAMPLERS, ids=kind)
+def test_a_sampler_names_one_family(model: type[Any]) -> None:
+    assert sum(issubclass(model, of.samplers) for of in FAMILIES) == 1
+
+
+@pytest.mark.parametrize("form", ["cos_sin", "phase"])
+@pytest.mark.parametrize(("its_kernel", "its_sampler"), TOGETHER, ids=named)
+def test_what_is_built_is_what_was_said_before(
+    its_kernel: dict[str, Any], its_sampler: dict[str, Any], form: str
+) -> None:
+    its_family = family_of(sampler(**its_sampler))
+    if form == "phase" and (built(its_family).form is None or its_sampler["kind"] == "sparse_grid"):
+        return  # codes have no form, and negative weights no phase
+    made = spec(kernel=its_kernel, sampler=its_sampler, form=form)
+    frozen, found = its_family.frozen(made), its_family.build(made, with_rows())
+    assert set(found.arrays) <= set(frozen)
+    for name, array in found.arrays.items():
+        assert array.dtype == frozen[name].dtype
+        assert all(got <= most for got, most in zip(array.shape, frozen[name].shape, strict=True))
+    assert sum(array.nbytes for array in found.arrays.values()) <= its_family.frozen_bytes(made)
+    feature_map = opened(made, found.arrays)
+    assert type(feature_map) is its_family
+    assert (feature_map.n_frequencies, feature_map.n_output) == (found.n_frequencies, found.n_output)
+    assert {name: array.tobytes() for name, array in feature_map.arrays.items()} == {
+        name: array.tobytes() for name, array in found.arrays.items()
+    }
+
+
+@every_family
+def test_a_map_gives_what_it_says_and_refuses_the_rest_by_name(of: type[FeatureMap]) -> None:
+    made, x, y = built(of), rows(3, 1, dtype="float32"), rows(3, 2, dtype="float32")
+    calls: dict[Gives, list[Callable[[], object]]] = {
+        Gives.features: [lambda: made.transform(x), lambda: made.transform_operations(x)],
+        Gives.codes: [
+            lambda: made.codes(x),
+            lambda: made.hash_operations(x),
+            lambda: made.agreements(x, y, PAIRS),
+            lambda: made.rbf_pairs(x, y, 1.0),
+        ],
+        Gives.frequencies: [made.spectrum],
+    }
+    for wanted, those in calls.items():
+        for call in those:
+            if wanted in made.gives:
+                made.check_gives(wanted)
+                call()
+                continue
+            with pytest.raises(InvalidInput, match=f"kernel {made.spec.kernel.kind}"):
+                call()
+            with pytest.raises(InvalidInput, match=f"kernel {made.spec.kernel.kind}"):
+                made.check_gives(wanted, "map 'm'")
+    applied = made.apply(x)
+    assert applied.shape[:2] == (3, made.n_output)
+
+
+@every_family
+def test_pairs_are_those_of_the_gram_block(of: type[FeatureMap]) -> None:
+    made, x, y = built(of, dtype="float64"), rows(4, 1), rows(4, 2)
+    np.testing.assert_allclose(made.estimated_pairs(x, y), np.diag(made.gram(x, y)), rtol=1e-12)
+    np.testing.assert_allclose(made.exact_pairs(x, y), np.diag(made.exact_gram(x, y)), rtol=1e-12)
+    closed = made.closed_forms(x, y)
+    assert closed.own is None or closed.own in closed.by_name
+    assert all(variance.shape == (4,) for variance in closed.by_name.values())
+
+
+@every_family
+def test_a_map_of_a_wanted_width_has_it(of: type[FeatureMap]) -> None:
+    its_sampler = sampler(**FIRST[of][1])
+    for columns in (2, 64, 100):
+        made = built(of, s=of.size_for(its_sampler, columns, D))
+        assert made.n_output == columns
+
+
+@every_family
+def test_the_baseline_is_as_wide_and_built_anew_for_every_seed(of: type[FeatureMap]) -> None:
+    made = built(of)
+    one, other = made.baseline(1), made.baseline(2)
+    if one is None or other is None:
+        assert one is other
+        return
+    first, second = (opened(baseline, family(baseline).build(baseline).arrays) for baseline in (one, other))
+    assert first.n_output == second.n_output == made.n_output
+    x = rows(3, 1, dtype="float32")
+    assert not np.allclose(first.gram(x, x), second.gram(x, x))
+
+
+@every_family
+def test_building_and_opening_are_within_what_is_said_before(of: type[FeatureMap]) -> None:
+    made = built(of)
+    assert 0 < made.bytes <= of.drawing_bytes(made.spec)
