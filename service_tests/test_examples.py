@@ -72,8 +72,9 @@ def test_an_example_is_accepted(http: httpx.Client, name: str, example: Path) ->
             assert (answer.status_code, answer.json()["status"]) == (200, "ready")
             return
         assert answer.status_code == 201, answer.text
-        # An example is no doubtful map, but a rule always says how far it reaches.
-        assert bool(answer.json()["warnings"]) == (json.loads(body)["sampler"]["kind"] in RULES)
+        # An example is no doubtful map, but a rule always says how far it reaches, and few rows teach little.
+        if not learns_from_rows:
+            assert bool(answer.json()["warnings"]) == (json.loads(body)["sampler"]["kind"] in RULES)
         return
     if operation(example) == "put_dataset":
         answer = http.put(f"/v1/datasets/{name}?{query(example)}", content=body, headers={"Content-Type": JSON})
