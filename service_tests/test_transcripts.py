@@ -1,0 +1,139 @@
+"""The commands of the README and of the pages of docs/ are run, and must print what stands below them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service_tests.running import service
+
+ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "docs/tutorial.md", "docs/how-to/choose-a-map.md", "docs/reference/formats.md")
+# Commands, and what stands right below them, if it is output and not prose.
+TRANSCRIPT = re.compile(r"```(sh|python)\n(.*?)```\n(?:\n```(?:json|text)?\n(.*?)```)?", re.DOTALL)
+# What starts or installs the service; here it runs already.
+NOT_REPLAYED = re.compile(r"bochner serve|pip install|docker ")
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
+# Members that depend on the moment, the machine or the release: there, but of any value.
+VOLATILE = {"created_at", "expires_at", "generator", "job", "instance"}
+
+pytestmark = pytest.mark.skipif(shutil.which("curl") is None, reason="the pages show commands of curl")
+
+
+Shell = Callable[[str, str], str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that has what the commands read, and takes what they write."""
+    made = tmp_path_factory.mktemp("transcripts")
+    for name in ("examples", "openapi"):
+        (made / name).symlink_to(ROOT / name)
+    (made / ".curlrc").write_text("silent\nshow-error\n")
+    return made
+
+
+@pytest.fixture(scope="module")
+def own_service(folder: Path) -> Iterator[str]:
+    """The address of a service that nobody else uses."""
+    with service(folder / "data", "--job-workers", "1") as running:
+        yield running.url
+
+
+@pytest.fixture
+def shell(folder: Path, own_service: str) -> Shell:
+    """Runs commands as a reader would at the top of the source, with a service that has nothing yet."""
+    for things in ("maps", "datasets"):
+        for one in httpx.get(f"{own_service}/v1/{things}").json()[things]:
+            assert httpx.delete(f"{own_service}/v1/{things}/{one['name']}").status_code == 204
+    environment = {**os.environ, "CURL_HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    replaced = {
+        ".venv/bin/bochner": f"{sys.executable} -m app",
+        ".venv/bin/python": sys.executable,
+        "http://127.0.0.1:8000": own_service,
+        "localhost:8000": own_service.removeprefix("http://"),
+        "examples/tour.py": f"examples/tour.py {own_service}",
+    }
+
+    def run(language: str, command: str) -> str:
+        for shown, real in replaced.items():
+            command = command.replace(shown, real)
+        by = ["bash", "-euo", "pipefail", "-c"] if language == "sh" else [sys.executable, "-c"]
+        ended = subprocess.run(
+            [*by, command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert ended.returncode == 0, f"{command}\nended with:\n{ended.stderr}"
+        return ended.stdout
+
+    return run
+
+
+def alike(printed: Any, shown: Any) -> bool:
+    """Whether two JSON values agree, to the rounding of a processor and but for what is volatile."""
+    if isinstance(shown, dict) and isinstance(printed, dict):
+        return list(printed) == list(shown) and all(
+            (printed[key] is None) == (value is None) if key in VOLATILE else alike(printed[key], value)
+            for key, value in shown.items()
+        )
+    if isinstance(shown, list) and isinstance(printed, list):
+        return len(printed) == len(shown) and all(map(alike, printed, shown))
+    if isinstance(shown, float) and isinstance(printed, float):
+        return bool(printed == pytest.approx(shown, rel=1e-3, abs=1e-5))
+    if isinstance(shown, str) and isinstance(printed, str):
+        return DIGEST.sub("a digest", printed) == DIGEST.sub("a digest", shown)
+    return type(printed) is type(shown) and bool(printed == shown)
+
+
+def same_line(printed: str, shown: str) -> bool:
+    """Whether two lines agree: as JSON where they are, else word for word and fractions to half a percent."""
+    if shown.startswith(("{", "[")):
+        return alike(json.loads(printed), json.loads(shown))
+    if NUMBER.sub("#", printed) != NUMBER.sub("#", shown):
+        return False
+    pairs = zip(NUMBER.findall(printed), NUMBER.findall(shown), strict=True)
+    return all(float(a) == pytest.approx(float(b), rel=5e-3) if "." in b else a == b for a, b in pairs)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_can_be_typed_in(page: str, shell: Shell) -> None:
+    compared = 0
+    for language, command, output in TRANSCRIPT.findall((ROOT / page).read_text()):
+        if NOT_REPLAYED.search(command):
+            continue
+        printed = shell(language, command).splitlines()
+        problem = any('"/problems/' in line for line in printed) and "/problems/" not in output
+        assert not problem, f"{command}\nwas refused:\n{printed}"
+        if output:
+            shown = output.splitlines()
+            assert len(printed) == len(shown), f"{command}\nprinted:\n{printed}"
+            for printed_line, shown_line in zip(printed, shown, strict=True):
+                assert same_line(printed_line, shown_line), f"{command}\nprinted:\n{printed_line}\nnot:\n{shown_line}"
+            compared += 1
+    assert compared or page != "docs/tutorial.md"
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("200 10 bytes", "200 11 bytes"),
+        ("raw rows  51.0%", "raw rows  52.0%"),
+        ("raw rows  51.0%", "raw lines  51.0%"),
+        ('{"a":1.0}', '{"a":1.01}'),
+        ('{"a":1}', '{"a":1.0}'),
+        ('{"a":[1,2]}', '{"a":[1]}'),
+        ('{"a":null}', '{"a":1.0}'),
+        ('{"b":1}', '{"a":1}'),
+        ('{"job":null}', '{"job":"/v1/jobs/1"}'),
+    ],
+)
+def test_what_differs_is_seen(printed: str, shown: str) -> None:
+    assert not same_line(printed, shown)
