@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 import redis
+from filelock import FileLock
 
 from service_tests.checks import keys, put
 from service_tests.jobs.site import PROGRAM
@@ -17,6 +18,16 @@ from service_tests.running import Running, service, start, stop
 _numbers = count()
 AT_ONCE = ("--max-request-seconds", "0")
 """Options of a service that hands work over to jobs as soon as it can."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Loops are compiled by the first of the processes side by side; the others wait, and find them on disk."""
+    if hasattr(request.config, "workerinput"):
+        from app.services.warm_up import warm_up  # a process alone, of tests of other things, need not wait for it
+
+        with FileLock(tmp_path_factory.getbasetemp().parent / "compiling"):
+            warm_up()
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +42,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.fixture(scope="session")
 def http(running: Running) -> Iterator[httpx.Client]:
     """A client of the shared service. It waits, so that no answer hangs on how busy the machine is."""
-    with httpx.Client(base_url=running.url, timeout=60, headers={"Prefer": "wait=30"}) as client:
+    with running.client(Prefer="wait=30") as client:
         yield client
 
 

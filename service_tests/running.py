@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +26,11 @@ class Running(NamedTuple):
     def socket(self) -> str:
         """URL of the embedded store, where the service has one."""
         return f"unix://{self.data_dir / 'store.sock'}"
+
+    def client(self, **headers: str) -> httpx.Client:
+        """A client of the service that sends these headers each time."""
+        # Without certificates, which take longer to read than most tests.
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=False)
 
 
 def free_port() -> int:
@@ -54,13 +59,12 @@ def start(data_dir: Path, *options: str, until: str = "/health/ready", program: 
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     running = Running(f"http://127.0.0.1:{port}", data_dir, process)
     deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(running.url + until).status_code == 200:
-                return running
-        except httpx.TransportError:
-            pass
-        time.sleep(0.05)
+    with running.client() as http:
+        while time.monotonic() < deadline and process.poll() is None:
+            with suppress(httpx.TransportError):
+                if http.get(until).status_code == 200:
+                    return running
+            time.sleep(0.05)
     stop(running)
     raise RuntimeError(f"the service did not come up:\n{log.read_text()}")
 

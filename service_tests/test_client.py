@@ -58,7 +58,7 @@ def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str,
 
 
 def test_a_progress_bar_is_drawn_at_a_terminal(jobs_service: Running, name: str) -> None:
-    with httpx.Client(base_url=jobs_service.url, timeout=60) as http:
+    with jobs_service.client() as http:
         link = put(http, name, SPEC).json()["job"]
     near, far = os.openpty()
     fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))

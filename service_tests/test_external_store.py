@@ -16,17 +16,11 @@ EVICTING = (*EVERY_WRITE, "--maxmemory-policy", "allkeys-lru")
 
 
 @contextmanager
-def client(running: Running) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=running.url, timeout=60) as http:
-        yield http
-
-
-@contextmanager
 def not_ready(tmp_path: Path, url: str, *options: str) -> Iterator[tuple[Running, httpx.Client]]:
     """A service that is live, warmed up or not, and need not be ready."""
     running = start(tmp_path / "data", "--redis-url", url, *options, until="/health/live")
     try:
-        with client(running) as http:
+        with running.client() as http:
             yield running, http
     finally:
         stop(running)
@@ -39,7 +33,7 @@ def test_the_commands_that_the_example_grants_are_enough(tmp_path: Path, gaussia
     (tmp_path / "users.acl").write_text("\n".join(rules) + "\n")
     with valkey(tmp_path, *EVERY_WRITE, "--aclfile", str(tmp_path / "users.acl")) as url:
         granted = url.replace("unix://", "unix://bochner:change-me@")
-        with service(tmp_path / "data", "--redis-url", granted) as running, client(running) as http:
+        with service(tmp_path / "data", "--redis-url", granted) as running, running.client() as http:
             assert put(http, "m", gaussian).status_code == 201
             assert put_dataset(http, "d", [[1, 2, 3]], ttl=1).status_code == 201
             assert put_dataset(http, "d", [[1, 2, 3]], ttl=1).status_code == 200
@@ -76,7 +70,7 @@ def test_a_store_that_may_lose_maps_serves_who_accepts_it(
     with (
         valkey(tmp_path, *options) as url,
         service(tmp_path / "data", "--redis-url", url, "--allow-volatile-store", "true") as running,
-        client(running) as http,
+        running.client() as http,
     ):
         assert put(http, "m", gaussian).status_code == 201
         assert post(http, "m/transform", ROWS).status_code == 200

@@ -2,8 +2,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,6 @@ from service_tests.running import Running, service, start, stop
 from service_tests.servers import answers, until
 
 ROWS = {"vectors": [[0.5, -1.25, 2], [3, 0.1, -0.125]]}
-
-
-@contextmanager
-def client(running: Running) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=running.url, timeout=60) as http:
-        yield http
 
 
 def store_pid(running: Running) -> int:
@@ -55,7 +48,7 @@ def test_maps_survive_the_death_of_service_and_store(
 ) -> None:
     """The last map is created the moment before."""
     running = start(tmp_path / "data")
-    with client(running) as http:
+    with running.client() as http:
         assert put(http, "fourier", gaussian).status_code == 201
         assert put(http, "hashes", gmm).status_code == 201
         before = outputs(http)
@@ -64,7 +57,7 @@ def test_maps_survive_the_death_of_service_and_store(
         running.process.kill()
         os.kill(pid, signal.SIGKILL)
         running.process.wait(10)
-    with service(tmp_path / "data") as again, client(again) as http:
+    with service(tmp_path / "data") as again, again.client() as http:
         assert store_pid(again) != pid
         assert outputs(http) == before
         assert put(http, "last", {**gaussian, "form": "phase"}).status_code == 200
@@ -76,7 +69,7 @@ def test_datasets_survive_the_death_of_service_and_store(tmp_path: Path, gaussia
     rows = np.random.default_rng(1).normal(size=(70_000, 3))
     body = {"vectors": {"dataset": "rows", "rows": 500, "seed": 3}}
     running = start(tmp_path / "data")
-    with client(running) as http:
+    with running.client() as http:
         assert put(http, "fourier", {**gaussian, "dtype": "float64"}).status_code == 201
         assert put_dataset(http, "rows", rows).status_code == 201
         before = post(http, "fourier/transform", body, NPY).content
@@ -85,7 +78,7 @@ def test_datasets_survive_the_death_of_service_and_store(tmp_path: Path, gaussia
         running.process.kill()
         os.kill(pid, signal.SIGKILL)
         running.process.wait(10)
-    with service(tmp_path / "data") as again, client(again) as http:
+    with service(tmp_path / "data") as again, again.client() as http:
         assert store_pid(again) != pid
         assert post(http, "fourier/transform", body, NPY).content == before
         every = post(http, "fourier/transform", {"vectors": {"dataset": "rows"}}, NPY)
@@ -103,7 +96,7 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path) -> Non
         pid = store_pid(running)
 
         def send(running: Running = running) -> None:
-            with client(running) as http, suppress(httpx.TransportError):
+            with running.client() as http, suppress(httpx.TransportError):
                 put_dataset(http, "rows", rows)
 
         sender = threading.Thread(target=send)
@@ -117,7 +110,7 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path) -> Non
                 assert all(0 < store.ttl(key) <= UNCOMMITTED_TTL for key in keys(store))
         again = start(tmp_path / f"data-{delay}")
         try:
-            with client(again) as http:
+            with again.client() as http:
                 assert store_pid(again) == pid
                 found = http.get("/v1/datasets/rows")
                 assert found.status_code in (200, 404)
@@ -127,7 +120,7 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path) -> Non
 
 
 def test_a_service_outlives_its_store(tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]) -> None:
-    with service(tmp_path / "data") as running, client(running) as http:
+    with service(tmp_path / "data") as running, running.client() as http:
         put(http, "fourier", gaussian)
         put(http, "hashes", gmm)
         before = outputs(http)
@@ -140,7 +133,7 @@ def test_a_service_outlives_its_store(tmp_path: Path, gaussian: dict[str, Any], 
 
 
 def test_while_the_store_is_away_answers_are_503_and_nothing_else(tmp_path: Path, gaussian: dict[str, Any]) -> None:
-    with service(tmp_path / "data") as running, client(running) as http:
+    with service(tmp_path / "data") as running, running.client() as http:
         put(http, "m", gaussian)
         seen = set()
         for _ in range(3):
@@ -156,7 +149,7 @@ def test_the_next_service_adopts_the_store_of_a_killed_one(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]
 ) -> None:
     running = start(tmp_path / "data")
-    with client(running) as http:
+    with running.client() as http:
         put(http, "fourier", gaussian)
         put(http, "hashes", gmm)
         before = outputs(http)
@@ -164,7 +157,7 @@ def test_the_next_service_adopts_the_store_of_a_killed_one(
     kill_service(running)
     again = start(tmp_path / "data")
     try:
-        with client(again) as http:
+        with again.client() as http:
             assert store_pid(again) == pid
             assert outputs(http) == before
     finally:
@@ -175,7 +168,7 @@ def test_the_next_service_adopts_the_store_of_a_killed_one(
 def test_a_map_made_anew_elsewhere_is_never_served_stale(
     running: Running, http: httpx.Client, tmp_path: Path, name: str, gaussian: dict[str, Any]
 ) -> None:
-    with service(tmp_path / "data", "--redis-url", running.socket) as other, client(other) as elsewhere:
+    with service(tmp_path / "data", "--redis-url", running.socket) as other, other.client() as elsewhere:
         given = []
         for seed in range(8):
             here, there = (http, elsewhere) if seed % 2 else (elsewhere, http)
@@ -185,8 +178,8 @@ def test_a_map_made_anew_elsewhere_is_never_served_stale(
             assert features not in given
             given.append(features)
             assert there.delete(f"/v1/maps/{name}").status_code == 204
-            for client_ in (here, there):
-                assert post(client_, f"{name}/transform", ROWS).status_code == 404
+            for client in (here, there):
+                assert post(client, f"{name}/transform", ROWS).status_code == 404
 
 
 def workers(running: Running) -> int:
@@ -198,11 +191,11 @@ def workers(running: Running) -> int:
 def test_workers_share_one_store(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     with service(tmp_path / "data", "--workers", "2") as running:
         assert workers(running) == 2
-        with client(running) as http:
+        with running.client() as http:
             assert put(http, "m", gaussian).status_code == 201
             features = post(http, "m/transform", ROWS).json()
         for _ in range(40):  # each connection is taken by either worker
-            with client(running) as http:
+            with running.client() as http:
                 assert post(http, "m/transform", ROWS).json() == features
                 assert put(http, "m", gaussian).status_code == 200
     assert not answers(running.socket)

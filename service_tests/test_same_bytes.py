@@ -25,8 +25,8 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.
     with (
         service(home / "one", "--threads", "1") as one,
         service(home / "two", "--threads", "2") as two,
-        httpx.Client(base_url=one.url, timeout=60) as alone,
-        httpx.Client(base_url=two.url, timeout=60) as together,
+        one.client() as alone,
+        two.client() as together,
     ):
         for http in (alone, together):
             for name, dim, kernel in (

@@ -7,11 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import NPY, npy
+from service_tests.checks import npy, post, post_npy
 from service_tests.running import Running, service, start
 
 PATIENCE = 3.0
@@ -22,7 +21,7 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service that waits some seconds for its clients and serves two at once."""
     options = ("--client-timeout", str(PATIENCE), "--max-requests", "2", "--max-operations", "10000000")
     with service(tmp_path_factory.mktemp("impatient") / "data", *options) as running:
-        with httpx.Client(base_url=running.url, timeout=60) as client:
+        with running.client() as client:
             spec = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}}
             client.put("/v1/maps/small", json={**spec, "input_dim": 1, "s": 1024}).raise_for_status()
             hashing = {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 1024}
@@ -43,8 +42,8 @@ def request(length: int) -> bytes:
 
 
 def transform(running: Running) -> int:
-    url = running.url + "/v1/maps/small/transform"
-    return httpx.post(url, content=npy(np.ones((1, 1))), headers={"Content-Type": NPY}, timeout=60).status_code
+    with running.client() as http:
+        return post_npy(http, "small/transform", np.ones((1, 1))).status_code
 
 
 def test_an_upload_that_stalls_is_given_up_and_locks_nobody_out(impatient: Running) -> None:
@@ -97,7 +96,8 @@ def test_a_stalled_client_does_not_keep_the_service_from_stopping(tmp_path: Path
     ],
 )
 def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, path: str, body: Any) -> None:
-    answer = httpx.post(f"{impatient.url}/v1/maps/{path}", json=body, timeout=60)
+    with impatient.client() as http:
+        answer = post(http, path, body)
     assert answer.status_code == 413
     problem = answer.json()
     assert (problem["limit"], problem["value"]) == ("max_operations", 10_000_000)
@@ -106,7 +106,8 @@ def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, pa
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/v1/maps/small", "/v1/maps/small/weights", "/docs"])
 def test_head_answers_as_get_without_a_body(impatient: Running, path: str) -> None:
-    head, get = (ask(impatient.url + path, timeout=60) for ask in (httpx.head, httpx.get))
+    with impatient.client() as http:
+        head, get = http.head(path), http.get(path)
     assert head.status_code == get.status_code == 200
     assert head.headers["content-type"] == get.headers["content-type"]
     assert not head.content

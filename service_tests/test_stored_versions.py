@@ -44,7 +44,7 @@ def opened(archive: Path, directory: Path, workers: int) -> Iterator[Stored]:
         packed.extractall(data, filter="data")
     with (
         service(data, "--job-workers", str(workers)) as running,
-        httpx.Client(base_url=running.url, timeout=60) as http,
+        running.client() as http,
     ):
         yield Stored(http, expected)
 

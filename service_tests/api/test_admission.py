@@ -44,7 +44,7 @@ def test_more_requests_than_allowed_are_turned_away_and_the_others_served(
     narrow: Running, standing: dict[str, str], gaussian: dict[str, Any]
 ) -> None:
     path = f"{standing['cos_sin']}/transform"
-    with httpx.Client(base_url=narrow.url, timeout=60) as http, ExitStack() as stack:
+    with narrow.client() as http, ExitStack() as stack:
         assert post(http, path, BODY).status_code == 200
         inside = [stack.enter_context(held_back(narrow)) for _ in range(2)]
         refused = post(http, path, BODY)
@@ -63,7 +63,7 @@ def test_more_requests_than_allowed_are_turned_away_and_the_others_served(
 
 def test_a_request_that_fails_or_leaves_makes_room_again(narrow: Running, standing: dict[str, str]) -> None:
     path = f"{standing['cos_sin']}/transform"
-    with httpx.Client(base_url=narrow.url, timeout=60) as http:
+    with narrow.client() as http:
         for _ in range(5):
             assert post(http, path, b"[").status_code == 422
             assert post(http, "no-such-map/transform", BODY).status_code == 404
@@ -76,6 +76,6 @@ def test_a_request_that_fails_or_leaves_makes_room_again(narrow: Running, standi
 
 def test_the_threads_setting_serves_with_one(running: Running, standing: dict[str, str], tmp_path: Path) -> None:
     options = ("--redis-url", running.socket, "--threads", "1", "--cache-bytes", "0")
-    with service(tmp_path / "data", *options) as one, httpx.Client(base_url=one.url, timeout=60) as http:
+    with service(tmp_path / "data", *options) as one, one.client() as http:
         for _ in range(3):
             assert post(http, f"{standing['cos_sin']}/transform", BODY).status_code == 200

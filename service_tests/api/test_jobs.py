@@ -24,7 +24,7 @@ ROWS = {"vectors": [[1, 2, 3]]}
 
 @pytest.fixture
 def http(jobs_service: Running) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=jobs_service.url, timeout=60) as client:
+    with jobs_service.client() as client:
         yield client
 
 
@@ -173,7 +173,7 @@ def test_listeners_take_no_place_of_those_that_want_work_done(
     http: httpx.Client, jobs_service: Running, name: str
 ) -> None:
     link = put(http, name, LONG).json()["job"]
-    streams = [httpx.Client(base_url=jobs_service.url, timeout=60) for _ in range(8)]
+    streams = [jobs_service.client() for _ in range(8)]
     open_ = [client.stream("GET", link + "/events") for client in streams]
     try:
         for one in open_:
@@ -183,7 +183,7 @@ def test_listeners_take_no_place_of_those_that_want_work_done(
         for client in streams:  # gone, without a word
             client.close()
     for _ in range(260):  # more than may listen at once
-        with httpx.stream("GET", jobs_service.url + link + "/events") as stream:
+        with jobs_service.client() as client, client.stream("GET", link + "/events") as stream:
             assert stream.status_code in (200, 503)
     until(lambda: listens(jobs_service, link))
     http.delete(link)
@@ -191,7 +191,7 @@ def test_listeners_take_no_place_of_those_that_want_work_done(
 
 
 def listens(running: Running, link: str) -> bool:
-    with httpx.stream("GET", running.url + link + "/events") as stream:
+    with running.client() as client, client.stream("GET", link + "/events") as stream:
         return stream.status_code == 200
 
 
@@ -248,7 +248,7 @@ def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tm
     spec = {**SPEC, "s": 3}
     running = start(tmp_path / "data", "--job-workers", "1", *AT_ONCE, program=PROGRAM)
     try:
-        with httpx.Client(base_url=running.url, timeout=60) as client:
+        with running.client() as client:
             assert ended(client, put(client, name, spec).json()["job"])["state"] == "succeeded"
             link = put(client, f"{name}-b", spec).json()["job"]
             until(lambda: (job_of(client, link)["step"] or 0) > 30)
@@ -259,7 +259,7 @@ def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tm
         running.process.wait(10)
         gone(working)
         running = start(tmp_path / "data", "--job-workers", "1", *AT_ONCE, program=PROGRAM)
-        with httpx.Client(base_url=running.url, headers={"Accept": NPY}, timeout=60) as client:
+        with running.client(Accept=NPY) as client:
             assert ended(client, link)["state"] == "succeeded"
             one, other = (client.get(f"/v1/maps/{each}/frequencies").content for each in (name, f"{name}-b"))
             assert one == other

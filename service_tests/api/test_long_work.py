@@ -27,7 +27,7 @@ def http(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     options = ["--max-request-seconds", str(REQUEST_SECONDS), "--max-wait-seconds", str(WAIT_SECONDS), "--threads", "1"]
     running = start(tmp_path_factory.mktemp("long") / "data", "--job-workers", "1", *options, program=PROGRAM)
     try:
-        with httpx.Client(base_url=running.url, timeout=60) as client:
+        with running.client() as client:
             yield client
     finally:
         stop(running)

@@ -3,7 +3,6 @@
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from service_tests.running import start, stop
@@ -18,7 +17,7 @@ def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str
         "sampler": {"kind": "weighted", "box": 1.0},
         "s": 1000,
     }
-    with httpx.Client(base_url=running.url, timeout=60) as http:
+    with running.client() as http:
         link = http.put(f"/v1/maps/{name}", json=spec).json()["job"]
         with http.stream("GET", link + "/events") as stream:
             lines = stream.iter_lines()

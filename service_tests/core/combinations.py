@@ -164,8 +164,10 @@ def rows(n: int, seed: int, d: int = D, dtype: str = "float64", size: float = 1.
     return np.random.default_rng(seed).normal(size=(n, d), scale=size / np.sqrt(d)).astype(dtype)
 
 
-def named(value: Fields) -> str:
-    """A short name for the test's own."""
+def named(value: Any) -> str:
+    """A short name for the test's own, of fields and of whatever else tells cases apart."""
+    if not isinstance(value, dict):
+        return str(value)
     words = [str(v.get("kind", "windows") if isinstance(v, dict) else v) for v in value.values()]
     return "-".join(word for word in words if len(word) < 24).replace(" ", "")
 

@@ -4,7 +4,7 @@ A new kind is covered as soon as it is registered and has its fields in `combina
 """
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from app.core.errors import InvalidInput
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family, family_of, opened
 from app.core.spec import Dtype, Form, MapSpec
+from service_tests.cases import covered
 from service_tests.core.combinations import (
     FIELDS,
     LAWS,
@@ -38,6 +39,19 @@ FOURIER, HASHING = (
     [pair for pair in TOGETHER if family_of(sampler(**pair[1])) is of] for of in (FourierMap, ConsistentSamplingMap)
 )
 
+
+class Output(NamedTuple):
+    """What a spec says of features, beside the kernel and the sampler. Every kernel and every sampler meets each."""
+
+    form: str
+    normalize: bool
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.form}-{'normalized' if self.normalize else 'plain'}-{self.dtype}"
+
+
+OUTPUTS = [Output(form.value, normal, dtype.value) for form in Form for normal in (False, True) for dtype in Dtype]
 every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
 
 
@@ -71,13 +85,13 @@ def test_a_combination_without_a_meaning_is_refused_and_one_named_that_works(
     assert spec(kernel=its_kernel, sampler={"kind": works}, s=S).sampler.kind == works
 
 
-@every_dtype
-@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalized"])
-@pytest.mark.parametrize("form", [form.value for form in Form])
-@pytest.mark.parametrize(("its_kernel", "its_sampler"), FOURIER, ids=named)
-def test_fourier_features_approximate_their_kernel(
-    its_kernel: Fields, its_sampler: Fields, form: str, normalize: bool, dtype: str
-) -> None:
+@pytest.mark.parametrize(
+    ("its_kernel", "its_sampler", "output"),
+    covered([(*pair, output) for pair in FOURIER for output in OUTPUTS], named),
+    ids=named,
+)
+def test_fourier_features_approximate_their_kernel(its_kernel: Fields, its_sampler: Fields, output: Output) -> None:
+    form, normalize, dtype = output
     is_rule = its_sampler["kind"] in RULES
     size = None if is_rule else size_of(its_sampler)
     of = spec(kernel=its_kernel, sampler=its_sampler, form=form, normalize=normalize, dtype=dtype, s=size)
@@ -148,8 +162,11 @@ def test_codes_collide_as_often_as_their_kernel_says(its_kernel: Fields, its_sam
     assert ConsistentSamplingMap.frozen_bytes(of) == 0
 
 
-@every_dtype
-@pytest.mark.parametrize(("its_kernel", "its_sampler"), TOGETHER, ids=named)
+@pytest.mark.parametrize(
+    ("its_kernel", "its_sampler", "dtype"),
+    covered([(*pair, dtype.value) for pair in TOGETHER for dtype in Dtype], named),
+    ids=named,
+)
 def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
     its_kernel: Fields, its_sampler: Fields, dtype: str
 ) -> None:

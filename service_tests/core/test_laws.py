@@ -8,6 +8,7 @@ from app.core.kernels.base import Matrix, ScaledKernel
 from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySampler
 from app.core.spec import MapSpec
+from service_tests.cases import covered
 from service_tests.core.combinations import (
     LAWS,
     Fields,
@@ -57,9 +58,10 @@ def standardised(of: MapSpec) -> list[Matrix]:
     return drawn
 
 
-@pytest.mark.parametrize("form", ["complex", "phase"])
 @pytest.mark.parametrize(
-    ("d", "its_kernel", "its_sampler"), UNBIASED, ids=lambda v: named(v) if isinstance(v, dict) else v
+    ("d", "its_kernel", "its_sampler", "form"),
+    covered([(*case, form) for case in UNBIASED for form in ("complex", "phase")], named),
+    ids=named,
 )
 def test_the_mean_over_seeds_is_the_exact_kernel(d: int, its_kernel: Fields, its_sampler: Fields, form: str) -> None:
     of = spec(kernel=its_kernel, sampler=its_sampler, form=form, dtype="float64", input_dim=d, s=64)
@@ -76,9 +78,7 @@ def test_the_mean_over_seeds_is_the_exact_kernel(d: int, its_kernel: Fields, its
     assert grams.real.std(axis=0).min() > 1e-6
 
 
-@pytest.mark.parametrize(
-    ("d", "its_kernel", "its_sampler"), UNBIASED, ids=lambda v: named(v) if isinstance(v, dict) else v
-)
+@pytest.mark.parametrize(("d", "its_kernel", "its_sampler"), covered(UNBIASED, named), ids=named)
 def test_each_coordinate_of_the_frequencies_has_the_law_of_the_kernel(
     d: int, its_kernel: Fields, its_sampler: Fields
 ) -> None:
@@ -93,9 +93,7 @@ def test_each_coordinate_of_the_frequencies_has_the_law_of_the_kernel(
             assert stats.kstest(coordinate * 1.3, law.cdf).pvalue < 1e-4
 
 
-@pytest.mark.parametrize(
-    ("d", "its_kernel", "its_sampler"), UNBIASED + MATCHED, ids=lambda v: named(v) if isinstance(v, dict) else v
-)
+@pytest.mark.parametrize(("d", "its_kernel", "its_sampler"), covered(UNBIASED + MATCHED, named), ids=named)
 def test_the_frequencies_have_the_moments_of_the_law_where_it_has_any(
     d: int, its_kernel: Fields, its_sampler: Fields
 ) -> None:
@@ -119,9 +117,7 @@ def test_the_frequencies_have_the_moments_of_the_law_where_it_has_any(
             assert spread > 0.5
 
 
-@pytest.mark.parametrize(
-    ("d", "its_kernel", "its_sampler"), MATCHED, ids=lambda v: named(v) if isinstance(v, dict) else v
-)
+@pytest.mark.parametrize(("d", "its_kernel", "its_sampler"), covered(MATCHED, named), ids=named)
 def test_matched_moments_leave_a_bias_of_order_one_over_s(d: int, its_kernel: Fields, its_sampler: Fields) -> None:
     of = spec(kernel=its_kernel, sampler=its_sampler, dtype="float64", input_dim=d, s=512)
     x, y = rows(2, 1, d), rows(2, 2, d)

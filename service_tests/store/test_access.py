@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 import redis
 
@@ -37,7 +36,7 @@ def test_maps_and_jobs_need_no_more_than_the_list_allows(tmp_path: Path, guarded
     spec = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 16}
     with (
         service(tmp_path / "data", "--redis-url", guarded) as running,
-        httpx.Client(base_url=running.url, timeout=60) as http,
+        running.client() as http,
         redis.Redis.from_url(guarded) as client,
     ):
         assert put(http, "m", spec).status_code == 201

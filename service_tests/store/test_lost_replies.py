@@ -2,7 +2,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from app.store.connection import connect
@@ -56,7 +55,7 @@ def test_a_delete_whose_reply_is_lost_is_still_reported_as_done(cut: Wire) -> No
 def test_over_http_a_lost_reply_is_not_seen(cut: Wire, tmp_path: Path, gaussian: dict[str, Any]) -> None:
     with (
         service(tmp_path / "data", "--redis-url", cut.url) as running,
-        httpx.Client(base_url=running.url, timeout=60) as http,
+        running.client() as http,
     ):
         cut.lose_reply_to(b"EVALSHA")
         assert put(http, "m", gaussian).status_code == 201

@@ -1,0 +1,49 @@
+"""Which cases always run, and which only with `-m long`."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from heapq import heapify, heapreplace
+from itertools import combinations
+from typing import Any, TypeVar
+
+import pytest
+
+Case = TypeVar("Case", bound=tuple[Any, ...])
+
+
+def few_and_many(few: int, many: int) -> list[Any]:
+    """Values of a parameter: few seeds, or deaths, or whatever there can be many of; the many only in long runs."""
+    return [few, pytest.param(many, marks=pytest.mark.long)]
+
+
+def covered(cases: Sequence[Case], named: Callable[[Any], Hashable] = repr) -> list[Any]:
+    """The cases as parameters, of which those outside a covering array are long; values of one name count as one."""
+    always = covering([tuple(map(named, case)) for case in cases])
+    return [case if i in always else pytest.param(*case, marks=pytest.mark.long) for i, case in enumerate(cases)]
+
+
+def covering(cases: Sequence[tuple[Hashable, ...]]) -> set[int]:
+    """Numbers of some cases, in which any two values that meet in one of all cases meet too.
+
+    Greedy: the next is always a case with the most new meetings, the earliest of them. So the same cases give the same
+    choice. What may not go together is left out of the cases, and is then not wanted either.
+    """
+    meetings = [set(_meetings(case)) for case in cases]
+    wanted = set[Hashable]().union(*meetings)
+    # What a case adds only falls, so that a case is counted again only when it comes first with an old count.
+    promised = [(-len(met), number) for number, met in enumerate(meetings)]
+    heapify(promised)
+    chosen = set()
+    while wanted:
+        promise, number = promised[0]
+        new = meetings[number] & wanted
+        if len(new) == -promise:
+            chosen.add(number)
+            wanted -= new
+            new = set()
+        heapreplace(promised, (-len(new), number))
+    return chosen
+
+
+def _meetings(case: tuple[Hashable, ...]) -> Iterable[Hashable]:
+    """Any two values, each with its place."""
+    return combinations(enumerate(case), 2)
