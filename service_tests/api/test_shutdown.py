@@ -4,20 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from service_tests.conftest import AT_ONCE
 from service_tests.running import start, stop
 
 
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["one process", "two processes"])
 def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str]) -> None:
-    running = start(tmp_path / "data", *AT_ONCE, *options)  # without a worker: the job goes on waiting
+    running = start(tmp_path / "data", *options)  # without a worker: the job goes on waiting
     spec = {
         "input_dim": 3,
         "kernel": {"kind": "gaussian", "length_scale": 1.5},
         "sampler": {"kind": "weighted", "box": 1.0},
         "s": 1000,
     }
-    with running.client() as http:
+    with running.client(Prefer="respond-async") as http:
         link = http.put(f"/v1/maps/{name}", json=spec).json()["job"]
         with http.stream("GET", link + "/events") as stream:
             lines = stream.iter_lines()
