@@ -86,7 +86,7 @@ def _worker(parent: int | None = None, **options: Any) -> None:
         settings = settings.model_copy(update={"redis_url": url})
     if parent is not None:
         Thread(target=_end_with, args=(parent,), name="parent-watch", daemon=True).start()
-    from app.main import job_handlers, run_worker
+    from app.wiring import job_handlers, run_worker
 
     run_worker(settings, job_handlers(settings))
 

@@ -22,15 +22,15 @@ MAY_IMPORT = {
     "app.api": {"app.core", "app.store", "app.formats", "app.pictures", "app.jobs", "app.services"},
     # A problem document names the setting that moves a limit.
     "app.api.problems": {"app.core", "app.store", "app.formats", "app.jobs", "app.services", "app.settings", "app.api"},
-    "app.main": {"app.core", "app.store", "app.formats", "app.jobs", "app.services", "app.settings", "app.api"},
-    "app.__main__": {"app.store", "app.jobs", "app.settings", "app.main", "app.client"},
+    "app.wiring": {"app.core", "app.store", "app.jobs", "app.services", "app.settings"},
+    "app.main": {"app.services", "app.settings", "app.api", "app.wiring"},
+    "app.__main__": {"app.store", "app.jobs", "app.settings", "app.wiring", "app.main", "app.client"},
 }
 # Inside core likewise, from the bottom; below them all lie the files that stand in core itself.
 CORE = ("kernels", "discrepancy", "samplers", "hashing", "maps", "spec", "diagnostics", "recommendations")
 # Who may import a library; all else may be imported by anybody.
 ONLY_IN = {
     "redis": {"app.store", "app.jobs"},
-    "rq": {"app.jobs"},
     "valkey": {"app.store"},
     "fastapi": {"app.api", "app.main"},
     "starlette": {"app.api", "app.main"},

@@ -100,9 +100,10 @@ KINDS = {
     ),
     "newer-version": Kind(
         503,
-        "The map was made by a newer version",
-        "Its codes come from a parameter stream that this version of the service does not know; `detail` names both. "
-        "Nothing is damaged: the version that made the map can use it, and maps of this version are used as ever.",
+        "It was made by a newer version",
+        "A map, dataset or job was stored in a format, or hashes with a parameter stream, that this version of the "
+        "service does not know; `detail` names both versions. Nothing is damaged: the version that made it can use it, "
+        "and everything else is used as ever.",
     ),
     "internal-error": Kind(500, "The service failed", "This is a defect of the service. The log has the request id."),
 }

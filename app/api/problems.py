@@ -23,11 +23,10 @@ from app.services.errors import (
     DatasetNotFound,
     MapExists,
     MapNotReady,
-    NewerVersion,
     NotFound,
 )
 from app.settings import Settings
-from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 

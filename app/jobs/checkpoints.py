@@ -4,12 +4,12 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 MAX_CHECKPOINT_BYTES = 256 << 20
-# To be raised with every change of what states hold.
-STATE_FORMAT = 3
+# Version of what is stored of a job. To be raised with every change of its record, and of what any work's states hold.
+FORMAT = 3
 # Stands before every stored state: the versions that made it.
 _MAKERS = (
     " ".join(
-        [f"state {STATE_FORMAT}", *(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))]
+        [f"state {FORMAT}", *(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))]
     ).encode()
     + b"\n"
 )

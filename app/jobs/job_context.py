@@ -37,15 +37,15 @@ class JobContext(Progress):
     Args:
         client: of the store.
         job_id: which job.
-        token: of the attempt; what it writes is refused once another has begun.
+        message: id of the message that led to the attempt; what it writes is refused once the job has another.
         fields: of the job's record when the attempt began.
     """
 
-    def __init__(self, client: redis.Redis, job_id: str, token: str, fields: dict[str, str]) -> None:
+    def __init__(self, client: redis.Redis, job_id: str, message: str, fields: dict[str, str]) -> None:
         self.job_id = job_id
         self._client = client
         self._scripts = Scripts(client)
-        self._token = token
+        self.message = message
         self._fields = fields
         packed: dict[str, Any] = orjson.loads(pieces.read(client, key(job_id, "payload"), 1))
         self.payload: dict[str, Any] = packed["payload"]
@@ -89,7 +89,7 @@ class JobContext(Progress):
                 self._scripts.run(
                     "progress",
                     self.job_id,
-                    self._token,
+                    self.message,
                     f"{checkpoints.fraction(step, of):.6g}",
                     step,
                     of,
@@ -121,7 +121,7 @@ class JobContext(Progress):
         try:
             written = self.write(prefix, made)
             with store_errors():
-                kept = self._scripts.run("checkpoint", self.job_id, self._token, prefix, keys=written)
+                kept = self._scripts.run("checkpoint", self.job_id, self.message, prefix, keys=written)
         except StoreUnavailable:
             kept = 1  # the one before is still there, and the next will do
             # A store that is full must not stay full of what was never kept.
@@ -150,7 +150,7 @@ class JobContext(Progress):
             NotMine: the job is not this attempt's any more.
         """
         with store_errors():
-            if not self._scripts.run("announce", self.job_id, self._token, keys=keys):
+            if not self._scripts.run("announce", self.job_id, self.message, keys=keys):
                 raise NotMine(self.job_id)
 
     def write(self, prefix: str, data: bytes) -> list[str]:

@@ -13,7 +13,7 @@ class JobLimits(NamedTuple):
     seconds: float
     nbytes: int
 
-    def passed(self, taken: float, pid: int) -> JobError | None:
+    def passed(self, taken: float, pid: int | None) -> JobError | None:
         """What a job takes too much of, if anything.
 
         Args:

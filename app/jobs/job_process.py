@@ -2,12 +2,14 @@
 
 import ctypes
 import logging
+import multiprocessing
 import os
 import secrets
 import signal
 import sys
 import threading
 import time
+from typing import NoReturn
 
 import orjson
 import redis
@@ -17,8 +19,10 @@ from app.jobs.errors import NotMine
 from app.jobs.handlers import Handlers, Result
 from app.jobs.job_context import JobContext
 from app.jobs.placeholders import failed_placeholder
+from app.jobs.queue import Message
 from app.jobs.record import JobError
 from app.jobs.scripts import Scripts, key
+from app.store.connection import connect
 from app.store.errors import StoreUnavailable, store_errors
 
 logger = logging.getLogger(__name__)
@@ -29,13 +33,31 @@ _PR_SET_PDEATHSIG = 1
 _PAUSE_SECONDS = 0.2
 
 
-def run(client: redis.Redis, handlers: Handlers, job_id: str, token: str, fields: dict[str, str], ttl: int) -> int:
+def main(url: str, timeout: float, handlers: Handlers, message: Message, fields: dict[str, str], ttl: int) -> NoReturn:
+    """Be the process of one job; ends with an exit code.
+
+    Args:
+        url: of the store.
+        timeout: seconds one call to the store may take.
+        handlers: of the kinds of jobs.
+        message: that told of the job.
+        fields: of its record.
+        ttl: seconds to keep it once it has ended.
+    """
+    _end_with_worker()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sys.exit(_run(connect(url, timeout), handlers, message, fields, ttl))
+
+
+def _run(client: redis.Redis, handlers: Handlers, message: Message, fields: dict[str, str], ttl: int) -> int:
     """Do the work of a job and write down how it ended; gives the exit code."""
+    job_id = message.job_id
     try:
-        context = JobContext(client, job_id, token, fields)
+        context = JobContext(client, job_id, message.id, fields)
         outcome = _outcome(handlers, context, fields["kind"])
         context.tell()
-        _end(client, context, token, fields, ttl, outcome)
+        _end(client, context, message, fields, ttl, outcome)
     except NotMine:
         logger.warning("job %s was taken away while it ran", job_id)
         return TRY_AGAIN
@@ -45,18 +67,17 @@ def run(client: redis.Redis, handlers: Handlers, job_id: str, token: str, fields
     return DONE
 
 
-def end_with(parent: int) -> None:
-    """Have the system kill this process when the one that started it dies; what it computes would be for nobody."""
+def _end_with_worker() -> None:
+    """Have this process killed when its worker dies; what it computes would be for nobody."""
     if sys.platform == "linux":
         # Compiled loops keep every thread of Python waiting, so only the system can be relied on.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(TRY_AGAIN)
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_PAUSE_SECONDS)
-        os._exit(TRY_AGAIN)
+        worker = multiprocessing.parent_process()
+        if worker is not None:
+            worker.join()
+            os.kill(os.getpid(), signal.SIGKILL)
 
     threading.Thread(target=watch, name="parent-watch", daemon=True).start()
 
@@ -81,7 +102,12 @@ def _outcome(handlers: Handlers, context: JobContext, kind: str) -> Result | Job
 
 
 def _end(
-    client: redis.Redis, context: JobContext, token: str, fields: dict[str, str], ttl: int, outcome: Result | JobError
+    client: redis.Redis,
+    context: JobContext,
+    message: Message,
+    fields: dict[str, str],
+    ttl: int,
+    outcome: Result | JobError,
 ) -> None:
     """Write the end down, however long the store is away: what was computed is not to be computed again."""
     while True:
@@ -91,7 +117,9 @@ def _end(
             state = "failed" if error else "succeeded"
             left = failed_placeholder(fields, error)
             with store_errors():
-                done = Scripts(client).run("end", context.job_id, token, state, ttl, error, bodies, left, keys=kept)
+                done = Scripts(client).run(
+                    "end", context.job_id, message.id, state, ttl, error, bodies, left, keys=kept
+                )
         except StoreUnavailable as away:
             logger.warning("the end of job %s is not written down yet: %s", context.job_id, away)
             time.sleep(_PAUSE_SECONDS)

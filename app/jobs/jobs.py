@@ -1,6 +1,7 @@
 """Jobs as everybody but their workers sees them: submit, look at, list, cancel, fetch the result."""
 
 import builtins
+import logging
 import secrets
 import time
 from collections.abc import Iterator, Mapping
@@ -12,14 +13,15 @@ import redis
 from pydantic import BaseModel
 
 from app.jobs import checkpoints
-from app.jobs.checkpoints import Checkpoint
+from app.jobs.checkpoints import FORMAT, Checkpoint
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
 from app.jobs.placeholders import Placeholder, Taken
-from app.jobs.queue import Queue
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
-from app.jobs.scripts import INDEX, QUEUED, RUNNING, Scripts, key
+from app.jobs.scripts import INDEX, Scripts, key
 from app.store import pieces
-from app.store.errors import StoreUnavailable, store_errors
+from app.store.errors import NewerVersion, StoreUnavailable, store_errors
+
+logger = logging.getLogger(__name__)
 
 # Records looked at for one page of a list by state; a page may be shorter, and still not be the last.
 _LOOKED_AT = 1000
@@ -56,7 +58,6 @@ class Jobs:
     def __init__(self, client: redis.Redis, max_queued: int, ttl: float) -> None:
         self._client = client
         self._scripts = Scripts(client)
-        self._queue = Queue(client)
         self._max_queued = max_queued
         self._ttl = round(ttl)
 
@@ -119,19 +120,15 @@ class Jobs:
             if checkpoint is not None and begun:
                 fields |= _progress_fields(checkpoint)
                 fields |= {"checkpoint": begun_prefix, "checkpoint_pieces": pieces.count(len(begun))}
-            answer = self._submit(job_id, fields, placeholder, written)
+            return self._submit(job_id, fields, placeholder, written)
         except (StoreUnavailable, TooManyJobs, Taken):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
             with suppress(StoreUnavailable):
                 pieces.discard(self._client, written)
             raise
-        # The job is safe; without a ring a worker finds it a moment later.
-        with suppress(StoreUnavailable):
-            self._queue.ring(job_id)
-        return answer
 
     def get(self, job_id: str) -> JobRecord:
-        """The record of a job; JobNotFound if there is none."""
+        """The record of a job; raises what `fields` raises."""
         return record(self.fields(job_id))
 
     def list(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
@@ -145,10 +142,15 @@ class Jobs:
             ids = [one.decode() for one in cast("list[bytes]", answer)]
             for job_id in ids[:limit]:
                 after = job_id
-                with suppress(JobNotFound):  # it expired just now
+                try:
                     job = self.get(job_id)
-                    if state is None or job.state is state:
-                        found.append(job)
+                except JobNotFound:  # it expired just now
+                    continue
+                except NewerVersion as error:  # the others must still be listed
+                    logger.warning("left out of the list: %s", error)
+                    continue
+                if state is None or job.state is state:
+                    found.append(job)
                 if len(found) == limit:
                     break
             if len(ids) <= limit and (not ids or after == ids[-1]):
@@ -163,7 +165,9 @@ class Jobs:
         Raises:
             JobNotFound: there is none.
             JobHasEnded: it has.
+            NewerVersion: this version cannot tell how.
         """
+        self.fields(job_id)
         with store_errors():
             before = self._scripts.run("cancel", job_id, "", self._ttl).decode()
         if not before:
@@ -212,17 +216,15 @@ class Jobs:
         ]
 
     def fields(self, job_id: str) -> dict[str, str]:
-        """The stored fields of a job; JobNotFound if there is none."""
+        """The stored fields of a job; JobNotFound if there is none, NewerVersion if this version cannot read them."""
         with store_errors():
             stored = cast(dict[bytes, bytes], self._client.hgetall(key(job_id, "record")))
         if not stored:
             raise JobNotFound(job_id)
+        made = int(stored.get(b"format", 1))
+        if made > FORMAT:
+            raise NewerVersion(f"job {job_id}", f"format {made}", FORMAT)
         return {name.decode(): value.decode() for name, value in stored.items()}
-
-    def counts(self) -> tuple[int, int]:
-        """How many jobs wait, and how many run."""
-        with store_errors():
-            return self._client.zcard(QUEUED), self._client.zcard(RUNNING)
 
     def _submit(
         self, job_id: str, fields: Mapping[str, Any], placeholder: Placeholder | None, written: "builtins.list[str]"

@@ -1,40 +1,45 @@
-"""The queue of messages that wake workers up.
+"""The queue as workers see it: a stream of messages, each of which one worker reads."""
 
-A message says which job waits, and no more: that it waits stands in its record. A message that is lost costs a moment,
-one too many is dropped. They are Python-RQ's jobs, as JSON.
-"""
-
-from typing import cast
+from typing import Any, NamedTuple
 
 import redis
-import rq
-from rq.serializers import JSONSerializer
 
-from app.jobs.scripts import QUEUED
+from app.jobs.scripts import CONSUMER, GROUP, LEASE_SECONDS, QUEUE
 from app.store.errors import store_errors
 
-NAME = "bochner"
+
+class Message(NamedTuple):
+    """Tells that a job waits."""
+
+    id: str
+    job_id: str
+    """Empty in a message that no service has written."""
 
 
 class Queue:
-    """The messages of the store."""
+    """The messages of the store. Methods raise StoreUnavailable.
+
+    Args:
+        client: of the store.
+    """
 
     def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        self._queue = rq.Queue(NAME, connection=client, serializer=JSONSerializer)
 
-    def ring(self, job_id: str) -> None:
-        """Tell the workers that a job waits."""
+    def next(self, seconds: float) -> Message | None:
+        """The next message that no worker has read; None if none comes in time."""
         with store_errors():
-            self._queue.enqueue_call("app.jobs.queue.Queue", job_id=job_id, result_ttl=0, failure_ttl=0)
+            answer: Any = self._client.xreadgroup(
+                GROUP, CONSUMER, {QUEUE: ">"}, count=1, block=max(1, round(1000 * seconds))
+            )
+        return _message(*answer[0][1][0]) if answer else None
 
-    def ring_again(self) -> None:
-        """Ring for every waiting job that no message tells of, its message having been lost with a process."""
+    def abandoned(self) -> list[Message]:
+        """Messages whose workers give no sign of life. Each is given to one caller, and to others if that one dies."""
         with store_errors():
-            waiting = cast("list[bytes]", self._client.zrange(QUEUED, 0, -1))
-            if not waiting:
-                return
-            told = set(cast("list[bytes]", self._client.lrange(self._queue.key, 0, -1)))
-        for job_id in waiting:
-            if job_id not in told:
-                self.ring(job_id.decode())
+            answer: Any = self._client.xautoclaim(QUEUE, GROUP, CONSUMER, round(1000 * LEASE_SECONDS))
+        return [_message(*entry) for entry in answer[1]]
+
+
+def _message(message_id: bytes, fields: dict[bytes, bytes]) -> Message:
+    return Message(message_id.decode(), fields.get(b"job", b"").decode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Taking back jobs whose processes have died, and ringing for those that wait unnoticed."""
+"""What every worker does for the jobs of all workers: it takes back those of workers that have died."""
 
 import logging
 import time
@@ -8,10 +8,11 @@ import redis
 from app.jobs.errors import JobNotFound
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import failed_placeholder
-from app.jobs.queue import Queue
+from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.jobs.scripts import Scripts
-from app.store.errors import StoreUnavailable, store_errors
+from app.jobs.version_0_1_0 import adopt_jobs
+from app.store.errors import NewerVersion, store_errors
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ _LOOK_SECONDS = 1.0
 
 
 class Recovery:
-    """What every worker does for all jobs of the store.
+    """Looks after the jobs of a store. Methods raise StoreUnavailable.
 
     Args:
         client: of the store.
@@ -30,43 +31,44 @@ class Recovery:
     """
 
     def __init__(self, client: redis.Redis, jobs: Jobs, ttl: float) -> None:
+        self._client = client
         self._scripts = Scripts(client)
-        self._messages = Queue(client)
+        self._queue = Queue(client)
         self._jobs = jobs
         self._ttl = round(ttl)
         self._looked = 0.0
 
     def look(self) -> None:
-        """Look after the jobs of all workers, unless that was done a moment ago."""
+        """Prepare the queue, and take back the jobs of dead workers, unless that was done a moment ago."""
         if time.monotonic() < self._looked + _LOOK_SECONDS:
             return
         self._looked = time.monotonic()
-        try:
-            with store_errors():
-                overdue = self._scripts.overdue()
-            for job_id in overdue:
-                logger.warning("job %s: its worker has died", job_id)
-                self.take_back(job_id, "", deaths=1)
-            self._messages.ring_again()
-        except StoreUnavailable as error:
-            logger.warning("the jobs were not looked after: %s", error)
+        with store_errors():
+            self._scripts.tend()
+        adopt_jobs(self._client)
+        for message in self._queue.abandoned():
+            if self.take_back(message, deaths=1):
+                logger.warning("job %s: its worker has died", message.job_id)
 
-    def take_back(self, job_id: str, token: str, deaths: int) -> None:
+    def take_back(self, message: Message, deaths: int) -> bool:
         """Let another worker go on with a job, unless it is cancelled or has died too often, which ends it.
 
         Args:
-            job_id: which job.
-            token: of the attempt that holds it; "" for any whose lease has run out.
+            message: that led to the attempt which is over.
             deaths: how many to count.
+
+        Returns:
+            False if the message was not that of an unfinished job. One that a newer version wrote is left alone.
         """
         error = JobError(
             reason="died", detail=f"its process died {_MOST_DEATHS + 1} times in a row without getting any further"
         ).model_dump_json()
         try:
-            left = failed_placeholder(self._jobs.fields(job_id), error)
-        except JobNotFound:  # the script still strikes it from the list of those that run
+            left = failed_placeholder(self._jobs.fields(message.job_id), error)
+        except (JobNotFound, NewerVersion):  # the script still drops the message of a job that is gone
             left = b""
         with store_errors():
-            became = self._scripts.run("release", job_id, token, deaths, _MOST_DEATHS, self._ttl, error, left)
-        if became == b"queued":
-            self._messages.ring(job_id)
+            became = self._scripts.run(
+                "release", message.job_id, message.id, deaths, _MOST_DEATHS, self._ttl, error, left
+            )
+        return bool(became)

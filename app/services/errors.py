@@ -30,10 +30,6 @@ class ArrayNotFound(Exception):
     """The map has no such array."""
 
 
-class NewerVersion(Exception):
-    """The map was made by a newer version of the service, in a way that this one does not know."""
-
-
 class MapExists(Exception):
     """Another spec has the name."""
 

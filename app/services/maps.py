@@ -18,10 +18,10 @@ from app.jobs.jobs import Jobs
 from app.services.building import build_later, built, kept_rows
 from app.services.cache import Cache, arrays_of, check_sealed, latest
 from app.services.datasets import Datasets
-from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NewerVersion, NotFound
+from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NotFound
 from app.services.limits import Limits
 from app.services.map_records import MapPage, MapRecord, record, spec_of
-from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.maps import MapManifest, MapStore, NewMap, Withdrawn
 from app.store.pending import Pending
 
@@ -203,10 +203,7 @@ class Maps:
         spec = spec_of(manifest)
         known = family(spec).parameter_stream
         if manifest.parameter_stream is not None and known is not None and manifest.parameter_stream > known:
-            raise NewerVersion(
-                f"map {manifest.name!r} was made by a newer version of the service, with parameter stream "
-                f"{manifest.parameter_stream}; this version knows {known}"
-            )
+            raise NewerVersion(f"map {manifest.name!r}", f"parameter stream {manifest.parameter_stream}", known)
         if manifest.parameter_stream != known:
             raise StoreDamaged(
                 f"map {manifest.name!r} was made with parameter stream {manifest.parameter_stream}; "

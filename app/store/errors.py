@@ -14,6 +14,19 @@ class StoreDamaged(Exception):
     """The store answered with something that this service did not write or cannot read."""
 
 
+class NewerVersion(Exception):
+    """Something was stored by a newer version of the service, in a way that this one does not know.
+
+    Args:
+        what: it is, with its name: "map 'letters'".
+        made: version of what is stored, and of which kind: "parameter stream 3".
+        known: the newest version of that kind that is known here.
+    """
+
+    def __init__(self, what: str, made: str, known: int) -> None:
+        super().__init__(f"{what} was made by a newer version of the service, with {made}; this version knows {known}")
+
+
 @contextmanager
 def store_errors() -> Iterator[None]:
     """Turn every error of the client library into StoreUnavailable."""

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-import app.main
-from app import __main__
+from app import __main__, wiring
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
@@ -28,7 +27,7 @@ from app.jobs.job_context import JobContext
 from app.settings import Settings
 from service_tests.jobs.site import PROGRAM
 
-_service_kinds = app.main.job_handlers
+_service_kinds = wiring.job_handlers
 STEP_SECONDS = 0.02
 # So many frequencies of the slow Monte Carlo are drawn by a call that cannot be interrupted.
 LONG_CALL = 5
@@ -122,7 +121,7 @@ def kinds(settings: Settings) -> Handlers:
 if __name__ == "__main__":
     # The spec knows its samplers by class; this one takes the behaviour of another.
     MonteCarlo.learned_set = Slow.learned_set  # type: ignore[method-assign, assignment]
-    app.main.job_handlers = kinds
+    wiring.job_handlers = kinds
     worker_supervisor.PROGRAM = PROGRAM
     sys.argv[0] = "bochner"
     __main__.main()

@@ -7,14 +7,17 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 import psutil
 import redis
 
+from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
+from app.jobs.queue import Message, Queue
 from app.jobs.record import JobRecord
-from app.jobs.scripts import key
+from app.jobs.recovery import Recovery
+from app.jobs.scripts import CONSUMER, GROUP, QUEUE, Scripts, key
 from app.store.errors import StoreUnavailable
 from service_tests.servers import until
 
@@ -28,12 +31,13 @@ class Site:
         self.url = url
         self.client = client
         self.jobs = Jobs(client, 100, 600)
+        self.recovery = Recovery(client, self.jobs, 600)
         self.workers: list[subprocess.Popen[bytes]] = []
 
-    def start(self, *options: str) -> "subprocess.Popen[bytes]":
+    def start(self, *options: str, stderr: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
         """Start a worker; it takes its first job a moment later."""
         command = [sys.executable, "-m", PROGRAM, "worker", "--redis-url", self.url, *options]
-        worker = subprocess.Popen(command)
+        worker = subprocess.Popen(command, stderr=stderr)
         self.workers.append(worker)
         return worker
 
@@ -76,6 +80,23 @@ class Site:
         until(look)
         return found[0]
 
+    def counts(self) -> tuple[int, int]:
+        """How many messages wait, and how many have been read."""
+        read: int = self.client.xpending(QUEUE, GROUP)["pending"] if self.client.exists(QUEUE) else 0
+        return self.client.xlen(QUEUE) - read, read
+
+    def attempt(self, job_id: str) -> JobContext:
+        """An attempt at a job, in place of a worker's; earlier messages are read and left."""
+        return attempt(self.client, job_id)
+
+    def resumed(self, attempt: JobContext) -> JobContext:
+        """The same attempt, as its process would find the job now."""
+        return JobContext(self.client, attempt.job_id, attempt.message, self.jobs.fields(attempt.job_id))
+
+    def abandon(self, message: str) -> None:
+        """Let a message that was read look as if its worker had died long ago."""
+        self.client.xclaim(QUEUE, GROUP, CONSUMER, 0, [message], idle=60_000, justid=True)
+
     def idle(self) -> None:
         """Wait until nobody works."""
         until(lambda: not any(horses(worker) for worker in self.workers))
@@ -89,6 +110,22 @@ class Site:
         start = key(job_id, "")
         found = {one.decode().removeprefix(start) for one in self.client.scan_iter(match=f"{start}*")}
         return found - {"record", "events"}
+
+
+def attempt(client: redis.Redis, job_id: str) -> JobContext:
+    """An attempt at a job that waits."""
+    message = read(client)
+    while message.job_id != job_id:
+        message = read(client)
+    assert Scripts(client).run("claim", job_id, message.id) == b"ok"
+    return JobContext(client, job_id, message.id, Jobs(client, 1, 60).fields(job_id))
+
+
+def read(client: redis.Redis) -> Message:
+    """The next message."""
+    message = Queue(client).next(1)
+    assert message is not None
+    return message
 
 
 def horses(worker: "subprocess.Popen[bytes]") -> list[psutil.Process]:

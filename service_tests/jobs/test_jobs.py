@@ -10,12 +10,11 @@ from app.jobs import checkpoints
 from app.jobs import job_context as attempts
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
-from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.placeholders import Placeholder, Taken
+from app.jobs.queue import Message
 from app.jobs.record import JobState
-from app.jobs.recovery import Recovery
-from app.jobs.scripts import INDEX, QUEUED, Scripts, key
+from app.jobs.scripts import INDEX, Scripts, key
 from service_tests.checks import keys
 from service_tests.jobs.site import Site
 
@@ -40,7 +39,7 @@ def test_a_job_waits_until_it_is_taken(site: Site) -> None:
         None,
     )
     assert job.started_at is job.ended_at is None
-    assert site.jobs.counts() == (1, 0)
+    assert site.counts() == (1, 0)
     with pytest.raises(JobHasNoResult, match="queued"):
         site.jobs.result(job.id)
 
@@ -57,7 +56,7 @@ def test_a_waiting_job_is_cancelled_at_once_and_leaves_its_record_only(site: Sit
     assert len(site.keys_of(job.id)) == 5
     assert site.jobs.cancel(job.id).state is JobState.cancelled
     assert site.keys_of(job.id) == set()
-    assert site.jobs.counts() == (0, 0)
+    assert site.counts() == (0, 0)
     assert site.jobs.events(job.id, "0")[-1].last
     with pytest.raises(JobHasEnded, match="has already been cancelled"):
         site.jobs.cancel(job.id)
@@ -81,7 +80,7 @@ def test_a_placeholder_comes_and_goes_with_its_job(site: Site) -> None:
     with pytest.raises(Taken) as taken:
         site.jobs.submit("test-walk", {}, placeholder=PLACE)
     assert taken.value.present == PLACE.value
-    assert site.jobs.counts() == (1, 0)
+    assert site.counts() == (1, 0)
     site.jobs.cancel(job.id)
     assert site.client.get(PLACE.key) is None
     assert site.client.zcard("bochner:maps") == 0
@@ -115,7 +114,7 @@ def test_ended_jobs_expire_whole(site: Site) -> None:
     brief.cancel(job.id)
     time.sleep(2.1)
     assert brief.list(None, None, 10).jobs == []
-    assert Scripts(site.client).overdue() == []
+    Scripts(site.client).tend()
     assert site.client.zcard(INDEX) == 0
     assert {one for one in keys(site.client) if b"{job:" in one} == set()
 
@@ -124,8 +123,7 @@ def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site, monkeypatch:
     now = 1000.0
     monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now))
     job_id = site.jobs.submit("test-walk", {}).id
-    assert Scripts(site.client).run("claim", job_id, "one", 60) == 1
-    attempt = JobContext(site.client, job_id, "one", site.jobs.fields(job_id))
+    attempt = site.attempt(job_id)
     told = []
     for wait, step in ((0, 10), (0.3, 11), (0.8, 21), (2.2, 43)):
         now += wait
@@ -134,7 +132,7 @@ def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site, monkeypatch:
     assert told[:2] == [None, None]
     assert told[2:] == pytest.approx([1.1 / 11 * 79, 3.3 / 33 * 57], rel=1e-3)
     attempt.checkpoint(lambda: b"")
-    again = JobContext(site.client, job_id, "one", site.jobs.fields(job_id))
+    again = site.resumed(attempt)
     for step in (20, 43):  # what was restored took no time
         again.report(step, 100)
     again.checkpoint(lambda: b"")
@@ -150,8 +148,7 @@ def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
     monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
     monkeypatch.setattr(attempts, "_PAUSE_FACTOR", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
-    assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
-    attempt = JobContext(site.client, job_id, "mine", site.jobs.fields(job_id))
+    attempt = site.attempt(job_id)
     made = []
 
     def state(digits: int) -> bytes:
@@ -161,7 +158,7 @@ def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
     for digits in (10, 11, 12):
         attempt.checkpoint(partial(state, digits))
     assert made == [10, 11]
-    assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"0" * 10
+    assert site.resumed(attempt).restored() == b"0" * 10
 
 
 @pytest.mark.parametrize("length", [0, 10, 2_500_000])
@@ -170,13 +167,11 @@ def test_a_job_goes_on_from_the_state_it_was_submitted_with(site: Site, length: 
     job = site.jobs.submit("test-walk", {}, checkpoint=Checkpoint(state, 5, 20, 0.25))
     assert (job.state, job.progress, job.step, job.of, job.objective) == (JobState.queued, 0.25, 5, 20, 0.25)
     assert {site.client.ttl(one) for one in site.client.scan_iter(match=key(job.id, "*"))} == {-1}
-    assert Scripts(site.client).run("claim", job.id, "mine", 30) == 1
-    attempt = JobContext(site.client, job.id, "mine", site.jobs.fields(job.id))
+    attempt = site.attempt(job.id)
     assert attempt.restored() == state
-    before = site.keys_of(job.id)
     site.jobs.cancel(job.id)
-    assert Scripts(site.client).run("release", job.id, "mine", 0, 5, 60, "", "") == b"cancelled"
-    assert before
+    site.recovery.take_back(Message(attempt.message, job.id), deaths=0)
+    assert site.jobs.get(job.id).state is JobState.cancelled
     assert site.keys_of(job.id) == set()
 
 
@@ -184,18 +179,17 @@ def test_a_first_state_that_is_too_large_is_left_out(site: Site, monkeypatch: py
     monkeypatch.setattr(checkpoints, "MAX_CHECKPOINT_BYTES", 10)
     job = site.jobs.submit("test-walk", {}, checkpoint=Checkpoint(b"0" * 11, 5, 20))
     assert (job.progress, job.step, job.of) == (0, None, None)
-    assert Scripts(site.client).run("claim", job.id, "mine", 30) == 1
-    assert JobContext(site.client, job.id, "mine", site.jobs.fields(job.id)).restored() is None
+    assert site.attempt(job.id).restored() is None
 
 
 def test_a_checkpoint_of_other_versions_is_not_gone_on_from(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
-    assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
-    JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).checkpoint(lambda: b"state")
-    assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"state"
+    attempt = site.attempt(job_id)
+    attempt.checkpoint(lambda: b"state")
+    assert site.resumed(attempt).restored() == b"state"
     monkeypatch.setattr(checkpoints, "_MAKERS", b"bochner 0.2.0\n")
-    assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() is None
+    assert site.resumed(attempt).restored() is None
 
 
 def test_a_full_store_is_not_left_full_of_checkpoints_that_were_not_kept(
@@ -204,8 +198,7 @@ def test_a_full_store_is_not_left_full_of_checkpoints_that_were_not_kept(
     monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
     monkeypatch.setattr(attempts, "_PAUSE_FACTOR", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
-    assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
-    attempt = JobContext(site.client, job_id, "mine", site.jobs.fields(job_id))
+    attempt = site.attempt(job_id)
     attempt.checkpoint(lambda: b"kept")
     before = keys(site.client)
     site.client.config_set("maxmemory", int(site.client.info("memory")["used_memory"]) + 3_000_000)
@@ -215,59 +208,14 @@ def test_a_full_store_is_not_left_full_of_checkpoints_that_were_not_kept(
         site.client.config_set("maxmemory", 0)
     assert keys(site.client) == before
     attempt.checkpoint(lambda: b"kept again")
-    assert JobContext(site.client, job_id, "mine", site.jobs.fields(job_id)).restored() == b"kept again"
+    assert site.resumed(attempt).restored() == b"kept again"
 
 
 def test_the_last_progress_is_told_at_the_end(site: Site) -> None:
     job_id = site.jobs.submit("test-walk", {}).id
-    assert Scripts(site.client).run("claim", job_id, "mine", 30) == 1
-    attempt = JobContext(site.client, job_id, "mine", site.jobs.fields(job_id))
+    attempt = site.attempt(job_id)
     for step, objective in ((1, 0.5), (2, 0.25), (3, 0.125)):
         attempt.report(step, 100, objective)
     attempt.tell()
     job = site.jobs.get(job_id)
     assert (job.step, job.of, job.objective) == (3, 100, 0.125)
-
-
-def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site) -> None:
-    recovery = Recovery(site.client, site.jobs, 60)
-    lost, other = (site.jobs.submit("test-walk", {}).id for _ in range(2))
-    for job_id in (lost, other):
-        assert Scripts(site.client).run("claim", job_id, "dead", 0.01) == 1
-    time.sleep(0.05)
-    site.client.unlink(key(lost, "record"))
-    recovery.take_back(lost, "dead", deaths=1)
-    recovery.look()
-    assert site.jobs.counts() == (1, 0)
-    assert site.jobs.get(other).state is JobState.queued
-    with pytest.raises(JobNotFound):
-        site.jobs.get(lost)
-
-
-def test_a_job_is_only_its_holders(site: Site) -> None:
-    scripts = Scripts(site.client)
-    job = site.jobs.submit("test-walk", {})
-    assert scripts.run("claim", job.id, "one", 0.05) == 1
-    assert scripts.run("claim", job.id, "one", 0.05) == 1  # as after a lost reply
-    assert scripts.run("claim", job.id, "other", 0.05) == 0
-    assert scripts.run("renew", job.id, "other", 3, "1") == b"lost"
-    time.sleep(0.1)
-    assert scripts.overdue() == [job.id]
-    assert scripts.run("release", job.id, "", 1, 5, 60, "", "") == b"queued"
-    assert scripts.run("claim", job.id, "other", 3) == 1
-    for late in (
-        scripts.run("progress", job.id, "one", "1", 1, 1, "", ""),
-        scripts.run("announce", job.id, "one", keys=["bochner:x"]),
-        scripts.run("checkpoint", job.id, "one", "p", keys=["bochner:x"]),
-        scripts.run("end", job.id, "one", "succeeded", 60, "", "", ""),
-    ):
-        assert late == 0
-    assert site.jobs.get(job.id).state is JobState.running
-    orphan = site.jobs.submit("test-walk", {})
-    assert scripts.run("claim", orphan.id, "dead", 0.01) == 1
-    time.sleep(0.05)
-    assert site.jobs.cancel(orphan.id).state is JobState.cancelled
-    assert scripts.run("end", job.id, "other", "succeeded", 60, "", "", "") == 1
-    assert scripts.run("end", job.id, "other", "succeeded", 60, "", "", "") == 1
-    assert len(site.jobs.events(job.id, "0")) == 5  # queued, running, queued, running, succeeded
-    assert site.client.zcard(QUEUED) == 0

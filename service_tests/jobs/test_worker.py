@@ -4,12 +4,14 @@ import random
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any, cast
 
 import psutil
 import pytest
 
 from app.jobs.errors import JobHasNoResult
 from app.jobs.record import JobState
+from app.jobs.scripts import QUEUE
 from service_tests.jobs.site import Site, gone, horses
 from service_tests.servers import until
 
@@ -107,7 +109,7 @@ def test_twenty_jobs_are_cancelled_at_random_moments(two: Site) -> None:
     for job_id in cancelled:
         assert two.ended(job_id).state is JobState.cancelled
         assert two.keys_of(job_id) == set()
-    assert two.jobs.counts() == (0, 0)
+    assert two.counts() == (0, 0)
 
 
 def test_fifty_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path) -> None:
@@ -121,8 +123,8 @@ def test_fifty_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path) ->
     assert states == {JobState.succeeded: 50}
     assert sorted(note.read_text().split()) == sorted(ids)
     assert memory() < before + 20_000_000
-    assert two.jobs.counts() == (0, 0)
-    until(lambda: not list(two.client.scan_iter(match="rq:job:*")))
+    assert two.counts() == (0, 0)
+    assert two.client.xlen(QUEUE) == 0
 
 
 def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
@@ -141,10 +143,22 @@ def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
     two.start(*LIMITS)
 
 
-def test_a_message_that_was_lost_is_rung_again(two: Site) -> None:
-    job_id = two.walk(1)
-    two.client.delete("rq:queue:bochner")
-    assert two.ended(job_id, 10).state is JobState.succeeded
+def test_a_malformed_message_is_dropped_with_one_line_of_log(site: Site, tmp_path: Path) -> None:
+    site.clean()
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        site.start(stderr=output)
+    try:
+        site.ended(site.walk(1))
+        before = log.read_text().count("\n")
+        fields: tuple[Any, ...] = ({"job": b"\xff"}, {"jobs": "x"}, {"job": "0" * 24})
+        bad = [str(cast(bytes, site.client.xadd(QUEUE, one)), "ascii") for one in fields]
+        assert site.ended(site.walk(1)).state is JobState.succeeded
+        lines = log.read_text().splitlines()[before:]
+        assert len(lines) == len(bad)
+        assert all(message in line and "dropped" in line for message, line in zip(bad, lines, strict=True))
+    finally:
+        site.clean()
 
 
 def test_a_job_that_runs_too_long_is_ended(two: Site) -> None:

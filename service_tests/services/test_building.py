@@ -11,13 +11,13 @@ from app.core.errors import InvalidInput
 from app.core.spec import MapSpec
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
-from app.jobs.scripts import Scripts
 from app.services.building import build
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.maps import Maps
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
+from service_tests.jobs.site import attempt
 from service_tests.services.conftest import LIMITS
 
 SPEC = MapSpec.model_validate(
@@ -69,8 +69,8 @@ def submitted(client: redis.Redis, service: Callable[..., Maps]) -> Site:
     job = maps.create("m", SPEC, None).record.job
     assert job is not None
     job_id = job.rpartition("/")[2]
-    assert Scripts(client).run("claim", job_id, "token", 60)
-    return Site(datasets, MapStore(client), Mortal(client, job_id, "token", Jobs(client, 1, 60).fields(job_id)))
+    begun = attempt(client, job_id)
+    return Site(datasets, MapStore(client), Mortal(client, job_id, begun.message, Jobs(client, 1, 60).fields(job_id)))
 
 
 def change(datasets: Datasets, rows: Any) -> None:

@@ -7,9 +7,9 @@ import redis
 
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.services.errors import ArrayNotFound, NewerVersion
+from app.services.errors import ArrayNotFound
 from app.services.maps import Maps
-from app.store.errors import StoreDamaged
+from app.store.errors import NewerVersion, StoreDamaged
 from app.store.manifest import ArrayEntry
 from app.store.maps import digest
 from service_tests.checks import keys

@@ -1,0 +1,75 @@
+"""The wiring of what requests and jobs both work with. A worker needs no more, and so no web framework."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from app.jobs.handlers import Handlers
+from app.jobs.job_limits import JobLimits
+from app.jobs.jobs import Jobs
+from app.jobs.worker import run_jobs
+from app.services import building, run_or_submit
+from app.services.cache import Cache
+from app.services.datasets import Datasets
+from app.services.diagnostics import Diagnostics
+from app.services.limits import Limits
+from app.services.maps import Maps
+from app.services.recommendations import Recommendations
+from app.services.status import Status
+from app.services.warm_up import warm_up
+from app.settings import Settings
+from app.store.connection import check_writable, connect, keeping
+from app.store.datasets import DatasetStore
+from app.store.maps import MapStore
+
+
+class Wired(NamedTuple):
+    """What requests and jobs both work with."""
+
+    close: Callable[[], None]
+    map_store: MapStore
+    limits: Limits
+    status: Status
+    jobs: Jobs
+    maps: Maps
+    datasets: Datasets
+    diagnostics: Diagnostics
+    recommendations: Recommendations
+
+
+def wire(settings: Settings) -> Wired:
+    """Everything that works on the store at `settings.redis_url`."""
+    client = connect(_store_url(settings), settings.store_timeout)
+    limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
+    status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
+    jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl)
+    cache = Cache(settings.cache_bytes)
+    map_store = MapStore(client)
+    datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
+    maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs, datasets)
+    diagnostics = Diagnostics(maps, datasets, limits, settings.threads)
+    recommendations = Recommendations(datasets, limits, settings.max_job_bytes)
+    return Wired(client.close, map_store, limits, status, jobs, maps, datasets, diagnostics, recommendations)
+
+
+def job_handlers(settings: Settings) -> Handlers:
+    """Every kind of job of the service, over the store at `settings.redis_url`."""
+    wired = wire(settings)
+    return {
+        building.KIND: partial(building.build, wired.map_store, wired.datasets, settings.threads),
+        **run_or_submit.job_handlers(wired.diagnostics, wired.recommendations),
+    }
+
+
+def run_worker(settings: Settings, handlers: Handlers) -> None:
+    """Do jobs until the process is told to stop; call it in the main thread."""
+    # Here, as a process for each job would otherwise compile or load again what all of them use.
+    warm_up()
+    limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
+    run_jobs(_store_url(settings), settings.store_timeout, handlers, limits, settings.job_ttl)
+
+
+def _store_url(settings: Settings) -> str:
+    if settings.redis_url is None:
+        raise ValueError("the application needs a store: set REDIS_URL, or start it with `bochner serve`")
+    return settings.redis_url
