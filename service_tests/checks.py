@@ -11,6 +11,8 @@ import numpy as np
 import redis
 from numpy.typing import ArrayLike, NDArray
 
+from app.jobs.scripts import QUEUE
+
 JSON = "application/json"
 NPY = "application/x-npy"
 PROBLEM = "application/problem+json"
@@ -95,8 +97,8 @@ def member(response: httpx.Response, name: str) -> NDArray[np.float64]:
 
 
 def keys(store: redis.Redis) -> set[bytes]:
-    """Every key of the store, but for those that workers leave of themselves."""
-    return {key for key in store.scan_iter(count=1000) if not key.startswith(b"rq:")}
+    """Every key of the store, but for the queue of jobs, which stays when it is empty."""
+    return {key for key in store.scan_iter(count=1000) if key != QUEUE.encode()}
 
 
 def keys_of(store: redis.Redis, name: str, kind: str = "map") -> set[bytes]:
