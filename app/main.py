@@ -17,9 +17,7 @@ from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unclear_parameters
 from app.api.routes import ROUTERS
 from app.api.shutdown import Shutdown
-from app.services.hashing import Hashing
 from app.services.run_or_submit import Measuring
-from app.services.vectors import Vectors
 from app.settings import Settings
 from app.wiring import wire
 
@@ -64,8 +62,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=wired.maps,
         datasets=wired.datasets,
-        vectors=Vectors(wired.maps, wired.datasets, wired.limits),
-        hashing=Hashing(wired.maps, wired.datasets, wired.limits),
         measuring=Measuring(
             wired.diagnostics,
             wired.recommendations,

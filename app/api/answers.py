@@ -9,7 +9,8 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from app.formats import Answer, Format
+from app.core.arrays import Answer
+from app.formats import Format
 
 logger = logging.getLogger(__name__)
 

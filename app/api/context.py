@@ -11,12 +11,10 @@ from app.api.shutdown import Shutdown
 from app.core.names import NAME_PATTERN
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
-from app.services.hashing import Hashing
 from app.services.limits import Limits
 from app.services.maps import Maps
 from app.services.run_or_submit import Measuring
 from app.services.status import Status
-from app.services.vectors import Vectors
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,6 @@ class Context:
     admission: Admission
     maps: Maps
     datasets: Datasets
-    vectors: Vectors
-    hashing: Hashing
     measuring: Measuring
     jobs: Jobs
     status: Status

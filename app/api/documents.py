@@ -11,10 +11,15 @@ from app.api.problems import MEDIA_TYPE, Problem
 from app.core.arrays import MAX_DIM
 from app.core.names import NAME_PATTERN
 from app.core.spec import MapSpec
+from app.formats import FORMATS
+from app.formats.json import Json
 
 REFERENCES = "#/components/schemas/{model}"
 DEFINITIONS: dict[str, Any] = {}
 """Schemas that bodies refer to, beside those of the models below."""
+_JSON = Json.media_type
+_OTHER_FORMATS = [form for form in FORMATS.values() if form.media_type != _JSON]
+_STRING = {"type": "string"}
 _BINARY = {"type": "string", "format": "binary"}
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
 _ESTIMATES = {"type": "array", "items": {"type": ["number", "null"]}}
@@ -56,8 +61,19 @@ def _body(content: dict[str, Any]) -> dict[str, Any]:
 
 def _answer(description: str, required: list[str], **properties: Any) -> dict[int | str, dict[str, Any]]:
     schema = {"type": "object", **({"required": required, "properties": properties} if properties else {})}
-    content = {"application/json": {"schema": schema}, "application/x-npy": {"schema": _BINARY}}
+    content = {_JSON: {"schema": schema}, **{form.media_type: {"schema": _BINARY} for form in _OTHER_FORMATS}}
     return {200: {"description": description, "content": content}}
+
+
+def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
+    """A body of rows: as JSON of the schema, or in another format, of which `said` says what becomes of the rows."""
+    content = {_JSON: {"schema": schema}}
+    parameters = []
+    for form in _OTHER_FORMATS:
+        content[form.media_type] = {"schema": {**_BINARY, "description": form.rows_described + said}}
+        for name, text in form.request_headers.items():
+            parameters.append({"name": name, "in": "header", "required": False, "description": text, "schema": _STRING})
+    return _body(content) | ({"parameters": parameters} if parameters else {})
 
 
 def _members(required: list[str], **properties: Any) -> dict[str, Any]:
@@ -102,7 +118,7 @@ PREFER: dict[str, Any] = {
             "description": "`wait=N`: wait up to N seconds for the answer, but not longer than the limit "
             "`max_wait_seconds`. `respond-async`: have a job do it, at once or after `wait` (RFC 7240). Without "
             "either, a job goes on with what takes longer than the limit `max_request_seconds`.",
-            "schema": {"type": "string"},
+            "schema": _STRING,
             "example": "wait=10",
         }
     ]
@@ -113,7 +129,7 @@ _APPLIED = "What was made of `Prefer`: `wait` with the seconds granted, `respond
 def applied_headers(**others: str) -> dict[str, Any]:
     """The headers of an answer to a request with `Prefer`: those of `others`, by name, with what they say."""
     described = {**others, "Preference-Applied": _APPLIED}
-    return {"headers": {name: {"description": text, "schema": {"type": "string"}} for name, text in described.items()}}
+    return {"headers": {name: {"description": text, "schema": _STRING} for name, text in described.items()}}
 
 
 def taken_headers(location: str) -> dict[str, Any]:
@@ -126,35 +142,21 @@ def json_body(model: type[BaseModel]) -> dict[str, Any]:
     return _body({"application/json": {"schema": {"$ref": REFERENCES.format(model=model.__name__)}}})
 
 
-VECTORS_BODY = _body(
-    {
-        "application/json": {"schema": {"oneOf": [_members(["vectors"], vectors=GIVEN), _REFERENCE]}},
-        "application/x-npy": {"schema": {**_BINARY, "description": "A 2-D .npy of float32 or float64."}},
-    }
-)
-DATASET_BODY = _body(
-    {
-        "application/json": {
-            "schema": _members(
-                ["vectors"],
-                vectors=ROWS,
-                input_dim={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MAX_DIM,
-                    "description": "Length of a row; must be there for sparse rows.",
-                },
-            )
+VECTORS_BODY = _rows_body({"oneOf": [_members(["vectors"], vectors=GIVEN), _REFERENCE]})
+DATASET_BODY = _rows_body(
+    _members(
+        ["vectors"],
+        vectors=ROWS,
+        input_dim={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_DIM,
+            "description": "Length of a row; must be there for sparse rows.",
         },
-        "application/x-npy": {"schema": {**_BINARY, "description": "A 2-D .npy of float32 or float64, kept as such."}},
-    }
+    ),
+    " Their dtype is kept.",
 )
-GRAM_BODY = _body(
-    {
-        "application/json": {"schema": _members(["x"], x=GIVEN, y=GIVEN)},
-        "application/x-npy": {"schema": {**_BINARY, "description": "x as a 2-D .npy; y is x."}},
-    }
-)
+GRAM_BODY = _rows_body(_members(["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
 PAIRS_BODY = _body({"application/json": {"schema": _members(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}})
 ARRAY_ANSWER = _answer("The array, or an object of arrays; several arrays are stacked in .npy.", [])
 CODES_ANSWER = _answer(
@@ -193,7 +195,7 @@ EVENTS_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events `progress` and, at last, `end`; `data` has id, state, progress, step, of, objective and "
         "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "content": {"text/event-stream": {"schema": _STRING}},
     },
     204: {"description": "The job has ended, and no event of it comes after `Last-Event-ID`."},
 }

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from app.formats import FORMATS
+
 
 class Kind(NamedTuple):
     """One kind of problem."""
@@ -69,10 +71,10 @@ KINDS = {
     "unsupported-media-type": Kind(
         415,
         "The Content-Type is not one this endpoint reads",
-        "Vectors come as application/json or application/x-npy, specs as application/json, neither compressed.",
+        f"Vectors come as {' or '.join(FORMATS)}, specs as application/json, neither compressed.",
     ),
     "not-acceptable": Kind(
-        406, "No format in Accept can be written", "Arrays are answered as application/json or application/x-npy."
+        406, "No format in Accept can be written", f"Arrays are answered as {' or '.join(FORMATS)}."
     ),
     "not-found": Kind(404, "There is nothing at this address", "See /docs for the addresses of this service."),
     "method-not-allowed": Kind(405, "The address does not take this method", "`Allow` lists the methods it takes."),

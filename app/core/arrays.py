@@ -1,7 +1,7 @@
 """The one gate for posted vectors: shape, dtype, finiteness. What lies behind it trusts them."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,29 @@ MAX_DIM = 1 << 31
 
 Array = NDArray[Any]
 Floats = NDArray[np.floating[Any]]
+PostedRows = Array | sparse.csr_array
+"""Vectors as they came, not yet through the gate."""
 Rows = Floats | sparse.csr_array
 """Vectors behind the gate: a C-contiguous matrix or a CSR one, finite, in the map's dtype and width."""
 
 
-def vectors(rows: Array | sparse.csr_array, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors") -> Rows:
+class OneHot(NamedTuple):
+    """Sparse rows of ones: the column indices of each, (n, s), −1 throughout for a row without any."""
+
+    columns: Array
+    n_columns: int
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the column indices."""
+        return self.columns.nbytes
+
+
+Answer = Mapping[str, Array | OneHot]
+"""Arrays by the names they have in a JSON answer, rows first."""
+
+
+def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors") -> Rows:
     """Check posted rows and bring them into the map's dtype.
 
     Args:

@@ -1,5 +1,7 @@
 """Datasets as matrices: which rows a sample takes, and how far the columns reach."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -9,6 +11,17 @@ from app.core.errors import InvalidInput
 
 MOST_RANGES = 1 << 16
 """Columns up to which the ranges of a dataset's columns are kept."""
+
+
+class Reference(NamedTuple):
+    """Rows of a dataset, named where vectors could stand."""
+
+    dataset: str
+    rows: int | None
+    """Size of the sample; None for all rows."""
+    seed: int
+    pointer: str
+    """Where the reference stood in the request."""
 
 
 def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:

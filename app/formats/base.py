@@ -1,72 +1,59 @@
 """What a format must do."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
-from scipy import sparse
-
-from app.core.arrays import Array
-
-
-class OneHot(NamedTuple):
-    """Sparse rows of ones: the column indices of each, (n, s), −1 throughout for a row without any."""
-
-    columns: Array
-    n_columns: int
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the column indices."""
-        return self.columns.nbytes
+from app.core.arrays import Answer, PostedRows
+from app.core.datasets import Reference
 
 
-Answer = Mapping[str, Array | OneHot]
-"""Arrays by the names they have in a JSON answer, rows first."""
+class Body(NamedTuple):
+    """The body of a request, and those of its headers that the format reads."""
+
+    content: bytes
+    headers: Mapping[str, str] = {}
+    """By the names that the format has for them; those that did not come are missing."""
 
 
-class Reference(NamedTuple):
-    """Rows of a dataset, named where vectors could stand."""
-
-    dataset: str
-    rows: int | None
-    """Size of the sample; None for all rows."""
-    seed: int
-    pointer: str
-    """Where the reference stood in the request."""
-
-
-Matrix = Array | sparse.csr_array
-"""Rows as they came, not yet through the gate."""
-
-Posted = dict[str, Matrix | Reference]
-"""What came, by the names it has in a JSON request."""
-
+Posted = dict[str, PostedRows | Reference]
+"""Rows that came, or a dataset named in their place, by the names they have in a JSON request."""
 
 Encoded = list[bytes | memoryview] | Iterator[bytes]
 """A list where the bytes lie ready; else pieces, each made when it is asked for, without holding up other requests."""
 
 
-class Format(Protocol):
-    """One media type. Decoding raises InvalidInput where the bytes are not what the media type says."""
+class Format(ABC):
+    """One media type, for the rows of requests and the arrays of answers.
 
-    media_type: str
+    Reading raises InvalidInput where the bytes are not what the media type says.
+    """
 
-    def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
+    media_type: ClassVar[str]
+    request_headers: ClassVar[Mapping[str, str]] = {}
+    """Headers of a request, beside Content-Type, that are needed to read its body: by name, what they say."""
+    rows_described: ClassVar[str] = ""
+    """How rows come in this format, one sentence for the OpenAPI document; JSON has schemas there instead."""
+
+    @abstractmethod
+    def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """Read rows of vectors.
 
         Args:
-            body: the whole request body.
+            body: the whole of it.
             width: entries of a row.
             wanted: name of the member that must be there.
             optional: names of members that may be there too.
         """
 
-    def matrix(self, body: bytes) -> Matrix:
+    @abstractmethod
+    def matrix(self, body: Body) -> PostedRows:
         """Read rows whose width the body itself tells.
 
         Args:
-            body: the whole request body.
+            body: the whole of it.
         """
 
+    @abstractmethod
     def encode(self, answer: Answer) -> Encoded:
         """Write the answer."""

@@ -9,17 +9,17 @@ from typing import Any, NoReturn
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import MAX_DIM, Array
+from app.core.arrays import MAX_DIM, Array, PostedRows
+from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.names import NAME_PATTERN
-from app.formats.base import Matrix, Reference
 
 _NUMBER_TYPES = {int, float}
 _SPARSE_MEMBERS = {"indices", "values"}
 _REFERENCE = ("dataset", "rows", "seed")
 
 
-def vectors_or_dataset(document: Mapping[str, Any], width: int | None = None) -> Matrix | Reference:
+def vectors_or_dataset(document: Mapping[str, Any], width: int | None = None) -> PostedRows | Reference:
     """The rows of a body that has `vectors`, or `dataset` with optional `rows` and `seed`.
 
     Args:
@@ -42,7 +42,7 @@ def named_datasets(document: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(one["dataset"]) for one in references if is_reference(one))
 
 
-def rows_or_reference(value: Any, width: int | None, pointer: str) -> Matrix | Reference:
+def rows_or_reference(value: Any, width: int | None, pointer: str) -> PostedRows | Reference:
     """A list of rows as `rows` reads it, or an object that names a dataset."""
     return _reference(value, pointer) if isinstance(value, dict) else rows(value, width, pointer)
 
@@ -52,7 +52,7 @@ def is_reference(value: Any) -> bool:
     return isinstance(value, dict) and "dataset" in value
 
 
-def rows(value: Any, width: int | None, pointer: str) -> Matrix:
+def rows(value: Any, width: int | None, pointer: str) -> PostedRows:
     """A list of rows, all dense or all sparse, as one matrix of float64.
 
     Args:

@@ -7,28 +7,29 @@ from math import prod
 import numpy as np
 from numpy.lib import format as npy_format
 
-from app.core.arrays import Array
+from app.core.arrays import Answer, Array, OneHot
 from app.core.errors import InvalidInput
-from app.formats.base import Answer, OneHot, Posted
+from app.formats.base import Body, Format, Posted
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
-# Handlers of dtype with a value in each entry; the gate says which of them are taken.
+# Kinds of dtype with a value in each entry; the gate says which of them are taken.
 _NUMBERS = "biufc"
 
 
-class Npy:
+class Npy(Format):
     """`application/x-npy`: a request is one array; an answer its first, stacked with others of that shape."""
 
     media_type = "application/x-npy"
+    rows_described = "A 2-D .npy of float32 or float64."
 
-    def decode(self, body: bytes, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
-        """The one array of the body, as `wanted`; shares the body's memory."""
+    def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
+        """The one array of the body, as `wanted`; sharing the body's memory."""
         del width, optional
-        return {wanted: read(body)}
+        return {wanted: read(body.content)}
 
-    def matrix(self, body: bytes) -> Array:
+    def matrix(self, body: Body) -> Array:
         """The one array of the body; shares its memory."""
-        return read(body)
+        return read(body.content)
 
     def encode(self, answer: Answer) -> list[bytes | memoryview]:
         """Header and numbers."""

@@ -1,15 +1,15 @@
 """Keep datasets, and give their rows wherever vectors are wanted."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Floats, Rows, vectors
-from app.core.datasets import MOST_RANGES, column_ranges, sampled
+from app.core.arrays import Floats, PostedRows, Rows, vectors
+from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
-from app.formats import Matrix, Reference
 from app.services.cache import Cache, array_of, arrays_of, check_sealed, latest
 from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
 from app.services.errors import DatasetChanged, DatasetExists, DatasetNotFound
@@ -24,6 +24,15 @@ class _Kept(NamedTuple):
 
     rows: Rows
     bytes: int
+
+
+class GatedRows(NamedTuple):
+    """Rows behind the gate, and where they come from."""
+
+    rows: dict[str, Rows]
+    """By the member of the request that they came in."""
+    digests: dict[str, str]
+    """Of the datasets that were named, by name, as they were when their rows were read."""
 
 
 class Datasets:
@@ -45,7 +54,7 @@ class Datasets:
         self._unfit = unfit
         self._open = cache.keeping(self._load)
 
-    def create(self, name: str, posted: Matrix, ttl: int | None) -> tuple[DatasetRecord, bool]:
+    def create(self, name: str, posted: PostedRows, ttl: int | None) -> tuple[DatasetRecord, bool]:
         """Store a dataset. If the same rows are there already, they live as long as is asked for now.
 
         Args:
@@ -112,47 +121,56 @@ class Datasets:
             InvalidInput: the sample is larger than the dataset.
             DatasetChanged: the dataset has another digest.
         """
+        found, its_digest = self._read(Reference(name, rows, seed, pointer))
+        if digest is not None and its_digest != digest:
+            raise DatasetChanged(name)
+        return found
 
-        def read() -> Rows:
-            manifest = self._find(name)
-            if digest is not None and manifest.digest != digest:
-                raise DatasetChanged(name)
-            there = manifest.shape[0]
-            if rows is not None and rows > there:
-                raise InvalidInput(f"{rows} rows are wanted; dataset {name!r} has {there}", f"{pointer}/rows")
-            kept = self._open(manifest).rows
-            return kept if rows is None or rows == there else kept[sampled(there, rows, seed)]
+    def gated(self, posted: Mapping[str, PostedRows | Reference], gate: Callable[[PostedRows, str], Rows]) -> GatedRows:
+        """What was posted, or the rows of the datasets that were named in its place, behind a gate.
 
-        return latest(read)
-
-    def column_ranges(self, name: str, pointer: str = "") -> Floats:
-        """The least and the largest entry of each column, (2, columns), in the dataset's dtype.
+        Args:
+            posted: by the member of the request that it came in.
+            gate: checks rows that stood at a JSON pointer of the request, such as `BaseSpec.gate`.
 
         Raises:
-            InvalidInput: the dataset has more columns than ranges are kept of.
+            InvalidInput: a sample is larger than its dataset, or the gate refuses rows.
         """
+        rows: dict[str, Rows] = {}
+        digests: dict[str, str] = {}
+        for member, given in sorted(posted.items(), key=itemgetter(0)):
+            if isinstance(given, Reference):
+                found, digest = self._read(given)
+                # Of a dataset that is replaced meanwhile, the first: later ones are then seen to be others.
+                digests.setdefault(given.dataset, digest)
+                rows[member] = gate(found, f"/{member}")
+            else:
+                rows[member] = gate(given, f"/{member}")
+        return GatedRows(rows, digests)
 
-        def read() -> Floats:
-            manifest = self._find(name)
-            ranges = self._ranges(manifest)
-            if ranges is None:
-                detail = f"ranges are kept of up to {MOST_RANGES} columns; dataset {name!r} has {manifest.shape[1]}"
-                raise InvalidInput(detail, f"{pointer}/dataset")
-            return ranges
-
-        return latest(read)
-
-    def resolved(self, posted: Matrix | Reference) -> Matrix:
+    def resolved(self, posted: PostedRows | Reference) -> PostedRows:
         """What was posted, or the rows of the dataset that was named in its place; raises what `rows` raises."""
-        if not isinstance(posted, Reference):
-            return posted
-        return self.rows(posted.dataset, posted.rows, posted.seed, posted.pointer)
+        return self._read(posted)[0] if isinstance(posted, Reference) else posted
 
     def _find(self, name: str) -> DatasetManifest:
         manifest = self._store.find(name)
         if manifest is None:
             raise DatasetNotFound(name)
         return manifest
+
+    def _read(self, wanted: Reference) -> tuple[Rows, str]:
+        """The rows that are referred to, and the digest of their dataset."""
+
+        def read() -> tuple[Rows, str]:
+            manifest = self._find(wanted.dataset)
+            n, there = wanted.rows, manifest.shape[0]
+            if n is not None and n > there:
+                detail = f"{n} rows are wanted; dataset {wanted.dataset!r} has {there}"
+                raise InvalidInput(detail, f"{wanted.pointer}/rows")
+            kept = self._open(manifest).rows
+            return (kept if n is None or n == there else kept[sampled(there, n, wanted.seed)]), manifest.digest
+
+        return latest(read)
 
     def _ranges(self, manifest: DatasetManifest) -> Floats | None:
         return array_of(self._store, manifest, "ranges") if "ranges" in manifest.arrays else None
@@ -168,7 +186,7 @@ class Datasets:
         return _Kept(arrays["rows"], manifest.nbytes)
 
 
-def _checked(posted: Matrix) -> Rows:
+def _checked(posted: PostedRows) -> Rows:
     """Rows behind the gate, in the precision they came in."""
     if posted.ndim != 2:
         raise InvalidInput(f"the array has shape {posted.shape}; a 2-D array (rows, columns) is wanted", "/vectors")

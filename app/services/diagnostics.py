@@ -22,7 +22,7 @@ from app.core.maps import FeatureMap
 from app.core.maps.base import Gives
 from app.core.model import Kind
 from app.core.progress import Progress
-from app.formats.json import bytes_per_row, members
+from app.formats.json_body import bytes_per_row, members
 from app.formats.json_rows import named_datasets, rows_or_reference, vectors_or_dataset
 from app.pictures import gram_picture, max_error_picture
 from app.services.datasets import Datasets

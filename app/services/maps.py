@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, family, opened
+from app.core.maps.base import Gives
 from app.core.progress import OutOfTime, Progress
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
@@ -138,14 +139,22 @@ class Maps:
         if not self._store.delete(name):
             raise NotFound(name)
 
-    def ready(self, name: str) -> FeatureMap:
+    def ready(self, name: str, wanted: Gives | None = None) -> FeatureMap:
         """The map as it is in the store now, from memory if it is kept there.
 
+        Args:
+            name: of the map.
+            wanted: what it must give.
+
         Raises:
+            InvalidInput: it does not give what is wanted.
             MapNotReady: it is still being built, or could not be.
             NewerVersion: it has a later parameter stream than this version knows.
         """
-        return latest(lambda: self._open(self._find(name)))
+        found = latest(lambda: self._open(self._find(name)))
+        if wanted is not None:
+            found.check_gives(wanted, f"map {name!r}")
+        return found
 
     def array(self, name: str, array_name: str) -> NDArray[Any]:
         """One frozen array of a map.

@@ -26,7 +26,7 @@ from app.core.recommendations import (
     widest_map_bytes,
 )
 from app.core.samplers import Sampler
-from app.formats.json import bytes_per_row, members
+from app.formats.json_body import bytes_per_row, members
 from app.formats.json_rows import dimension, named_datasets, vectors_or_dataset
 from app.pictures import recommendations_picture
 from app.services.building import kept_rows

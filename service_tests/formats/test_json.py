@@ -7,10 +7,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
+from app.core.arrays import OneHot, PostedRows
+from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.formats import OneHot
-from app.formats.base import Matrix, Reference
-from app.formats.json import Json, codes, csr_codes, members
+from app.formats import Body
+from app.formats.json import Json
+from app.formats.json_body import members
+from app.formats.json_pairs import codes, csr_codes
 from app.formats.json_rows import rows
 
 
@@ -95,7 +98,7 @@ def test_bodies_with_too_many_brackets_are_refused_before_they_are_parsed(
 
     monkeypatch.setattr(orjson, "loads", parse)
     body = b'{"x":[' + piece.encode() * (1 << 19) + b"0]}"
-    for read in (lambda: members(body, ["x"], bytes_per_list=5), lambda: Json().decode(body, 2, "x")):
+    for read in (lambda: members(body, ["x"], bytes_per_list=5), lambda: Json().decode(Body(body), 2, "x")):
         with pytest.raises(InvalidInput, match=f"{body.count(b'[') + body.count(b'{')} opening brackets") as refused:
             read()
         assert refused.value.pointer == ""
@@ -103,7 +106,7 @@ def test_bodies_with_too_many_brackets_are_refused_before_they_are_parsed(
         members(body[:1000], ["x"], bytes_per_list=5)
 
 
-def matrix(posted: Matrix | Reference) -> Matrix:
+def matrix(posted: PostedRows | Reference) -> PostedRows:
     assert not isinstance(posted, Reference)
     return posted
 
@@ -113,9 +116,9 @@ def test_rows_have_no_more_brackets_than_are_let_through(width: int) -> None:
     n = (1 << 20) // (2 * width)
     body = b'{"x":[' + b",".join([b"[" + b",".join([b"0"] * width) + b"]"] * n) + b"]}"
     assert len(body) > 1 << 20
-    assert matrix(Json().decode(body, width, "x")["x"]).shape == (n, width)
+    assert matrix(Json().decode(Body(body), width, "x")["x"]).shape == (n, width)
     sparse_rows = b'{"x":[' + b",".join([b'{"indices":[],"values":[]}'] * 50_000) + b"]}"
-    assert matrix(Json().decode(sparse_rows, width, "x")["x"]).shape == (50_000, width)
+    assert matrix(Json().decode(Body(sparse_rows), width, "x")["x"]).shape == (50_000, width)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64])

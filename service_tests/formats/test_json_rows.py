@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.formats import FORMATS, Reference
+from app.formats import FORMATS, Body
 from app.formats.json_rows import vectors_or_dataset
 from service_tests.checks import npy
 
@@ -13,14 +14,14 @@ JSON, NPY = FORMATS["application/json"], FORMATS["application/x-npy"]
 
 
 def test_dense_rows_tell_their_width() -> None:
-    np.testing.assert_array_equal(JSON.matrix(b'{"vectors": [[1, 2.5], [3, 4]]}'), [[1, 2.5], [3, 4]])
-    np.testing.assert_array_equal(JSON.matrix(b'{"vectors": [[1, 2]], "input_dim": 2}'), [[1, 2]])
-    np.testing.assert_array_equal(NPY.matrix(npy([[1.0, 2.0]])), [[1, 2]])
-    assert JSON.matrix(b'{"vectors": []}').shape == (0, 0)
+    np.testing.assert_array_equal(JSON.matrix(Body(b'{"vectors": [[1, 2.5], [3, 4]]}')), [[1, 2.5], [3, 4]])
+    np.testing.assert_array_equal(JSON.matrix(Body(b'{"vectors": [[1, 2]], "input_dim": 2}')), [[1, 2]])
+    np.testing.assert_array_equal(NPY.matrix(Body(npy([[1.0, 2.0]]))), [[1, 2]])
+    assert JSON.matrix(Body(b'{"vectors": []}')).shape == (0, 0)
 
 
 def test_sparse_rows_are_told_their_width() -> None:
-    found = JSON.matrix(b'{"vectors": [{"indices": [2147483647], "values": [1]}], "input_dim": 2147483648}')
+    found = JSON.matrix(Body(b'{"vectors": [{"indices": [2147483647], "values": [1]}], "input_dim": 2147483648}'))
     assert isinstance(found, sparse.csr_array)
     assert found.shape == (1, 1 << 31)
 
@@ -43,18 +44,18 @@ def test_sparse_rows_are_told_their_width() -> None:
 )
 def test_what_is_no_matrix_is_refused(body: bytes, pointer: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        JSON.matrix(body)
+        JSON.matrix(Body(body))
     assert refused.value.pointer == pointer
 
 
 def test_millions_of_empty_rows_are_refused_before_they_are_parsed() -> None:
     with pytest.raises(InvalidInput, match="brackets"):
-        JSON.matrix(b'{"vectors": [' + b"[]," * 500_000 + b"[]]}")
+        JSON.matrix(Body(b'{"vectors": [' + b"[]," * 500_000 + b"[]]}"))
 
 
 def test_a_dataset_may_stand_in_the_place_of_rows() -> None:
     body = b'{"x": {"dataset": "d"}, "y": {"dataset": "e", "rows": 5, "seed": 18446744073709551615}}'
-    assert JSON.decode(body, 3, "x", ["y"]) == {
+    assert JSON.decode(Body(body), 3, "x", ["y"]) == {
         "x": Reference("d", None, 0, "/x"),
         "y": Reference("e", 5, (1 << 64) - 1, "/y"),
     }

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from app.core.arrays import OneHot
 from app.core.errors import InvalidInput
-from app.formats import OneHot
 from app.formats.npy import Npy, read
 from service_tests.checks import npy
 

@@ -7,12 +7,12 @@ import redis
 from scipy import sparse
 
 from app.core.arrays import dense
+from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.formats import Reference
 from app.services.cache import Cache
-from app.services.datasets import Datasets
+from app.services.datasets import Datasets, GatedRows
 from app.services.errors import DatasetExists, DatasetNotFound
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreDamaged, StoreUnavailable
@@ -97,7 +97,7 @@ def test_a_dataset_deleted_or_made_anew_elsewhere_is_not_served_from_memory(kept
     here.create("d", ROWS, None)
     here.rows("d")
     elsewhere.delete("d")
-    for call in (here.rows, here.get, here.column_ranges, here.delete):
+    for call in (here.rows, here.get, here.delete):
         with pytest.raises(DatasetNotFound):
             call("d")
     elsewhere.create("d", ROWS + 1, None)
@@ -195,16 +195,20 @@ def test_ranges_are_those_of_the_columns(kept: Callable[..., Datasets]) -> None:
     datasets = kept()
     datasets.create("d", ROWS, None)
     datasets.create("wide", sparse.csr_array(([1.0], ([0], [70_000])), shape=(1, 70_001)), None)
-    np.testing.assert_array_equal(datasets.column_ranges("d"), [ROWS.min(axis=0), ROWS.max(axis=0)])
     assert datasets.get("d").column_ranges == [(a, b) for a, b in zip(ROWS.min(0), ROWS.max(0), strict=True)]
     assert datasets.get("wide").column_ranges is None
-    with pytest.raises(InvalidInput, match="65536"):
-        datasets.column_ranges("wide")
+
+
+def as_it_is(rows: Any, pointer: str) -> Any:
+    assert pointer == "/x"
+    return rows
 
 
 def test_what_was_posted_is_its_own_and_a_reference_is_its_dataset(kept: Callable[..., Datasets]) -> None:
     datasets = kept()
     datasets.create("d", ROWS, None)
-    assert datasets.resolved(ROWS) is ROWS
-    sample: Any = datasets.resolved(Reference("d", 5, 2, "/vectors"))
+    assert datasets.gated({"x": ROWS}, as_it_is) == GatedRows({"x": ROWS}, {})
+    found = datasets.gated({"x": Reference("d", 5, 2, "/vectors")}, as_it_is)
+    assert found.digests == {"d": datasets.get("d").digest}
+    sample: Any = found.rows["x"]
     np.testing.assert_array_equal(sample, datasets.rows("d", 5, 2))

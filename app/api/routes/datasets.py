@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import bodies
+from app.api import posted
 from app.api.context import ContextOf, DatasetName
 from app.api.documents import DATASET_BODY
 from app.api.negotiation import posted_format
@@ -37,12 +37,10 @@ async def put_dataset(
     ] = None,
 ) -> DatasetRecord:
     """Keep rows under a name, or find that the same ones are there; these then live as long as `ttl` says now."""
-    posted = posted_format(request)
+    form = posted_format(request)
     async with context.admission.enter():
-        body = await bodies.read(request, context.limits.check_body, context.admission.client_timeout)
-        record, created = await context.admission.compute(
-            lambda: context.datasets.create(name, posted.matrix(body), ttl)
-        )
+        body = await posted.read(request, context, form)
+        record, created = await context.admission.compute(lambda: context.datasets.create(name, form.matrix(body), ttl))
     if created:
         response.status_code = 201
         response.headers["Location"] = f"/v1/datasets/{name}"

@@ -6,14 +6,18 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import bodies
+from app.api import posted
 from app.api.answers import HeldResponse, array_response
 from app.api.context import Context, ContextOf, MapName
 from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, SIMILARITY_ANSWER, VECTORS_BODY
 from app.api.negotiation import answer_format, posted_format
+from app.core.arrays import Answer
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
-from app.formats import FORMATS, Answer, Format
-from app.services.hashing import InputKind, OnZero
+from app.core.maps.base import Gives
+from app.formats import FORMATS, Body, Format
+from app.formats.json_pairs import InputKind, PairsOfCodes, pairs
+from app.services import hashing, vectors
+from app.services.hashing import OnZero
 
 
 def _listed(described: Mapping[Any, str]) -> str:
@@ -26,7 +30,13 @@ router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_
 @router.post("/transform", operation_id="transform", openapi_extra=VECTORS_BODY)
 async def transform(name: MapName, request: Request, context: ContextOf) -> Response:
     """Features of the posted vectors, in their order."""
-    return await _answer(request, context, lambda form, body: context.vectors.transform(name, form, body))
+
+    def work(form: Format, body: Body) -> Answer:
+        feature_map = context.maps.ready(name, Gives.features)
+        rows = posted.rows(context, form, body, feature_map, "vectors")
+        return vectors.transform(feature_map, rows["vectors"], context.limits)
+
+    return await _answer(request, context, work)
 
 
 @router.post("/kernel", operation_id="kernel", openapi_extra=GRAM_BODY)
@@ -37,7 +47,13 @@ async def kernel(
     exact: Annotated[bool, Query(description="Give the exact block beside the approximate one.")] = False,
 ) -> Response:
     """Gram block of x against y, or of x against itself, as this map approximates it."""
-    return await _answer(request, context, lambda form, body: context.vectors.kernel(name, form, body, exact))
+
+    def work(form: Format, body: Body) -> Answer:
+        feature_map = context.maps.ready(name)
+        rows = posted.rows(context, form, body, feature_map, "x", "y")
+        return vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
+
+    return await _answer(request, context, work)
 
 
 _BITS = "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32 or 64, the default, for fingerprint."
@@ -56,7 +72,13 @@ async def codes(
 ) -> Response:
     """Consistent-sampling codes of the posted vectors; for maps with kernel gmm."""
     written = encoder(encoding, bits, bits_of, marked=on_zero is OnZero.mark)
-    return await _answer(request, context, lambda form, body: context.hashing.codes(name, form, body, written))
+
+    def work(form: Format, body: Body) -> Answer:
+        sampling = context.maps.ready(name, Gives.codes)
+        rows = posted.rows(context, form, body, sampling, "vectors")
+        return hashing.codes(sampling, rows["vectors"], written, context.limits)
+
+    return await _answer(request, context, work)
 
 
 @router.post("/similarity", operation_id="similarity", openapi_extra=PAIRS_BODY, responses=SIMILARITY_ANSWER)
@@ -98,25 +120,30 @@ async def similarity(
     bits are corrected for chance collisions. For vectors there are beside it the `exact` kernel and `zero_bit`, the
     rate at which i* alone agrees, which is too high where few coordinates carry the weight.
     """
-    return await _answer(
-        request,
-        context,
-        lambda _, body: context.hashing.similarity(name, body, encoding, bits, bits_of, gamma, of),
-        allowed=("application/json",),
-    )
+
+    def work(_: Format, body: Body) -> Answer:
+        sampling = context.maps.ready(name, Gives.codes)
+        by = hashing.comparison(sampling, encoding, bits, bits_of, gamma)
+        came = pairs(body.content, sampling, by, of)
+        if isinstance(came, PairsOfCodes):
+            return hashing.similarity_of_codes(sampling, came.x, came.y, came.by, gamma)
+        rows = context.datasets.gated({"x": came.x, "y": came.y}, sampling.spec.gate).rows
+        return hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], came.by, gamma, context.limits)
+
+    return await _answer(request, context, work, allowed=("application/json",))
 
 
 async def _answer(
     request: Request,
     context: Context,
-    work: Callable[[Format, bytes], Answer],
+    work: Callable[[Format, Body], Answer],
     allowed: tuple[str, ...] = tuple(FORMATS),
 ) -> Response:
     """Bytes to arrays, arrays to an answer, on a thread: the one way through for vectors."""
-    posted = posted_format(request, allowed)
-    form = answer_format(request, posted)
+    posted_in = posted_format(request, allowed)
+    answered_in = answer_format(request, posted_in)
     async with AsyncExitStack() as inside:
         await inside.enter_async_context(context.admission.enter())
-        body = await bodies.read(request, context.limits.check_body, context.admission.client_timeout)
-        response = await context.admission.compute(lambda: array_response(work(posted, body), form))
+        body = await posted.read(request, context, posted_in)
+        response = await context.admission.compute(lambda: array_response(work(posted_in, body), answered_in))
         return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)

@@ -5,9 +5,8 @@ from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
-from scipy.sparse import csr_array
 
-from app.core.arrays import MAX_DIM, Array, Rows, vectors
+from app.core.arrays import MAX_DIM, PostedRows, Rows, vectors
 from app.core.kernels.base import AnyKernel
 from app.core.maps.fourier.forms import Form
 from app.core.model import Frozen
@@ -40,7 +39,7 @@ class BaseSpec(Frozen):
         """The dtype as NumPy knows it."""
         return np.dtype(self.dtype.value)
 
-    def gate(self, rows: Array | csr_array, pointer: str) -> Rows:
+    def gate(self, rows: PostedRows, pointer: str) -> Rows:
         """Posted rows, which stood at `pointer` of the request, through the gate of this map's width and dtype."""
         return vectors(rows, self.input_dim, self.numpy_dtype, pointer)
 

@@ -1,0 +1,183 @@
+"""JSON bodies of a similarity: pairs of rows that are vectors, or codes."""
+
+from enum import StrEnum
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.core.arrays import Array, PostedRows
+from app.core.datasets import Reference
+from app.core.errors import InvalidInput, InvalidOption
+from app.core.hashing.encodings import Codes, Encoder, Encoding
+from app.core.maps import FeatureMap
+from app.core.maps.consistent_sampling import refuse_unsampled
+from app.formats.json_body import bytes_per_row, members
+from app.formats.json_rows import called, is_reference, rows_or_reference
+
+_INT64 = np.dtype(np.int64)
+
+
+class InputKind(StrEnum):
+    """What x and y of a similarity are."""
+
+    vectors = "vectors"
+    codes = "codes"
+
+
+class PairsOfVectors(NamedTuple):
+    """Vectors; row i of x goes with row i of y."""
+
+    by: Encoder
+    """How to write their codes, to be compared."""
+    x: PostedRows | Reference
+    y: PostedRows | Reference
+
+
+class PairsOfCodes(NamedTuple):
+    """Codes; row i of x goes with row i of y."""
+
+    by: Encoder
+    """How they are written."""
+    x: Codes
+    y: Codes
+
+
+def pairs(body: bytes, sampling: FeatureMap, by: Encoder | None, of: InputKind | None) -> PairsOfVectors | PairsOfCodes:
+    """Read x and y.
+
+    Args:
+        body: the whole request body.
+        sampling: the map, which gives codes.
+        by: how x and y are written, or which codes of vectors are to be compared. Without it, vectors are compared by
+            pairs, and codes are pairs if their rows are lists of lists, else zero_bit.
+        of: what x and y are. Without it they are what their length allows; where it allows both, InvalidOption, or
+            vectors if `by` is missing too.
+    """
+    posted = members(body, ["x", "y"], bytes_per_list=_bytes_per_list(by, of, sampling))
+    if of is None and any(is_reference(posted[k]) for k in ("x", "y")):
+        of = InputKind.vectors
+    if by is None:
+        recognised = _recognised(posted["x"], of, sampling)
+        are_codes, by = recognised is not None, Encoder(recognised or Encoding.pairs)
+    else:
+        are_codes = _are_codes(posted["x"], by, sampling) if of is None else of is InputKind.codes
+    if are_codes:
+        return PairsOfCodes(by, *(_posted_codes(posted[k], by, sampling, f"/{k}") for k in ("x", "y")))
+    return PairsOfVectors(by, *(rows_or_reference(posted[k], sampling.spec.input_dim, f"/{k}") for k in ("x", "y")))
+
+
+def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) -> Array:
+    """Rows of whole numbers in the shape of `row`, as int64, or as uint64 if the dtype is that."""
+    wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
+    wanted = f"rows of {row[0]} " + ("whole numbers" if len(row) == 1 else "pairs of whole numbers")
+    if not isinstance(value, list):
+        raise InvalidInput(f"{called(value)} came; {wanted} are wanted", pointer)
+    if not value:
+        return np.empty((0, *row), wide)
+    numbers: Any = value
+    for _ in row:
+        if set(map(type, numbers)) - {list}:
+            raise InvalidInput(f"something else than lists came; {wanted} are wanted", pointer)
+        numbers = list(chain.from_iterable(numbers))
+    if set(map(type, numbers)) - {int}:
+        raise InvalidInput(f"something else than whole numbers came; {wanted} are wanted", pointer)
+    try:
+        array = np.array(value, wide)
+    except ValueError:
+        raise InvalidInput(f"rows of unequal length came; {wanted} are wanted", pointer) from None
+    except OverflowError:
+        raise InvalidInput(f"a number outside the range of {wide} came", pointer) from None
+    if array.shape[1:] != row:
+        raise InvalidInput(f"an array of shape {array.shape} came; {wanted} are wanted", pointer)
+    return array
+
+
+def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Array:
+    """One-hot rows in CSR form, as `Json` writes them, as rows of s column indices."""
+    if set(value) != {"indptr", "indices", "shape"}:
+        raise InvalidInput("an object came whose members are not indptr, indices, shape", pointer)
+    starts, indices, shape = (
+        codes([value[k]], (_length(value[k]),), _INT64, f"{pointer}/{k}")[0] for k in ("indptr", "indices", "shape")
+    )
+    if not starts.size or starts[0] != 0 or starts[-1] != indices.size:
+        raise InvalidInput(f"indptr must run from 0 to {indices.size}, the number of indices", f"{pointer}/indptr")
+    lengths = np.diff(starts)
+    wrong = np.flatnonzero(lengths != s)
+    if wrong.size:
+        row, came = int(wrong[0]), int(lengths[wrong[0]])
+        marked = ": it was marked by on_zero=mark, as a row without a sample, and must be left out" if came == 0 else ""
+        raise InvalidInput(f"row {row} has {came} codes, {s} are wanted{marked}", f"{pointer}/indptr/{row}")
+    if shape.tolist() != [starts.size - 1, n_columns]:
+        raise InvalidInput(f"shape must be [{starts.size - 1}, {n_columns}]", f"{pointer}/shape")
+    columns: Array = indices.reshape(-1, s)
+    return columns
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
+
+
+def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -> Codes:
+    """Codes as `Hashing.codes` gives them; InvalidInput where none can be such."""
+    s, input_dim = sampling.n_output, sampling.spec.input_dim
+    shape, dtype = by.row(s, input_dim)
+    if by.encoding is Encoding.one_hot and isinstance(value, dict):
+        read = csr_codes(value, s, s << by.bits, pointer)
+    else:
+        read = codes(value, shape, dtype, pointer)
+    refuse_unsampled(read, pointer)
+    if read.dtype != np.uint64:  # which has no others
+        first, count = by.ends(s, input_dim)
+        index = (read[..., 0] if by.encoding is Encoding.pairs else read) - first
+        wrong = np.flatnonzero(((index < 0) | (index >= count)).any(axis=1))
+        if wrong.size:
+            raise InvalidInput(
+                f"row {wrong[0]} has numbers that are no codes of encoding {by.encoding.value}", f"{pointer}/{wrong[0]}"
+            )
+    return read.astype(np.uint8) if by.encoding is Encoding.packed else read
+
+
+def _first_row(posted: Any) -> Any:
+    return posted[0] if isinstance(posted, list) and posted else None
+
+
+def _recognised(posted: Any, of: InputKind | None, sampling: FeatureMap) -> Encoding | None:
+    """The encoding of codes whose encoding was not named; None for vectors."""
+    row = _first_row(posted)
+    if of is InputKind.vectors or not isinstance(row, list) or not row:
+        return Encoding.zero_bit if of is InputKind.codes else None
+    if isinstance(row[0], list):
+        return Encoding.pairs
+    whole = set(map(type, row)) == {int}
+    only_codes = whole and len(row) == sampling.n_output != sampling.spec.input_dim
+    return Encoding.zero_bit if only_codes or of is InputKind.codes else None
+
+
+def _are_codes(posted: Any, by: Encoder, sampling: FeatureMap) -> bool:
+    """Whether rows are codes that `by` made, and not vectors, by their length alone: 2 and 2.0 mean the same."""
+    row, input_dim = _first_row(posted), sampling.spec.input_dim
+    if not isinstance(row, list) or len(row) != input_dim:
+        return not isinstance(row, dict)
+    if by.encoding is Encoding.pairs:
+        return isinstance(row[0], list)
+    if by.row(sampling.n_output, input_dim)[0] != (input_dim,):
+        return False
+    raise InvalidOption(
+        f"rows of {input_dim} numbers came, which vectors of this map and its codes of encoding {by.encoding.value} "
+        "both have; say of=vectors or of=codes",
+        "of",
+    )
+
+
+def _bytes_per_list(by: Encoder | None, of: InputKind | None, sampling: FeatureMap) -> float:
+    """The fewest bytes of JSON that a body has for each list in it."""
+    s, input_dim = sampling.n_output, sampling.spec.input_dim
+    of_vectors: float = bytes_per_row(input_dim)
+    of_codes: float
+    if by is None or by.encoding is Encoding.pairs:
+        # A row of [0,0] s times is s + 1 lists.
+        of_codes = (len("[0,0],") * s + len("[]")) / (s + 1)
+    else:
+        of_codes = bytes_per_row(by.row(s, input_dim)[0][0])
+    return {InputKind.vectors: of_vectors, InputKind.codes: of_codes, None: min(of_vectors, of_codes)}[of]

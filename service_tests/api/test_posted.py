@@ -1,0 +1,45 @@
+"""How the body of a request reaches its format."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from starlette.requests import Request
+
+from app.api import posted
+from app.api.context import Context
+from app.core.arrays import Array
+from app.formats import Body, Format
+from app.formats.npy import Npy
+
+
+class Tagged(Npy):
+    """A .npy behind as many bytes as a header says."""
+
+    media_type = "application/x-tagged-npy"
+    request_headers: ClassVar = {"Tag-Length": "Bytes before the array."}
+
+    def matrix(self, body: Body) -> Array:
+        return super().matrix(Body(body.content[int(body.headers["Tag-Length"]) :]))
+
+
+def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
+    rows = np.arange(6.0).reshape(2, 3)
+    content = b"tag" + b"".join(Npy().encode({"features": rows}))
+    headers = [(b"tag-length", b"3"), (b"authorization", b"secret")]
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    def read(form: Format) -> Body:
+        request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+        return asyncio.run(posted.read(request, cast(Context, context), form))
+
+    context = SimpleNamespace(
+        limits=SimpleNamespace(check_body=lambda _: None), admission=SimpleNamespace(client_timeout=1)
+    )
+    body = read(Tagged())
+    assert body == Body(content, {"Tag-Length": "3"})
+    np.testing.assert_array_equal(Tagged().matrix(body), rows)
+    assert read(Npy()).headers == {}
