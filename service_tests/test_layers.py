@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "app.settings": set[str](),
     "app.store": {"app.core"},
     "app.formats": {"app.core"},
-    "app.pictures": set[str](),
+    "app.pictures": {"app.core"},
     "app.client": set[str](),
     "app.jobs": {"app.core", "app.store", "app.formats"},
     "app.services": {"app.core", "app.store", "app.formats", "app.pictures", "app.jobs"},

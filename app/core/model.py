@@ -2,7 +2,9 @@
 
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, TypeAdapter
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 
 class Frozen(BaseModel):
@@ -27,3 +29,13 @@ class Kind(Frozen):
     """When to take it and when not, with measured figures where there are any."""
     limits: ClassVar[tuple[str, ...]] = ()
     """What is refused beyond the ranges of the fields, with the numbers that the checks use."""
+
+
+class DumpOf:
+    """Annotates a dict in the type of an answer: it is what a model of this type is as JSON, and has its schema."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return handler(TypeAdapter(self._model).core_schema)

@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, Field
 
-from app.core.diagnostics.kinds import DIAGNOSTICS
+from app.core.diagnostics import DIAGNOSTICS
 from app.core.kernels import Kernel
 from app.core.maps.fourier.forms import FORMS, Columns
 from app.core.model import Kind

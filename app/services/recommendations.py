@@ -8,6 +8,7 @@ from pydantic import Field
 
 from app.core.arrays import Rows, dense, vectors
 from app.core.datasets import sampled
+from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.model import Frozen
@@ -15,23 +16,22 @@ from app.core.progress import Progress
 from app.core.recommendations import (
     MOST_ROWS,
     Heuristic,
-    Recommendation,
-    Trial,
+    Ranking,
     Wanted,
+    drawing,
     fitting,
     length_scale,
+    ranking,
     recommended,
     recommended_bytes,
-    recommended_operations,
     widest_map_bytes,
 )
 from app.core.samplers import Sampler
 from app.formats.json_body import bytes_per_row, members
 from app.formats.json_rows import dimension, named_datasets, vectors_or_dataset
-from app.pictures import recommendations_picture
 from app.services.building import kept_rows
 from app.services.datasets import Datasets
-from app.services.diagnostics import Finding, Parse, Prepared
+from app.services.diagnostics import Parse, Prepared
 from app.services.limits import Limits
 
 _ROW_MEMBERS = ("vectors", "input_dim", "dataset", "rows")
@@ -113,7 +113,7 @@ class Recommendations:
         learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})
         kept = kept_rows(self._datasets, {name: self._datasets.get(name).digest for name in learned})
 
-        def run(progress: Progress) -> Finding:
+        def run(progress: Progress) -> Finding[Ranking]:
             # Before the first trial: what is missing halfway would be told as a refusal of some of them.
             known = {name: kept(name, "/samplers") for name in learned}
             found = recommended(
@@ -126,13 +126,12 @@ class Recommendations:
                 progress=progress,
                 rows_of=lambda name, _: known[name],
             )
-            return _finding(rows.shape[0], found)
+            answer = ranking(rows.shape[0], found)
+            return Finding(answer, drawing(answer))
 
         return Prepared(
-            recommended_operations(rows.shape[0], rows.shape[1], wanted, options.samplers, options.seeds, kernel),
             run,
             recommended_bytes(rows.shape[0], rows.shape[1], wanted, options.samplers, kernel),
-            picture=recommendations_picture,
             datasets=(*named_datasets(document), *learned),
         )
 
@@ -156,20 +155,3 @@ def _scaled(kernel: dict[str, Any], rows: Rows) -> dict[str, Any]:
         choices = " or ".join(f'"{one.value}"' for one in Heuristic)
         raise InvalidInput(f'"{name[:80]}" came; {choices} or a number is wanted', "/kernel/length_scale")
     return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), kind)}
-
-
-def _finding(rows: int, found: Recommendation) -> Finding:
-    return {
-        "rows": rows,
-        "target_reached": found.target_reached,
-        "ranked": [_trial(trial) for trial in found.ranked],
-        "best": found.ranked[0].spec.model_dump(mode="json"),
-        "skipped": [
-            {"sampler": one.sampler.model_dump(mode="json"), "columns": one.columns, "reason": one.refusal}
-            for one in found.skipped
-        ],
-    }
-
-
-def _trial(trial: Trial) -> dict[str, Any]:
-    return trial._asdict() | {"spec": trial.spec.model_dump(mode="json")}

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from app.core.diagnostics.kinds import DiagnosticKind
+from app.core.diagnostics import DIAGNOSTICS, Diagnostic, Finding
 from app.core.errors import InvalidInput, TooLarge
 from app.core.progress import OutOfTime, Progress
 from app.jobs.checkpoints import Checkpoint
@@ -13,8 +13,9 @@ from app.jobs.handlers import Handlers, Result
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
-from app.pictures.style import MEDIA_TYPE as SVG
-from app.services.diagnostics import Diagnostics, Finding, Parse, Prepared
+from app.pictures import MEDIA_TYPE as SVG
+from app.pictures import svg
+from app.services.diagnostics import Diagnostics, Parse, Prepared
 from app.services.errors import DatasetNotFound, MapNotReady, NotFound
 from app.services.recommendations import Recommendations
 
@@ -40,15 +41,15 @@ class Measuring(NamedTuple):
     def diagnose(
         self,
         name: str,
-        kind: DiagnosticKind,
+        diagnostic: type[Diagnostic],
         body: bytes,
         media_type: str,
         parse: Parse[Any],
         progress: Progress | None,
     ) -> bytes | JobRecord:
         """The answer of a diagnostic of a map in the media type, or the job that will give it."""
-        prepared = self.diagnostics.prepare(name, kind, body, parse)
-        payload = {"map": name, "diagnostic": kind.value}
+        prepared = self.diagnostics.prepare(name, diagnostic, body, parse)
+        payload = {"map": name, "diagnostic": diagnostic.kind}
         return self._answer(prepared, media_type, DIAGNOSE, payload, body, [name], progress)
 
     def recommend(
@@ -74,7 +75,7 @@ class Measuring(NamedTuple):
         checkpoint = None
         if progress is not None and prepared.nbytes <= self.max_bytes:
             try:
-                return _written(prepared, prepared.run(progress))[media_type]()
+                return _written(prepared.run(progress))[media_type]()
             except OutOfTime as over:
                 checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
         return self.jobs.submit(kind, payload, attachments={_BODY: body}, subject=subject, checkpoint=checkpoint)
@@ -84,8 +85,9 @@ def job_handlers(diagnostics: Diagnostics, recommendations: Recommendations) -> 
     """The kinds of jobs that measure."""
 
     def diagnose(payload: Mapping[str, Any], context: JobContext) -> Result:
-        kind = DiagnosticKind(payload["diagnostic"])
-        return done(lambda body: diagnostics.prepare(payload["map"], kind, body, _parsed), [payload["map"]], context)
+        diagnostic = DIAGNOSTICS[payload["diagnostic"]]
+        name = payload["map"]
+        return done(lambda body: diagnostics.prepare(name, diagnostic, body, _parsed), [name], context)
 
     def recommend(_: Mapping[str, Any], context: JobContext) -> Result:
         return done(lambda body: recommendations.prepare(body, _parsed), [], context)
@@ -99,17 +101,16 @@ def job_handlers(diagnostics: Diagnostics, recommendations: Recommendations) -> 
         changed = [name for name, digest in found.items() if digest != context.payload[_DIGESTS][name]]
         if changed:
             raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
-        finding = prepared.run(context)
-        return {media_type: write() for media_type, write in _written(prepared, finding).items()}
+        return {media_type: write() for media_type, write in _written(prepared.run(context)).items()}
 
     return {DIAGNOSE: diagnose, RECOMMEND: recommend}
 
 
-def _written(prepared: Prepared, finding: Finding) -> dict[str, Callable[[], bytes]]:
+def _written(finding: Finding[Mapping[str, object]]) -> dict[str, Callable[[], bytes]]:
     """How to write a finding down, by media type."""
-    picture = prepared.picture
-    written = {JSON: lambda: orjson.dumps({name: finding[name] for name in finding if name != "pictures"})}
-    return written if picture is None else written | {SVG: lambda: picture(finding)}
+    written = {JSON: lambda: orjson.dumps(finding.answer)}
+    drawing = finding.drawing
+    return written if drawing is None else written | {SVG: lambda: svg(drawing)}
 
 
 def _parsed(model: type[Any], body: bytes) -> Any:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from app.core.diagnostics.box_errors import box_errors
-from app.core.diagnostics.collisions import collision_errors
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.diagnostics.collisions import Collisions
 from app.core.diagnostics.control_variates import Estimator
-from app.core.diagnostics.gram import gram_errors
-from app.core.diagnostics.max_error import max_errors
-from app.core.diagnostics.variance import variances
+from app.core.diagnostics.gram import Gram
+from app.core.diagnostics.max_error import MaxError
+from app.core.diagnostics.variance import Variance
 from app.core.kernels import Kernel
 from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, packed, unpacked
 from app.core.recommendations import Wanted, recommended
@@ -24,6 +24,7 @@ from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.specs import fourier, hashing
 
 X, Y = rows(40, 1, dtype="float32"), rows(40, 2, dtype="float32")
+ROWS, PAIRS = {"vectors": X}, {"x": X, "y": Y}
 KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
 GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
 
@@ -35,14 +36,14 @@ def ranking(progress: Progress) -> Any:
 
 
 EVERY: dict[str, Callable[[Progress], Any]] = {
-    "gram": lambda progress: gram_errors(fourier(s=32), X, list(Estimator), seeds=3, progress=progress),
-    "gram-complex": lambda progress: gram_errors(fourier(s=32, form="complex"), X, seeds=2, progress=progress),
-    "gram-hashes": lambda progress: gram_errors(hashing(s=32), X, [Estimator.map], progress=progress),
-    "max-error": lambda progress: max_errors(fourier(s=4000, form="complex"), [0.5, 2.0], 900, progress=progress),
-    "variance": lambda progress: variances(fourier(s=32, form="complex"), X, Y, repeats=6, progress=progress),
-    "variance-hashes": lambda progress: variances(hashing(s=32), X, Y, gamma=2.0, repeats=6, progress=progress),
-    "collisions": lambda progress: collision_errors(hashing(s=32), X, bits=1, gamma=2.0, progress=progress),
-    "box-discrepancy": lambda progress: box_errors(fourier(s=32), np.full(4, 2.0), [1.0, 0.5, 0.25], 1, progress),
+    "gram": partial(Gram(estimators=tuple(Estimator), seeds=3).run, fourier(s=32), ROWS),
+    "gram-complex": partial(Gram(seeds=2).run, fourier(s=32, form="complex"), ROWS),
+    "gram-hashes": partial(Gram().run, hashing(s=32), ROWS),
+    "max-error": partial(MaxError(diameters=(0.5, 2.0), samples=900).run, fourier(s=4000, form="complex"), {}),
+    "variance": partial(Variance(repeats=6).run, fourier(s=32, form="complex"), PAIRS),
+    "variance-hashes": partial(Variance(repeats=6, gamma=2.0).run, hashing(s=32), PAIRS),
+    "collisions": partial(Collisions(bits=1, gamma=2.0).run, hashing(s=32), ROWS),
+    "box-discrepancy": partial(BoxDiscrepancy(box=2.0).run, fourier(s=32), {}),
     "recommendations": ranking,
 }
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
 
 from app.api import bodies, long_work
 from app.api.answers import HeldResponse
@@ -15,15 +18,25 @@ from app.api.diagnostic_documents import (
     RECOMMENDATION_BODY,
 )
 from app.api.negotiation import favourite, posted_format
-from app.core.diagnostics.kinds import DiagnosticKind
+from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
 from app.jobs.record import JobRecord, JobState, link
-from app.pictures.style import MEDIA_TYPE as SVG
+from app.pictures import MEDIA_TYPE as SVG
 from app.services.run_or_submit import JSON
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
 
-_DRAWN = (DiagnosticKind.gram, DiagnosticKind.max_error)
+
+def _named(kind: str) -> str:
+    if kind not in DIAGNOSTICS:
+        *most, last = map(repr, DIAGNOSTICS)
+        raise PydanticCustomError("enum", f"Input should be {', '.join(most)} or {last}")
+    return kind
+
+
+DiagnosticKind = Annotated[
+    str, Path(description="Name of a diagnostic.", json_schema_extra={"enum": [*DIAGNOSTICS]}), AfterValidator(_named)
+]
 
 
 @router.post(
@@ -34,13 +47,14 @@ _DRAWN = (DiagnosticKind.gram, DiagnosticKind.max_error)
 )
 async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: ContextOf) -> Response:
     """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
-    media_types = [JSON, SVG] if kind in _DRAWN else [JSON]
+    diagnostic = DIAGNOSTICS[kind]
+    media_types = [JSON, SVG] if diagnostic.draws else [JSON]
     return await _answer(
         request,
         context,
         media_types,
         lambda body, media_type, progress: context.measuring.diagnose(
-            name, kind, body, media_type, bodies.parse, progress
+            name, diagnostic, body, media_type, bodies.parse, progress
         ),
     )
 

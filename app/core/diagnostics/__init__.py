@@ -1,1 +1,18 @@
-"""How good a map is: measured on data, against theory and against the alternatives."""
+"""How good a map is: measured on data, against theory and against the alternatives.
+
+A new diagnostic is a file beside this one, with a class derived from `Diagnostic`, and its name in the list.
+"""
+
+from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Takes
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.diagnostics.collisions import Collisions
+from app.core.diagnostics.gram import Gram
+from app.core.diagnostics.max_error import MaxError
+from app.core.diagnostics.variance import Variance
+
+_EVERY: tuple[type[Diagnostic], ...] = (Gram, BoxDiscrepancy, MaxError, Variance, Collisions)
+
+DIAGNOSTICS: dict[str, type[Diagnostic]] = {diagnostic.kind: diagnostic for diagnostic in _EVERY}
+"""Every diagnostic by its kind, which is its name in addresses."""
+
+__all__ = ["DIAGNOSTICS", "Diagnostic", "Finding", "GivenRows", "Takes"]

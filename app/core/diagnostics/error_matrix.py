@@ -1,10 +1,12 @@
 """The matrix of the errors of a Gram matrix, tile by tile, and what is told of it."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypedDict
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from app.core.arrays import Array, Rows, dense
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
@@ -17,16 +19,22 @@ from app.core.maps.base import Gives
 # Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
 BINS = 61
 
-Figures = dict[str, float]
-"""Of the error E = K̂ − K: `relative_frobenius` ‖E‖_F/‖K‖_F, `relative_spectral` ‖E‖₂/‖K‖₂, `max_abs` max |E_ij|,
-`mean_square` the mean of |E_ij|², `bias` the mean of E_ij (real, E being Hermitian); all n² entries count."""
+
+class Figures(TypedDict):
+    """Of the error E = K̂ − K; all n² entries count."""
+
+    relative_frobenius: Annotated[float, Field(description="‖E‖_F/‖K‖_F.")]
+    relative_spectral: Annotated[float, Field(description="‖E‖₂/‖K‖₂.")]
+    max_abs: Annotated[float, Field(description="max |E_ij|.")]
+    mean_square: Annotated[float, Field(description="The mean of |E_ij|².")]
+    bias: Annotated[float, Field(description="The mean of E_ij, which is real, as E is Hermitian.")]
 
 
 Estimate = Callable[[slice, slice, NDArray[np.float64]], Array]
 """Rows, columns and the exact kernel of a tile to its estimate."""
 
 
-class Picture(TypedDict):
+class Sketch(TypedDict):
     """What to draw: a histogram of E_ij over all entries, and exact against estimated kernel of some pairs i > j.
 
     In the form complex, the histogram is of |E_ij| and `estimate` is the real part.
@@ -116,15 +124,15 @@ class ErrorMatrix:
     def figures(self, norms: Norms) -> Figures:
         """What is told of it, beside the norms of K."""
         entries = self._n**2
-        return {
-            "relative_frobenius": float(np.sqrt(self._squares)) / norms.frobenius,
-            "relative_spectral": self._tiles.spectral_norm() / norms.spectral,
-            "max_abs": self._max,
-            "mean_square": self._squares / entries,
-            "bias": self._sum / entries,
-        }
+        return Figures(
+            relative_frobenius=float(np.sqrt(self._squares)) / norms.frobenius,
+            relative_spectral=self._tiles.spectral_norm() / norms.spectral,
+            max_abs=self._max,
+            mean_square=self._squares / entries,
+            bias=self._sum / entries,
+        )
 
-    def picture(self) -> Picture:
+    def sketch(self) -> Sketch:
         """What to draw of it."""
         least = 0.0 if self._is_complex else -1.0
         counts, edges = np.zeros(BINS, np.int64), np.linspace(least, 1.0, BINS + 1)
@@ -135,7 +143,7 @@ class ErrorMatrix:
             found, _ = np.histogram(np.clip(values, least, 1.0), BINS, (least, 1.0))
             counts += (2 if mirrored else 1) * found
         exact, estimate = self._scatter.tolist()
-        return Picture(edges=(self._max * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
+        return Sketch(edges=(self._max * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
 
 
 def exact_norms(feature_map: FeatureMap, rows: Rows, told: Callable[[], None]) -> Norms:

@@ -1,114 +1,145 @@
 """How far a map's Gram matrix is from the kernel's, beside that of Monte Carlo frequencies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import TypedDict
+from typing import Annotated, Literal, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from app.core.arrays import Rows
-from app.core.diagnostics.control_variates import Estimator
-from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Norms, Picture, estimates_of, exact_norms
-from app.core.diagnostics.hermitian_tiles import tile_places
+from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
+from app.core.diagnostics.control_variates import ESTIMATORS, Estimator
+from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Norms, Sketch, estimates_of, exact_norms
+from app.core.diagnostics.hermitian_tiles import TILE_ROWS, tile_places
 from app.core.diagnostics.random_pairs import Whole, map_seeds, row_pairs
+from app.core.drawing import Drawing, Histogram, Panel, Points
 from app.core.errors import InvalidInput
-from app.core.maps import FeatureMap, made
+from app.core.maps import FeatureMap, family, made
 from app.core.maps.base_spec import BaseSpec
+from app.core.papers import MM, QMC
 from app.core.progress import Parts, Progress
 
 MOST_ROWS = 20_000
 SCATTER_PAIRS = 2000
 
-_SIZES = ("relative_frobenius", "relative_spectral", "max_abs", "mean_square")
-"""The figures that are sizes, and so have a ratio to another's."""
+_Size = Literal["relative_frobenius", "relative_spectral", "max_abs", "mean_square"]
+# The figures that are sizes, and so have a ratio to another's.
+_SIZES: tuple[_Size, ...] = get_args(_Size)
+# Matrices of the size of a tile, in float64, that are held while one is computed.
+_TILES_AT_WORK = 6
 
 
 class Baseline(TypedDict):
-    """Figures of maps of as many Monte Carlo frequencies, over seeds; sd of the sample, None for one seed."""
+    """Figures of maps of as many Monte Carlo frequencies."""
 
-    seeds: int
-    mean: Figures
-    sd: Figures | None
+    seeds: Annotated[int, Field(description="How many maps.")]
+    mean: Annotated[Figures, Field(description="Over the maps.")]
+    sd: Annotated[Figures | None, Field(description="Standard deviation of the sample; null for one map.")]
 
 
 class GramErrors(TypedDict):
-    """The answer. `form` is whose error is measured (None for hashes); `ratios` are figures over the baseline's mean.
+    """Errors of the Gram matrix of the rows.
 
     In the form complex the imaginary part, which the kernel has not, is error too.
     """
 
-    rows: int
-    form: str | None
-    estimators: dict[str, Figures]
-    monte_carlo: Baseline | None
-    ratios: dict[str, dict[str, float | None]]
-    pictures: dict[str, Picture]
+    rows: Annotated[int, Field(description="How many rows the matrix is of.")]
+    form: Annotated[str | None, Field(description="The form measured; null for hashes.")]
+    estimators: Annotated[dict[str, Figures], Field(description="Figures of each estimator.")]
+    monte_carlo: Annotated[Baseline | None, Field(description="To compare with; null for hashes, and for 0 seeds.")]
+    ratios: Annotated[
+        dict[str, dict[str, float | None]],
+        Field(description="Of each estimator, its figures over the mean of Monte Carlo; null where that is 0."),
+    ]
 
 
-def gram_errors(
-    feature_map: FeatureMap,
-    rows: Rows,
-    estimators: Sequence[Estimator] = (Estimator.map,),
-    *,
-    seeds: int = 5,
-    seed: int = 0,
-    pictures: bool = True,
-    progress: Progress | None = None,
-) -> GramErrors:
-    """Errors of the Gram matrix of the rows.
+class Gram(Diagnostic):
+    """Errors of the Gram matrix of rows, beside those of maps of as many Monte Carlo frequencies.
 
-    K̂ is what the map's `gram` answers, in the map's dtype; its errors are summed up in float64. Block by block: of the
-    n×n matrices never more is held than one triangle of one of them, in float32, which the spectral norm is taken of.
-
-    Hashes have no Monte Carlo baseline: they are independent draws themselves, and the law of their error is known
-    (`variance`).
-
-    Args:
-        feature_map: Fourier or hashing.
-        rows: behind the gate, 2 to `MOST_ROWS`.
-        estimators: what to measure.
-        seeds: how many Monte Carlo maps to compare with; 0 for none.
-        seed: of those maps and of the pairs to draw.
-        progress: told after every tile, and given what was measured of each matrix.
-        pictures: whether to find what to draw as well; without, `pictures` of the answer is empty.
-
-    Raises:
-        InvalidInput: too few or too many rows or without a kernel, meaningless control variates, errors out of float32.
+    Relative to the exact matrix in the Frobenius and the spectral norm, largest, mean square, and bias.
     """
-    n = rows.shape[0]
-    if not 2 <= n <= MOST_ROWS:
-        raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
-    feature_map.check_rows(rows, "/vectors")
-    estimates = estimates_of(feature_map, estimators, rows)
-    baselines = {its_seed: feature_map.baseline(its_seed) for its_seed in map_seeds(seed, seeds)}
-    compared = {its_seed: spec for its_seed, spec in baselines.items() if spec is not None}
-    progress = progress or Progress()
-    parts, tiles = Parts(progress), _Tiles(progress, n, 1 + len(estimates) + len(compared))
-    norms = Norms(*parts.once("exact", lambda: [*exact_norms(feature_map, rows, tiles.one_more)]))
-    tiles.end_matrix()
-    figures: dict[str, Figures] = {}
-    drawn: dict[str, Picture] = {}
-    pairs = row_pairs(n, SCATTER_PAIRS if pictures else 0, seed)
-    for estimator, estimate in estimates.items():
-        measure = partial(_measured, feature_map, rows, estimate, pairs, norms, pictures, tiles.one_more)
-        figures[estimator.value], picture = parts.once(estimator.value, measure)
-        if picture is not None:
-            drawn[estimator.value] = picture
+
+    kind = "gram"
+    takes = Takes.rows
+    answer = GramErrors
+    draws = True
+    source = f"{QMC}, section 6; control variates: {MM}, section 3, (10)"
+    choose_when = "First: on your own rows it says what the map is worth, and whether another sampler would be better."
+
+    estimators: Annotated[
+        tuple[Annotated[Estimator, Field(strict=False)], ...],
+        Field(min_length=1, max_length=3, description=" ".join(f"{key}: {text}" for key, text in ESTIMATORS.items())),
+    ] = (Estimator.map,)
+    seeds: Annotated[int, Field(ge=0, le=20, description="Number of Monte Carlo maps to compare with.")] = 5
+    seed: Seed = 0
+
+    def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
+        """Memory of one triangle of an n×n matrix and of what is computed of a tile, beside features of a tile."""
+        vectors = rows["vectors"]
+        n, input_dim, tile = vectors.shape[0], feature_map.spec.input_dim, vectors[:TILE_ROWS]
+        parts = 2 if feature_map.gram_dtype.kind == "c" else 1
+        side = tile.shape[0]
+        matrices = parts * ((n + side) * n // 2 * 4 + _TILES_AT_WORK * 8 * side**2)
+        # Rows that are made dense, and two matrices of second moments.
+        controls = 8 * input_dim * (n + 2 * input_dim) if set(self.estimators) - {Estimator.map} else 0
+        drawn, baseline = 0, feature_map.baseline(0)
+        if self.seeds and baseline is not None:
+            drawn = family(baseline).drawing_bytes(baseline) + 2 * feature_map.bytes
+        return int(matrices + feature_map.exact_bytes(tile, tile) + controls + drawn)
+
+    def run(
+        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
+    ) -> Finding[GramErrors]:
+        """Errors of the Gram matrix of the rows, 2 to `MOST_ROWS`.
+
+        K̂ is what the map's `gram` answers, in the map's dtype; its errors are summed up in float64. Block by block: of
+        the n×n matrices never more is held than one triangle of one of them, in float32, which the spectral norm is
+        taken of.
+
+        Hashes have no Monte Carlo baseline: they are independent draws themselves, and the law of their error is known
+        (`variance`).
+
+        Raises:
+            InvalidInput: too few or too many rows or without a kernel, meaningless control variates, errors out of
+                float32.
+        """
+        del threads
+        vectors = rows["vectors"]
+        n = vectors.shape[0]
+        if not 2 <= n <= MOST_ROWS:
+            raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
+        feature_map.check_rows(vectors, "/vectors")
+        estimates = estimates_of(feature_map, self.estimators, vectors)
+        baselines = {seed: feature_map.baseline(seed) for seed in map_seeds(self.seed, self.seeds)}
+        compared = {seed: spec for seed, spec in baselines.items() if spec is not None}
+        progress = progress or Progress()
+        parts, tiles = Parts(progress), _Tiles(progress, n, 1 + len(estimates) + len(compared))
+        norms = Norms(*parts.once("exact", lambda: [*exact_norms(feature_map, vectors, tiles.one_more)]))
         tiles.end_matrix()
-    found = []
-    for its_seed, spec in compared.items():
-        of_seed = partial(_of_baseline, spec, rows, norms, tiles.one_more)
-        found.append(parts.once(str(its_seed), of_seed))
-        tiles.end_matrix()
-    baseline = _baseline(found) if found else None
-    return GramErrors(
-        rows=n,
-        form=None if feature_map.form is None else feature_map.form.value,
-        estimators=figures,
-        monte_carlo=baseline,
-        ratios={name: _ratios(of, baseline["mean"]) for name, of in figures.items()} if baseline else {},
-        pictures=drawn,
-    )
+        figures: dict[str, Figures] = {}
+        sketches: dict[str, Sketch] = {}
+        pairs = row_pairs(n, SCATTER_PAIRS, self.seed)
+        for estimator, estimate in estimates.items():
+            measure = partial(_measured, feature_map, vectors, estimate, pairs, norms, tiles.one_more)
+            figures[estimator.value], sketches[estimator.value] = parts.once(estimator.value, measure)
+            tiles.end_matrix()
+        found = []
+        for seed, spec in compared.items():
+            of_seed = partial(_of_baseline, spec, vectors, norms, tiles.one_more)
+            found.append(parts.once(str(seed), of_seed))
+            tiles.end_matrix()
+        baseline = _baseline(found) if found else None
+        answer = GramErrors(
+            rows=n,
+            form=None if feature_map.form is None else feature_map.form.value,
+            estimators=figures,
+            monte_carlo=baseline,
+            ratios={name: _ratios(of, baseline["mean"]) for name, of in figures.items()} if baseline else {},
+        )
+        return Finding(answer, _drawing(answer, sketches))
 
 
 class _Tiles:
@@ -136,12 +167,11 @@ def _measured(
     estimate: Estimate,
     pairs: tuple[Whole, Whole],
     norms: Norms,
-    pictured: bool,
     told: Callable[[], None],
-) -> tuple[Figures, Picture | None]:
+) -> tuple[Figures, Sketch]:
     """In a function of its own, so that one matrix of errors is let go before the next is made."""
     error = ErrorMatrix(feature_map, rows, estimate, pairs, told)
-    return error.figures(norms), error.picture() if pictured else None
+    return error.figures(norms), error.sketch()
 
 
 def _of_baseline(spec: BaseSpec, rows: Rows, norms: Norms, told: Callable[[], None]) -> Figures:
@@ -151,13 +181,40 @@ def _of_baseline(spec: BaseSpec, rows: Rows, norms: Norms, told: Callable[[], No
 
 
 def _baseline(found: list[Figures]) -> Baseline:
-    columns = {name: np.array([figures[name] for figures in found]) for name in found[0]}
+    values = np.array([[*figures.values()] for figures in found])
+    deviations = values.std(axis=0, ddof=1) if len(found) > 1 else None
+
+    def figures(numbers: NDArray[np.float64]) -> Figures:
+        return cast(Figures, dict(zip(found[0], numbers.tolist(), strict=True)))
+
     return Baseline(
         seeds=len(found),
-        mean={name: float(values.mean()) for name, values in columns.items()},
-        sd={name: float(values.std(ddof=1)) for name, values in columns.items()} if len(found) > 1 else None,
+        mean=figures(values.mean(axis=0)),
+        sd=None if deviations is None else figures(deviations),
     )
 
 
 def _ratios(figures: Figures, baseline: Figures) -> dict[str, float | None]:
     return {name: figures[name] / baseline[name] if baseline[name] else None for name in _SIZES}
+
+
+def _drawing(answer: GramErrors, sketches: dict[str, Sketch]) -> Drawing:
+    """A row for each estimator: the histogram of its errors, and exact kernel against estimate."""
+    rows = []
+    for name, sketch in sketches.items():
+        error = answer["estimators"][name]["relative_frobenius"]
+        histogram = Panel(
+            [Histogram(sketch["edges"], sketch["counts"])],
+            x_label="estimate − exact" if answer["form"] != "complex" else "|estimate − exact|",
+            y_label="pairs of rows",
+            title=f"{name}: relative Frobenius error {error:.3g}, {answer['rows']} rows",
+            y_scale="log",
+        )
+        scatter = Panel(
+            [Points(sketch["exact"], sketch["estimate"])],
+            x_label="exact kernel",
+            y_label="estimate",
+            title=f"{name}: {len(sketch['exact'])} pairs",
+        )
+        rows.append((histogram, scatter))
+    return Drawing(rows, row_height=3.4)

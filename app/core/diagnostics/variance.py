@@ -2,116 +2,160 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypedDict
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from app.core.arrays import Array, Rows
+from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.closed_forms import ClosedForms, closed_forms_of_pairs
 from app.core.diagnostics.random_pairs import map_seeds
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
-from app.core.maps import FeatureMap, made
+from app.core.kernels.base import Positive
+from app.core.maps import FeatureMap, family, made
+from app.core.maps.base import Gives
+from app.core.papers import GMM, MM
 from app.core.progress import Progress, packed, unpacked
 
 Numbers = NDArray[np.float64]
 
 
-class Empirical(TypedDict):
-    """Over maps of other seeds: mean, variance E|k̂ − E k̂|², and the variance's own standard error."""
+# Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
+_BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 80, 2000
 
-    mean: float
-    variance: float
-    standard_error: float
+
+class Empirical(TypedDict):
+    """Of the estimates of one pair by maps of other seeds."""
+
+    mean: Annotated[float, Field(description="Of the estimates.")]
+    variance: Annotated[float, Field(description="E|k̂ − E k̂|².")]
+    standard_error: Annotated[float, Field(description="Of the variance.")]
 
 
 class PairVariance(TypedDict):
-    """Of one pair of rows. `closed_form` is the one of `closed_forms` that is this map's."""
+    """Of one pair of rows."""
 
-    exact: float
-    closed_form: float | None
+    exact: Annotated[float, Field(description="The kernel itself.")]
+    closed_form: Annotated[
+        float | None, Field(description="The one of `closed_forms` that is this map's; null where none is known.")
+    ]
     closed_forms: ClosedForms
     empirical: Empirical
-    rbf_empirical: Empirical | None
+    rbf_empirical: Annotated[Empirical | None, Field(description="With gamma: of the RBF kernel's estimate.")]
 
 
 class Variances(TypedDict):
-    """The answer. `form` is whose variance it is (None for hashes), `own` the name of the map's own closed form."""
+    """Variances of the estimate of k(x_i, y_i) for each pair i."""
 
-    form: str | None
-    s: int
-    repeats: int
-    own: str | None
+    form: Annotated[str | None, Field(description="Whose variance it is; null for hashes.")]
+    s: Annotated[int, Field(description="Frequencies, or hashes.")]
+    repeats: Annotated[int, Field(description="Maps of other seeds that were simulated with.")]
+    own: Annotated[str | None, Field(description="The name of the map's own closed form; null where none is known.")]
     pairs: list[PairVariance]
 
 
-def variances(
-    feature_map: FeatureMap,
-    x: Rows,
-    y: Rows,
-    *,
-    gamma: float | None = None,
-    repeats: int = 200,
-    seed: int = 0,
-    progress: Progress | None = None,
-) -> Variances:
-    """Variance of the estimate of k(x_i, y_i) for each i.
+class Variance(Diagnostic):
+    """Closed-form variances of the estimate for pairs of rows, beside an empirical one over maps of other seeds."""
 
-    Simulated with maps of the same spec and other seeds, of which a map that has nothing random makes no two: its
-    variance is 0. Closed forms speak of independent frequencies or hashes; the map's own is among them for samplers
-    monte_carlo, gcws and moment_matching over monte_carlo.
+    kind = "variance"
+    takes = Takes.optional_pairs
+    answer = Variances
+    source = f"{MM}, corollary 1; {GMM}, theorems 2 to 4"
+    choose_when = "To see which estimator's noise is least at the similarities that matter to you."
 
-    Args:
-        feature_map: Fourier or hashing.
-        x: rows behind the gate.
-        y: as many.
-        gamma: for hashes of power 1, of the RBF kernel to estimate from them too (GMM paper, theorem 4).
-        repeats: number of maps, 2 or more.
-        seed: of the seeds.
-        progress: told how many maps are done.
+    correlations: Annotated[
+        tuple[Annotated[float, Field(ge=-1, le=1)], ...] | None,
+        Field(min_length=1, max_length=1000, description="Cosines ρ of pairs, instead of x and y."),
+    ] = None
+    gamma: Annotated[Positive | None, Field(description="Of the RBF kernel estimated from hashes too.")] = None
+    repeats: Annotated[int, Field(ge=2, le=10_000, description="Maps of other seeds to simulate with.")] = 200
+    seed: Seed = 0
 
-    Raises:
-        InvalidInput: x and y are not as many rows, gamma has no meaning, or rows have no kernel.
-    """
-    if x.shape[0] != y.shape[0]:
-        raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; pairs need as many", "/y")
-    sampler = feature_map.spec.sampler
-    if sampler.learns:
-        raise InvalidInput(
-            f"sampler {sampler.kind} learns its set, which takes too long to do for every one of {repeats} maps"
+    def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
+        """Refuse pairs that are missing, there twice, or no pairs."""
+        del feature_map
+        if (self.correlations is None) != (len(rows) == 2) or len(rows) == 1:
+            raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
+
+    def made_rows_bytes(self, feature_map: FeatureMap) -> int:
+        """Rows at a centre are dense."""
+        if self.correlations is None or not feature_map.kernel.is_centered:
+            return 0
+        return 16 * len(self.correlations) * feature_map.spec.input_dim
+
+    def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
+        """Memory of rows in float64, a map, what it makes of them, all estimates, and the answer."""
+        x, y = self._pairs(feature_map, rows)
+        n = int(max(x.shape[0], y.shape[0]))
+        made = family(feature_map.spec).drawing_bytes(feature_map.spec)
+        if Gives.features in feature_map.gives:
+            # Features of x, of y, these conjugate, and phases.
+            made += 4 * feature_map.gram_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes
+        else:
+            made += _BYTES_PER_HASH * feature_map.n_output * n
+        return feature_map.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * self.repeats + _BYTES_PER_PAIR)
+
+    def run(
+        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
+    ) -> Finding[Variances]:
+        """Variance of the estimate of k(x_i, y_i) for each i.
+
+        Simulated with maps of the same spec and other seeds, of which a map that has nothing random makes no two: its
+        variance is 0. Closed forms speak of independent frequencies or hashes; the map's own is among them for samplers
+        monte_carlo, gcws and moment_matching over monte_carlo.
+
+        Raises:
+            InvalidInput: x and y are not as many rows, gamma has no meaning, or rows have no kernel.
+        """
+        del threads
+        x, y = self._pairs(feature_map, rows)
+        if x.shape[0] != y.shape[0]:
+            raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; pairs need as many", "/y")
+        sampler = feature_map.spec.sampler
+        if sampler.learns:
+            too_long = f"which takes too long to do for every one of {self.repeats} maps"
+            raise InvalidInput(f"sampler {sampler.kind} learns its set, {too_long}")
+        if self.gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
+            raise InvalidInput(refusal, "/gamma")
+        feature_map.check_rows(x, "/x")
+        feature_map.check_rows(y, "/y")
+        exact, (own, closed) = feature_map.exact_pairs(x, y), feature_map.closed_forms(x, y, self.gamma)
+        of_pairs = closed_forms_of_pairs(closed, len(exact))
+
+        def estimated(seed: int) -> Array:
+            return made(feature_map.spec.model_copy(update={"seed": seed})).estimated_pairs(x, y)
+
+        dtype = np.result_type(feature_map.gram_dtype, np.float64)
+        estimates = _of_every(map_seeds(self.seed, self.repeats), estimated, len(exact), dtype, progress or Progress())
+        rbf = None
+        if self.gamma is not None:
+            rbf = rbf_estimate(kernel_estimate(estimates, feature_map.n_frequencies, 0.0), self.gamma).value
+        answer = Variances(
+            form=None if feature_map.form is None else feature_map.form.value,
+            s=feature_map.n_frequencies,
+            repeats=self.repeats,
+            own=own,
+            pairs=[
+                PairVariance(
+                    exact=float(exact[i]),
+                    closed_form=None if own is None else float(closed[own][i]),
+                    closed_forms=of_pairs[i],
+                    empirical=_empirical(estimates[:, i]),
+                    rbf_empirical=None if rbf is None else _empirical(rbf[:, i]),
+                )
+                for i in range(len(exact))
+            ],
         )
-    if gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
-        raise InvalidInput(refusal, "/gamma")
-    feature_map.check_rows(x, "/x")
-    feature_map.check_rows(y, "/y")
-    exact, (own, closed) = feature_map.exact_pairs(x, y), feature_map.closed_forms(x, y, gamma)
-    of_pairs = closed_forms_of_pairs(closed, len(exact))
+        return Finding(answer)
 
-    def estimated(seed: int) -> Array:
-        return made(feature_map.spec.model_copy(update={"seed": seed})).estimated_pairs(x, y)
-
-    dtype = np.result_type(feature_map.gram_dtype, np.float64)
-    estimates = _of_every(map_seeds(seed, repeats), estimated, len(exact), dtype, progress or Progress())
-    rbf = None
-    if gamma is not None:
-        rbf = rbf_estimate(kernel_estimate(estimates, feature_map.n_frequencies, 0.0), gamma).value
-    return Variances(
-        form=None if feature_map.form is None else feature_map.form.value,
-        s=feature_map.n_frequencies,
-        repeats=repeats,
-        own=own,
-        pairs=[
-            PairVariance(
-                exact=float(exact[i]),
-                closed_form=None if own is None else float(closed[own][i]),
-                closed_forms=of_pairs[i],
-                empirical=_empirical(estimates[:, i]),
-                rbf_empirical=None if rbf is None else _empirical(rbf[:, i]),
-            )
-            for i in range(len(exact))
-        ],
-    )
+    def _pairs(self, feature_map: FeatureMap, rows: GivenRows) -> tuple[Rows, Rows]:
+        if self.correlations is None:
+            return rows["x"], rows["y"]
+        return correlated_pairs(feature_map, list(self.correlations))
 
 
 def correlated_pairs(feature_map: FeatureMap, correlations: list[float]) -> tuple[Rows, Rows]:

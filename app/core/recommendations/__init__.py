@@ -1,5 +1,6 @@
 """Which map to take: samplers and sizes tried on a client's rows, and ranked."""
 
+from app.core.recommendations.answer import Ranking, drawing, ranking
 from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates
 from app.core.recommendations.cost import fitting, recommended_bytes, recommended_operations, widest_map_bytes
 from app.core.recommendations.length_scale import Heuristic, length_scale
@@ -9,12 +10,15 @@ __all__ = [
     "DEFAULT_SAMPLERS",
     "MOST_ROWS",
     "Heuristic",
+    "Ranking",
     "Recommendation",
     "Trial",
     "Wanted",
     "candidates",
+    "drawing",
     "fitting",
     "length_scale",
+    "ranking",
     "recommended",
     "recommended_bytes",
     "recommended_operations",

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
-from app.core.diagnostics.gram import gram_errors
 from app.core.errors import InvalidInput
 from app.core.spec import Form
+from service_tests.core.diagnostics.measure import gram_errors
 from service_tests.core.specs import fourier, gmm_spec, hashing
 
 S, REPEATS, D = 1000, 1500, 3

@@ -8,11 +8,11 @@ import pytest
 from app.core.diagnostics import control_variates
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.error_matrix import BINS
-from app.core.diagnostics.gram import gram_errors
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.errors import InvalidInput
-from app.pictures import gram_picture
+from app.pictures import svg
 from service_tests.core.combinations import rows
+from service_tests.core.diagnostics.measure import drawn, gram, gram_errors
 from service_tests.core.specs import fourier, hashing
 
 FORMS = ["complex", "cos_sin", "phase"]
@@ -21,11 +21,12 @@ FORMS = ["complex", "cos_sin", "phase"]
 @pytest.mark.parametrize("least", [1e-25, 1e-30, 0.0])
 def test_hashes_of_tiny_errors_are_measured_and_drawn(least: float) -> None:
     x = np.array([[1e-25, least, 0, 0], [1e25, 0, 0, 0]], np.float32)
-    found = gram_errors(hashing(dtype="float32"), x)
-    picture = found["pictures"]["map"]
-    assert sum(picture["counts"]) == 4
-    assert len(picture["edges"]) == BINS + 1
-    assert gram_picture(found).startswith(b"<?xml")
+    found = gram(hashing(dtype="float32"), x)
+    histogram, _ = drawn(found)
+    assert sum(histogram.counts) == 4
+    assert len(histogram.edges) == BINS + 1
+    assert found.drawing is not None
+    assert svg(found.drawing).startswith(b"<?xml")
 
 
 @pytest.mark.parametrize("size", [0.0, 5e-324, 1e-310, 1e-50, 1e-40, 1e30])
@@ -35,18 +36,12 @@ def test_bins_of_any_width_count_every_entry(size: float, monkeypatch: pytest.Mo
     monkeypatch.setattr(type(made), "exact_gram", lambda _, u, v: np.zeros((len(u), len(v))))
     monkeypatch.setattr("app.core.diagnostics.gram.exact_norms", lambda *_: (1.0, 1.0))
     monkeypatch.setattr("app.core.diagnostics.gram.ErrorMatrix.figures", lambda *_: {"relative_frobenius": size})
-    found = gram_errors(made, x, seeds=0)
-    picture = found["pictures"]["map"]
-    assert sum(picture["counts"]) == 100
-    assert picture["edges"][-1] == -picture["edges"][0] == size
-    assert gram_picture(found).startswith(b"<?xml")
-
-
-def test_pictures_that_are_not_wanted_are_left_out() -> None:
-    made, x = fourier(), rows(20, 5, dtype="float32")
-    plain, drawn = gram_errors(made, x, pictures=False), gram_errors(made, x)
-    assert plain["pictures"] == {}
-    assert plain == drawn | {"pictures": {}}
+    found = gram(made, x, seeds=0)
+    histogram, _ = drawn(found)
+    assert sum(histogram.counts) == 100
+    assert histogram.edges[-1] == -histogram.edges[0] == size
+    assert found.drawing is not None
+    assert svg(found.drawing).startswith(b"<?xml")
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from app.core.diagnostics.bounds import greatest_error_bound
-from app.core.diagnostics.max_error import DiameterError, max_errors, max_errors_operations
+from app.core.diagnostics.max_error import DiameterError
 from app.core.errors import InvalidInput
 from app.core.spec import Form
 from service_tests.core.combinations import Fields, named, variants, weight_sum, with_frequencies
+from service_tests.core.diagnostics.measure import max_errors
 from service_tests.core.specs import KERNELS, fourier, kind
 
 FOURIER = [fields for model in KERNELS if kind(model) in with_frequencies(KERNELS) for fields in variants(model)]
@@ -92,7 +93,6 @@ def test_the_answer_depends_on_the_seed_alone() -> None:
     assert errors(made, [1.0], seed=1) != errors(made, [1.0], seed=2)
     # The same points whatever else is asked.
     assert errors(made, [1.0, 2.0], seed=1)[0] == errors(made, [1.0], seed=1)[0]
-    assert errors(made, []) == []
 
 
 RULES: list[dict[str, Any]] = [
@@ -182,9 +182,3 @@ def test_a_bound_of_correlations_is_that_of_unit_rows() -> None:
         dtype="float64",
     )
     assert greatest_error_bound(made, 0.25) == pytest.approx(3 * (e * 4 / 16 / 8) ** 4, rel=1e-12)
-
-
-def test_work_grows_with_samples_and_frequencies() -> None:
-    small, large = (max_errors_operations(fourier(s=s), 3, 1000) for s in (100, 1000))
-    assert 8 < large / small < 10
-    assert max_errors_operations(fourier(s=100), 3, 4000) == 4 * small

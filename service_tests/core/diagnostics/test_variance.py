@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.variance import PairVariance, correlated_pairs, variances
-from app.core.diagnostics.variance_cost import variances_bytes, variances_operations
+from app.core.diagnostics.variance import PairVariance, Variance, correlated_pairs
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
 from app.core.spec import Form
 from service_tests.core.combinations import FIELDS, LEARNED, Fields, named, rows, variants, weight_sum
+from service_tests.core.diagnostics.measure import variances
 from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind
 
 REPEATS = 1000
@@ -183,22 +183,6 @@ def test_correlations_without_a_pair_are_refused(made: FeatureMap, correlations:
     assert caught.value.pointer == pointer
 
 
-def test_work_grows_with_repeats_and_what_a_map_takes() -> None:
-    x = rows(2, 1, dtype="float32")
-    for made in (fourier(), hashing()):
-        at_once, twice, thrice = (variances_operations(made, x, x, repeats) for repeats in (100, 200, 300))
-        assert thrice - twice == twice - at_once > at_once / 2
-    costs = [
-        variances_operations(fourier(sampler=sampler, s=s), x, x, 10)
-        for sampler, s in (
-            ({"kind": "monte_carlo"}, 64),
-            ({"kind": "moment_matching"}, 64),
-            ({"kind": "polynomially_exact", "degree": 4}, None),
-        )
-    ]
-    assert sorted(costs) == costs
-
-
 @pytest.mark.parametrize(
     ("made", "n", "repeats"),
     [
@@ -217,4 +201,4 @@ def test_memory_stays_within_what_is_reckoned(made: FeatureMap, n: int, repeats:
     variances(made, x, y, repeats=repeats)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 0.2 < peak / variances_bytes(made, x, y, repeats) < 1
+    assert 0.2 < peak / Variance(repeats=repeats).memory_bytes(made, {"x": x, "y": y}) < 1

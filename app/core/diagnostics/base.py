@@ -1,0 +1,97 @@
+"""What every diagnostic is: options that a client writes, and what is measured with them."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from enum import Enum
+from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
+
+from pydantic import Field
+
+from app.core.arrays import Rows
+from app.core.drawing import Drawing
+from app.core.maps import FeatureMap
+from app.core.model import Kind
+from app.core.progress import Progress
+
+Answer_co = TypeVar("Answer_co", bound=Mapping[str, object], covariant=True)
+Seed = Annotated[int, Field(ge=0, lt=1 << 64, description="Of everything that is drawn.")]
+GivenRows = Mapping[str, Rows]
+"""Rows behind the gate of the map, by the member of the body that they came in."""
+
+
+class Takes(Enum):
+    """Which rows a request for a diagnostic brings."""
+
+    nothing = "nothing"
+    rows = "rows"
+    """`vectors`; over HTTP a dataset may be named instead."""
+    optional_rows = "optional_rows"
+    """The same, or none: the diagnostic says in `check` when it can do without."""
+    optional_pairs = "optional_pairs"
+    """`x`, `y`, both or none; row i of one goes with row i of the other."""
+
+
+class Finding(NamedTuple, Generic[Answer_co]):
+    """What a diagnostic has found."""
+
+    answer: Answer_co
+    """Numbers, strings, lists and objects, as JSON has them."""
+    drawing: Drawing | None = None
+    """A picture of it; there if and only if the diagnostic `draws`."""
+
+
+class Diagnostic(Kind):
+    """One diagnostic: its fields are its options, its methods measure a map.
+
+    A new diagnostic is one file beside this one with a class derived from this one, and its name in the list in
+    `__init__.py`. Routes, jobs, the catalogue and the OpenAPI document read the list. The class docstring and
+    `source`, `choose_when` and `limits` (see `Kind`) are what the catalogue says of it.
+
+    Callers use a diagnostic in this order: `check`, `memory_bytes`, `run`.
+    """
+
+    kind: ClassVar[str]
+    """Its name in addresses: `POST /v1/maps/{name}/diagnostics/{kind}`."""
+    takes: ClassVar[Takes]
+    """The rows that it takes beside its options."""
+    answer: ClassVar[type]
+    """The type of its answer, a TypedDict. The OpenAPI document is made from it, its docstring and its descriptions."""
+    draws: ClassVar[bool] = False
+    """Whether there is a picture of what it finds."""
+
+    def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
+        """Refuse what can be seen at once to have no answer: a map, rows, or options that do not go with them.
+
+        What costs time to see is refused by `run`.
+
+        Raises:
+            InvalidInput: with a pointer to the member that is wrong.
+        """
+
+    def made_rows_bytes(self, feature_map: FeatureMap) -> int:
+        """Memory of rows that the diagnostic makes itself: they are bounded as the rows of a request are."""
+        del feature_map
+        return 0
+
+    @abstractmethod
+    def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
+        """The most memory that `run` takes beside the map and the rows, asked before anything is computed."""
+
+    @abstractmethod
+    def run(
+        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
+    ) -> Finding[Mapping[str, object]]:
+        """Measure the map.
+
+        The same arguments give the same finding bit for bit, whatever the number of threads, and wherever `progress`
+        stops it and a later call goes on.
+
+        Args:
+            feature_map: what to measure.
+            rows: those that came.
+            progress: is told of each step of a quarter of a second or less, and offered what to go on from.
+            threads: how many to use.
+
+        Raises:
+            InvalidInput: the rows or the options have no answer.
+        """

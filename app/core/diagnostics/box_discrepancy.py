@@ -1,0 +1,125 @@
+"""The box discrepancy of a map's set on boxes of several scales, beside what Monte Carlo frequencies would have."""
+
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from app.core.datasets import column_ranges
+from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Takes
+from app.core.discrepancy import box_discrepancy
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Positive
+from app.core.maps import FeatureMap
+from app.core.maps.base import Gives
+from app.core.papers import QMC
+from app.core.progress import Parts, Progress
+
+# Frequencies, and what pairs of them are computed from, in float64, by coordinate.
+_BYTES_PER_COORDINATE = 64
+# A side of the box, and the integrals over it.
+_BYTES_PER_SIDE = 2500
+
+
+class ScaleError(TypedDict):
+    """On one box."""
+
+    box_scale: Annotated[float, Field(description="The factor of the box.")]
+    discrepancy_squared: Annotated[
+        float | None, Field(description="D² of theorem 7; null where it leaves the range of float64.")
+    ]
+    log_discrepancy_squared: Annotated[float | None, Field(description="log D²; null where D² is 0.")]
+    normalized: Annotated[float, Field(description="N, the mean of |k(u) − k̂(u)|² over the box.")]
+    expected_monte_carlo: Annotated[
+        float, Field(description="The expectation of N for as many independent draws from the kernel's law.")
+    ]
+    ratio: Annotated[float | None, Field(description="N over that; null where that is 0.")]
+
+
+class BoxErrors(TypedDict):
+    """Box discrepancies of the frequencies and weights; of normalised features, with weights that sum to 1."""
+
+    box: Annotated[list[float], Field(description="Half the width of the box in each coordinate.")]
+    scales: Annotated[list[ScaleError], Field(description="In the order of `box_scales`.")]
+
+
+class BoxDiscrepancy(Diagnostic):
+    """Mean squared integration error over a box of differences: what the sampler makes of the kernel, without rows."""
+
+    kind = "box-discrepancy"
+    takes = Takes.optional_rows
+    answer = BoxErrors
+    source = f"{QMC}, section 4, theorems 7 and 12"
+    choose_when = (
+        "To compare sets of frequencies for a product kernel on a region rather than on rows. Scales of 1/2 and 1/4 "
+        "say more of neighbours than the whole box, whose corners few differences reach."
+    )
+
+    box: Annotated[
+        Positive | tuple[Positive, ...] | None,
+        Field(description="b_j, half the width of the box of differences; of a dataset, the ranges of its columns."),
+    ] = None
+    box_scales: Annotated[
+        tuple[Positive, ...], Field(min_length=1, max_length=20, description="Factors of the box.")
+    ] = (1.0, 0.5, 0.25)
+
+    def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
+        """Refuse a map without frequencies, and a box that is missing, there twice, or of another dimension."""
+        feature_map.check_gives(Gives.frequencies)
+        if (self.box is None) != bool(rows):
+            raise InvalidInput("box, or a dataset or vectors to take it from, is wanted, and not both", "/box")
+        self._box(feature_map, rows)
+
+    def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
+        """Memory of the frequencies and of the integrals over the sides of a box."""
+        del rows
+        d = feature_map.spec.input_dim
+        return _BYTES_PER_COORDINATE * feature_map.n_frequencies * d + _BYTES_PER_SIDE * d
+
+    def run(
+        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
+    ) -> Finding[BoxErrors]:
+        """Box discrepancies of the map's frequencies and weights on the box times each scale.
+
+        Raises:
+            InvalidInput: the kernel is no product, or a box is too wide.
+        """
+        box = self._box(feature_map, rows)
+        frequencies, weights, kernel, _ = feature_map.spectrum()
+
+        def at(scale: float) -> ScaleError:
+            with np.errstate(over="ignore"):  # a box of infinity is refused by name
+                scaled = scale * box
+            found = box_discrepancy.BoxDiscrepancy(kernel, scaled, threads).measured(frequencies, weights)
+            return ScaleError(
+                box_scale=scale,
+                discrepancy_squared=found.squared,
+                log_discrepancy_squared=found.log_squared,
+                normalized=found.normalized,
+                expected_monte_carlo=found.expected_monte_carlo,
+                ratio=found.ratio,
+            )
+
+        progress = progress or Progress()
+        parts, errors = Parts(progress), []
+        for step, scale in enumerate(self.box_scales):
+            progress.report(step, len(self.box_scales))
+            errors.append(parts.once(repr(scale), partial(at, scale)))
+        return Finding(BoxErrors(box=box.tolist(), scales=errors))
+
+    def _box(self, feature_map: FeatureMap, rows: GivenRows) -> NDArray[np.float64]:
+        """b, (d,): as given, or how far differences of the rows, as the kernel compares them, reach."""
+        d = feature_map.spec.input_dim
+        if self.box is None:
+            vectors = rows["vectors"]
+            if not vectors.shape[0]:
+                raise InvalidInput("no rows came; a box needs some", "/vectors")
+            least, most = column_ranges(feature_map.kernel.prepared(vectors, "/vectors"))
+            return np.asarray(most - least, np.float64)
+        box = np.array(np.broadcast_to(self.box, d) if np.ndim(self.box) == 0 else self.box, np.float64)
+        if len(box) != d:
+            raise InvalidInput(f"box has {len(box)} entries; input_dim {d} wants as many, or one number", "/box")
+        return box

@@ -1,0 +1,47 @@
+"""Diagnostics run with given rows and options, as tests call them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from app.core.arrays import Rows
+from app.core.diagnostics import Finding
+from app.core.diagnostics.collisions import CollisionErrors, Collisions
+from app.core.diagnostics.control_variates import Estimator
+from app.core.diagnostics.gram import Gram, GramErrors
+from app.core.diagnostics.max_error import MaxError, MaxErrors
+from app.core.diagnostics.variance import Variance, Variances
+from app.core.drawing import Histogram, Points
+from app.core.maps import FeatureMap
+
+
+def gram(
+    made: FeatureMap, x: Rows, estimators: Iterable[Estimator] = (Estimator.map,), **options: Any
+) -> Finding[GramErrors]:
+    return Gram(estimators=tuple(estimators), **options).run(made, {"vectors": x})
+
+
+def drawn(found: Finding[GramErrors], row: int = 0) -> tuple[Histogram, Points]:
+    """What is drawn of one estimator."""
+    assert found.drawing is not None
+    ((histogram,), (scatter,)) = (panel.marks for panel in found.drawing.rows[row])
+    assert isinstance(histogram, Histogram)
+    assert isinstance(scatter, Points)
+    return histogram, scatter
+
+
+def gram_errors(
+    made: FeatureMap, x: Rows, estimators: Iterable[Estimator] = (Estimator.map,), **options: Any
+) -> GramErrors:
+    return gram(made, x, estimators, **options).answer
+
+
+def max_errors(made: FeatureMap, diameters: Iterable[float], **options: Any) -> MaxErrors:
+    return MaxError(diameters=tuple(diameters), **options).run(made, {}).answer
+
+
+def variances(made: FeatureMap, x: Rows, y: Rows, **options: Any) -> Variances:
+    return Variance(**options).run(made, {"x": x, "y": y}).answer
+
+
+def collision_errors(made: FeatureMap, x: Rows, **options: Any) -> CollisionErrors:
+    return Collisions(**options).run(made, {"vectors": x}).answer
