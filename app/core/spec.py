@@ -24,8 +24,3 @@ class MapSpec(BaseSpec):
         self.kernel.check(self.input_dim)
         family(self).check(self)
         return self
-
-    @property
-    def takes_job(self) -> bool:
-        """Whether to build the map takes a dataset, or more than about two seconds: work for the background."""
-        return family(self).takes_job(self)

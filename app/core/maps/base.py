@@ -150,12 +150,6 @@ class FeatureMap(ABC):
         """The most memory that building and opening take, what they make among it."""
 
     @classmethod
-    def takes_job(cls, spec: BaseSpec) -> bool:
-        """Whether to build the map takes a dataset, or more than about two seconds."""
-        del spec
-        return False
-
-    @classmethod
     @abstractmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """Make the arrays of a map; all randomness comes from the seed of the spec.

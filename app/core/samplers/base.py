@@ -84,11 +84,6 @@ class FrequencySampler(AnySampler):
         del real
         return ()
 
-    def takes_job(self, s: int, input_dim: int) -> bool:
-        """Whether to learn s frequencies takes a dataset, or more than about two seconds."""
-        del s, input_dim
-        return False
-
     def drawing_ns(self, s: int, input_dim: int) -> float | None:
         """Nanoseconds of one core that the drawing of s frequencies takes; None where there is no telling."""
         return None if self.learns or self.drawing_cost is None else self.drawing_cost.ns(s, input_dim)

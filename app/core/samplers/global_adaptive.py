@@ -14,7 +14,6 @@ from app.core.samplers.halton import Halton
 from app.core.samplers.lbfgs import minimisation_bytes, minimised
 from app.core.samplers.learning import (
     MOST_OPERATIONS,
-    OPERATIONS_AT_ONCE,
     PRODUCT_LAW,
     BoxFields,
     check_operations,
@@ -41,10 +40,6 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
     kind: Literal["global_adaptive"]
     base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies to start from.")
     iterations: Annotated[int, Field(ge=1, le=100_000, description="Steps of the minimisation.")] = 200
-
-    def takes_job(self, s: int, input_dim: int) -> bool:
-        """A step evaluates all pairs of frequencies, mostly once."""
-        return self.dataset is not None or self._operations(s, input_dim) > OPERATIONS_AT_ONCE
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The memory of the minimisation, and the pairs of some frequencies at a time."""

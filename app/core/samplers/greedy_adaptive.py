@@ -19,7 +19,6 @@ from app.core.samplers.halton import Halton
 from app.core.samplers.lbfgs import Objective
 from app.core.samplers.learning import (
     MOST_OPERATIONS,
-    OPERATIONS_AT_ONCE,
     PRODUCT_LAW,
     BoxFields,
     check_operations,
@@ -32,8 +31,6 @@ from app.core.samplers.points import Points
 _TOLERANCE = 4.5e9
 # Part by which the base's objective must be passed to be told of.
 _CLEARLY = 0.01
-# What an evaluation costs before its first factor, in factors.
-_OPERATIONS_PER_EVALUATION = 20_000
 
 
 class GreedyAdaptive(BoxFields, LearnedSampler):
@@ -56,11 +53,6 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
     starts: Annotated[
         int, Field(ge=1, le=8, description="Frequencies of the base from which each search starts; the paper has one.")
     ] = 3
-
-    def takes_job(self, s: int, input_dim: int) -> bool:
-        """A step evaluates all pairs of one frequency."""
-        evaluations = self.starts * s * self.iterations * _OPERATIONS_PER_EVALUATION
-        return self.dataset is not None or self._operations(s, input_dim) + evaluations > OPERATIONS_AT_ONCE
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """That of the base, and the set beside it."""

@@ -14,8 +14,8 @@ from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import DrawingCost, FrequencySet, PointSampler, check_dimensions, inside, power_of_two
-from app.core.samplers.lattice_search import MOST_CANDIDATES, lattice_points, learned_vector
-from app.core.samplers.learning import OPERATIONS_AT_ONCE, PRODUCT_LAW, BoxFields, report_of
+from app.core.samplers.lattice_search import lattice_points, learned_vector
+from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
 _MOST_LEARNED = 1 << 12
@@ -57,11 +57,6 @@ class Lattice(BoxFields, PointSampler):
     def learns(self) -> bool:
         """If it is to."""
         return self.learn
-
-    def takes_job(self, s: int, input_dim: int) -> bool:
-        """Each candidate of each component compares all points."""
-        operations = min(s, MOST_CANDIDATES + 1) * s**2 * input_dim
-        return self.learn and (self.dataset is not None or operations > OPERATIONS_AT_ONCE)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """With learn, also the pairs of all points, of a component and of those before it."""

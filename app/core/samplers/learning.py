@@ -19,8 +19,6 @@ from app.core.samplers.base import FrequencySet
 
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"
 """What is learned on a box is limited to."""
-OPERATIONS_AT_ONCE = 1 << 27
-"""Multiplied factors (of some 10 ns) up to which a set is learned within about two seconds."""
 MOST_OPERATIONS = 1 << 40
 """Multiplied factors that may be asked for: hours of one core."""
 _ROWS_OF_THE_ERROR = 500

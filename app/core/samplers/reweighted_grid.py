@@ -67,11 +67,6 @@ class ReweightedGrid(LearnedSampler):
         """The dataset."""
         return self.dataset
 
-    def takes_job(self, s: int, input_dim: int) -> bool:
-        """It reads a dataset."""
-        del s, input_dim
-        return True
-
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The normal equations of the candidates, and these on the rows."""
         candidates = self._n_candidates(s)

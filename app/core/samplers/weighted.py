@@ -15,7 +15,7 @@ from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
 from app.core.samplers.halton import Halton
-from app.core.samplers.learning import OPERATIONS_AT_ONCE, PRODUCT_LAW, BoxFields, report_of
+from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
 from app.core.samplers.points import Points
 
 # Eigenvalues below this part of the largest are rounding.
@@ -45,10 +45,6 @@ class Weighted(BoxFields, LearnedSampler):
     kind: Literal["weighted"]
     base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies.")
     normalize_weights: bool = Field(False, description="Scale the weights to sum 1, so that k(x, x) is 1.")
-
-    def takes_job(self, s: int, input_dim: int) -> bool:
-        """All pairs of frequencies once, and two solutions in the cube of their number."""
-        return self.dataset is not None or s**2 * input_dim + s**3 // 4 > OPERATIONS_AT_ONCE
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The matrix of all pairs, its eigenvectors and root."""

@@ -147,21 +147,10 @@ def test_a_base_is_checked_as_one(over: Fields) -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "small", "large"), [(WEIGHTED, 64, 2000), (GLOBAL, 64, 2000), (GREEDY, 16, 2000), (LATTICE, 64, 2000)]
-)
-def test_long_work_takes_a_job_and_so_does_a_dataset(over: Fields, small: int, large: int) -> None:
-    assert not spec(**on(over, s=small)).takes_job
-    assert spec(**on(over, s=large)).takes_job
-    assert spec(**on(over | {"dataset": "d"}, s=small)).takes_job
-    assert not spec(sampler={"kind": "lattice"}, s=1 << 20).takes_job
-    assert not spec(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}).takes_job
-
-
-@pytest.mark.parametrize(
     ("over", "most"), [(WEIGHTED, 4096), (LATTICE, 4096), (GLOBAL | {"iterations": 200}, 37_000)], ids=["w", "l", "g"]
 )
 def test_work_of_days_is_refused_and_a_size_named_that_works(over: Fields, most: int) -> None:
-    assert spec(**on(over, s=most)).takes_job
+    assert spec(**on(over, s=most)).s == most
     error = refusal(**on(over, s=most + 5000))
     assert error.pointer == "/s"
     works = int(error.detail.rpartition(" ")[2])

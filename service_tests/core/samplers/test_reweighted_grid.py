@@ -13,7 +13,7 @@ from app.core.samplers.nonnegative import nonnegative, sparse_support
 from app.core.samplers.reweighted_grid import normal_equations
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.samplers.learned import built, digest
-from service_tests.core.specs import kernel, product_kernel, refusal, sampler
+from service_tests.core.specs import kernel, product_kernel, refusal, spec
 
 GRID: dict[str, Any] = {"kind": "reweighted_grid", "dataset": "d"}
 
@@ -148,7 +148,7 @@ def test_what_has_no_meaning_is_refused() -> None:
         error = refusal(sampler=GRID, kernel=its)
         assert (error.pointer, "sampler sobol works" in error.detail) == ("/sampler/kind", True)
     assert refusal(sampler=GRID | {"candidates": 63}).pointer == "/sampler/candidates"
-    assert sampler(**GRID, candidates=64).takes_job(64, 4)
+    assert spec(sampler=GRID | {"candidates": 64}).s == 64
     error = refusal(sampler=GRID, s=5000)
     assert (error.pointer, "take s = 4096" in error.detail) == ("/s", True)
     with pytest.raises(InvalidInput, match="not at hand") as caught:

@@ -92,12 +92,6 @@ class FourierMap(FeatureMap):
         return drawing.drawing_bytes(spec)
 
     @classmethod
-    def takes_job(cls, spec: BaseSpec) -> bool:
-        """Whether the sampler of a summand does."""
-        _, sampler = spectral(spec)
-        return any(sampler.takes_job(share.size, share.block.dim(spec.input_dim)) for share in allocations(spec))
-
-    @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """Draw frequencies and offsets, from separate streams of the seed.
 
