@@ -9,6 +9,9 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+Pause = Callable[[], None]
+"""Called between steps of long work. It may raise to end the work."""
+
 _NOTHING_DONE = orjson.dumps({"finished": {}, "begun": ""})
 
 
@@ -172,6 +175,15 @@ class _Within(Progress):
         return self._parts.restored(self._name)
 
 
+def no_pause() -> None:
+    """Go on: nobody watches."""
+
+
+def begin_anew() -> bytes:
+    """The state of work that keeps nothing: empty."""
+    return b""
+
+
 def packed(**arrays: NDArray[Any]) -> bytes:
     """Arrays as a state to go on from."""
     buffer = io.BytesIO()
@@ -180,8 +192,8 @@ def packed(**arrays: NDArray[Any]) -> bytes:
 
 
 def unpacked(state: bytes | None) -> dict[str, NDArray[Any]]:
-    """The arrays of a state; none if there is none."""
-    if state is None:
+    """The arrays of a state; none if there is none, or it is empty."""
+    if not state:
         return {}
     with np.load(io.BytesIO(state), allow_pickle=False) as arrays:
         return dict(arrays.items())

@@ -11,10 +11,13 @@ from app.core.discrepancy.fourier_integrals import expansion, integrate
 from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, ProductKernel, ShiftInvariantKernel
+from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 
 # Parts of the work for each thread, so that all end together; below so many factors a thread costs more than it gains.
 _PARTS, _WORTH_A_THREAD = 4, 1 << 16
+# What a thread does between two pauses, a tenth of a second or less: factors of pairs of points, and integrals.
+_FACTORS_PER_PAUSE, _INTEGRALS_PER_PAUSE = 1 << 23, 1 << 18
 # Half the largest float64: neither the difference of two frequencies nor its product with the box overflows below.
 _MOST = np.finfo(np.float64).max / 2
 
@@ -40,6 +43,8 @@ class BoxDiscrepancy:
     N is the mean over u uniform in the box Π[−b_j, b_j] of |k(u) − Σ_l ξ_l e^{−iw_l·u}|² (theorem 12), that is
     π^d Π b_j⁻¹ D²; all in it lies in [−1, 1]. H_lm = Π_j sinc(b_j(w_lj − w_mj)), v_l = Π_j g_j(w_lj) and A = Π_j A_j,
     with g_j(w) the mean of φ_j(β) cos(wβ), and A_j that of φ_j(β)², over β in [0, b_j].
+
+    What takes long has an argument `pause`: it is called between steps of at most a quarter of a second.
 
     N is a difference of numbers up to (Σ|ξ|)²: what lies below some (10 + d) 2e-16 (Σ|ξ|)² is rounding, and may be
     negative.
@@ -71,23 +76,23 @@ class BoxDiscrepancy:
         self.log_energy = float(log_energies.sum())
         """log A."""
 
-    def gram(self, frequencies: Matrix) -> Matrix:
+    def gram(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
         """H, (s, s), of frequencies (s, d): positive semidefinite, and singular to rounding where points are many."""
         points = self.points(frequencies)
         s = len(frequencies)
         gram, unused = np.empty((s, s)), np.empty(s)
-        self._row_sums(points, np.ones(s), unused, gram)
+        self._row_sums(points, np.ones(s), unused, gram, pause)
         return gram
 
-    def means(self, frequencies: Matrix) -> Matrix:
+    def means(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
         """v, (s,), of frequencies (s, d)."""
-        factors, _ = self._factors(self._checked(frequencies))
+        factors, _ = self._factors(self._checked(frequencies), pause)
         means: Matrix = factors.prod(axis=1)
         return means
 
-    def means_and_gradients(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
+    def means_and_gradients(self, frequencies: Matrix, pause: Pause = no_pause) -> tuple[Matrix, Matrix]:
         """v, (s,), and ∂v_l/∂w_lj, (s, d); the product of the other factors without division, as a factor may be 0."""
-        factors, slopes = self._factors(self._checked(frequencies))
+        factors, slopes = self._factors(self._checked(frequencies), pause)
         before, behind = np.ones_like(factors), np.ones_like(factors)
         np.cumprod(factors[:, :-1], axis=1, out=before[:, 1:])
         np.cumprod(factors[:, :0:-1], axis=1, out=behind[:, -2::-1])
@@ -97,26 +102,28 @@ class BoxDiscrepancy:
         means: Matrix = before[:, -1] * factors[:, -1]
         return means, slopes
 
-    def normalized(self, frequencies: Matrix, weights: Matrix | None = None) -> float:
+    def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
         points, weights = self.points(frequencies), _weights(frequencies, weights)
         pulls = np.empty(len(weights))
-        self._row_sums(points, weights, pulls, np.empty((0, 0)))
+        self._row_sums(points, weights, pulls, np.empty((0, 0)), pause)
         # Every pair came once, and no point with itself.
         pulls *= 2
         pulls += weights
-        pulls -= 2 * self.means(frequencies)
+        pulls -= 2 * self.means(frequencies, pause)
         return math.exp(self.log_energy) + math.fsum(weights * pulls)
 
-    def value_and_gradient(self, frequencies: Matrix, weights: Matrix | None = None) -> tuple[float, Matrix]:
+    def value_and_gradient(
+        self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
+    ) -> tuple[float, Matrix]:
         """N, and its gradient by every frequency, (s, d) (proposition 16, with the normalisation of N).
 
         The gradient by the weights is 2(Hξ − v), of `gram` and `means`.
         """
         points, weights = self.points(frequencies), _weights(frequencies, weights)
         pulls, gradients = np.empty(len(weights)), np.empty(frequencies.shape)
-        self._sums(points, weights, points, pulls, gradients)
-        means, slopes = self.means_and_gradients(frequencies)
+        self._sums(points, weights, points, pulls, gradients, pause)
+        means, slopes = self.means_and_gradients(frequencies, pause)
         pulls -= 2 * means
         gradients -= slopes
         gradients *= 2 * weights[:, None]
@@ -134,16 +141,16 @@ class BoxDiscrepancy:
             moving: the points, (n, d).
         """
         pulls, gradients = np.empty(len(moving)), np.empty(moving.shape)
-        self._sums(fixed, weights, self.points(moving), pulls, gradients)
+        self._sums(fixed, weights, self.points(moving), pulls, gradients, no_pause)
         return pulls, gradients
 
     def points(self, frequencies: Matrix) -> Points:
         """Frequencies (s, d) as `pulls` takes them; InvalidInput where a product b_j w_j leaves float64."""
         return tabulated(self._checked(frequencies), self.box)
 
-    def measured(self, frequencies: Matrix, weights: Matrix | None = None) -> Measured:
+    def measured(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> Measured:
         """N beside D² and what independent draws would have; frequencies (s, d), weights (s,), 1/s if not given."""
-        normalized = max(0.0, self.normalized(frequencies, weights))
+        normalized = max(0.0, self.normalized(frequencies, weights, pause))
         # Taken from 0 rather than negated: the negative of 0 has a sign.
         expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / len(frequencies)
         log_squared = None
@@ -165,7 +172,7 @@ class BoxDiscrepancy:
             raise InvalidInput("a frequency times its side of the box leaves the range of float64", "/box")
         return frequencies
 
-    def _factors(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
+    def _factors(self, frequencies: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
         """g_j(w_lj) and its slope by b_j w_lj, both (s, d)."""
         phases = frequencies * self.box
         factors, slopes = np.empty_like(phases), np.empty_like(phases)
@@ -173,26 +180,33 @@ class BoxDiscrepancy:
         def work(rows: slice) -> None:
             integrate(self._panels, phases[rows], factors[rows], slopes[rows])
 
-        self._share_out(work, len(phases), phases.size)
+        self._share_out(work, len(phases), phases.size, _INTEGRALS_PER_PAUSE, pause)
         return factors, slopes
 
-    def _row_sums(self, points: Points, weights: Matrix, sums: Matrix, gram: Matrix) -> None:
+    def _row_sums(self, points: Points, weights: Matrix, sums: Matrix, gram: Matrix, pause: Pause) -> None:
         def work(rows: slice) -> None:
             sinc_rows(self.box, *points, rows.start, rows.stop, weights, sums[rows], gram)
 
-        self._share_out(work, len(sums), len(sums) * points.coordinates.size // 2)
+        n_factors = len(sums) * points.coordinates.size // 2
+        self._share_out(work, len(sums), n_factors, _FACTORS_PER_PAUSE, pause)
 
-    def _sums(self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix) -> None:
+    def _sums(
+        self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix, pause: Pause
+    ) -> None:
         def work(rows: slice) -> None:
             sinc_gradients(self.box, *points, weights, *targets, rows.start, sums[rows], gradients[rows])
 
-        self._share_out(work, len(sums), len(sums) * points.coordinates.size)
+        self._share_out(work, len(sums), len(sums) * points.coordinates.size, _FACTORS_PER_PAUSE, pause)
 
-    def _share_out(self, work: Callable[[slice], None], n: int, n_factors: int) -> None:
-        """Work on n rows, the last first: where rows grow longer, the longest parts. No sum spans two rows."""
+    def _share_out(self, work: Callable[[slice], None], n: int, n_factors: int, per_pause: int, pause: Pause) -> None:
+        """Work on n rows, the last of a step first: where rows grow longer, the longest. No sum spans two rows."""
         threads = min(self._threads, max(1, n_factors // _WORTH_A_THREAD))
-        parts = list(row_blocks(n, -(-n // (_PARTS * threads)) if threads > 1 else n))
-        for_each(work, reversed(parts), threads)
+        steps = -(-n_factors // (per_pause * threads))
+        for step in row_blocks(n, -(-n // max(1, steps))):
+            rows = step.stop - step.start
+            parts = row_blocks(rows, -(-rows // (_PARTS * threads)) if threads > 1 else rows)
+            for_each(work, reversed([slice(step.start + at.start, step.start + at.stop) for at in parts]), threads)
+            pause()
 
 
 def product_kernel(kernel: AnyKernel, input_dim: int) -> ProductKernel:

@@ -15,6 +15,11 @@ _LEAST = 2.0**-53
 
 # Of a frequency: uniforms, what the law makes of them, and what is on the way between, in float64.
 _BYTES_PER_COORDINATE = 56
+# Coordinates that any method draws within a second or so.
+_COORDINATES_PER_SECOND = 1 << 24
+
+PRODUCTS_PER_SECOND = 1 << 33
+"""Multiplications of matrix products that pass within a second or so."""
 
 NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
 """What rules for the normal law are limited to."""
@@ -83,6 +88,10 @@ class FrequencySampler(AnySampler):
         """What the client should know about this sampler with a real form, or with the complex one."""
         del real
         return ()
+
+    def is_long(self, s: int, input_dim: int) -> bool:
+        """Whether to draw s frequencies, which nothing interrupts, may take more than a second."""
+        return s * input_dim > _COORDINATES_PER_SECOND
 
     def drawing_ns(self, s: int, input_dim: int) -> float | None:
         """Nanoseconds of one core that the drawing of s frequencies takes; None where there is no telling."""

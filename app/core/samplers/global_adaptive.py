@@ -1,5 +1,6 @@
 """Frequencies that minimise the box discrepancy all at once."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
@@ -8,6 +9,7 @@ from pydantic import Field
 from app.core.building import Building
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
+from app.core.progress import Pause
 from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
 from app.core.samplers.halton import Halton
@@ -61,14 +63,17 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
         # In units of the law: one step length for coordinates of all units.
         scales = product.scales(input_dim)
 
-        def objective(standard: Matrix) -> tuple[float, Matrix]:
-            value, gradient = measure.value_and_gradient(standard.reshape(s, input_dim) / scales)
+        def objective(standard: Matrix, pause: Pause) -> tuple[float, Matrix]:
+            value, gradient = measure.value_and_gradient(standard.reshape(s, input_dim) / scales, pause=pause)
             return value, (gradient / scales).ravel()
 
-        start = (base.frequencies * scales).ravel()
-        moved, _ = minimised(objective, start, self.iterations, building.progress)
-        found = base._replace(frequencies=moved.reshape(s, input_dim) / scales)
-        first, last = measure.normalized(base.frequencies), measure.normalized(found.frequencies)
+        progress = building.progress
+        end = minimised(objective, (base.frequencies * scales).ravel(), self.iterations, progress)
+        found = base._replace(frequencies=end.x.reshape(s, input_dim) / scales)
+        first, last = (
+            measure.normalized(frequencies, pause=partial(progress.checkpoint, end.state))
+            for frequencies in (base.frequencies, found.frequencies)
+        )
         return report_of(found, first, last, product, rows)
 
     def _operations(self, s: int, input_dim: int) -> float:

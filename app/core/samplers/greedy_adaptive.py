@@ -12,7 +12,7 @@ from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.progress import packed, unpacked
+from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
 from app.core.samplers.halton import Halton
@@ -72,22 +72,25 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         measure, product, rows = self.measure(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         scales, energy = product.scales(input_dim), math.exp(measure.log_energy)
-        placed = np.empty((s, input_dim))
-        state = unpacked(building.progress.restored())
+        placed, progress = np.empty((s, input_dim)), building.progress
+        state = unpacked(progress.restored())
         before = state.get("frequencies", placed[:0])
         placed[: len(before)] = before
         # Σ_lm H_lm and Σ_l v_l of those placed.
         pairs, means = state.get("sums", np.zeros(2)).tolist()
+        pause = partial(progress.checkpoint, partial(packed, **state) if state else begin_anew)
         for t in range(len(before), s):
             starts = base.frequencies[(t + np.arange(self.starts)) % s]
-            placed[t] = self._next(measure, placed[:t], starts, scales)
+            placed[t] = self._next(measure, placed[:t], starts, scales, pause)
             pulls, _ = measure.pulls(measure.points(placed[:t]), np.ones(t), placed[t : t + 1])
             pairs += 2 * float(pulls[0]) + 1
             means += float(measure.means(placed[t : t + 1])[0])
-            building.progress.report(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
-            building.progress.checkpoint(partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means])))
+            progress.report(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
+            kept = partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means]))
+            pause = partial(progress.checkpoint, kept)
+            pause()
         found = base._replace(frequencies=placed)
-        first, last = (max(0.0, measure.normalized(frequencies)) for frequencies in (base.frequencies, placed))
+        first, last = (max(0.0, measure.normalized(one, pause=pause)) for one in (base.frequencies, placed))
         # What is less than this apart is rounding.
         if last > (1 + _CLEARLY) * first + (10 + input_dim) * np.finfo(np.float64).eps:
             found = found._replace(
@@ -99,7 +102,7 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
             )
         return report_of(found, first, last, product, rows)
 
-    def _next(self, measure: BoxDiscrepancy, placed: Matrix, starts: Matrix, scales: Matrix) -> Matrix:
+    def _next(self, measure: BoxDiscrepancy, placed: Matrix, starts: Matrix, scales: Matrix, pause: Pause) -> Matrix:
         """The lowest of the minima next to the starts, in units of the law.
 
         With one more frequency x and all weights 1/(t + 1), N is a constant plus 2/(t + 1) times what is minimised:
@@ -107,22 +110,23 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         """
         fixed, weights = measure.points(placed), np.full(len(placed), 1 / (len(placed) + 1))
 
-        def objective(standard: Matrix) -> tuple[float, Matrix]:
+        def objective(standard: Matrix, pause: Pause) -> tuple[float, Matrix]:
+            pause()
             at = (standard / scales)[None]
             pulls, gradients = measure.pulls(fixed, weights, at)
             means, slopes = measure.means_and_gradients(at)
             return float(pulls[0] - means[0]), (gradients[0] - slopes[0]) / scales
 
-        found = [self._minimum(objective, start * scales) for start in starts]
+        found = [self._minimum(objective, start * scales, pause) for start in starts]
         return min(found, key=lambda one: one[0])[1] / scales
 
-    def _minimum(self, objective: Objective, start: Matrix) -> tuple[float, Matrix]:
+    def _minimum(self, objective: Objective, start: Matrix, pause: Pause) -> tuple[float, Matrix]:
         # As small as the value gets, its tolerances are to mean something.
-        value, slope = objective(start)
+        value, slope = objective(start, pause)
         unit = abs(value) or float(np.abs(slope).max()) or 1.0
 
         def scaled(at: Matrix) -> tuple[float, Matrix]:
-            value, slope = objective(at)
+            value, slope = objective(at, pause)
             return value / unit, slope / unit
 
         x, lowest, _ = fmin_l_bfgs_b(scaled, start, maxiter=self.iterations, factr=_TOLERANCE, pgtol=1e-6)

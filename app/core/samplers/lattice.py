@@ -1,6 +1,6 @@
 """Rank-1 lattices."""
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -84,10 +84,11 @@ class Lattice(BoxFields, PointSampler):
             return self.frequency_set(kernel, s, input_dim, rng)
         measure, product, rows = self.measure(kernel, input_dim, building)
         shift = self._shift(s, input_dim, rng)
-        vectors = [_multipliers(s, input_dim)]
-        vectors.append(learned_vector(product, measure.box, vectors[0], shift, s, rng, building))
-        sets = [product.frequencies(inside(lattice_points(s, vector, shift))) for vector in vectors]
-        before, after = (measure.normalized(frequencies) for frequencies in sets)
+        for_all = _multipliers(s, input_dim)
+        learned, keep = learned_vector(product, measure.box, for_all, shift, s, rng, building)
+        sets = [product.frequencies(inside(lattice_points(s, vector, shift))) for vector in (for_all, learned)]
+        pause = partial(building.progress.checkpoint, keep)
+        before, after = (measure.normalized(frequencies, pause=pause) for frequencies in sets)
         found = FrequencySet(sets[after < before], np.full(s, 1 / s))
         return report_of(found, before, min(before, after), product, rows)
 

@@ -1,6 +1,7 @@
 """The generating vector of a rank-1 lattice, found for one kernel on one box."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, ProductKernel
-from app.core.progress import packed, unpacked
+from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.base import inside
 
 MOST_CANDIDATES = 64
@@ -24,7 +25,7 @@ def learned_vector(
     n: int,
     rng: np.random.Generator,
     building: Building,
-) -> NDArray[np.int64]:
+) -> tuple[NDArray[np.int64], Callable[[], bytes]]:
     """Component by component, the multiplier that makes the box discrepancy of the coordinates so far least.
 
     H and v are products over the coordinates: with those of the components before, a candidate costs one comparison of
@@ -38,11 +39,16 @@ def learned_vector(
         n: number of points.
         rng: draws the candidates.
         building: told of every candidate.
+
+    Returns:
+        The multipliers, (d,), and the state from which they are found at once.
     """
     tried = [np.unique([z, *some]) for z, some in zip(start, _candidates(len(box), n, rng), strict=True)]
     total, done = sum(map(len, tried)), 0
     # The components found, and of the next the candidates behind, the best of them and its error.
-    state = unpacked(building.progress.restored())
+    progress = building.progress
+    state = unpacked(progress.restored())
+    keep = partial(packed, **state) if state else begin_anew
     known = state["vector"].astype(np.int64) if state else np.empty(0, np.int64)
     vector = start.copy()
     gram, means, energy = np.ones((n, n)), np.ones(n), 1.0
@@ -58,6 +64,7 @@ def learned_vector(
         # What was chosen before the interruption is made again.
         chosen = line.joined(vector[j], gram, means) if behind else (gram, means)
         done += behind
+        progress.checkpoint(keep)
         for i in range(behind, len(tried[j])):
             with_it, its_means = line.joined(tried[j][i], gram, means)
             # Without A, which no multiplier changes.
@@ -66,12 +73,13 @@ def learned_vector(
                 best, vector[j], chosen = error, tried[j][i], (with_it, its_means)
             done += 1
             # That of the coordinates so far: each one more adds to what the points must fit.
-            building.progress.report(done, total, max(0.0, float(energy + best)) if np.isfinite(best) else None)
+            progress.report(done, total, max(0.0, float(energy + best)) if np.isfinite(best) else None)
             numbers = {"behind": i + 1, "multiplier": vector[j], "error": best}
             arrays = {name: np.array(one) for name, one in numbers.items()}
-            building.progress.checkpoint(partial(packed, vector=vector[:j], **arrays))
+            keep = partial(packed, vector=vector[:j].copy(), **arrays)
+            progress.checkpoint(keep)
         gram, means = chosen
-    return vector
+    return vector, keep
 
 
 class _Component:

@@ -9,24 +9,34 @@ import numpy as np
 from scipy.optimize import line_search
 
 from app.core.kernels.base import Matrix
-from app.core.progress import Progress, packed, unpacked
+from app.core.progress import Pause, Progress, begin_anew, packed, unpacked
 
 # Pairs of the memory: so many, unless each is so large that they pass so many bytes.
 _MEMORY, _MEMORY_BYTES = 20, 1 << 27
 # Wolfe's conditions as usual for quasi-Newton directions (Nocedal and Wright, section 3.1).
 _DECREASE, _CURVATURE, _MOST_TRIALS = 1e-4, 0.9, 30
 
-Objective = Callable[[Matrix], tuple[float, Matrix]]
+Objective = Callable[[Matrix, Pause], tuple[float, Matrix]]
+"""Value and gradient at a point, (n,) to a number above 0 and (n,). It pauses between steps of its own."""
 
 
-def minimised(objective: Objective, start: Matrix, iterations: int, progress: Progress) -> tuple[Matrix, float]:
-    """A point below `start` after up to `iterations` steps, none of which goes up, and the objective there.
+class Minimum(NamedTuple):
+    """Where a minimisation ended."""
+
+    x: Matrix
+    value: float
+    state: Callable[[], bytes]
+    """What the minimisation comes to its end from at once."""
+
+
+def minimised(objective: Objective, start: Matrix, iterations: int, progress: Progress) -> Minimum:
+    """A point below `start` after up to `iterations` steps, none of which goes up.
 
     Limited-memory BFGS with a line search to the strong Wolfe conditions: Nocedal and Wright (2006), Numerical
     optimization, algorithms 7.4, 7.5 and 3.5. The objective is divided by its value at the start.
 
     Args:
-        objective: value and gradient at a point, (n,) to a number above 0 and (n,).
+        objective: what is minimised.
         start: (n,).
         iterations: at most so many.
         progress: told of every step; what it restores is a state of this very minimisation.
@@ -35,17 +45,17 @@ def minimised(objective: Objective, start: Matrix, iterations: int, progress: Pr
     if saved:
         unit, at = saved["unit"].item(), _State.of(saved)
     else:
-        unit, gradient = objective(start)
+        unit, gradient = objective(start, partial(progress.checkpoint, begin_anew))
         if unit <= 0:
-            return start, unit
+            return Minimum(start, unit, begin_anew)
         at = _State(start, 1.0, gradient / unit, 0, [], [])
 
-    def scaled(x: Matrix) -> tuple[float, Matrix]:
-        value, gradient = objective(x)
+    def scaled(x: Matrix, pause: Pause) -> tuple[float, Matrix]:
+        value, gradient = objective(x, pause)
         return value / unit, gradient / unit
 
     while at.done < iterations and at.gradient.any():
-        lower = _step(scaled, at)
+        lower = _step(scaled, at, partial(progress.checkpoint, partial(_packed, unit, at)))
         if lower is None:
             if not at.moves:
                 break
@@ -55,7 +65,7 @@ def minimised(objective: Objective, start: Matrix, iterations: int, progress: Pr
         at = lower
         progress.report(at.done, iterations, at.value * unit)
         progress.checkpoint(partial(_packed, unit, at))
-    return at.x, at.value * unit
+    return Minimum(at.x, at.value * unit, partial(_packed, unit, at))
 
 
 def minimisation_bytes(n: int) -> int:
@@ -87,7 +97,7 @@ class _State(NamedTuple):
         return {name: np.array(member, dtype=np.float64) for name, member in self._asdict().items()}
 
 
-def _step(objective: Objective, at: _State) -> _State | None:
+def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
     """The state after a step that goes down, None where the line search finds none."""
     last: dict[bytes, tuple[float, Matrix]] = {}
 
@@ -96,7 +106,7 @@ def _step(objective: Objective, at: _State) -> _State | None:
         key = x.tobytes()
         if key not in last:
             last.clear()
-            last[key] = objective(x)
+            last[key] = objective(x, pause)
         return last[key]
 
     def value(x: Matrix) -> float:

@@ -10,13 +10,15 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import MM
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet
+from app.core.samplers.base import PRODUCTS_PER_SECOND, DrawingCost, FrequencySampler, FrequencySet
 from app.core.samplers.bases import check_base
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points
 
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
+# Matrices from this size on take more than a second.
+_LONG_DIMENSIONS = 1024
 _MOST_PRODUCTS = 1 << 35
 _MOVING_COST = DrawingCost(0, 60, 0.3)
 # Moments, eigenvectors, and what LAPACK works in.
@@ -86,6 +88,11 @@ class MomentMatching(FrequencySampler):
         if not self.base.form_warnings(real):
             return ()
         return (f"base {self.base.kind} is a loss with a real form: base monte_carlo has twice as many frequencies",)
+
+    def is_long(self, s: int, input_dim: int) -> bool:
+        """Products, and the largest eigenvectors, may take longer than coordinates."""
+        is_long = s * input_dim**2 > PRODUCTS_PER_SECOND or input_dim > _LONG_DIMENSIONS
+        return is_long or super().is_long(s, input_dim)
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Base frequencies, centred and whitened with divisor s, then scaled to the law's deviations."""

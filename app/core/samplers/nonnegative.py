@@ -1,5 +1,6 @@
 """Non-negative solutions of quadratic programmes that stand as normal equations."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from app.core.kernels.base import Matrix
-from app.core.progress import Progress, packed, unpacked
+from app.core.progress import Progress, begin_anew, packed, unpacked
+from app.core.samplers.base import PRODUCTS_PER_SECOND
 
 Support = NDArray[np.bool_]
 
@@ -21,11 +23,29 @@ _MOST_EXCHANGES = 2_000
 _BISECTIONS = 60
 
 
+Offer = Callable[[float], None]
+"""Called before each call of the linear algebra with the multiplications it takes. It may raise to end the work."""
+
+
+def no_offer(products: float) -> None:
+    """Keep nothing."""
+    del products
+
+
 class Unsolved(Exception):
     """Rounding keeps the exchanges from ending: the matrix is singular."""
 
 
-def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
+def offer(progress: Progress, make_state: Callable[[], bytes]) -> Offer:
+    """Offers a state to the progress of some work: before a long call as such, else as a checkpoint."""
+
+    def before_call(products: float) -> None:
+        (progress.before_long_call if products > PRODUCTS_PER_SECOND else progress.checkpoint)(make_state)
+
+    return before_call
+
+
+def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Offer = no_offer) -> Matrix:
     """A ≥ 0 of least ½aᵀMa − rᵀa, (n,), by block principal pivoting.
 
     Kim and Park (2011), Fast nonnegative matrix factorization: an active-set-like method, section 3; it guesses which
@@ -36,6 +56,7 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
         matrix: M, (n, n), symmetric and positive definite.
         right: r, (n,).
         support: a first guess of the entries above 0, (n,).
+        before_call: is told of every system that is solved.
 
     Raises:
         Unsolved: the matrix is singular to rounding.
@@ -46,6 +67,7 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support) -> Matrix:
         solution = np.zeros(len(right))
         chosen = np.flatnonzero(inside)
         if chosen.size:
+            before_call(chosen.size**3 / 3)
             try:
                 solution[chosen] = cho_solve(cho_factor(matrix[np.ix_(chosen, chosen)]), right[chosen])
             except LinAlgError:
@@ -81,17 +103,16 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress
         least, most = saved["penalties"].tolist()
         support, kept, done = saved["support"], saved["kept"], int(saved["done"])
     else:
-        support = nonnegative(matrix, right, np.zeros(len(right), np.bool_)) > 0
+        support = nonnegative(matrix, right, np.zeros(len(right), np.bool_), offer(progress, begin_anew)) > 0
         least, most = 0.0, float(right.max(initial=0.0))
         if np.count_nonzero(support) <= count:
             return np.flatnonzero(support)
         kept, done = np.empty(0, np.intp), 0
     while done < _BISECTIONS and len(kept) < count:
-        progress.checkpoint(
-            partial(packed, penalties=np.array([least, most]), support=support, kept=kept, done=np.array(done))
-        )
+        state = partial(packed, penalties=np.array([least, most]), support=support, kept=kept, done=np.array(done))
+        progress.checkpoint(state)
         penalty = (least + most) / 2
-        support = nonnegative(matrix, right - penalty, support) > 0
+        support = nonnegative(matrix, right - penalty, support, offer(progress, state)) > 0
         above = np.flatnonzero(support)
         if len(above) > count:
             least = penalty
@@ -99,3 +120,8 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress
             most, kept = penalty, above
         done += 1
     return kept
+
+
+def support_state(kept: NDArray[np.intp]) -> bytes:
+    """The state from which `sparse_support` gives these entries at once."""
+    return packed(penalties=np.zeros(2), support=np.zeros(0, np.bool_), kept=kept, done=np.array(_BISECTIONS))

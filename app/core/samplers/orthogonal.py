@@ -8,10 +8,12 @@ from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet
+from app.core.samplers.base import NORMAL_LAW, PRODUCTS_PER_SECOND, DrawingCost, FrequencySampler, FrequencySet
 
 # Together they bound the time to some ten seconds.
 _MOST_DIMENSIONS = 4096
+# Matrices from this size on take more than a second.
+_LONG_DIMENSIONS = 1024
 _MOST_PRODUCTS = 1 << 36
 # Entries of the matrices decomposed at a time: of few dimensions there are millions of blocks.
 _ENTRIES_PER_STACK = 1 << 18
@@ -50,6 +52,11 @@ class Orthogonal(FrequencySampler):
                 "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works",
                 "/sampler/kind",
             )
+
+    def is_long(self, s: int, input_dim: int) -> bool:
+        """Products, and the largest factorisations, may take longer than coordinates."""
+        is_long = s * input_dim**2 > PRODUCTS_PER_SECOND or input_dim > _LONG_DIMENSIONS
+        return is_long or super().is_long(s, input_dim)
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
         """Blocks of directions, each row times a length from the chi law, divided by σ_j column by column."""

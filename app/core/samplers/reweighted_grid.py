@@ -1,5 +1,6 @@
 """Points of the full tensor grid with weights fitted to data."""
 
+from functools import partial
 from math import isqrt
 from typing import Annotated, Literal
 
@@ -15,7 +16,7 @@ from app.core.papers import GQ
 from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.gauss_hermite import deviations_for_grid
 from app.core.samplers.learning import Dataset, report_of
-from app.core.samplers.nonnegative import Unsolved, nonnegative, sparse_support
+from app.core.samplers.nonnegative import Offer, Unsolved, no_offer, nonnegative, offer, sparse_support, support_state
 from app.core.samplers.subsampled_grid import SubsampledGrid
 
 _LAW = "normally distributed frequencies on all coordinates (kernels gaussian, correlation_rbf)"
@@ -100,17 +101,20 @@ class ReweightedGrid(LearnedSampler):
         # n(n − 1)/2 ≤ pairs.
         n_rows = min(rows.shape[0], (1 + isqrt(1 + 8 * self.pairs)) // 2)
         fit = dense(rows[sampled(rows.shape[0], n_rows, int(rng.integers(1 << 63)))])
-        building.progress.report(_ROWS, _STEPS, None)
-        matrix, right, energy = normal_equations(candidates, fit, kernel)
+        progress = building.progress
+        progress.report(_ROWS, _STEPS, None)
+        state = progress.restored() or b""
+        matrix, right, energy = normal_equations(candidates, fit, kernel, offer(progress, lambda: state))
         equal = np.full(len(candidates), 1 / len(candidates))
         start = _error(matrix, right, energy, equal)
         matrix[np.diag_indices_from(matrix)] += _RIDGE * np.trace(matrix) / len(matrix)
-        building.progress.report(_EQUATIONS, _STEPS, start)
+        progress.report(_EQUATIONS, _STEPS, start)
         try:
-            kept = sparse_support(matrix, right, s, building.progress)
-            building.progress.report(_SUPPORT, _STEPS, start)
+            kept = sparse_support(matrix, right, s, progress)
+            progress.report(_SUPPORT, _STEPS, start)
             matrix, right = matrix[np.ix_(kept, kept)], right[kept]
-            weights = nonnegative(matrix, right, np.ones(len(kept), np.bool_))
+            found_support = offer(progress, partial(support_state, kept))
+            weights = nonnegative(matrix, right, np.ones(len(kept), np.bool_), found_support)
         except Unsolved:
             raise InvalidInput(
                 f"{n_rows} rows cannot tell {len(candidates)} candidates apart: take more pairs, or fewer candidates",
@@ -131,7 +135,7 @@ class ReweightedGrid(LearnedSampler):
                     "larger s",
                 )
             )
-        building.progress.report(_STEPS, _STEPS, max(0.0, end))
+        progress.report(_STEPS, _STEPS, max(0.0, end))
         return report_of(found, start, end, kernel, rows)
 
     def _n_candidates(self, s: int) -> int:
@@ -146,7 +150,9 @@ def _distinct(frequencies: Matrix) -> Matrix:
     return distinct
 
 
-def normal_equations(frequencies: Matrix, rows: Matrix, kernel: ProductKernel) -> tuple[Matrix, Matrix, float]:
+def normal_equations(
+    frequencies: Matrix, rows: Matrix, kernel: ProductKernel, before_call: Offer = no_offer
+) -> tuple[Matrix, Matrix, float]:
     """Mean over all n² pairs of c cᵀ, k c and k², with c_l = cos(w_l·δ): (s, s), (s,) and a number.
 
     A row is paired with itself too: where rows are far from each other, k(0) would be lost. No pair is ever formed:
@@ -156,15 +162,18 @@ def normal_equations(frequencies: Matrix, rows: Matrix, kernel: ProductKernel) -
         frequencies: w_l, (s, d).
         rows: x_i, (n, d).
         kernel: k.
+        before_call: is told of every product.
     """
     n = len(rows)
     features = np.exp(1j * (rows @ frequencies.T))
     conjugate = features.conj()
     matrix = np.empty((len(frequencies), len(frequencies)))
     for block in row_blocks(len(frequencies), _ROWS_PER_BLOCK):
+        before_call(8 * (block.stop - block.start) * features.size)
         matrix[block] = np.square(np.abs(conjugate[:, block].T @ features))
         matrix[block] += np.square(np.abs(features[:, block].T @ features))
     gram = kernel.gram(rows, rows)
+    before_call(4 * n * features.size)
     right = np.einsum("il,il->l", conjugate, gram @ features).real
     matrix /= 2 * n**2
     return matrix, right / n**2, float(np.square(gram).mean())

@@ -1,5 +1,6 @@
 """Weights that minimise the box discrepancy."""
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
+from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.bases import check_base
@@ -24,6 +26,8 @@ _MOST_FREQUENCIES = 4096
 _ITERATIONS_PER_FREQUENCY = 30
 _MOST_LOST = 0.01
 _BYTES_PER_PAIR = 40
+# From so many weights on, eigenvectors and solution may take more than a second.
+_LONG = 700
 # What the steps of pairs, matrix and weights take, as parts of the whole at about s = 2000.
 _START, _MATRIX, _STEPS = 1, 3, 100
 
@@ -63,12 +67,21 @@ class Weighted(BoxFields, LearnedSampler):
     ) -> FrequencySet:
         """The frequencies kept, with their weights."""
         measure, product, rows = self.measure(kernel, input_dim, building)
-        base = self.base.frequency_set(kernel, s, input_dim, rng)
-        start = measure.normalized(base.frequencies)
-        building.progress.report(_START, _STEPS, start)
-        gram, means = measure.gram(base.frequencies), measure.means(base.frequencies)
-        building.progress.report(_MATRIX, _STEPS, start)
-        weights = least_weights(gram, means)
+        base, progress = self.base.frequency_set(kernel, s, input_dim, rng), building.progress
+        state = unpacked(progress.restored())
+        if not state:
+            pause = partial(progress.checkpoint, begin_anew)
+            state["start"] = np.array(measure.normalized(base.frequencies, pause=pause))
+            progress.report(_START, _STEPS, state["start"].item())
+            state["gram"] = measure.gram(base.frequencies, pause)
+            state["means"] = measure.means(base.frequencies, pause)
+        start = state["start"].item()
+        progress.report(_MATRIX, _STEPS, start)
+        if "weights" not in state:
+            if s > _LONG:
+                progress.before_long_call(partial(packed, **state))
+            state = {"start": state["start"], "weights": least_weights(state["gram"], state["means"])}
+        pause, weights = partial(progress.checkpoint, partial(packed, **state)), state["weights"].copy()
         total = float(weights.sum())
         if total == 0:
             raise InvalidInput(
@@ -86,8 +99,8 @@ class Weighted(BoxFields, LearnedSampler):
             )
         kept = weights > 0
         found = FrequencySet(base.frequencies[kept], weights[kept], warnings)
-        end = measure.normalized(found.frequencies, found.weights)
-        building.progress.report(_STEPS, _STEPS, max(0.0, end))
+        end = measure.normalized(found.frequencies, found.weights, pause)
+        progress.report(_STEPS, _STEPS, max(0.0, end))
         return report_of(found, start, end, product, rows)
 
 

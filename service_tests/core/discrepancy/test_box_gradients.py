@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.core.discrepancy import box_discrepancy
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from service_tests.core.discrepancy.sets import KINDS, Matrix, example
 from service_tests.core.specs import product_kernel
@@ -119,6 +120,38 @@ def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) ->
     for threads in (2, 3, 8):
         for one, other in zip(alone, every(threads), strict=True):
             assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_pauses_bound_the_work_between_them_and_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, box, frequencies, weights = example("gaussian", 401, 20)
+    measure = BoxDiscrepancy(made, box, threads)
+    pauses: list[int] = []
+
+    def every() -> list[Any]:
+        found: list[Any] = []
+        for call in (
+            lambda: measure.value_and_gradient(frequencies, weights, pause),
+            lambda: [measure.normalized(frequencies, weights, pause)],
+            lambda: [measure.gram(frequencies, pause)],
+            lambda: measure.means_and_gradients(frequencies, pause),
+        ):
+            pauses.append(0)
+            found += [np.asarray(one).tobytes() for one in call()]
+        return found
+
+    def pause() -> None:
+        pauses[-1] += 1
+
+    at_once = every()
+    assert pauses == [2, 2, 1, 1]
+    pauses.clear()
+    monkeypatch.setattr(box_discrepancy, "_FACTORS_PER_PAUSE", 401 * 20)
+    monkeypatch.setattr(box_discrepancy, "_INTEGRALS_PER_PAUSE", 401)
+    assert every() == at_once
+    # A row of pairs for each thread, or two of the triangle of pairs; integrals so few are a matter of one thread.
+    for steps, wanted in zip(pauses, (401 / threads + 20, 200 / threads + 20, 200 / threads, 20), strict=True):
+        assert 0.9 * wanted < steps < 1.2 * wanted + 2
 
 
 def test_the_gradient_is_zero_where_nothing_pulls() -> None:

@@ -1,5 +1,6 @@
 """What all samplers that learn on a box have in common."""
 
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -8,10 +9,13 @@ import pytest
 
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from service_tests.core.combinations import Fields
+from app.core.progress import OutOfTime, TimedProgress, unpacked
+from app.core.samplers import weighted
+from service_tests.core.combinations import Fields, with_rows
 from service_tests.core.interrupted import Interrupted
 from service_tests.core.samplers.learned import (
     GREEDY,
+    WEIGHTED,
     Watched,
     built,
     digest,
@@ -57,9 +61,7 @@ def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields, leng
     members = on(over, {"kind": "gaussian", "length_scale": length_scale})
     whole = Watched()
     undisturbed = digest(built(whole.building, **members))
-    numbers = {1, 2, len(whole.states) // 2, len(whole.states)} - {0} if whole.states else set()
-    assert bool(numbers) == (over["kind"] != "weighted"), "weights are solved in one step"
-    for most in numbers:
+    for most in {1, 2, len(whole.states) // 2, len(whole.states)}:
         ended = Watched(most=most)
         with pytest.raises(Interrupted):
             built(ended.building, **members)
@@ -69,6 +71,17 @@ def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields, leng
         except Interrupted:  # twice
             made = built(Watched(again.states[-1]).building, **members)
         assert digest(made) == undisturbed
+
+
+def test_weights_that_take_long_are_announced_and_solved_from_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    undisturbed = digest(built(**on(WEIGHTED)))
+    monkeypatch.setattr(weighted, "_LONG", 39)
+    hurried = TimedProgress(time.monotonic() + 600)
+    with pytest.raises(OutOfTime) as caught:
+        built(with_rows()._replace(progress=hurried), **on(WEIGHTED))
+    assert set(unpacked(caught.value.state)) == {"start", "gram", "means"}
+    monkeypatch.setattr(BoxDiscrepancy, "gram", None)  # it is not asked for again
+    assert digest(built(Watched(caught.value.state).building, **on(WEIGHTED))) == undisturbed
 
 
 @every
@@ -102,6 +115,7 @@ def test_the_objective_of_a_growing_set_is_that_of_what_it_has() -> None:
     measure = BoxDiscrepancy(kernel(**members["kernel"]), np.full(3, 2.0))
     whole = [measure.normalized(frequencies[: t + 1]) for t in range(len(frequencies))]
     np.testing.assert_allclose([value for _, _, value in watched.told], whole, rtol=1e-9, atol=1e-13)  # type: ignore[arg-type]
-    again = Watched(watched.states[16], d=3)
+    states = [state for state in watched.states if len(unpacked(state).get("frequencies", ())) == 17]
+    again = Watched(states[0], d=3)
     built(again.building, **members)
     assert again.told == watched.told[17:]

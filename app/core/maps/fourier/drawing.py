@@ -13,6 +13,7 @@ from app.core.maps.base import Arrays
 from app.core.maps.base_spec import BaseSpec, Dtype
 from app.core.maps.fourier.allocation import allocations, of_allocation, spectral
 from app.core.maps.fourier.forms import FORMS
+from app.core.progress import begin_anew
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.learning import BoxFields
 from app.core.samplers.uploaded import Uploaded
@@ -92,6 +93,9 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
     every, around = allocations(spec), _prepared(building, kernel, spec.input_dim)
     for share in every:
         block, dim = share.block, share.block.dim(spec.input_dim)
+        if not sampler.learns:  # nothing is kept of what is drawn: it begins anew
+            progress = building.progress
+            (progress.before_long_call if sampler.is_long(share.size, dim) else progress.checkpoint)(begin_anew)
         try:
             drawn = sampler.learned_set(block.kernel, share.size, dim, rng, around)
         except InvalidInput as error:
