@@ -18,6 +18,8 @@ from app.core.threads import for_each
 _PARTS, _WORTH_A_THREAD = 4, 1 << 16
 # What a thread does between two pauses, a tenth of a second or less: factors of pairs of points, and integrals.
 _FACTORS_PER_PAUSE, _INTEGRALS_PER_PAUSE = 1 << 23, 1 << 18
+# What it costs to write an entry of a matrix and its mirror image, in factors.
+_FACTORS_PER_ENTRY = 32
 # Half the largest float64: neither the difference of two frequencies nor its product with the box overflows below.
 _MOST = np.finfo(np.float64).max / 2
 
@@ -187,8 +189,8 @@ class BoxDiscrepancy:
         def work(rows: slice) -> None:
             sinc_rows(self.box, *points, rows.start, rows.stop, weights, sums[rows], gram)
 
-        n_factors = len(sums) * points.coordinates.size // 2
-        self._share_out(work, len(sums), n_factors, _FACTORS_PER_PAUSE, pause)
+        per_pair = len(self.box) + (_FACTORS_PER_ENTRY if gram.size else 0)
+        self._share_out(work, len(sums), len(sums) ** 2 * per_pair // 2, _FACTORS_PER_PAUSE, pause)
 
     def _sums(
         self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix, pause: Pause

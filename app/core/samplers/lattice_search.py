@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, ProductKernel
-from app.core.progress import begin_anew, packed, unpacked
+from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import inside
 
 MOST_CANDIDATES = 64
@@ -62,11 +62,10 @@ def learned_vector(
         elif j == len(known) and state:
             behind, vector[j], best = int(state["behind"]), int(state["multiplier"]), float(state["error"])
         # What was chosen before the interruption is made again.
-        chosen = line.joined(vector[j], gram, means) if behind else (gram, means)
+        chosen = line.joined(vector[j], gram, means, partial(progress.checkpoint, keep)) if behind else (gram, means)
         done += behind
-        progress.checkpoint(keep)
         for i in range(behind, len(tried[j])):
-            with_it, its_means = line.joined(tried[j][i], gram, means)
+            with_it, its_means = line.joined(tried[j][i], gram, means, partial(progress.checkpoint, keep))
             # Without A, which no multiplier changes.
             error = with_it.sum() / n**2 - 2 * its_means.mean()
             if error < best:
@@ -101,11 +100,11 @@ class _Component:
         self.energy = math.exp(self._measure.log_energy)
         """A_j."""
 
-    def joined(self, multiplier: int, gram: Matrix, means: Matrix) -> tuple[Matrix, Matrix]:
+    def joined(self, multiplier: int, gram: Matrix, means: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
         """H, (n, n), and v, (n,), of the coordinates before with this one of the multiplier."""
         points = lattice_points(self._n, np.array([multiplier]), self._shift)
         frequencies = self._line.frequencies(inside(points))
-        with_it = self._measure.gram(frequencies)
+        with_it = self._measure.gram(frequencies, pause)
         with_it *= gram
         return with_it, self._measure.means(frequencies) * means
 
