@@ -17,7 +17,7 @@ from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unclear_parameters
 from app.api.routes import ROUTERS
 from app.api.shutdown import Shutdown
-from app.services.run_or_submit import Measuring
+from app.services.measurements import Measurements
 from app.settings import Settings
 from app.wiring import wire
 
@@ -62,13 +62,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=wired.maps,
         datasets=wired.datasets,
-        measuring=Measuring(
-            wired.diagnostics,
-            wired.recommendations,
-            wired.jobs,
-            settings.max_result_bytes,
-            settings.max_job_bytes,
-        ),
+        diagnostics=wired.diagnostics,
+        recommendations=wired.recommendations,
+        measurements=Measurements(wired.jobs, settings.max_result_bytes, settings.max_job_bytes),
         jobs=wired.jobs,
         status=wired.status,
         shutdown=shutdown,

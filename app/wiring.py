@@ -1,14 +1,13 @@
 """The wiring of what requests and jobs both work with. A worker needs no more, and so no web framework."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
+from app import handlers
 from app.jobs.handlers import Handlers
 from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
 from app.jobs.worker import run_jobs
-from app.services import building, run_or_submit
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.diagnostics import Diagnostics
@@ -47,7 +46,7 @@ def wire(settings: Settings) -> Wired:
     map_store = MapStore(client)
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
     maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs, datasets)
-    diagnostics = Diagnostics(maps, datasets, limits, settings.threads)
+    diagnostics = Diagnostics(limits, settings.threads)
     recommendations = Recommendations(datasets, limits, settings.max_job_bytes)
     return Wired(client.close, map_store, limits, status, jobs, maps, datasets, diagnostics, recommendations)
 
@@ -55,18 +54,16 @@ def wire(settings: Settings) -> Wired:
 def job_handlers(settings: Settings) -> Handlers:
     """Every kind of job of the service, over the store at `settings.redis_url`."""
     wired = wire(settings)
-    return {
-        building.KIND: partial(building.build, wired.map_store, wired.datasets, settings.threads),
-        **run_or_submit.job_handlers(wired.diagnostics, wired.recommendations),
-    }
+    measuring = handlers.Measuring(wired.maps, wired.datasets, wired.diagnostics, wired.recommendations)
+    return handlers.handlers(wired.map_store, measuring, settings.threads)
 
 
-def run_worker(settings: Settings, handlers: Handlers) -> None:
+def run_worker(settings: Settings, kinds: Handlers) -> None:
     """Do jobs until the process is told to stop; call it in the main thread."""
     # Here, as a process for each job would otherwise compile or load again what all of them use.
     warm_up()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
-    run_jobs(_store_url(settings), settings.store_timeout, handlers, limits, settings.job_ttl)
+    run_jobs(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl)
 
 
 def _store_url(settings: Settings) -> str:

@@ -11,9 +11,11 @@ from app.api.shutdown import Shutdown
 from app.core.names import NAME_PATTERN
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
+from app.services.diagnostics import Diagnostics
 from app.services.limits import Limits
 from app.services.maps import Maps
-from app.services.run_or_submit import Measuring
+from app.services.measurements import Measurements
+from app.services.recommendations import Recommendations
 from app.services.status import Status
 
 
@@ -31,7 +33,9 @@ class Context:
     admission: Admission
     maps: Maps
     datasets: Datasets
-    measuring: Measuring
+    diagnostics: Diagnostics
+    recommendations: Recommendations
+    measurements: Measurements
     jobs: Jobs
     status: Status
     shutdown: Shutdown

@@ -6,9 +6,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from app.api.documents import DEFINITIONS, GIVEN, PREFER, REFERENCES, ROWS, applied_headers, taken_headers
 from app.core.diagnostics import DIAGNOSTICS
-from app.core.recommendations import Ranking
-from app.services.diagnostics import ROW_MEMBERS
-from app.services.recommendations import RecommendationOptions
+from app.core.recommendations import Ranking, RecommendationOptions
+from app.formats.json_measuring import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 
 _MEMBERS: dict[str, dict[str, Any]] = {
     "vectors": {"oneOf": ROWS["oneOf"], "description": "Rows; instead, `dataset`."},
@@ -74,5 +73,5 @@ DIAGNOSTIC_ANSWER = _answers(
     {"anyOf": [_answer_schema(one.answer) for one in _EVERY]},
     f"The figures; those of {' and '.join(_DRAWN)}, and no others, also as a picture.",
 )
-RECOMMENDATION_BODY = _request(_body_schema(RecommendationOptions, ("vectors", "input_dim", "dataset", "rows")))
+RECOMMENDATION_BODY = _request(_body_schema(RecommendationOptions, ROW_MEMBERS_TO_RECOMMEND_FOR))
 RECOMMENDATION_ANSWER = _answers(_answer_schema(Ranking), "The ranking; also as a picture, error against columns.")

@@ -36,12 +36,6 @@ def vectors_or_dataset(document: Mapping[str, Any], width: int | None = None) ->
     return rows_or_reference(document["vectors"], width, "/vectors")
 
 
-def named_datasets(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The datasets that a body, known to be well formed, takes rows of."""
-    references = [document, *document.values()]
-    return tuple(str(one["dataset"]) for one in references if is_reference(one))
-
-
 def rows_or_reference(value: Any, width: int | None, pointer: str) -> PostedRows | Reference:
     """A list of rows as `rows` reads it, or an object that names a dataset."""
     return _reference(value, pointer) if isinstance(value, dict) else rows(value, width, pointer)

@@ -27,12 +27,19 @@ class _Kept(NamedTuple):
 
 
 class GatedRows(NamedTuple):
-    """Rows behind the gate, and where they come from."""
+    """Rows behind a gate, and where they come from."""
 
     rows: dict[str, Rows]
     """By the member of the request that they came in."""
+    references: dict[str, Reference]
+    """Of the members that named a dataset instead."""
     digests: dict[str, str]
-    """Of the datasets that were named, by name, as they were when their rows were read."""
+    """Of those datasets, by name, as they were when their rows were read."""
+
+
+def dataset_digests(digests: Mapping[str, str]) -> dict[str, str]:
+    """Digests of datasets by what a refusal calls these."""
+    return {f"dataset {name!r}": digest for name, digest in digests.items()}
 
 
 class Datasets:
@@ -138,19 +145,20 @@ class Datasets:
         """
         rows: dict[str, Rows] = {}
         digests: dict[str, str] = {}
+        references = {member: given for member, given in posted.items() if isinstance(given, Reference)}
         for member, given in sorted(posted.items(), key=itemgetter(0)):
             if isinstance(given, Reference):
                 found, digest = self._read(given)
                 # Of a dataset that is replaced meanwhile, the first: later ones are then seen to be others.
                 digests.setdefault(given.dataset, digest)
-                rows[member] = gate(found, f"/{member}")
             else:
-                rows[member] = gate(given, f"/{member}")
-        return GatedRows(rows, digests)
+                found = given
+            rows[member] = gate(found, f"/{member}")
+        return GatedRows(rows, references, digests)
 
-    def resolved(self, posted: PostedRows | Reference) -> PostedRows:
-        """What was posted, or the rows of the dataset that was named in its place; raises what `rows` raises."""
-        return self._read(posted)[0] if isinstance(posted, Reference) else posted
+    def digest(self, name: str) -> str:
+        """The digest of a dataset."""
+        return self._find(name).digest
 
     def _find(self, name: str) -> DatasetManifest:
         manifest = self._store.find(name)

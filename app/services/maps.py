@@ -37,6 +37,14 @@ class Created(NamedTuple):
     """Whether this call has made the map, or had a job make it; False where it was there or being built."""
 
 
+class OpenMap(NamedTuple):
+    """A map that is ready for use, and what it is known by."""
+
+    name: str
+    digest: str
+    feature_map: FeatureMap
+
+
 class Maps:
     """The maps of the service.
 
@@ -151,10 +159,19 @@ class Maps:
             MapNotReady: it is still being built, or could not be.
             NewerVersion: it has a later parameter stream than this version knows.
         """
-        found = latest(lambda: self._open(self._find(name)))
+        found = self.open(name).feature_map
         if wanted is not None:
             found.check_gives(wanted, f"map {name!r}")
         return found
+
+    def open(self, name: str) -> OpenMap:
+        """As `ready`, with the digest of the map."""
+
+        def read() -> OpenMap:
+            manifest = self._find(name)
+            return OpenMap(name, manifest.digest, self._open(manifest))
+
+        return latest(read)
 
     def array(self, name: str, array_name: str) -> NDArray[Any]:
         """One frozen array of a map.

@@ -20,9 +20,14 @@ from app.api.diagnostic_documents import (
 from app.api.negotiation import favourite, posted_format
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
+from app.formats import findings, json_measuring
+from app.formats.json import Json
 from app.jobs.record import JobRecord, JobState, link
 from app.pictures import MEDIA_TYPE as SVG
-from app.services.run_or_submit import JSON
+from app.services.measurements import Measurement
+from app.services.recommendations import gate
+
+JSON = Json.media_type
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
 
@@ -47,16 +52,15 @@ DiagnosticKind = Annotated[
 )
 async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: ContextOf) -> Response:
     """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
-    diagnostic = DIAGNOSTICS[kind]
-    media_types = [JSON, SVG] if diagnostic.draws else [JSON]
-    return await _answer(
-        request,
-        context,
-        media_types,
-        lambda body, media_type, progress: context.measuring.diagnose(
-            name, diagnostic, body, media_type, bodies.parse, progress
-        ),
-    )
+    wanted = DIAGNOSTICS[kind]
+
+    def prepare(body: bytes) -> Measurement:
+        subject = context.maps.open(name)
+        spec = subject.feature_map.spec
+        options, posted = json_measuring.diagnostic(body, wanted, spec.input_dim, bodies.parse)
+        return context.diagnostics.measurement(subject, options, context.datasets.gated(posted, spec.gate))
+
+    return await _answer(request, context, [JSON, SVG] if wanted.draws else [JSON], prepare)
 
 
 @router.post(
@@ -64,19 +68,18 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
 )
 async def recommend(request: Request, context: ContextOf) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
-    return await _answer(
-        request,
-        context,
-        [JSON, SVG],
-        lambda body, media_type, progress: context.measuring.recommend(body, media_type, bodies.parse, progress),
-    )
+
+    def prepare(body: bytes) -> Measurement:
+        options, posted = json_measuring.recommendation(body, bodies.parse)
+        given = context.datasets.gated(posted, gate(options.seed))
+        scaled = context.recommendations.scaled_kernel(options, given.rows["vectors"])
+        return context.recommendations.measurement(options, json_measuring.kernel(scaled, bodies.parse), given)
+
+    return await _answer(request, context, [JSON, SVG], prepare)
 
 
 async def _answer(
-    request: Request,
-    context: Context,
-    media_types: list[str],
-    measure: Callable[[bytes, str, Progress | None], bytes | JobRecord],
+    request: Request, context: Context, media_types: list[str], prepare: Callable[[bytes], Measurement]
 ) -> Response:
     posted_format(request, (JSON,))
     media_type = favourite(request, media_types)
@@ -84,9 +87,13 @@ async def _answer(
         await inside.enter_async_context(context.admission.enter())
         body = await bodies.read(request, context.limits.check_body, context.admission.client_timeout)
         clock = long_work.started(request, context)
-        answer = await long_work.run_or_submit(
-            request, context, clock, context.admission.measuring, lambda progress: measure(body, media_type, progress)
-        )
+        measurement = await context.admission.compute(lambda: prepare(body))
+
+        def work(progress: Progress | None) -> bytes | JobRecord:
+            outcome = context.measurements.run_or_submit(measurement, progress)
+            return outcome if isinstance(outcome, JobRecord) else findings.writers(outcome)[media_type]()
+
+        answer = await long_work.run_or_submit(request, context, clock, context.admission.measuring, work)
         if isinstance(answer, JobRecord):
             answer = await _job_answer(context, clock, answer, media_type)
         response = _taken(answer) if isinstance(answer, JobRecord) else Response(answer, media_type=media_type)

@@ -1,0 +1,17 @@
+"""Findings of diagnostics and recommendations as bodies: the answer as JSON, and the picture where there is one."""
+
+from collections.abc import Callable, Mapping
+
+import orjson
+
+from app.core.diagnostics import Finding
+from app.formats.json import Json
+from app.pictures import MEDIA_TYPE as SVG
+from app.pictures import svg
+
+
+def writers(finding: Finding[Mapping[str, object]]) -> dict[str, Callable[[], bytes]]:
+    """What writes a finding down, by media type."""
+    known = {Json.media_type: lambda: orjson.dumps(finding.answer)}
+    drawing = finding.drawing
+    return known if drawing is None else known | {SVG: lambda: svg(drawing)}

@@ -1,0 +1,86 @@
+"""JSON bodies of diagnostics and recommendations: options, and rows beside them."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import orjson
+
+from app.core.diagnostics import Diagnostic, Takes
+from app.core.errors import InvalidInput
+from app.core.kernels import Kernel
+from app.core.model import Frozen
+from app.core.recommendations import KernelMember, RecommendationOptions
+from app.formats.base import Posted
+from app.formats.json_body import bytes_per_row, members
+from app.formats.json_rows import dimension, rows_or_reference, vectors_or_dataset
+
+Model = TypeVar("Model", bound=Frozen)
+Parse = Callable[[type[Model], bytes], Model]
+"""JSON to a model, or a refusal that names the member."""
+
+_SAMPLE = ("vectors", "dataset", "rows", "seed")
+ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
+    Takes.nothing: (),
+    Takes.rows: _SAMPLE,
+    Takes.optional_rows: _SAMPLE,
+    Takes.optional_pairs: ("x", "y"),
+}
+"""Members of a body that rows come in. Where a diagnostic has an option `seed`, it is that of a sample too."""
+ROW_MEMBERS_TO_RECOMMEND_FOR = ("vectors", "input_dim", "dataset", "rows")
+
+
+def diagnostic(body: bytes, wanted: type[Diagnostic], width: int, parse: Parse[Any]) -> tuple[Diagnostic, Posted]:
+    """Read the body of a request for a diagnostic.
+
+    Args:
+        body: the whole of it.
+        wanted: which diagnostic.
+        width: entries of a row.
+        parse: reads the options.
+    """
+    own = wanted.model_fields
+    in_rows = [member for member in ROW_MEMBERS[wanted.takes] if member not in own]
+    document = members(body, [], [*in_rows, *own], bytes_per_list=bytes_per_row(width))
+    options: Diagnostic = parse(wanted, orjson.dumps({key: document[key] for key in document if key in own}))
+    return options, _rows(document, options, width)
+
+
+def recommendation(body: bytes, parse: Parse[Any]) -> tuple[RecommendationOptions, Posted]:
+    """Read the body of a request for recommendations.
+
+    Args:
+        body: the whole of it.
+        parse: reads the options.
+    """
+    own = RecommendationOptions.model_fields
+    document = members(body, ["kernel"], [*ROW_MEMBERS_TO_RECOMMEND_FOR, *own], bytes_per_list=bytes_per_row(1))
+    given = {name: document[name] for name in document if name in own}
+    if isinstance(given.get("samplers"), list):
+        given["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in given["samplers"]]
+    options: RecommendationOptions = parse(RecommendationOptions, orjson.dumps(given))
+    if options.budget is None and options.target_error is None:
+        raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
+    width = dimension(document["input_dim"]) if "input_dim" in document else None
+    return options, {"vectors": vectors_or_dataset(document, width)}
+
+
+def kernel(described: dict[str, Any], parse: Parse[Any]) -> Kernel:
+    """The kernel of a request for recommendations, once its length scale is a number."""
+    member: KernelMember = parse(KernelMember, orjson.dumps({"kernel": described}))
+    return member.kernel
+
+
+def _rows(document: dict[str, Any], options: Diagnostic, width: int) -> Posted:
+    match options.takes:
+        case Takes.nothing:
+            return {}
+        case Takes.optional_pairs:
+            return {k: rows_or_reference(document[k], width, f"/{k}") for k in ("x", "y") if k in document}
+        case Takes.optional_rows if "vectors" not in document and "dataset" not in document:
+            posted: Posted = {}
+        case _:
+            posted = {"vectors": vectors_or_dataset(document, width)}
+    for member in ("rows", "seed"):
+        if member in document and "dataset" not in document and member not in type(options).model_fields:
+            raise InvalidInput(f"{member} is of a sample of a dataset; none came", f"/{member}")
+    return posted

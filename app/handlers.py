@@ -1,0 +1,98 @@
+"""What the jobs of the service do: a payload becomes typed work on rows, and its finding becomes bodies."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from app.core.datasets import Reference
+from app.core.diagnostics import DIAGNOSTICS
+from app.core.errors import InvalidInput
+from app.core.recommendations import RecommendationOptions
+from app.formats import Posted, findings, json_measuring
+from app.jobs import attached_rows
+from app.jobs.handlers import Handlers, Result
+from app.jobs.job_context import JobContext
+from app.services import building, recommendations
+from app.services.datasets import Datasets
+from app.services.diagnostics import Diagnostics
+from app.services.errors import DatasetNotFound, MapNotReady, NotFound
+from app.services.maps import Maps
+from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement
+from app.services.recommendations import Recommendations
+from app.store.maps import MapStore
+
+_BODY = "body"
+"""What jobs of version 0.1.0 have attached: the body of their request. Jobs of later versions have `options`."""
+
+
+class Measuring(NamedTuple):
+    """What jobs measure with."""
+
+    maps: Maps
+    datasets: Datasets
+    diagnostics: Diagnostics
+    recommendations: Recommendations
+
+    def diagnostic(self, context: JobContext) -> Measurement:
+        """The diagnostic that a job was submitted for."""
+        payload = context.payload
+        wanted, subject = DIAGNOSTICS[payload["diagnostic"]], self.maps.open(payload["map"])
+        spec = subject.feature_map.spec
+        if "options" in payload:
+            options, posted = wanted.model_validate_json(payload["options"]), _posted(context)
+        else:
+            body = context.attachment(_BODY)
+            options, posted = json_measuring.diagnostic(body, wanted, spec.input_dim, _parsed)
+        return self.diagnostics.measurement(subject, options, self.datasets.gated(posted, spec.gate))
+
+    def recommendation(self, context: JobContext) -> Measurement:
+        """The recommendation that a job was submitted for."""
+        payload = context.payload
+        if "options" in payload:
+            options, posted = RecommendationOptions.model_validate_json(payload["options"]), _posted(context)
+        else:
+            options, posted = json_measuring.recommendation(context.attachment(_BODY), _parsed)
+        given = self.datasets.gated(posted, recommendations.gate(options.seed))
+        scaled = self.recommendations.scaled_kernel(options, given.rows["vectors"])
+        return self.recommendations.measurement(options, json_measuring.kernel(scaled, _parsed), given)
+
+
+def handlers(map_store: MapStore, measuring: Measuring, threads: int) -> Handlers:
+    """Every kind of job of the service.
+
+    Args:
+        map_store: where maps are built.
+        measuring: what is measured with.
+        threads: how many the building of a map may use.
+    """
+    return {
+        building.KIND: partial(building.build, map_store, measuring.datasets, threads),
+        DIAGNOSE: partial(_measure, measuring.diagnostic),
+        RECOMMEND: partial(_measure, measuring.recommendation),
+    }
+
+
+def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:
+    """Measure what was there when the job was submitted, or nothing."""
+    try:
+        measurement = prepare(context)
+    except (NotFound, DatasetNotFound, MapNotReady) as error:
+        raise InvalidInput(str(error)) from error
+    changed = [called for called, digest in measurement.digests.items() if digest != payload["digests"][called]]
+    if changed:
+        raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
+    written = findings.writers(measurement.run(context))
+    return {media_type: write() for media_type, write in written.items()}
+
+
+def _posted(context: JobContext) -> Posted:
+    """The rows that a job was submitted with, or the references to them."""
+    return {
+        member: attached_rows.from_bytes(context.attachment(member)) if reference is None else Reference(*reference)
+        for member, reference in context.payload["rows"].items()
+    }
+
+
+def _parsed(model: type[Any], body: bytes) -> Any:
+    """A model of a body that was checked when the job was submitted."""
+    return model.model_validate_json(body)
