@@ -9,10 +9,11 @@ import pytest
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.errors import InvalidInput
 from app.core.spec import Form
+from service_tests.cases import few_and_many
 from service_tests.core.diagnostics.measure import gram_errors
 from service_tests.core.specs import fourier, gmm_spec, hashing
 
-S, REPEATS, D = 1000, 1500, 3
+S, D = 1000, 3
 LETTERS = Path(__file__).parents[3] / "examples" / "letters.npy"
 NORMAL: dict[str, Any] = {
     "gaussian": {"kind": "gaussian", "length_scale": [0.5, 1.0, 2.0]},
@@ -34,10 +35,11 @@ def rows_at(kind: str) -> tuple[Any, Any]:
 
 @forms
 @pytest.mark.parametrize("kind", list(NORMAL))
-def test_variances_are_those_of_corollary_1(kind: str, form: str) -> None:
+@pytest.mark.parametrize("repeats", few_and_many(300, 1500))
+def test_variances_are_those_of_corollary_1(kind: str, form: str, repeats: int) -> None:
     x, y = rows_at(kind)
     made = [
-        fourier(input_dim=D, kernel=NORMAL[kind], s=S, seed=seed, form=form, dtype="float64") for seed in range(REPEATS)
+        fourier(input_dim=D, kernel=NORMAL[kind], s=S, seed=seed, form=form, dtype="float64") for seed in range(repeats)
     ]
     exact = made[0].exact_gram(x, y)
     closed = made[0].closed_forms(x, y).by_name
@@ -48,7 +50,7 @@ def test_variances_are_those_of_corollary_1(kind: str, form: str) -> None:
         first, second = (t**power * np.exp(-t) / (1 - np.exp(-t)) for power in (1, 2))
         for name, variance in (("cv1", 1 - first), ("cv2", 1 - first - second / 2)):
             np.testing.assert_allclose(closed[name], monte_carlo * variance, rtol=1e-10)
-    squares = {estimator: np.empty((REPEATS, 5)) for estimator in Estimator}
+    squares = {estimator: np.empty((repeats, 5)) for estimator in Estimator}
     for repeat, one in enumerate(made):
         approximate = one.gram(x, y)
         controls = ControlVariates(one)
@@ -58,9 +60,9 @@ def test_variances_are_those_of_corollary_1(kind: str, form: str) -> None:
     for estimator, found in squares.items():
         name = "monte_carlo" if estimator is Estimator.map else estimator.value
         wanted = closed[name]
-        # One standard error of a mean of 1,500 squares is 2 to 5 % of it.
-        error = found.std(axis=0) / np.sqrt(REPEATS)
-        assert (error < 0.05 * wanted).all()
+        # One standard error of a mean of 1,500 squares is 2 to 5 % of it; of 300, 5 to 11 %.
+        error = found.std(axis=0) / np.sqrt(repeats)
+        assert (error < 1.93 / np.sqrt(repeats) * wanted).all()
         assert (np.abs(found.mean(axis=0) - wanted) < 4 * error).all(), estimator
     gain = squares[Estimator.cv2].mean(axis=0) / squares[Estimator.map].mean(axis=0)
     assert (gain[:3] < 0.95).all() or form == "phase"
@@ -99,8 +101,9 @@ def test_a_set_that_has_the_moments_is_left_as_it_is(sampler: str, form: str) ->
 
 
 @pytest.mark.parametrize("form", ["complex", "cos_sin"])
-def test_on_letters_the_second_agrees_with_moment_matching_within_5_percent(form: str) -> None:
-    letters = np.load(LETTERS).astype(np.float64)[:800]
+@pytest.mark.parametrize("n", few_and_many(200, 800))
+def test_on_letters_the_second_agrees_with_moment_matching_within_5_percent(form: str, n: int) -> None:
+    letters = np.load(LETTERS).astype(np.float64)[:n]
     letters = (letters - letters.mean(axis=0)) / letters.std(axis=0)
     errors: dict[str, list[float]] = {"cv2": [], "matched": [], "map": []}
     for seed in range(3):

@@ -10,11 +10,13 @@ from app.core.diagnostics.bounds import greatest_error_bound
 from app.core.diagnostics.max_error import DiameterError
 from app.core.errors import InvalidInput
 from app.core.spec import Form
-from service_tests.core.combinations import Fields, named, variants, weight_sum, with_frequencies
+from service_tests.cases import covered
+from service_tests.core.combinations import FIELDS, D, named, weight_sum, with_frequencies
 from service_tests.core.diagnostics.measure import max_errors
-from service_tests.core.specs import KERNELS, fourier, kind
+from service_tests.core.specs import KERNELS, fourier
 
-FOURIER = [fields for model in KERNELS if kind(model) in with_frequencies(KERNELS) for fields in variants(model)]
+FOURIER = [(name, variant) for name in sorted(with_frequencies(KERNELS)) for variant in range(len(FIELDS[name](D)))]
+"""Kernels by their kind and the number of their fields among those that are tried."""
 FIGURE_1: dict[str, dict[str, Any]] = {
     "polynomially_exact": {"sampler": {"kind": "polynomially_exact", "degree": 2}, "s": None},
     "monte_carlo": {"s": 1000},
@@ -45,10 +47,12 @@ def test_figure_1_comes_out(name: str) -> None:
         assert 0.05 * of["max"] < of["rms"] < of["max"]
 
 
-@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalized"])
-@pytest.mark.parametrize("form", [form.value for form in Form])
-@pytest.mark.parametrize("its_kernel", FOURIER, ids=named)
-def test_errors_are_those_of_features_of_rows_so_far_apart(its_kernel: Fields, form: str, normalize: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "variant", "form", "normalize"),
+    covered([(*which, form.value, normalize) for which in FOURIER for form in Form for normalize in (False, True)]),
+)
+def test_errors_are_those_of_features_of_rows_so_far_apart(name: str, variant: int, form: str, normalize: bool) -> None:
+    its_kernel = {"kind": name} | FIELDS[name](D)[variant]
     made = fourier(kernel=its_kernel, form=form, normalize=normalize, dtype="float64", s=128)
     found = max_errors(made, [2.0, 0.5], samples=3000, seed=1)
     assert found["form"] == ("complex" if form == "complex" else "cos_sin")
