@@ -157,27 +157,6 @@ def test_a_scale_whose_square_leaves_float64_is_matched_like_any_other(scale: fl
     np.testing.assert_allclose(far * scale, one, rtol=1e-9 if scale < 1e300 else 0.1)
 
 
-@pytest.mark.parametrize("t", [0.5, 2.0])
-def test_the_variance_is_that_of_optimal_control_variates(t: float) -> None:
-    """Corollary 1 of the paper: V_MC = (1 − e^−t)/s, and with both control variates 1 − ρ₁² − ρ₂²/2 of it."""
-    s, d, repeats = 1000, 3, 8000
-    gaussian = kernel(kind="gaussian", length_scale=[0.5, 1.0, 2.0])
-    delta = np.array([1.0, 2.0, -2.0])
-    delta *= np.sqrt(t / np.square(delta / [0.5, 1.0, 2.0]).sum())
-    exact, rest = np.exp(-t / 2), 1 - np.exp(-t)
-    rng = np.random.default_rng(5)
-    squares = {}
-    for made in (sampler(kind="monte_carlo"), sampler(kind="moment_matching", base={"kind": "monte_carlo"})):
-        phases = np.array([made.frequency_set(gaussian, s, d, rng).frequencies @ delta for _ in range(repeats)])
-        squares[made.kind] = np.abs(np.exp(1j * phases).mean(axis=1) - exact) ** 2
-    variance = rest / s
-    # One standard error of a mean of 8,000 squares is between 1.1 % (complex) and 1.6 % (real) of it.
-    monte_carlo = squares["monte_carlo"]
-    assert abs(monte_carlo.mean() - variance) < 4 * monte_carlo.std() / np.sqrt(repeats)
-    promised = variance * (1 - t * np.exp(-t) / rest - t**2 * np.exp(-t) / rest / 2)
-    assert abs(squares["moment_matching"].mean() / promised - 1) < 0.05
-
-
 @pytest.mark.parametrize(("nu", "told"), [(1.05, True), (2.0, True), (2.1, False)])
 def test_a_law_without_a_fourth_moment_is_warned_of(nu: float, told: bool) -> None:
     of = {"kind": "matern", "nu": nu, "length_scale": 1.0}
