@@ -16,7 +16,7 @@ VOLATILE = ("--save", "", "--appendonly", "no")
 EVERY_WRITE = ("--appendonly", "yes", "--appendfsync", "always")
 
 
-def until(true: Callable[[], bool], seconds: float = 30) -> None:
+def until(true: Callable[[], object], seconds: float = 30) -> None:
     """Wait for a condition, but not for ever."""
     deadline = time.monotonic() + seconds
     while not true():

@@ -63,7 +63,7 @@ def test_a_store_that_may_lose_maps_gets_none(
         assert (store["durability"] == "volatile") == (options == VOLATILE)
 
 
-@pytest.mark.parametrize("options", [VOLATILE, EVICTING])
+@pytest.mark.parametrize("options", [VOLATILE, pytest.param(EVICTING, marks=pytest.mark.long)])
 def test_a_store_that_may_lose_maps_serves_who_accepts_it(
     tmp_path: Path, gaussian: dict[str, Any], options: tuple[str, ...]
 ) -> None:

@@ -3,6 +3,7 @@ import signal
 import threading
 import time
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,9 @@ import psutil
 import pytest
 import redis
 
-from app.jobs.scripts import QUEUE
 from app.store.pieces import UNCOMMITTED_TTL
-from service_tests.checks import NPY, keys, post, post_npy, put, put_dataset
-from service_tests.jobs.site import lives
+from service_tests.cases import few_and_many
+from service_tests.checks import NPY, keys_of, post, post_npy, put, put_dataset
 from service_tests.running import Running, service, start, stop
 from service_tests.servers import answers, until
 
@@ -32,10 +32,6 @@ def kill_service(running: Running) -> None:
     running.process.wait(10)
 
 
-def kill_store(running: Running) -> None:
-    os.kill(store_pid(running), signal.SIGKILL)
-
-
 def outputs(http: httpx.Client) -> list[bytes]:
     """Features, codes and records, as bytes."""
     features = post(http, "fourier/transform", ROWS, NPY)
@@ -45,105 +41,86 @@ def outputs(http: httpx.Client) -> list[bytes]:
     return [answer.content for answer in (features, codes, *records)]
 
 
-def test_maps_survive_the_death_of_service_and_store(
+def test_what_is_stored_survives_the_death_of_service_and_store(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]
 ) -> None:
-    """The last map is created the moment before."""
-    running = start(tmp_path / "data")
-    with running.client() as http:
-        assert put(http, "fourier", gaussian).status_code == 201
-        assert put(http, "hashes", gmm).status_code == 201
-        before = outputs(http)
-        assert put(http, "last", {**gaussian, "form": "phase"}).status_code == 201
-        pid = store_pid(running)
-        running.process.kill()
-        os.kill(pid, signal.SIGKILL)
-        running.process.wait(10)
-    with service(tmp_path / "data") as again, again.client() as http:
-        assert store_pid(again) != pid
-        assert outputs(http) == before
-        assert put(http, "last", {**gaussian, "form": "phase"}).status_code == 200
-        assert post(http, "last/transform", ROWS).status_code == 200
-
-
-def test_datasets_survive_the_death_of_service_and_store(tmp_path: Path, gaussian: dict[str, Any]) -> None:
-    """Bit for bit, as the features of a map of float64 show; the last one is created the moment before."""
+    """Bit for bit, datasets as the features of a map of float64 show; the last of each is put the moment before."""
     rows = np.random.default_rng(1).normal(size=(70_000, 3))
-    body = {"vectors": {"dataset": "rows", "rows": 500, "seed": 3}}
+    sample = {"vectors": {"dataset": "rows", "rows": 500, "seed": 3}}
     running = start(tmp_path / "data")
     with running.client() as http:
         assert put(http, "fourier", {**gaussian, "dtype": "float64"}).status_code == 201
+        assert put(http, "hashes", gmm).status_code == 201
         assert put_dataset(http, "rows", rows).status_code == 201
-        before = post(http, "fourier/transform", body, NPY).content
-        records = [put_dataset(http, "short", rows[:9], ttl=1).json(), put_dataset(http, "long", rows, ttl=999).json()]
-        pid = store_pid(running)
-        running.process.kill()
-        os.kill(pid, signal.SIGKILL)
-        running.process.wait(10)
+        before = [*outputs(http), post(http, "fourier/transform", sample, NPY).content]
+        assert put_dataset(http, "short", rows[:9], ttl=1).status_code == 201
+        record = put_dataset(http, "long", rows, ttl=999).json()
+        assert put(http, "last", {**gaussian, "form": "phase"}).status_code == 201
+    pid = store_pid(running)
+    running.process.kill()
+    os.kill(pid, signal.SIGKILL)
+    running.process.wait(10)
     with service(tmp_path / "data") as again, again.client() as http:
         assert store_pid(again) != pid
-        assert post(http, "fourier/transform", body, NPY).content == before
+        assert [*outputs(http), post(http, "fourier/transform", sample, NPY).content] == before
+        assert put(http, "last", {**gaussian, "form": "phase"}).status_code == 200
+        assert post(http, "last/transform", ROWS).status_code == 200
         every = post(http, "fourier/transform", {"vectors": {"dataset": "rows"}}, NPY)
         assert every.content == post_npy(http, "fourier/transform", rows, NPY).content
         assert put_dataset(http, "rows", rows).status_code == 200
-        assert http.get("/v1/datasets/long").json() == records[1]
+        assert http.get("/v1/datasets/long").json() == record
         until(lambda: http.get("/v1/datasets/short").status_code == 404)
 
 
-def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path) -> None:
+@pytest.mark.parametrize("deaths", few_and_many(1, 5))
+def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths: int) -> None:
     """Whenever it is killed, the dataset is there whole or not at all, and what is left of it expires."""
     rows = np.random.default_rng(1).normal(size=(1_000_000, 4))
-    for delay in (0.0, 0.15):
-        running = start(tmp_path / f"data-{delay}")
-        pid = store_pid(running)
+    running = start(tmp_path / "data")
+    pid = store_pid(running)
 
-        def send(running: Running = running) -> None:
-            with running.client() as http, suppress(httpx.TransportError):
-                put_dataset(http, "rows", rows)
+    def send(name: str) -> None:
+        with running.client() as http, suppress(httpx.TransportError):
+            put_dataset(http, name, rows)
 
-        sender = threading.Thread(target=send)
+    for death in range(deaths):
+        name = f"rows-{death}"
+        sender = threading.Thread(target=send, args=(name,))
         sender.start()
         with closing(redis.Redis.from_url(running.socket)) as store:
-            until(lambda store=store: any(b":rows:" in key for key in keys(store)))  # type: ignore[misc]
-            time.sleep(delay)
+            until(partial(keys_of, store, name, "dataset"))
+            time.sleep(0.06 * death)
             kill_service(running)
             sender.join()
-            if not store.exists("bochner:{dataset:rows}:manifest"):
-                assert all(0 < store.ttl(key) <= UNCOMMITTED_TTL for key in keys(store))
-        again = start(tmp_path / f"data-{delay}")
-        try:
-            with again.client() as http:
-                assert store_pid(again) == pid
-                found = http.get("/v1/datasets/rows")
-                assert found.status_code in (200, 404)
-                assert put_dataset(http, "rows", rows).status_code == (200 if found.status_code == 200 else 201)
-        finally:
-            stop(again)
+            if not store.exists(f"bochner:{{dataset:{name}}}:manifest"):
+                assert all(0 < store.ttl(key) <= UNCOMMITTED_TTL for key in keys_of(store, name, "dataset"))
+        running = start(tmp_path / "data")
+        with running.client() as http:
+            assert store_pid(running) == pid
+            found = http.get(f"/v1/datasets/{name}")
+            assert found.status_code in (200, 404)
+            assert put_dataset(http, name, rows).status_code == (200 if found.status_code == 200 else 201)
+            assert http.delete(f"/v1/datasets/{name}").status_code == 204
+    stop(running)
 
 
-def test_a_service_outlives_its_store(tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]) -> None:
+@pytest.mark.parametrize("deaths", few_and_many(3, 12))
+def test_a_service_outlives_its_store_and_meanwhile_answers_503(
+    tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any], deaths: int
+) -> None:
     with service(tmp_path / "data") as running, running.client() as http:
         put(http, "fourier", gaussian)
         put(http, "hashes", gmm)
         before = outputs(http)
-        pid = store_pid(running)
-        kill_store(running)
-        until(lambda: answers(running.socket) and store_pid(running) != pid)
-        until(lambda: http.get("/health/ready").status_code == 200)
-        assert outputs(http) == before
-        assert put(http, "new", gaussian).status_code == 201
-
-
-def test_while_the_store_is_away_answers_are_503_and_nothing_else(tmp_path: Path, gaussian: dict[str, Any]) -> None:
-    with service(tmp_path / "data") as running, running.client() as http:
-        put(http, "m", gaussian)
         seen = set()
-        for _ in range(3):
+        for death in range(deaths):
             pid = store_pid(running)
-            kill_store(running)
+            os.kill(pid, signal.SIGKILL)
             while not answers(running.socket) or store_pid(running) == pid:
-                seen.add(post(http, "m/transform", ROWS).status_code)
-            until(lambda: post(http, "m/transform", ROWS).status_code == 200)
+                seen.add(post(http, "fourier/transform", ROWS).status_code)
+            until(lambda: http.get("/health/ready").status_code == 200)
+            assert outputs(http) == before
+            assert put(http, f"new-{death}", gaussian).status_code == 201
         assert seen <= {200, 503}
 
 
@@ -190,48 +167,34 @@ def workers(running: Running) -> int:
     return sum("spawn_main" in " ".join(child.cmdline()) for child in children)
 
 
-def test_workers_share_one_store(tmp_path: Path, gaussian: dict[str, Any]) -> None:
-    with service(tmp_path / "data", "--workers", "2") as running:
-        assert workers(running) == 2
-        with running.client() as http:
-            assert put(http, "m", gaussian).status_code == 201
-            features = post(http, "m/transform", ROWS).json()
-        for _ in range(40):  # each connection is taken by either worker
-            with running.client() as http:
-                assert post(http, "m/transform", ROWS).json() == features
-                assert put(http, "m", gaussian).status_code == 200
-    assert not answers(running.socket)
-
-
-def test_workers_end_with_the_process_that_started_them(tmp_path: Path) -> None:
+def test_workers_share_one_store_and_end_with_the_process_that_started_them(
+    tmp_path: Path, gaussian: dict[str, Any]
+) -> None:
     """Else they would hold the port, and the next service could not listen there."""
     running = start(tmp_path / "data", "--workers", "2")
+    assert workers(running) == 2
+    with running.client() as http:
+        assert put(http, "m", gaussian).status_code == 201
+        features = post(http, "m/transform", ROWS).json()
+    for _ in range(40):  # each connection is taken by either worker
+        with running.client() as http:
+            assert post(http, "m/transform", ROWS).json() == features
+            assert put(http, "m", gaussian).status_code == 200
     pid = store_pid(running)
     kill_service(running)
     until(lambda: not listens(running))
     os.kill(pid, signal.SIGTERM)
 
 
-def test_a_job_worker_ends_when_its_service_and_store_are_killed_together(tmp_path: Path) -> None:
-    """Nobody would end it otherwise, as the next service starts a worker of its own."""
-    running = start(tmp_path / "data", "--job-workers", "1")
-    (worker,) = (child for child in psutil.Process(running.process.pid).children() if "worker" in child.cmdline())
-    with closing(redis.Redis.from_url(running.socket)) as store:
-        until(lambda: bool(store.exists(QUEUE)))  # it is at work
-    pid = store_pid(running)
-    kill_service(running)
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: not lives(worker), 10)
-
-
 def listens(running: Running) -> bool:
     try:
-        return httpx.get(running.url + "/health/live").status_code == 200
+        with running.client() as http:
+            return http.get("/health/live").status_code == 200
     except httpx.TransportError:
         return False
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_a_service_that_is_told_to_stop_takes_its_store_along(tmp_path: Path, sign: signal.Signals) -> None:
     running = start(tmp_path / "data")
     pid = store_pid(running)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from service_tests.running import start, stop
+from service_tests.servers import answers
 
 
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["one process", "two processes"])
@@ -25,6 +26,7 @@ def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str
             assert "event: end" not in list(lines)  # the stream ends whole, and the job is none of its business
     stop(running)
     assert running.process.returncode == 0
+    assert not answers(running.socket)
     log = "".join(log.read_text() for log in tmp_path.glob("*.log"))
     assert "Traceback" not in log
     assert "timeout graceful shutdown" not in log  # nobody had to be cut off
