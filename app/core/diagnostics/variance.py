@@ -142,7 +142,7 @@ class Variance(Diagnostic):
             pairs=[
                 PairVariance(
                     exact=float(exact[i]),
-                    closed_form=None if own is None else float(closed[own][i]),
+                    closed_form=float(closed[own][i]) if own is not None and own in closed else None,
                     closed_forms=of_pairs[i],
                     empirical=_empirical(estimates[:, i]),
                     rbf_empirical=None if rbf is None else _empirical(rbf[:, i]),
