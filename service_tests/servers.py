@@ -16,8 +16,8 @@ VOLATILE = ("--save", "", "--appendonly", "no")
 EVERY_WRITE = ("--appendonly", "yes", "--appendfsync", "always")
 
 
-def until(true: Callable[[], object], seconds: float = 30) -> None:
-    """Wait for a condition, but not for ever."""
+def until(true: Callable[[], object], seconds: float = 120) -> None:
+    """Wait for a condition, but not for ever: so long that a busy machine makes no test fail."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "waited in vain"

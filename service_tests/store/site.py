@@ -4,8 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import redis
 import app
 from app.store import server
 from app.store.embedded import EmbeddedStore, find_binary
+from service_tests.servers import until
 
 DEADLINE = 60.0
 SERVICE = """
@@ -25,13 +24,6 @@ EmbeddedStore(Path(sys.argv[1]), Path(sys.argv[2])).start()
 print("started", flush=True)
 time.sleep(600)
 """
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not true():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def lives(pid: int) -> bool:

@@ -55,7 +55,7 @@ def test_maps_and_jobs_need_no_more_than_the_list_allows(tmp_path: Path, guarded
             assert http.get(f"/v1/jobs/{job}/events").text.count("event: end") == 1
         finally:
             worker.terminate()
-            assert worker.wait(15) == 0
+            assert worker.wait(60) == 0
         assert "permission" not in log.read_text().lower(), log.read_text()
         with pytest.raises(redis.exceptions.NoPermissionError):
             client.flushall()

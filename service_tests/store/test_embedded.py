@@ -13,7 +13,8 @@ from filelock import FileLock
 import app
 from app.store import binary, server
 from app.store.embedded import EmbeddedStore, StoreNotStarted, find_binary
-from service_tests.store.site import DEADLINE, Site, lives, reachable, server_pid, until
+from service_tests.servers import until
+from service_tests.store.site import DEADLINE, Site, lives, reachable, server_pid
 
 
 def test_an_explicit_program_wins(site: Site) -> None:

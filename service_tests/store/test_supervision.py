@@ -10,7 +10,8 @@ import redis
 
 from app.store import embedded, server
 from app.store.embedded import StoreNotStarted
-from service_tests.store.site import DEADLINE, Site, ended, lives, reachable, server_pid, until
+from service_tests.servers import until
+from service_tests.store.site import DEADLINE, Site, ended, lives, reachable, server_pid
 
 
 def test_a_server_that_is_killed_comes_back_with_its_data(site: Site, caplog: pytest.LogCaptureFixture) -> None:
