@@ -19,7 +19,7 @@ def test_dense_rows_come_back(rows: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sparse_rows_come_back_sparse_however_wide(dtype: str) -> None:
+def test_sparse_rows_come_back_sparse_however_wide(dtype: Any) -> None:
     parts: Any = (np.array([0.5, -1], dtype), [0, (1 << 31) - 1], [0, 1, 1, 2])
     rows: Any = sparse.csr_array(parts, shape=(3, 1 << 31))
     found: Any = from_bytes(to_bytes(rows))
