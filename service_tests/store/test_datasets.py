@@ -94,7 +94,7 @@ def test_all_keys_of_a_dataset_that_expires_go_together(client: redis.Redis, dat
     assert created
     assert manifest.expires_at is not None
     assert manifest.expires_at - manifest.created_at == timedelta(seconds=2)
-    ends = [client.pexpiretime(key) for key in keys(client) - {INDEX.encode()}]
+    ends = [client.pexpiretime(key.decode()) for key in keys(client) - {INDEX.encode()}]
     assert len(ends) == 4
     assert max(ends) - min(ends) < 50
     assert 0 <= min(ends) / 1000 - manifest.expires_at.timestamp() < 30
