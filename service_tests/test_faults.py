@@ -13,9 +13,11 @@ import psutil
 import pytest
 import redis
 
+from app.jobs.scripts import QUEUE
 from app.store.pieces import UNCOMMITTED_TTL
 from service_tests.cases import few_and_many
 from service_tests.checks import NPY, keys_of, post, post_npy, put, put_dataset
+from service_tests.jobs.site import kill, lives
 from service_tests.running import Running, service, start, stop
 from service_tests.servers import answers, until
 
@@ -184,6 +186,21 @@ def test_workers_share_one_store_and_end_with_the_process_that_started_them(
     kill_service(running)
     until(lambda: not listens(running))
     os.kill(pid, signal.SIGTERM)
+
+
+def test_a_job_worker_ends_when_its_service_and_store_are_killed_together(tmp_path: Path) -> None:
+    """Nobody would end it otherwise, as the next service starts a worker of its own."""
+    running = start(tmp_path / "data", "--job-workers", "1")
+    (worker,) = (child for child in psutil.Process(running.process.pid).children() if "worker" in child.cmdline())
+    with closing(redis.Redis.from_url(running.socket)) as store:
+        until(lambda: bool(store.exists(QUEUE)))  # it is at work
+    pid = store_pid(running)
+    kill_service(running)
+    os.kill(pid, signal.SIGKILL)
+    try:
+        until(lambda: not lives(worker), 10)
+    finally:
+        kill(worker)
 
 
 def listens(running: Running) -> bool:
