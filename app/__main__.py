@@ -41,7 +41,7 @@ def main() -> None:
             option = "--" + name.replace("_", "-")
             with_settings.add_argument(option, help=f"{field.description} [{Settings.variable(name)}]")
     with_settings.add_argument("--parent", type=int, help="End when this process is gone.")
-    _add_client_commands(commands)
+    _add_client_commands(commands.add_parser)
     commands.add_parser("openapi", help="print the OpenAPI document")
     options = vars(parser.parse_args())
     run: dict[str, Callable[..., None]] = {
@@ -61,12 +61,12 @@ def main() -> None:
         sys.exit(str(error))
 
 
-def _add_client_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    create_parser = commands.add_parser("create", help="create a map of a running service")
+def _add_client_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
+    create_parser = add_parser("create", help="create a map of a running service")
     create_parser.add_argument("name", help="Name of the map.")
     create_parser.add_argument("--spec", required=True, type=Path, help="File with its spec as JSON; - for the input.")
     create_parser.add_argument("--wait", action="store_true", help="Wait until it is ready, showing the progress.")
-    wait_parser = commands.add_parser("wait", help="wait for a job of a running service, showing its progress")
+    wait_parser = add_parser("wait", help="wait for a job of a running service, showing its progress")
     wait_parser.add_argument("job", help="Id or link of the job.")
     for client_parser in (create_parser, wait_parser):
         client_parser.add_argument(

@@ -11,7 +11,7 @@ import numpy as np
 import redis
 from numpy.typing import ArrayLike, NDArray
 
-from app.jobs.scripts import QUEUE
+from app.jobs.prelude import QUEUE
 
 JSON = "application/json"
 NPY = "application/x-npy"

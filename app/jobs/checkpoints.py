@@ -25,14 +25,25 @@ class Checkpoint(NamedTuple):
     objective: float | None = None
 
     @property
-    def done(self) -> float:
-        """The part that is done, from 0 to 1."""
-        return fraction(self.step, self.of)
+    def progress(self) -> dict[str, str]:
+        """The progress as it stands in a job's record."""
+        return progress(self.step, self.of, self.objective)
 
 
-def fraction(step: int, of: int) -> float:
-    """The part that is done, from 0 to 1; 0 where nobody knows how many steps there are."""
-    return min(1.0, step / of) if of > 0 else 0.0
+def progress(step: int, of: int, objective: float | None) -> dict[str, str]:
+    """Progress as it stands in a job's record.
+
+    Args:
+        step: steps done.
+        of: steps in all; 0 where nobody knows.
+        objective: what is being minimised, if anything is.
+    """
+    return {
+        "progress": f"{min(1.0, step / of) if of > 0 else 0.0:.6g}",
+        "step": str(step),
+        "of": str(of),
+        "objective": "" if objective is None else repr(float(objective)),
+    }
 
 
 def stored(state: bytes) -> bytes:

@@ -14,7 +14,8 @@ import redis
 from app.core.progress import Progress
 from app.jobs import checkpoints
 from app.jobs.errors import NotMine
-from app.jobs.scripts import Scripts, key
+from app.jobs.prelude import key
+from app.jobs.scripts import Scripts
 from app.store import pieces
 from app.store.errors import StoreUnavailable, store_errors
 
@@ -86,16 +87,8 @@ class JobContext(Progress):
         eta = f"{(now - began) / (step - first) * (of - step):.3f}" if tells else ""
         try:
             with store_errors():
-                self._scripts.run(
-                    "progress",
-                    self.job_id,
-                    self.message,
-                    f"{checkpoints.fraction(step, of):.6g}",
-                    step,
-                    of,
-                    "" if objective is None else repr(float(objective)),
-                    eta,
-                )
+                progress = checkpoints.progress(step, of, objective).values()
+                self._scripts.run("progress", self.job_id, self.message, *progress, eta)
         except StoreUnavailable:
             return
 

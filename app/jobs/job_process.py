@@ -18,10 +18,10 @@ from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.jobs.errors import NotMine
 from app.jobs.handlers import Handlers, Result
 from app.jobs.job_context import JobContext
-from app.jobs.placeholders import failed_placeholder
+from app.jobs.prelude import key
 from app.jobs.queue import Message
 from app.jobs.record import JobError
-from app.jobs.scripts import Scripts, key
+from app.jobs.scripts import Scripts
 from app.store.connection import connect
 from app.store.errors import StoreUnavailable, store_errors
 
@@ -57,7 +57,7 @@ def _run(client: redis.Redis, handlers: Handlers, message: Message, fields: dict
         context = JobContext(client, job_id, message.id, fields)
         outcome = _outcome(handlers, context, fields["kind"])
         context.tell()
-        _end(client, context, message, fields, ttl, outcome)
+        _end(client, context, ttl, outcome)
     except NotMine:
         logger.warning("job %s was taken away while it ran", job_id)
         return TRY_AGAIN
@@ -101,25 +101,15 @@ def _outcome(handlers: Handlers, context: JobContext, kind: str) -> Result | Job
         return JobError(reason="internal-error", detail=detail)
 
 
-def _end(
-    client: redis.Redis,
-    context: JobContext,
-    message: Message,
-    fields: dict[str, str],
-    ttl: int,
-    outcome: Result | JobError,
-) -> None:
+def _end(client: redis.Redis, context: JobContext, ttl: int, outcome: Result | JobError) -> None:
     """Write the end down, however long the store is away: what was computed is not to be computed again."""
     while True:
         try:
             error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
             bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(context, outcome)
             state = "failed" if error else "succeeded"
-            left = failed_placeholder(fields, error)
             with store_errors():
-                done = Scripts(client).run(
-                    "end", context.job_id, message.id, state, ttl, error, bodies, left, keys=kept
-                )
+                done = Scripts(client).run("end", context.job_id, context.message, state, ttl, error, bodies, keys=kept)
         except StoreUnavailable as away:
             logger.warning("the end of job %s is not written down yet: %s", context.job_id, away)
             time.sleep(_PAUSE_SECONDS)

@@ -6,20 +6,22 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import orjson
 import redis
 from pydantic import BaseModel
 
-from app.jobs import checkpoints
 from app.jobs.checkpoints import FORMAT, Checkpoint
+from app.jobs.draft import Draft
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
-from app.jobs.placeholders import Placeholder, Taken
+from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
-from app.jobs.scripts import INDEX, Scripts, key
+from app.jobs.scripts import Scripts
 from app.store import pieces
 from app.store.errors import NewerVersion, StoreUnavailable, store_errors
+from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +76,7 @@ class Jobs:
         attachments: Mapping[str, bytes] | None = None,
         subject: Mapping[str, str] | None = None,
         result_link: str = "",
-        placeholder: Placeholder | None = None,
+        reservation: Reservation | None = None,
         job_id: str | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> JobRecord:
@@ -86,46 +88,28 @@ class Jobs:
             attachments: bytes for the work too large for a payload, such as posted bodies or `.npy`.
             subject: what it is for, for people and clients.
             result_link: where the result will be, if the work stores it itself.
-            placeholder: stands for what the job will make.
+            reservation: of the name of what the job will make.
             job_id: from `new_id`, for those who need to know it beforehand.
             checkpoint: what was done of the work before. The first attempt goes on from there, unless the state is too
                 large to be kept.
 
         Raises:
             TooManyJobs: as many wait as may.
-            Taken: something else stands where the placeholder was to go.
+            NameTaken: another has the name that was to be reserved.
         """
         job_id = job_id or self.new_id()
-        attachments = attachments or {}
-        prefixes = {name: key(job_id, f"attachment:{i}") for i, name in enumerate(attachments)}
-        begun = _stored(checkpoint)
-        begun_prefix = key(job_id, f"checkpoint:{secrets.token_hex(4)}")
-        written = pieces.keys(key(job_id, "payload"), 1)
-        for name, data in attachments.items():
-            written += pieces.keys(prefixes[name], len(data))
-        written += pieces.keys(begun_prefix, len(begun))
+        draft = Draft(job_id, kind, payload, attachments or {}, checkpoint)
+        draft.fields |= {"subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
+        written = draft.keys + ([] if reservation is None else reservation.pieces)
         try:
-            sizes = {name: [prefixes[name], len(data)] for name, data in attachments.items()}
-            packed = orjson.dumps({"payload": payload, "attachments": sizes})
-            with store_errors():
-                self._client.set(written[0], packed, ex=pieces.UNCOMMITTED_TTL)
-            for name, data in attachments.items():
-                pieces.write(self._client, prefixes[name], data)
-            pieces.write(self._client, begun_prefix, begun)
-            fields: dict[str, Any] = {
-                "kind": kind,
-                "subject": orjson.dumps(dict(subject or {})),
-                "result_link": result_link,
-            }
-            if checkpoint is not None and begun:
-                fields |= _progress_fields(checkpoint)
-                fields |= {"checkpoint": begun_prefix, "checkpoint_pieces": pieces.count(len(begun))}
-            return self._submit(job_id, fields, placeholder, written)
-        except (StoreUnavailable, TooManyJobs, Taken):
+            draft.write(self._client)
+            self._submit(job_id, draft.fields, reservation, written)
+        except (StoreUnavailable, TooManyJobs, NameTaken):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
             with suppress(StoreUnavailable):
                 pieces.discard(self._client, written)
             raise
+        return self.get(job_id)
 
     def get(self, job_id: str) -> JobRecord:
         """The record of a job; raises what `fields` raises."""
@@ -227,37 +211,17 @@ class Jobs:
         return {name.decode(): value.decode() for name, value in stored.items()}
 
     def _submit(
-        self, job_id: str, fields: Mapping[str, Any], placeholder: Placeholder | None, written: "builtins.list[str]"
-    ) -> JobRecord:
-        keys: list[str] = []
-        place: list[bytes | str] = ["", "", ""]
-        if placeholder is not None:
-            keys = [placeholder.key, placeholder.listing]
-            place = [placeholder.value, placeholder.instead_of, placeholder.member]
-        pairs = [part for pair in fields.items() for part in pair]
+        self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: "builtins.list[str]"
+    ) -> None:
+        reserved = Reservation("", "", "", b"", []) if reservation is None else reservation
+        keys = [] if reservation is None else [reserved.key, reserved.listing]
+        args = [self._max_queued, reserved.manifest, reserved.name, *chain.from_iterable(fields.items())]
         with store_errors():
-            answer = self._scripts.run("submit", job_id, "", self._max_queued, *place, *pairs, keys=keys + written)
+            answer = self._scripts.run("submit", job_id, "", *args, keys=keys + written)
         match answer[0]:
             case b"taken":
-                raise Taken(answer[1])
+                raise NameTaken(reserved.name)
             case b"full":
                 raise TooManyJobs(answer[1], self._max_queued)
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
-        return self.get(job_id)
-
-
-def _stored(checkpoint: Checkpoint | None) -> bytes:
-    """A checkpoint as it is stored; nothing where there is none, or one too large."""
-    if checkpoint is None or len(checkpoint.state) > checkpoints.MAX_CHECKPOINT_BYTES:
-        return b""
-    return checkpoints.stored(checkpoint.state)
-
-
-def _progress_fields(checkpoint: Checkpoint) -> dict[str, Any]:
-    return {
-        "progress": f"{checkpoint.done:.6g}",
-        "step": checkpoint.step,
-        "of": checkpoint.of,
-        "objective": "" if checkpoint.objective is None else repr(float(checkpoint.objective)),
-    }

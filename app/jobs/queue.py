@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import redis
 
-from app.jobs.scripts import CONSUMER, GROUP, LEASE_SECONDS, QUEUE
+from app.jobs.prelude import CONSUMER, GROUP, LEASE_SECONDS, QUEUE
 from app.store.errors import store_errors
 
 

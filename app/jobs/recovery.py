@@ -5,14 +5,11 @@ import time
 
 import redis
 
-from app.jobs.errors import JobNotFound
-from app.jobs.jobs import Jobs
-from app.jobs.placeholders import failed_placeholder
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.jobs.scripts import Scripts
 from app.jobs.version_0_1_0 import adopt_jobs
-from app.store.errors import NewerVersion, store_errors
+from app.store.errors import store_errors
 
 logger = logging.getLogger(__name__)
 
@@ -26,15 +23,13 @@ class Recovery:
 
     Args:
         client: of the store.
-        jobs: of the store.
         ttl: seconds that ended jobs are kept.
     """
 
-    def __init__(self, client: redis.Redis, jobs: Jobs, ttl: float) -> None:
+    def __init__(self, client: redis.Redis, ttl: float) -> None:
         self._client = client
         self._scripts = Scripts(client)
         self._queue = Queue(client)
-        self._jobs = jobs
         self._ttl = round(ttl)
         self._looked = 0.0
 
@@ -63,12 +58,6 @@ class Recovery:
         error = JobError(
             reason="died", detail=f"its process died {_MOST_DEATHS + 1} times in a row without getting any further"
         ).model_dump_json()
-        try:
-            left = failed_placeholder(self._jobs.fields(message.job_id), error)
-        except (JobNotFound, NewerVersion):  # the script still drops the message of a job that is gone
-            left = b""
         with store_errors():
-            became = self._scripts.run(
-                "release", message.job_id, message.id, deaths, _MOST_DEATHS, self._ttl, error, left
-            )
+            became = self._scripts.run("release", message.job_id, message.id, deaths, _MOST_DEATHS, self._ttl, error)
         return bool(became)

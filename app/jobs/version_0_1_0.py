@@ -2,7 +2,7 @@
 
 import redis
 
-from app.jobs.scripts import QUEUE
+from app.jobs.prelude import QUEUE
 from app.store.errors import store_errors
 
 # KEYS: the queue. Jobs that waited, and those that ran and whose lease is over, get a message of the queue in place of

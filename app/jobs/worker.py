@@ -13,7 +13,6 @@ from app.jobs.errors import JobNotFound
 from app.jobs.handlers import Handlers
 from app.jobs.job_limits import JobLimits
 from app.jobs.jobs import Jobs
-from app.jobs.placeholders import failed_placeholder
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.jobs.recovery import Recovery
@@ -48,7 +47,7 @@ class Worker:
         self._queue = Queue(client)
         self._scripts = Scripts(client)
         self._jobs = Jobs(client, 1, ttl)
-        self._recovery = Recovery(client, self._jobs, ttl)
+        self._recovery = Recovery(client, ttl)
         self._handlers = handlers
         self._limits = limits
         self._ttl = round(ttl)
@@ -101,7 +100,7 @@ class Worker:
         code = process.exitcode
         if isinstance(stopped, JobError):
             error = stopped
-            self._persist(lambda: self._fail(message, fields, error))
+            self._persist(lambda: self._fail(message, error))
         elif stopped or code == job_process.TRY_AGAIN:
             self._persist(lambda: self._recovery.take_back(message, deaths=0))
         elif code != job_process.DONE:
@@ -143,11 +142,9 @@ class Worker:
             return True
         return bool(answer == b"ok")
 
-    def _fail(self, message: Message, fields: dict[str, str], error: JobError) -> None:
-        text = error.model_dump_json()
-        left = failed_placeholder(fields, text)
+    def _fail(self, message: Message, error: JobError) -> None:
         with store_errors():
-            self._scripts.run("end", message.job_id, message.id, "failed", self._ttl, text, "", left)
+            self._scripts.run("end", message.job_id, message.id, "failed", self._ttl, error.model_dump_json(), "")
 
     def _persist(self, write: Callable[[], object]) -> None:
         """Write down what became of a job, as often as it takes; once told to stop, the lease may run out instead."""

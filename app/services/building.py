@@ -13,12 +13,10 @@ from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import NotMine
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
-from app.jobs.placeholders import Placeholder, Taken
 from app.services.datasets import Datasets
 from app.services.errors import DatasetChanged, DatasetNotFound
-from app.store.manifest import now
-from app.store.maps import MapStore, NewMap, Withdrawn
-from app.store.pending import Pending
+from app.store.maps import MapManifest, MapStore, NewMap
+from app.store.reservations import NameTaken
 
 KIND = "build-map"
 _DIGESTS = "digests"
@@ -67,10 +65,9 @@ def build_later(
     name: str,
     spec: MapSpec,
     digests: Mapping[str, str],
-    failed: Pending | None,
     checkpoint: Checkpoint | None = None,
-) -> Pending | None:
-    """Submit the building of a map, unless its name is taken.
+) -> MapManifest:
+    """Reserve the name of a map and submit the job that builds it.
 
     Args:
         jobs: where to.
@@ -78,48 +75,45 @@ def build_later(
         name: of the map.
         spec: of the map.
         digests: of the datasets that the spec names, by name.
-        failed: what an earlier attempt has left under the name.
         checkpoint: what was done of the build before; the job goes on from there.
 
     Returns:
-        What stands for the map now, or None if the name has been taken meanwhile.
+        What stands for the map until it is built.
 
     Raises:
+        NameTaken: another has the name.
         TooManyJobs: as many wait as may.
     """
-    pending = Pending(name=name, spec=spec.canonical(), job=jobs.new_id(), created_at=now())
-    key, index = store.place(name)
-    placeholder = Placeholder(key, index, name, pending.stored, b"" if failed is None else failed.stored)
-    try:
-        jobs.submit(
-            KIND,
-            {"name": name, _DIGESTS: digests},
-            subject={"map": name},
-            result_link=f"/v1/maps/{name}",
-            placeholder=placeholder,
-            job_id=pending.job,
-            checkpoint=checkpoint,
-        )
-    except Taken:
-        return None
-    return pending
+    job_id = jobs.new_id()
+    manifest, reservation = store.reserve(name, spec.canonical(), job_id)
+    jobs.submit(
+        KIND,
+        {"name": name, _DIGESTS: digests},
+        subject={"map": name},
+        result_link=f"/v1/maps/{name}",
+        reservation=reservation,
+        job_id=job_id,
+        checkpoint=checkpoint,
+    )
+    return manifest
 
 
 def build(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], context: JobContext) -> None:
-    """Build the map that stands pending under a name, and put it in its place.
+    """Build the map whose name is reserved for the job, and store it in the place of the reservation.
 
     Raises:
-        NotMine: it is not wanted any more.
+        NotMine: the map is not wanted any more.
     """
-    pending = store.standing(payload["name"])
-    if not isinstance(pending, Pending) or pending.job != context.job_id:
-        # An earlier attempt may have got as far as this and died before it could say so.
+    reserved = store.find(payload["name"])
+    if reserved is None or reserved.job != context.job_id:
+        # An earlier attempt may have stored the map and died before it could say so.
         return
-    spec = MapSpec.model_validate_json(pending.spec)
-    made = built(pending.name, spec, Building(threads, context, kept_rows(datasets, payload[_DIGESTS])))
-    try:
-        _, created = store.create(made, pending, context.announce)
-    except Withdrawn:
-        raise NotMine(context.job_id) from None
-    if not created:
+    text = store.spec(reserved)
+    if text is None:
         raise NotMine(context.job_id)
+    building = Building(threads, context, kept_rows(datasets, payload[_DIGESTS]))
+    made = built(reserved.name, MapSpec.model_validate_json(text), building)
+    try:
+        store.create(made, reserved, context.announce)
+    except NameTaken:
+        raise NotMine(context.job_id) from None

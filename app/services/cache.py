@@ -80,8 +80,8 @@ def arrays_of(store: NamedStore[M], manifest: M) -> Arrays:
     return {array_name: array_of(store, manifest, array_name) for array_name in manifest.arrays}
 
 
-def check_sealed(manifest: Manifest) -> None:
-    """Raise StoreDamaged for a manifest that was changed."""
-    if manifest.sealed() != manifest.digest:
+def check_sealed(manifest: Manifest, digest: str) -> None:
+    """Raise StoreDamaged for a manifest that was changed: `digest` is what it says of the thing now."""
+    if digest != manifest.digest:
         called = f"{manifest.kind} {manifest.name!r}"
         raise StoreDamaged(f"the manifest of {called} does not have the digest it was stored with")

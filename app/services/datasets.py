@@ -184,7 +184,7 @@ class Datasets:
         return array_of(self._store, manifest, "ranges") if "ranges" in manifest.arrays else None
 
     def _load(self, manifest: DatasetManifest) -> _Kept:
-        check_sealed(manifest)
+        check_sealed(manifest, manifest.sealed())
         arrays = arrays_of(self._store, manifest)
         for array in arrays.values():
             array.flags.writeable = False  # it is shared by all who use the dataset

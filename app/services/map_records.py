@@ -10,7 +10,6 @@ from app.core.spec import MapSpec
 from app.jobs.record import JobError, link
 from app.store.errors import StoreDamaged
 from app.store.maps import MapManifest
-from app.store.pending import Pending
 
 
 class MapRecord(BaseModel):
@@ -50,52 +49,38 @@ class MapPage(BaseModel):
     next: str | None = Field(description="Cursor of the next page, null on the last one.")
 
 
-def spec_of(manifest: MapManifest | Pending) -> MapSpec:
+def read_spec(name: str, text: str) -> MapSpec:
     """The spec of a stored map.
+
+    Args:
+        name: of the map.
+        text: as it is stored.
 
     Raises:
         StoreDamaged: this version of the service does not know such a spec.
     """
     try:
-        return MapSpec.model_validate_json(manifest.spec)
+        return MapSpec.model_validate_json(text)
     except (ValidationError, InvalidInput) as error:
-        raise StoreDamaged(f"the spec of map {manifest.name!r} is none that this version can read") from error
+        raise StoreDamaged(f"the spec of map {name!r} is none that this version can read") from error
 
 
-def record(manifest: MapManifest | Pending) -> MapRecord:
-    """The record of a stored map, or of one that is not there yet."""
-    if isinstance(manifest, Pending):
-        return MapRecord(
-            name=manifest.name,
-            status="building" if manifest.error is None else "failed",
-            error=None if manifest.error is None else JobError.model_validate(manifest.error),
-            spec=spec_of(manifest),
-            n_frequencies=None,
-            n_output=None,
-            digest=None,
-            bytes=0,
-            created_at=manifest.created_at,
-            generator={},
-            parameter_stream=None,
-            signature=None,
-            job=link(manifest.job),
-            report=None,
-            warnings=(),
-        )
+def record(manifest: MapManifest, spec: MapSpec) -> MapRecord:
+    """The record of a stored map, or of one that a job builds or could not build."""
     return MapRecord(
         name=manifest.name,
-        status="ready",
-        error=None,
-        spec=spec_of(manifest),
+        status=manifest.state.value,
+        error=None if manifest.error is None else JobError.model_validate(manifest.error),
+        spec=spec,
         n_frequencies=manifest.n_frequencies,
         n_output=manifest.n_output,
-        digest=manifest.digest,
+        digest=manifest.digest or None,
         bytes=manifest.nbytes,
         created_at=manifest.created_at,
         generator=manifest.generator,
         parameter_stream=manifest.parameter_stream,
         signature=f"/v1/maps/{manifest.name}/signature" if "signature" in manifest.arrays else None,
-        job=None,
+        job=None if manifest.job is None else link(manifest.job),
         report=manifest.report,
         warnings=manifest.warnings,
     )

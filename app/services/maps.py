@@ -17,14 +17,14 @@ from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
 from app.services.building import build_later, built, kept_rows
-from app.services.cache import Cache, arrays_of, check_sealed, latest
+from app.services.cache import Cache, Gone, arrays_of, check_sealed, latest
 from app.services.datasets import Datasets
 from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NotFound
 from app.services.limits import Limits
-from app.services.map_records import MapPage, MapRecord, record, spec_of
+from app.services.map_records import MapPage, MapRecord, read_spec, record
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
-from app.store.maps import MapManifest, MapStore, NewMap, Withdrawn
-from app.store.pending import Pending
+from app.store.maps import MapManifest, MapStore, NewMap, SpecEntry, digest
+from app.store.reservations import NameTaken, State
 
 logger = logging.getLogger(__name__)
 
@@ -94,55 +94,37 @@ class Maps:
             TooManyJobs: it takes a job, and as many wait as may.
         """
         while True:
-            standing = self._store.standing(name)
-            failed = standing if isinstance(standing, Pending) and standing.error is not None else None
-            if standing is not None and failed is None:
-                break
-            self._limits.check_map(family(spec).frozen_bytes(spec))
-            if reason := self._unfit():
-                raise StoreUnavailable(f"{reason}; no map is created there")
-            digests = self._digests(spec)
-            made = self._built(name, spec, digests, progress)
-            if not isinstance(made, NewMap):
-                pending = build_later(self._jobs, self._store, name, spec, digests, failed, made)
-                if pending is not None:
-                    return Created(record(pending), True)
-                continue
-            try:
-                standing, created = self._store.create(made, failed)
-            except Withdrawn:
-                continue
-            if created:
-                return Created(record(standing), True)
-        there = record(standing)
-        if there.spec.canonical() != spec.canonical():
-            raise MapExists(name, there.digest)
-        return Created(there, False)
+            with suppress(Gone, NameTaken):  # another was at the name just now
+                return self._create(name, spec, progress)
 
     def get(self, name: str) -> MapRecord:
         """The record of a map, ready or not."""
-        standing = self._store.standing(name)
-        if standing is None:
-            raise NotFound(name)
-        return record(standing)
+
+        def read() -> MapRecord:
+            manifest = self._store.find(name)
+            if manifest is None:
+                raise NotFound(name)
+            return record(manifest, self._spec(manifest))
+
+        return latest(read)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> MapPage:
         """A page of records in order of their names."""
-        manifests, after = self._store.list(prefix, cursor, limit)
+        found, after = self._store.list(prefix, cursor, limit)
         maps = []
-        for manifest in manifests:
+        for manifest, text in found:
             try:
-                maps.append(record(manifest))
+                maps.append(record(manifest, read_spec(manifest.name, text)))
             except StoreDamaged as error:  # the others must still be listed
                 logger.error("left out of the list: %s", error)
         return MapPage(maps=maps, next=after)
 
     def delete(self, name: str) -> None:
         """Remove a map; the job that builds it is cancelled."""
-        standing = self._standing(name)
-        if isinstance(standing, Pending):
+        job = self._job_of(name)
+        if job is not None:
             with suppress(JobNotFound, JobHasEnded):
-                self._jobs.cancel(standing.job)
+                self._jobs.cancel(job)
                 return
         if not self._store.delete(name):
             raise NotFound(name)
@@ -184,6 +166,19 @@ class Maps:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(arrays))}")
         return arrays[array_name]
 
+    def _create(self, name: str, spec: MapSpec, progress: Progress | None) -> Created:
+        there = self._store.find(name)
+        if there is not None and there.state is not State.failed:
+            return Created(self._same(there, spec), False)
+        self._limits.check_map(family(spec).frozen_bytes(spec))
+        if reason := self._unfit():
+            raise StoreUnavailable(f"{reason}; no map is created there")
+        digests = self._digests(spec)
+        made = self._built(name, spec, digests, progress)
+        if isinstance(made, NewMap):
+            return Created(record(self._store.create(made), spec), True)
+        return Created(record(build_later(self._jobs, self._store, name, spec, digests, made), spec), True)
+
     def _built(
         self, name: str, spec: MapSpec, digests: Mapping[str, str], progress: Progress | None
     ) -> NewMap | Checkpoint | None:
@@ -209,24 +204,43 @@ class Maps:
             )
         return {dataset: there.digest}
 
-    def _find(self, name: str) -> MapManifest:
-        standing = self._store.standing(name)
-        if standing is None:
-            raise NotFound(name)
-        if isinstance(standing, Pending):
-            raise MapNotReady(name, standing.job, standing.error)
-        return standing
+    def _same(self, there: MapManifest, spec: MapSpec) -> MapRecord:
+        """The record of a map that was put again; MapExists if its spec is another."""
+        text = spec.canonical()
+        # An earlier version may have written the same spec in other words.
+        if there.spec not in (SpecEntry.of(text), text) and self._spec(there).canonical() != text:
+            raise MapExists(there.name, there.digest or None)
+        return record(there, spec)
 
-    def _standing(self, name: str) -> MapManifest | Pending | None:
-        """What is to be deleted, None where it cannot be read."""
+    def _spec(self, manifest: MapManifest) -> MapSpec:
+        """The spec of a map; Gone if the map is not there any more."""
+        text = self._store.spec(manifest)
+        if text is None:
+            raise Gone
+        return read_spec(manifest.name, text)
+
+    def _find(self, name: str) -> MapManifest:
+        manifest = self._store.find(name)
+        if manifest is None:
+            raise NotFound(name)
+        if manifest.job is not None:
+            raise MapNotReady(name, manifest.job, manifest.error)
+        return manifest
+
+    def _job_of(self, name: str) -> str | None:
+        """The job that builds a map; None where there is none, or nothing that can be read."""
         try:
-            return self._store.standing(name)
-        except StoreDamaged:
+            there = self._store.find(name)
+        except (StoreDamaged, NewerVersion):
             return None
+        return there.job if there is not None and there.state is State.building else None
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
-        check_sealed(manifest)
-        spec = spec_of(manifest)
+        text = self._store.spec(manifest)
+        if text is None:
+            raise Gone
+        check_sealed(manifest, digest(text, manifest.arrays, manifest.parameter_stream))
+        spec = read_spec(manifest.name, text)
         known = family(spec).parameter_stream
         if manifest.parameter_stream is not None and known is not None and manifest.parameter_stream > known:
             raise NewerVersion(f"map {manifest.name!r}", f"parameter stream {manifest.parameter_stream}", known)

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
-from app.store.named import Arrays, NamedStore
+from app.store.named import Arrays, NamedStore, contents
 
 # Names looked at with each new dataset that will expire.
 _LOOKED_AT = 8
@@ -21,6 +21,7 @@ class DatasetManifest(Manifest):
 
     kind = "dataset"
     dtypes = frozenset({"float32", "float64", "int32", "int64"})
+    newest = 1
 
     shape: tuple[int, int]
     expires_at: datetime | None
@@ -63,7 +64,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
         Returns:
             The manifest that stands under the name now, and whether it is this one.
         """
-        standing = DatasetManifest.parse(self._put(manifest, arrays, ttl))
+        standing = DatasetManifest.parse(self._put(manifest, contents(arrays), ttl))
         created = standing.token == manifest.token
         if created and ttl is not None:
             self._tidy()
@@ -71,27 +72,24 @@ class DatasetStore(NamedStore[DatasetManifest]):
 
     def list(self, prefix: str, after: str | None, limit: int) -> tuple[builtins.list[DatasetManifest], str | None]:
         """A page of the datasets, see `_list`."""
-        return self._list(prefix, after, limit, DatasetManifest.parse)
+        return self._list(prefix, after, limit)
 
     def renew(self, standing: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
         """Let a dataset live for so many seconds from now on, or for ever.
 
         Returns:
-            The manifest as it stands then; None if the dataset was deleted, has expired, or was renewed by another.
+            The manifest as it stands then; None if the dataset was deleted or has expired.
 
         Raises:
             StoreDamaged: pieces of it are missing.
         """
         if ttl is None and standing.expires_at is None:
             return standing
-        stored = self._stored(standing.name)
-        if stored is None or DatasetManifest.parse(stored).token != standing.token:
-            return None
-        renewed = standing.model_copy(update={"expires_at": _end(ttl)})
-        found = self._committed(renewed, stored, ttl)
+        renewed = standing.model_copy(update={"schema_version": DatasetManifest.newest, "expires_at": _end(ttl)})
+        found = self._committed(renewed, standing.token, ttl)
         if found is None:
             raise StoreDamaged(f"pieces of dataset {standing.name!r} are missing")
-        return renewed if found == renewed.model_dump_json().encode() else None
+        return renewed if found == renewed.stored else None
 
     def _tidy(self) -> None:
         """Forget some names that expired, so that a list that nobody looks at does not grow for ever.
@@ -117,6 +115,7 @@ def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None
     """
     entries = {array_name: ArrayEntry.of(array) for array_name, array in arrays.items()}
     return DatasetManifest(
+        schema_version=DatasetManifest.newest,
         token=secrets.token_hex(8),
         name=name,
         shape=shape,

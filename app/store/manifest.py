@@ -9,11 +9,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import from_json
 
 from app.store import pieces
-from app.store.errors import StoreDamaged
-
-SCHEMA_VERSION = 1
+from app.store.errors import NewerVersion, StoreDamaged
 
 
 class ArrayEntry(BaseModel):
@@ -42,7 +41,10 @@ class ArrayEntry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """Everything about a stored thing but its numbers. Written last, so that a thing is there whole or not at all."""
+    """Everything about a stored thing but its numbers. Written last, so that a thing is there whole or not at all.
+
+    Older versions are read. What is written again is written in the newest.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,7 +53,10 @@ class Manifest(BaseModel):
     dtypes: ClassVar[frozenset[str]]
     """What its arrays may be; anything else read back was not written here."""
 
-    schema_version: int = SCHEMA_VERSION
+    newest: ClassVar[int]
+    """Version of what is written, to be raised with every change of it."""
+
+    schema_version: int
     token: str
     """Drawn anew for each attempt to create a thing; part of its pieces' keys."""
     name: str
@@ -64,27 +69,45 @@ class Manifest(BaseModel):
         """Size of the arrays."""
         return sum(entry.nbytes for entry in self.arrays.values())
 
-    def sealed(self) -> str:
-        """The digest of what the manifest says, which is its `digest` unless it was changed."""
-        raise NotImplementedError
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Bytes of everything that is kept in pieces, by the name that is part of their keys."""
+        return {name: entry.nbytes for name, entry in self.arrays.items()}
+
+    @property
+    def stored(self) -> bytes:
+        """The manifest as it is stored."""
+        return self.model_dump_json(exclude_defaults=True).encode()
 
     @classmethod
     def parse(cls, stored: bytes) -> Self:
         """Read a manifest back.
 
         Raises:
-            StoreDamaged: it is no manifest, or one of a later schema.
+            StoreDamaged: it is no manifest.
+            NewerVersion: it is one of a newer version.
         """
         try:
             manifest = cls.model_validate_json(stored)
         except ValidationError as error:
+            cls._refuse_newer(stored)
             raise StoreDamaged(f"a manifest of {len(stored)} bytes is none that this version can read") from error
-        called = f"{cls.kind} {manifest.name!r}"
-        if manifest.schema_version != SCHEMA_VERSION:
-            raise StoreDamaged(f"{called} has schema version {manifest.schema_version}, not 1")
+        if manifest.schema_version > cls.newest:
+            cls._refuse_newer(stored)
         if not {entry.dtype for entry in manifest.arrays.values()} <= cls.dtypes:
-            raise StoreDamaged(f"{called} has arrays of an unknown dtype")
+            raise StoreDamaged(f"{cls.kind} {manifest.name!r} has arrays of an unknown dtype")
         return manifest
+
+    @classmethod
+    def _refuse_newer(cls, stored: bytes) -> None:
+        """Raise NewerVersion if that is what it is, whatever else a newer version may have changed."""
+        try:
+            read = from_json(stored)
+        except ValueError:
+            return
+        made = read.get("schema_version") if isinstance(read, dict) else None
+        if isinstance(made, int) and made > cls.newest:
+            raise NewerVersion(f"{cls.kind} {read.get('name')!r}", f"schema version {made}", cls.newest)
 
 
 def digest_of(arrays: dict[str, ArrayEntry], **others: Any) -> str:

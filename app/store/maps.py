@@ -1,38 +1,92 @@
 """Maps in the store."""
 
 import builtins
+import hashlib
 import json
+import logging
 import secrets
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import redis
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from app.store import version_0_1_0
+from app.store.errors import StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
-from app.store.named import Arrays, NamedStore
-from app.store.pending import Pending, is_pending
+from app.store.named import NamedStore, contents, fitting
+from app.store.reservations import SPEC, NameTaken, Reservation, State
+
+logger = logging.getLogger(__name__)
+
+
+class SpecEntry(BaseModel):
+    """A spec that lies beside its manifest in pieces, so that looking a map up costs the same whatever its length."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    nbytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, spec: str) -> "SpecEntry":
+        """Describe a spec."""
+        encoded = spec.encode()
+        return cls(nbytes=len(encoded), sha256=hashlib.sha256(encoded).hexdigest())
 
 
 class MapManifest(Manifest):
-    """Everything about a map but its numbers."""
+    """Everything about a map but its numbers and the text of its spec."""
 
     kind = "map"
     dtypes = frozenset({"float32", "float64", "int8"})
+    newest = 2
 
-    spec: str
-    n_frequencies: int
-    n_output: int
-    generator: dict[str, str]
+    state: State = State.ready
+    spec: SpecEntry | str
+    """Version 1 had the spec itself."""
+    job: str | None = None
+    """Id of the job that builds the map, or could not."""
+    error: dict[str, Any] | None = None
+    """Why the job failed."""
+    arrays: dict[str, ArrayEntry] = Field({})
+    digest: str = ""
+    """Empty before the map is built."""
+    n_frequencies: int | None = None
+    n_output: int | None = None
+    generator: dict[str, str] = Field({})
     parameter_stream: int | None = None
     """Version of the stream of parameters that takes the place of arrays; None where there is none."""
-    warnings: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     report: dict[str, float] | None = None
     """How a set that was learned came out; None for all others."""
 
-    def sealed(self) -> str:
-        """The digest of what the manifest says of spec, arrays and parameters."""
-        return digest(self.spec, self.arrays, self.parameter_stream)
+    @model_validator(mode="after")
+    def _built_or_not(self) -> Self:
+        if (self.state is State.ready) != bool(self.digest):
+            raise ValueError("a map has a digest exactly when it is ready")
+        return self
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Those of the arrays and of the spec."""
+        spec = {SPEC: self.spec.nbytes} if isinstance(self.spec, SpecEntry) else {}
+        return spec | super().lengths
+
+    @classmethod
+    def parse(cls, stored: bytes) -> Self:
+        """Read a manifest back, see `Manifest.parse`."""
+        try:
+            return super().parse(stored)
+        except StoreDamaged:
+            members = version_0_1_0.reservation(stored)
+            if members is None:
+                raise
+            try:
+                return cls.model_validate(members)
+            except ValidationError as error:
+                raise StoreDamaged(f"a reservation of {len(stored)} bytes cannot be read") from error
 
 
 class NewMap(NamedTuple):
@@ -40,7 +94,7 @@ class NewMap(NamedTuple):
 
     name: str
     spec: str
-    arrays: Arrays
+    arrays: dict[str, Any]
     n_frequencies: int
     n_output: int
     generator: dict[str, str]
@@ -49,61 +103,65 @@ class NewMap(NamedTuple):
     report: dict[str, float] | None = None
 
 
-class Withdrawn(Exception):
-    """Another thing stands under the name than the caller knew of, or nothing any more."""
-
-
 class MapStore(NamedStore[MapManifest]):
-    """Create, find, list, read and delete maps, and find what stands for those that a job builds."""
+    """Create, reserve, find, list, read and delete maps."""
 
     def __init__(self, client: redis.Redis) -> None:
         super().__init__(client, MapManifest)
 
-    def find(self, name: str) -> MapManifest | None:
-        """The manifest of a map, None if there is none, or none yet."""
-        standing = self.standing(name)
-        return standing if isinstance(standing, MapManifest) else None
+    def spec(self, manifest: MapManifest) -> str | None:
+        """The text of a map's spec, its digest verified; None if the map is not there any more.
 
-    def standing(self, name: str) -> MapManifest | Pending | None:
-        """The manifest of a map, or what stands for it; None if there is nothing."""
-        stored = self._stored(name)
-        return None if stored is None else _parse(stored)
+        Raises:
+            StoreDamaged: the spec is not what was written.
+        """
+        if isinstance(manifest.spec, str):
+            return manifest.spec
+        read = self._read(manifest, SPEC, manifest.spec.sha256)
+        return None if read is None else read.decode()
 
     def list(
         self, prefix: str, after: str | None, limit: int
-    ) -> tuple[builtins.list[MapManifest | Pending], str | None]:
-        """A page of the maps, see `_list`."""
-        return self._list(prefix, after, limit, _parse)
-
-    def place(self, name: str) -> tuple[str, str]:
-        """The key under which a map, or what stands for it, is found, and the sorted set that lists its name."""
-        return self._key(name), self._index
+    ) -> tuple[builtins.list[tuple[MapManifest, str]], str | None]:
+        """A page of the maps with their specs, see `_list`."""
+        manifests, following = self._list(prefix, after, limit)
+        page = manifests[: fitting(manifest.lengths.get(SPEC, 0) for manifest in manifests)]
+        if len(page) < len(manifests):
+            following = page[-1].name
+        found = []
+        for manifest in page:
+            try:
+                spec = self.spec(manifest)
+            except StoreDamaged as error:  # the others must still be listed
+                logger.error("left out of the list: %s", error)
+                continue
+            if spec is not None:
+                found.append((manifest, spec))
+        return found, following
 
     def create(
         self,
         new: NewMap,
-        instead_of: Pending | None = None,
+        instead_of: MapManifest | None = None,
         announce: Callable[[builtins.list[str]], None] = lambda _: None,
-    ) -> tuple[MapManifest, bool]:
-        """Store a map unless its name is taken.
+    ) -> MapManifest:
+        """Store a map.
 
         Args:
             new: the map.
-            instead_of: what stands for it, and must still stand there.
+            instead_of: the reservation of its name, which must still be there; without one, the name must be free.
             announce: is told the keys of the pieces before they are written.
 
-        Returns:
-            The manifest that stands under the name now, and whether it is this call's.
-
         Raises:
-            Withdrawn: `instead_of` does not stand there, or another map is being built there.
+            NameTaken: the name is not free, or the reservation is gone.
         """
         arrays = {name: np.ascontiguousarray(array) for name, array in new.arrays.items()}
         entries = {name: ArrayEntry.of(array) for name, array in arrays.items()}
         manifest = MapManifest(
+            schema_version=MapManifest.newest,
             token=secrets.token_hex(8),
             name=new.name,
-            spec=new.spec,
+            spec=SpecEntry.of(new.spec),
             arrays=entries,
             digest=digest(new.spec, entries, new.parameter_stream),
             n_frequencies=new.n_frequencies,
@@ -114,20 +172,31 @@ class MapStore(NamedStore[MapManifest]):
             warnings=new.warnings,
             report=new.report,
         )
-        replaced = b"" if instead_of is None else instead_of.stored
-        stored = self._put(manifest, arrays, instead_of=replaced, announce=announce)
-        standing = _parse(stored) if stored else None
-        if not isinstance(standing, MapManifest):
-            raise Withdrawn(new.name)
-        return standing, standing.token == manifest.token
+        replaced = "" if instead_of is None else instead_of.token
+        kept = contents(arrays) | {SPEC: new.spec.encode()}
+        if self._put(manifest, kept, instead_of=replaced, announce=announce) != manifest.stored:
+            raise NameTaken(new.name)
+        return manifest
 
-    def _pieces(self, name: str, stored: bytes) -> builtins.list[str]:
-        """As for all things; what stands for a map has none."""
-        return [] if is_pending(stored) else super()._pieces(name, stored)
+    def reserve(self, name: str, spec: str, job: str) -> tuple[MapManifest, Reservation]:
+        """What stands for a map while a job builds it. The script that submits the job puts it there.
 
-
-def _parse(stored: bytes) -> MapManifest | Pending:
-    return Pending.model_validate_json(stored) if is_pending(stored) else MapManifest.parse(stored)
+        Args:
+            name: of the map.
+            spec: of the map.
+            job: id of the job.
+        """
+        manifest = MapManifest(
+            schema_version=MapManifest.newest,
+            token=secrets.token_hex(8),
+            name=name,
+            state=State.building,
+            spec=SpecEntry.of(spec),
+            job=job,
+            created_at=now(),
+        )
+        self._write(manifest, {SPEC: spec.encode()})
+        return manifest, Reservation(self._key(name), self._index, name, manifest.stored, self._piece_keys(manifest))
 
 
 def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:

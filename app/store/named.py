@@ -1,6 +1,6 @@
 """Named things in the store, each a manifest and arrays in pieces: what maps and datasets have in common.
 
-A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<array>:<i>`;
+A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<name>:<i>`;
 the sorted set `bochner:maps` lists the names. Pieces are written first, under a token of their own and with a time to
 live, so that a creator that dies leaves nothing for long; one script then makes pieces, manifest and listing stay
 together, for ever or for the time that the thing has to live.
@@ -20,7 +20,7 @@ import redis
 from numpy.typing import NDArray
 
 from app.store import pieces, scripts
-from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest
 
 logger = logging.getLogger(__name__)
@@ -28,8 +28,8 @@ logger = logging.getLogger(__name__)
 _PAGE_BYTES = 1 << 22
 
 M = TypeVar("M", bound=Manifest)
-T = TypeVar("T")
 Arrays = dict[str, NDArray[Any]]
+Buffer = bytes | memoryview
 
 
 class NamedStore(Generic[M]):
@@ -65,19 +65,16 @@ class NamedStore(Generic[M]):
             self._delete(keys=[self._key(name), self._index, *self._pieces(name, stored)], args=[stored, name])
         return True
 
-    def _list(
-        self, prefix: str, after: str | None, limit: int, parse: Callable[[bytes], T]
-    ) -> tuple[list[T], str | None]:
+    def _list(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
         """Up to `limit` things in order of their names, and the name to go on after, None at the end.
 
-        Names of things that expired take part in the count, and are then forgotten; what cannot be parsed is left out.
+        Names of things that expired take part in the count, and are then forgotten; what cannot be read is left out.
         Fewer where they are long: no page has more than `_PAGE_BYTES`, unless of a single thing.
 
         Args:
             prefix: names must start with it.
             after: names must come after it.
             limit: how many things at the most.
-            parse: reads what stands under a name.
         """
         lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
         with store_errors():
@@ -95,8 +92,8 @@ class NamedStore(Generic[M]):
         for one in stored:
             if one is not None:
                 try:
-                    things.append(parse(one))
-                except StoreDamaged as error:  # the others must still be listed
+                    things.append(self._manifest.parse(one))
+                except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
                     logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
 
@@ -105,8 +102,7 @@ class NamedStore(Generic[M]):
         with self._client.pipeline(transaction=False) as pipeline:
             for name in names:
                 pipeline.strlen(self._key(name))
-            ends = builtins.list(accumulate(cast(builtins.list[int], pipeline.execute())))
-        return max(1, bisect_right(ends, _PAGE_BYTES))
+            return fitting(cast(builtins.list[int], pipeline.execute()))
 
     def read(self, manifest: M, array_name: str) -> NDArray[Any] | None:
         """One array, its digest verified; None if the thing was deleted or has expired meanwhile.
@@ -115,10 +111,18 @@ class NamedStore(Generic[M]):
             StoreDamaged: the array is not what was written.
         """
         entry = manifest.arrays[array_name]
-        buffer, end = bytearray(entry.nbytes), 0
-        called = f"{array_name} of {manifest.kind} {manifest.name!r}"
+        read = self._read(manifest, array_name, entry.sha256)
+        if read is None:
+            return None
+        return np.frombuffer(read, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
+
+    def _read(self, manifest: M, name: str, sha256: str) -> bytearray | None:
+        """What is kept in pieces under a name, its digest verified; None if the thing is not there any more."""
+        length = manifest.lengths[name]
+        buffer, end = bytearray(length), 0
+        called = f"{name} of {manifest.kind} {manifest.name!r}"
         try:
-            for piece in pieces.parts(self._client, self._prefix(manifest, array_name), entry.pieces):
+            for piece in pieces.parts(self._client, self._prefix(manifest, name), pieces.count(length)):
                 buffer[end : end + len(piece)] = piece
                 end += len(piece)
         except StoreDamaged as error:
@@ -126,52 +130,54 @@ class NamedStore(Generic[M]):
             if standing is not None and standing.token == manifest.token:
                 raise StoreDamaged(f"a piece of {called} is missing") from error
             return None
-        if hashlib.sha256(buffer).hexdigest() != entry.sha256:
+        if hashlib.sha256(buffer).hexdigest() != sha256:
             raise StoreDamaged(f"{called} does not have the digest it was stored with")
-        return np.frombuffer(buffer, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
+        return buffer
 
     def _put(
         self,
         manifest: M,
-        arrays: Mapping[str, NDArray[Any]],
+        contents: Mapping[str, Buffer],
         ttl: int | None = None,
-        instead_of: bytes = b"",
+        instead_of: str = "",
         announce: Callable[[builtins.list[str]], None] = lambda _: None,
     ) -> bytes:
         """Store a thing, unless something else stands under its name than is expected.
 
         Args:
             manifest: with a token of its own.
-            arrays: those that the manifest lists, in C order.
+            contents: what is kept in pieces, by name.
             ttl: seconds that the thing lives; without it, for ever.
-            instead_of: what stands there, b"" for nothing.
+            instead_of: token of what stands there; "" if the name is to be free.
             announce: is told the keys of the pieces before they are written.
 
         Returns:
             What stands under the name now: the manifest, if the thing was stored, b"" for nothing.
         """
-        written = self._piece_keys(manifest)
-        announce(written)
-        try:
-            for array_name, array in arrays.items():
-                data = array.reshape(-1).view(np.uint8).data
-                pieces.write(self._client, self._prefix(manifest, array_name), data)
-        except StoreUnavailable:
-            # A store that is full must not stay full of what was never committed.
-            with suppress(StoreUnavailable):
-                self._unlink(written)
-            raise
+        announce(self._piece_keys(manifest))
+        self._write(manifest, contents)
         stored = self._committed(manifest, instead_of, ttl)
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
-        if stored != manifest.model_dump_json().encode():
-            self._unlink(written)
+        if stored != manifest.stored:
+            self._unlink(self._piece_keys(manifest))
         return stored
 
-    def _committed(self, manifest: M, instead_of: bytes, ttl: int | None) -> bytes | None:
-        """Commit a manifest in the place of another, b"" for none; what `scripts.COMMIT` gives."""
+    def _write(self, manifest: M, contents: Mapping[str, Buffer]) -> None:
+        """Write what is kept in pieces, with a time to live."""
+        try:
+            for name, data in contents.items():
+                pieces.write(self._client, self._prefix(manifest, name), data)
+        except StoreUnavailable:
+            # A store that is full must not stay full of what was never committed.
+            with suppress(StoreUnavailable):
+                self._unlink(self._piece_keys(manifest))
+            raise
+
+    def _committed(self, manifest: M, instead_of: str, ttl: int | None) -> bytes | None:
+        """Commit a manifest in the place of what has a token, "" for a free name; what `scripts.COMMIT` gives."""
         keys = [self._key(manifest.name), self._index, *self._piece_keys(manifest)]
-        args = [manifest.model_dump_json(), manifest.name, instead_of, "" if ttl is None else ttl]
+        args = [manifest.stored, manifest.name, instead_of, "" if ttl is None else ttl]
         with store_errors():
             return cast(bytes | None, self._commit(keys=keys, args=args))
 
@@ -189,9 +195,10 @@ class NamedStore(Generic[M]):
         """Keys of a thing's pieces, found by their names where its manifest cannot be read."""
         try:
             return self._piece_keys(self._manifest.parse(stored))
-        except StoreDamaged:
+        except (StoreDamaged, NewerVersion):
             key = self._key(name)
-            found = self._client.scan_iter(match=key.removesuffix("manifest") + "*")
+            with store_errors():
+                found = builtins.list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
             return [piece.decode() for piece in found if piece != key.encode()]
 
     def _unlink(self, keys: builtins.list[str]) -> None:
@@ -202,12 +209,22 @@ class NamedStore(Generic[M]):
     def _key(self, name: str) -> str:
         return f"bochner:{{{self._manifest.kind}:{name}}}:manifest"
 
-    def _prefix(self, manifest: M, array_name: str) -> str:
-        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}:{array_name}"
+    def _prefix(self, manifest: M, name: str) -> str:
+        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}:{name}"
 
     def _piece_keys(self, manifest: M) -> builtins.list[str]:
         return [
             key
-            for array_name, entry in manifest.arrays.items()
-            for key in pieces.keys(self._prefix(manifest, array_name), entry.nbytes)
+            for name, length in manifest.lengths.items()
+            for key in pieces.keys(self._prefix(manifest, name), length)
         ]
+
+
+def contents(arrays: Arrays) -> dict[str, Buffer]:
+    """The bytes of arrays in C order."""
+    return {name: array.reshape(-1).view(np.uint8).data for name, array in arrays.items()}
+
+
+def fitting(lengths: Iterable[int]) -> int:
+    """How many of the first things make a page, by their lengths in bytes; one at the least."""
+    return max(1, bisect_right(builtins.list(accumulate(lengths)), _PAGE_BYTES))

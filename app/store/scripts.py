@@ -5,14 +5,21 @@ therefore compare what is there with what the caller means: a repeated commit fi
 repeated delete finds nothing left to do.
 """
 
-# KEYS: manifest, index, pieces. ARGV: manifest, name, the manifest it takes the place of ('' for none), and the seconds
-# that all of it lives ('' for ever). Gives the manifest that stands then, '' for none, nil if pieces are missing.
-COMMIT = """
-local present = redis.call('GET', KEYS[1]) or ''
-if present ~= ARGV[3] then return present end
+from app.store.reservations import LUA
+
+# KEYS: manifest, index, pieces. ARGV: manifest, name, token of the thing that it takes the place of ('' for a name that
+# is free), and the seconds that all of it lives ('' for ever). Gives the manifest that stands then, '' for none, nil if
+# pieces are missing.
+COMMIT = f"""{LUA}
+local stored, found = manifest(KEYS[1])
+if stored == ARGV[1] then return stored end
+if ARGV[3] == '' and stored and not failed(found) then return stored end
+-- What version 0.1.0 has reserved has no token but its job.
+if ARGV[3] ~= '' and ((found.token or found.job) ~= ARGV[3] or failed(found)) then return stored or '' end
 for i = 3, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then return false end
 end
+if found.job then drop_spec(KEYS[1], found) end
 if ARGV[4] == '' then
   redis.call('SET', KEYS[1], ARGV[1])
   for i = 3, #KEYS do redis.call('PERSIST', KEYS[i]) end

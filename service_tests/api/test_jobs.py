@@ -72,7 +72,7 @@ def test_a_map_is_building_then_ready(http: httpx.Client, store: redis.Redis, na
     assert (ready["status"], ready["job"], ready["n_output"]) == ("ready", None, 8)
     assert put(http, name, SPEC).status_code == 200
     assert post(http, f"{name}/transform", ROWS).status_code == 200
-    assert len(keys_of(store, name)) == 3
+    assert len(keys_of(store, name)) == 4
     result = http.get(record["job"] + "/result")
     assert (result.status_code, result.headers["location"]) == (303, f"/v1/maps/{name}")
     assert_problem(http, http.delete(record["job"]), 409, "job-has-ended")

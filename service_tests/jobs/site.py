@@ -13,10 +13,11 @@ import redis
 
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
+from app.jobs.prelude import CONSUMER, GROUP, QUEUE, key
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobRecord
 from app.jobs.recovery import Recovery
-from app.jobs.scripts import CONSUMER, GROUP, QUEUE, Scripts, key
+from app.jobs.scripts import Scripts
 from app.store.errors import StoreUnavailable
 from service_tests.servers import until
 
@@ -30,7 +31,7 @@ class Site:
         self.url = url
         self.client = client
         self.jobs = Jobs(client, 100, 600)
-        self.recovery = Recovery(client, self.jobs, 600)
+        self.recovery = Recovery(client, 600)
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def start(self, *options: str, stderr: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":

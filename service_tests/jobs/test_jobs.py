@@ -11,14 +11,12 @@ from app.jobs import job_context as attempts
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.jobs import Jobs
-from app.jobs.placeholders import Placeholder, Taken
+from app.jobs.prelude import INDEX, key
 from app.jobs.queue import Message
 from app.jobs.record import JobState
-from app.jobs.scripts import INDEX, Scripts, key
+from app.jobs.scripts import Scripts
 from service_tests.checks import keys
 from service_tests.jobs.site import Site
-
-PLACE = Placeholder("bochner:{map:m}:manifest", "bochner:maps", "m", b'{"error":null}')
 
 
 @pytest.fixture(autouse=True)
@@ -67,23 +65,11 @@ def test_more_than_may_wait_are_refused_and_leave_nothing(site: Site) -> None:
     kept = [few.submit("test-walk", {}).id for _ in range(2)]
     before = keys(site.client)
     with pytest.raises(TooManyJobs) as refused:
-        few.submit("test-walk", {}, attachments={"rows": bytes(3 << 20)}, placeholder=PLACE)
+        few.submit("test-walk", {}, attachments={"rows": bytes(3 << 20)})
     assert (refused.value.allowed, refused.value.limit) == (2, "max_queued_jobs")
     assert keys(site.client) == before
     few.cancel(kept[0])
     few.submit("test-walk", {})
-
-
-def test_a_placeholder_comes_and_goes_with_its_job(site: Site) -> None:
-    job = site.jobs.submit("test-walk", {}, placeholder=PLACE)
-    assert site.client.get(PLACE.key) == PLACE.value
-    with pytest.raises(Taken) as taken:
-        site.jobs.submit("test-walk", {}, placeholder=PLACE)
-    assert taken.value.present == PLACE.value
-    assert site.counts() == (1, 0)
-    site.jobs.cancel(job.id)
-    assert site.client.get(PLACE.key) is None
-    assert site.client.zcard("bochner:maps") == 0
 
 
 def test_jobs_are_listed_page_by_page_in_the_order_they_came(site: Site) -> None:

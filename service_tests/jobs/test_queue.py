@@ -6,10 +6,11 @@ import pytest
 
 from app.jobs.checkpoints import FORMAT
 from app.jobs.errors import JobNotFound, NotMine
+from app.jobs.prelude import GROUP, QUEUE, key
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobState
 from app.jobs.recovery import Recovery
-from app.jobs.scripts import GROUP, QUEUE, Scripts, key
+from app.jobs.scripts import Scripts
 from app.store.errors import NewerVersion
 from service_tests.checks import keys
 from service_tests.jobs.site import Site, read
@@ -23,7 +24,7 @@ def _empty(site: Site) -> None:
 @pytest.fixture
 def recovery(site: Site) -> Recovery:
     """A recovery that has not looked yet."""
-    return Recovery(site.client, site.jobs, 60)
+    return Recovery(site.client, 60)
 
 
 def test_a_job_and_its_message_come_and_go_together(site: Site) -> None:
@@ -33,7 +34,7 @@ def test_a_job_and_its_message_come_and_go_together(site: Site) -> None:
     assert site.counts() == (1, 1)
     site.jobs.cancel(second)
     assert site.counts() == (0, 1)
-    assert Scripts(site.client).run("end", first, attempt.message, "succeeded", 60, "", "", "") == 1
+    assert Scripts(site.client).run("end", first, attempt.message, "succeeded", 60, "", "") == 1
     assert site.counts() == (0, 0)
 
 
@@ -61,7 +62,7 @@ def test_a_job_is_only_its_holders(site: Site, recovery: Recovery) -> None:
         scripts.run("progress", job.id, first.message, "1", 1, 1, "", ""),
         scripts.run("announce", job.id, first.message, keys=["bochner:x"]),
         scripts.run("checkpoint", job.id, first.message, "p", keys=["bochner:x"]),
-        scripts.run("end", job.id, first.message, "succeeded", 60, "", "", ""),
+        scripts.run("end", job.id, first.message, "succeeded", 60, "", ""),
     ):
         assert late == 0
     with pytest.raises(NotMine):
@@ -69,7 +70,7 @@ def test_a_job_is_only_its_holders(site: Site, recovery: Recovery) -> None:
     assert not recovery.take_back(Message(first.message, job.id), deaths=1)
     assert site.jobs.get(job.id).state is JobState.running
     for _ in range(2):
-        assert scripts.run("end", job.id, second.message, "succeeded", 60, "", "", "") == 1
+        assert scripts.run("end", job.id, second.message, "succeeded", 60, "", "") == 1
     assert len(site.jobs.events(job.id, "0")) == 5  # queued, running, queued, running, succeeded
     assert site.counts() == (0, 0)
 
@@ -123,7 +124,7 @@ def test_a_message_that_is_no_jobs_is_dropped(site: Site, recovery: Recovery, fi
     assert (site.client.xlen(QUEUE), site.counts()) == (0, (0, 0))
     site.client.xadd(QUEUE, fields)
     site.abandon(read(site.client).id)  # its reader died
-    Recovery(site.client, site.jobs, 60).look()
+    Recovery(site.client, 60).look()
     assert site.counts() == (0, 0)
     assert keys(site.client) == set()
 

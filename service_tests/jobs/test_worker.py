@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from app.jobs.errors import JobHasNoResult
+from app.jobs.prelude import QUEUE
 from app.jobs.record import JobState
-from app.jobs.scripts import QUEUE
 from service_tests.jobs.site import Site, gone, horses
 from service_tests.servers import until
 

@@ -121,12 +121,14 @@ def test_threads_that_want_a_damaged_map_are_all_told_and_none_waits(
 @pytest.mark.parametrize(
     "change",
     [
-        lambda manifest: manifest | {"spec": manifest["spec"].replace("cos_sin", "complex")},
         lambda manifest: manifest | {"arrays": {"frequencies": manifest["arrays"]["frequencies"]}},
         lambda manifest: manifest | {"digest": "sha256:" + "0" * 64},
+        lambda manifest: manifest | {"spec": {**manifest["spec"], "sha256": "0" * 64}},
+        # As version 0.1.0 kept it.
+        lambda manifest: manifest | {"spec": SPEC.canonical().replace("cos_sin", "complex")},
         lambda manifest: manifest | {"spec": "{}"},
     ],
-    ids=["other form", "array missing", "other digest", "no spec"],
+    ids=["array missing", "other digest", "other digest of the spec", "other form", "no spec"],
 )
 def test_a_manifest_that_was_changed_gives_no_features(
     service: Callable[..., Maps], client: redis.Redis, change: Callable[[Any], Any]
@@ -136,6 +138,35 @@ def test_a_manifest_that_was_changed_gives_no_features(
     client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
     with pytest.raises(StoreDamaged):
         service().ready("m")
+
+
+@pytest.mark.parametrize("good", [b"cos_sin", b"1.5"])
+def test_a_spec_that_was_changed_gives_no_features(
+    service: Callable[..., Maps], client: redis.Redis, good: bytes
+) -> None:
+    service().create("m", SPEC, Progress())
+    piece = next(key for key in keys(client) if b":spec.json:" in key)
+    client.set(piece, cast(bytes, client.get(piece)).replace(good, good[::-1]))
+    for call in (service().ready, service().get):
+        with pytest.raises(StoreDamaged, match=r"spec.json of map 'm' does not have the digest"):
+            call("m")
+    assert not service().create("m", SPEC, Progress())[1], "that it is there is told by the manifest alone"
+    client.delete(piece)
+    with pytest.raises(StoreDamaged, match=r"a piece of spec.json of map 'm' is missing"):
+        service().ready("m")
+
+
+def test_a_spec_in_the_words_of_an_earlier_version_is_the_same(
+    service: Callable[..., Maps], client: redis.Redis
+) -> None:
+    service().create("m", SPEC, Progress())
+    key = "bochner:{map:m}:manifest"
+    text = json.dumps(json.loads(SPEC.canonical()), sort_keys=True)
+    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"spec": text, "schema_version": 1}))
+    record, new = service().create("m", SPEC, Progress())
+    assert (record.spec, new) == (SPEC, False)
+    with pytest.raises(MapExists):
+        service().create("m", seeded(1), Progress())
 
 
 def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(service: Callable[..., Maps]) -> None:

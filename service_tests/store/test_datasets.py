@@ -9,7 +9,7 @@ import redis
 
 from app.store.connection import connect
 from app.store.datasets import DatasetManifest, DatasetStore, described
-from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
 from app.store.scripts import FORGET
@@ -85,8 +85,9 @@ def test_a_map_and_a_dataset_of_one_name_do_not_meet(client: redis.Redis, datase
     maps.create(new_map("d"))
     assert create(datasets)[1]
     assert datasets.delete("d")
-    assert maps.find("d") is not None
-    assert maps.read(maps.create(new_map("d"))[0], "frequencies") is not None
+    manifest = maps.find("d")
+    assert manifest is not None
+    assert maps.read(manifest, "frequencies") is not None
 
 
 def test_all_keys_of_a_dataset_that_expires_go_together(client: redis.Redis, datasets: DatasetStore) -> None:
@@ -226,9 +227,9 @@ def test_names_that_nobody_lists_are_forgotten_too(client: redis.Redis, datasets
 
 @pytest.mark.parametrize(
     "change",
-    [{"schema_version": 2}, {"unknown": 1}, {"shape": [1]}, {"arrays": {}}, {"arrays": {"rows": 1}}],
+    [{"unknown": 1}, {"shape": [1]}, {"arrays": {}}, {"arrays": {"rows": 1}}],
 )
-def test_a_manifest_of_another_version_is_not_guessed_at(
+def test_a_manifest_that_was_changed_is_not_guessed_at(
     client: redis.Redis, datasets: DatasetStore, change: dict[str, Any]
 ) -> None:
     create(datasets)
@@ -239,6 +240,21 @@ def test_a_manifest_of_another_version_is_not_guessed_at(
         datasets.find("d")
     assert names(datasets) == ["other"]
     assert datasets.delete("d")
+
+
+@pytest.mark.parametrize("change", [{}, {"layout": "new"}, {"arrays": [1]}])
+def test_a_dataset_of_a_newer_version_is_refused_by_name(
+    client: redis.Redis, datasets: DatasetStore, change: dict[str, Any]
+) -> None:
+    create(datasets)
+    create(datasets, "other")
+    key = "bochner:{dataset:d}:manifest"
+    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"schema_version": 2} | change))
+    with pytest.raises(NewerVersion, match=r"^dataset 'd' was made by .* schema version 2; this version knows 1$"):
+        datasets.find("d")
+    assert names(datasets) == ["other"]
+    assert datasets.delete("d")
+    assert len(keys(client)) == 3
 
 
 def test_the_time_to_live_is_reckoned_by_the_store(client: redis.Redis, datasets: DatasetStore) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 
 from app.store.manifest import ArrayEntry
 from app.store.maps import MapManifest, digest
+from app.store.reservations import State
 
 SPEC = json.dumps({"seed": 1, "s": 2})
 ARRAYS = {"frequencies": ArrayEntry.of(np.arange(6.0).reshape(3, 2))}
@@ -37,5 +38,6 @@ def test_maps_of_the_time_before_datasets_are_read() -> None:
         '"warnings":["w"]}'
     )
     manifest = MapManifest.parse(stored.encode())
-    assert manifest.sealed() == manifest.digest == digest(SPEC, ARRAYS, None)
+    assert manifest.digest == digest(SPEC, ARRAYS, None)
+    assert (manifest.spec, manifest.state) == (SPEC, State.ready)
     assert digest(SPEC, {}, 1) == "sha256:46a2e30fce17a55d54b1293bb599cd995919229ab728bd402eaac334d1a6406d"

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from app.store import named
 from app.store.connection import connect
-from app.store.errors import StoreDamaged, StoreUnavailable
-from app.store.maps import MapStore, NewMap
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
+from app.store.maps import MapManifest, MapStore, NewMap
 from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
+from app.store.reservations import NameTaken
 from app.store.scripts import COMMIT
 from service_tests.checks import keys, keys_of
 from service_tests.races import at_once
@@ -44,9 +45,9 @@ def new(name: str = "m", seed: int = 0, megabytes: float = 0.001) -> NewMap:
 
 def test_what_is_created_is_found_and_read_bit_for_bit(maps: MapStore) -> None:
     given = new(megabytes=2.5)
-    manifest, created = maps.create(given)
-    assert created
+    manifest = maps.create(given)
     assert maps.find("m") == manifest
+    assert maps.spec(manifest) == given.spec
     assert maps.find("n") is None
     for name, array in given.arrays.items():
         found = maps.read(manifest, name)
@@ -57,7 +58,7 @@ def test_what_is_created_is_found_and_read_bit_for_bit(maps: MapStore) -> None:
 
 def test_arrays_in_any_memory_order_are_read_back_alike(maps: MapStore) -> None:
     array = np.asfortranarray(np.arange(12.0).reshape(3, 4))
-    manifest, _ = maps.create(new()._replace(arrays={"frequencies": array}))
+    manifest = maps.create(new()._replace(arrays={"frequencies": array}))
     np.testing.assert_array_equal(maps.read(manifest, "frequencies"), array)
 
 
@@ -71,7 +72,7 @@ def test_pieces_are_a_megabyte_at_the_most_and_all_keys_share_a_hash_tag(client:
 
 def test_after_the_commit_nothing_expires(client: redis.Redis, maps: MapStore) -> None:
     maps.create(new(megabytes=1.5))
-    assert len(keys(client)) == 5
+    assert len(keys(client)) == 6
     assert {client.ttl(key) for key in keys(client)} == {-1}
 
 
@@ -87,12 +88,11 @@ def test_until_the_commit_pieces_expire_and_no_map_is_there(client: redis.Redis,
     with connect(_as("half", client), 5) as half, pytest.raises(StoreUnavailable):
         MapStore(half).create(new(megabytes=1.5))
     left = keys(client)
-    assert len(left) == 3
+    assert len(left) == 4
     assert all(0 < client.ttl(key) <= UNCOMMITTED_TTL for key in left)
     assert maps.find("m") is None
     assert maps.list("", None, 10) == ([], None)
-    _, created = maps.create(new(megabytes=1.5))
-    assert created
+    maps.create(new(megabytes=1.5))
 
 
 def _as(user: str, client: redis.Redis) -> str:
@@ -119,22 +119,28 @@ def test_a_commit_that_is_repeated_finds_its_own_manifest(client: redis.Redis) -
 
 
 def test_the_second_creator_of_a_name_loses_and_leaves_nothing(client: redis.Redis, maps: MapStore) -> None:
-    first, _ = maps.create(new(seed=1))
+    first = maps.create(new(seed=1))
     before = keys(client)
-    standing, created = maps.create(new(seed=2, megabytes=2.5))
-    assert not created
-    assert standing == first
+    with pytest.raises(NameTaken):
+        maps.create(new(seed=2, megabytes=2.5))
+    assert maps.find("m") == first
     assert keys(client) == before
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same map", "different maps"])
 def test_of_twenty_creators_at_once_exactly_one_wins(client: redis.Redis, maps: MapStore, same: bool) -> None:
     given = [new(seed=0 if same else i, megabytes=1.5) for i in range(20)]
-    answers = at_once(20, lambda i: maps.create(given[i]))
-    winners = [manifest for manifest, created in answers if created]
+
+    def create(i: int) -> MapManifest | None:
+        try:
+            return maps.create(given[i])
+        except NameTaken:
+            return None
+
+    winners = [manifest for manifest in at_once(20, create) if manifest is not None]
     assert len(winners) == 1
-    assert {manifest.token for manifest, _ in answers} == {winners[0].token}
-    assert len(keys(client)) == 5
+    assert maps.find("m") == winners[0]
+    assert len(keys(client)) == 6
     assert maps.read(winners[0], "frequencies") is not None
 
 
@@ -142,15 +148,15 @@ def test_deleting_leaves_no_key(client: redis.Redis, maps: MapStore) -> None:
     maps.create(new("other"))
     before = keys(client)
     maps.create(new(megabytes=3.5))
-    assert len(keys_of(client, "m")) == 6
+    assert len(keys_of(client, "m")) == 7
     assert maps.delete("m")
     assert keys(client) == before
-    assert maps.list("", None, 10)[0][0].name == "other"
+    assert maps.list("", None, 10)[0][0][0].name == "other"
     assert not maps.delete("m")
 
 
 def test_a_map_deleted_while_it_is_read_is_gone_and_not_damaged(maps: MapStore) -> None:
-    manifest, _ = maps.create(new(seed=1))
+    manifest = maps.create(new(seed=1))
     maps.delete("m")
     assert maps.read(manifest, "frequencies") is None
     maps.create(new(seed=2))
@@ -163,7 +169,7 @@ def piece_of(client: redis.Redis, array: str = "frequencies", i: int = 0) -> byt
 
 @pytest.mark.parametrize("offset", [0, 1000, PIECE_BYTES // 2 - 1])
 def test_a_flipped_bit_is_noticed(client: redis.Redis, maps: MapStore, offset: int) -> None:
-    manifest, _ = maps.create(new(megabytes=1.5))
+    manifest = maps.create(new(megabytes=1.5))
     piece = piece_of(client, i=1)
     stored = bytearray(cast(bytes, client.get(piece)))
     stored[offset] ^= 1
@@ -175,7 +181,7 @@ def test_a_flipped_bit_is_noticed(client: redis.Redis, maps: MapStore, offset: i
 
 @pytest.mark.parametrize("damage", ["short", "long", "empty", "swapped"])
 def test_a_piece_of_another_length_or_place_is_noticed(client: redis.Redis, maps: MapStore, damage: str) -> None:
-    manifest, _ = maps.create(new(megabytes=2.5))
+    manifest = maps.create(new(megabytes=2.5))
     last, first = piece_of(client, i=2), piece_of(client)
     stored, other = (cast(bytes, client.get(key)) for key in (last, first))
     client.set(last, {"short": stored[:-1], "long": stored + b"\0", "empty": b"", "swapped": other}[damage])
@@ -184,7 +190,7 @@ def test_a_piece_of_another_length_or_place_is_noticed(client: redis.Redis, maps
 
 
 def test_a_missing_piece_is_noticed(client: redis.Redis, maps: MapStore) -> None:
-    manifest, _ = maps.create(new(megabytes=1.5))
+    manifest = maps.create(new(megabytes=1.5))
     client.delete(piece_of(client, i=1))
     with pytest.raises(StoreDamaged, match="a piece of frequencies of map 'm' is missing"):
         maps.read(manifest, "frequencies")
@@ -193,14 +199,15 @@ def test_a_missing_piece_is_noticed(client: redis.Redis, maps: MapStore) -> None
 @pytest.mark.parametrize(
     "change",
     [
-        {"schema_version": 2},
-        {"schema_version": 2, "layout": "new"},
         {"unknown": 1},
+        {"schema_version": "new"},
+        {"digest": ""},
+        {"state": "building"},
         {"name": None},
         {"arrays": {"frequencies": {"dtype": "object", "shape": [1], "sha256": ""}}},
     ],
 )
-def test_a_manifest_of_another_version_is_not_guessed_at(
+def test_a_manifest_that_was_changed_is_not_guessed_at(
     client: redis.Redis, maps: MapStore, change: dict[str, Any]
 ) -> None:
     maps.create(new())
@@ -209,11 +216,29 @@ def test_a_manifest_of_another_version_is_not_guessed_at(
     before = keys(client)
     with pytest.raises(StoreDamaged):
         maps.find("m")
-    with pytest.raises(StoreDamaged):
+    with pytest.raises(NameTaken):
         maps.create(new())
-    assert keys(client) >= before
+    assert keys(client) == before
     maps.create(new("other"))
-    assert [manifest.name for manifest in maps.list("", None, 9)[0]] == ["other"]
+    assert [manifest.name for manifest, _ in maps.list("", None, 9)[0]] == ["other"]
+    assert maps.delete("m")
+    assert maps.delete("other")
+    assert not keys(client)
+
+
+@pytest.mark.parametrize("change", [{}, {"layout": "new"}, {"spec": 1, "state": "withdrawn", "name": "m"}])
+def test_a_map_of_a_newer_version_is_refused_by_name(
+    client: redis.Redis, maps: MapStore, change: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    maps.create(new())
+    maps.create(new("other"))
+    key = "bochner:{map:m}:manifest"
+    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"schema_version": 3} | change))
+    told = "map 'm' was made by a newer version of the service, with schema version 3; this version knows 2"
+    with pytest.raises(NewerVersion, match=f"^{told}$"):
+        maps.find("m")
+    assert [manifest.name for manifest, _ in maps.list("", None, 9)[0]] == ["other"]
+    assert told in caplog.text
     assert maps.delete("m")
     assert maps.delete("other")
     assert not keys(client)
@@ -225,7 +250,7 @@ def test_the_list_is_ordered_and_goes_on_after_a_name(maps: MapStore) -> None:
 
     def names(prefix: str, after: str | None, limit: int) -> tuple[list[str], str | None]:
         found, following = maps.list(prefix, after, limit)
-        return [manifest.name for manifest in found], following
+        return [manifest.name for manifest, _ in found], following
 
     assert names("", None, 10) == (["B", "a.1", "a.10", "a.2", "b"], None)
     assert names("", None, 2) == (["B", "a.1"], "a.1")
@@ -242,16 +267,28 @@ def test_long_things_make_short_pages(maps: MapStore, monkeypatch: pytest.Monkey
     names = [f"m{i}" for i in range(7)]
     for name in names:
         maps.create(new(name))
-    length = len(maps.find("m0").model_dump_json())  # type: ignore[union-attr]
+    length = len(maps.find("m0").stored)  # type: ignore[union-attr]
     for most, lengths in ((3 * length, [3, 3, 1]), (length - 1, [1] * 7), (100 * length, [7])):
         monkeypatch.setattr(named, "_PAGE_BYTES", most)
         pages: list[list[str]] = []
         after: str | None = None
         while not pages or after is not None:
             page, after = maps.list("", after, 100)
-            pages.append([manifest.name for manifest in page])
+            pages.append([manifest.name for manifest, _ in page])
         assert [len(page) for page in pages] == lengths
         assert [name for page in pages for name in page] == names
+
+
+def test_long_specs_make_short_pages(maps: MapStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    for i in range(5):
+        maps.create(new(f"m{i}")._replace(spec=json.dumps("x" * (998 if i else 9))))
+    monkeypatch.setattr(named, "_PAGE_BYTES", 3000)
+    pages: list[list[str]] = []
+    after: str | None = None
+    while not pages or after is not None:
+        page, after = maps.list("", after, 100)
+        pages.append([manifest.name for manifest, _ in page])
+    assert pages == [["m0", "m1", "m2"], ["m3", "m4"]]
 
 
 def test_a_server_that_is_gone_is_unavailable_not_empty(tmp_path: Any) -> None:

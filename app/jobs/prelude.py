@@ -1,0 +1,106 @@
+"""How jobs are stored, and what the scripts that change them have in common.
+
+A job `j` is the hash `bochner:{job:j}:record`, the stream `…:events`, and the keys that the set `…:keys` names: its
+payload, its attachments, its checkpoint, the bodies of its result. `bochner:jobs` lists the ids, `bochner:jobs:ended`
+those that have ended by when they expire. All times are the store's own, in seconds.
+
+A job that waits or runs has one message in the stream `bochner:jobs:queue`, whose consumer group are the workers. Its
+record names the message. A message that no worker has read belongs to a job that waits; one that was read is pending
+until the job has ended. A message also stands for an attempt: a job that goes back to the queue gets a new one, and
+what an attempt writes is refused once its message is not the job's any more.
+"""
+
+from app.jobs.checkpoints import FORMAT
+from app.store.reservations import LUA
+
+INDEX = "bochner:jobs"
+QUEUE = "bochner:jobs:queue"
+ENDED = "bochner:jobs:ended"
+GROUP = "workers"
+# All workers read under one name: whether the one that holds a message still lives is said by the message's idle time.
+CONSUMER = "worker"
+# A worker that has not touched its message for so long is taken for dead.
+LEASE_SECONDS = 3.0
+
+# More events than anybody who lost the connection for a moment has missed.
+_EVENTS = 256
+
+# ARGV: id, message; for a script that is not for one attempt, '' as the message.
+PRELUDE = f"""{LUA}
+local record, index, queue, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local base = string.sub(record, 1, -7)
+local id, message = ARGV[1], ARGV[2]
+local function now()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) + tonumber(t[2]) / 1000000
+end
+local function get(field) return redis.call('HGET', record, field) or '' end
+local function set(...) redis.call('HSET', record, ...) end
+local function event()
+  redis.call('XADD', base .. 'events', 'MAXLEN', {_EVENTS}, '*', 'state', get('state'), 'progress', get('progress'),
+    'step', get('step'), 'of', get('of'), 'objective', get('objective'), 'eta', get('eta'))
+end
+local function newer() return tonumber('0' .. get('format')) > {FORMAT} end
+local function mine() return get('state') == 'running' and get('message') == message end
+local function enqueue() set('message', redis.call('XADD', queue, '*', 'job', id)) end
+local function dequeue(done)
+  if done == '' then return end
+  redis.call('XACK', queue, '{GROUP}', done)
+  redis.call('XDEL', queue, done)
+end
+local function held()
+  if get('message') == '' then -- of version 0.1.0, which kept leases in a sorted set
+    return tonumber(redis.call('ZSCORE', 'bochner:jobs:running', id) or 0) > now()
+  end
+  local found = redis.call('XPENDING', queue, '{GROUP}', get('message'), get('message'), 1)[1]
+  return found and found[3] < {1000 * LEASE_SECONDS}
+end
+-- What stands under the name that was reserved for the job, while it is the job's. The fields have their names from
+-- version 0.1.0.
+local function reserved()
+  local key = get('placeholder_key')
+  if key == '' then return end
+  local stored, found = manifest(key)
+  if found.job == id and not failed(found) then return found end
+end
+local function free_name()
+  local found = reserved()
+  if not found then return end
+  drop_spec(get('placeholder_key'), found)
+  redis.call('DEL', get('placeholder_key'))
+  redis.call('ZREM', get('placeholder_index'), get('placeholder_member'))
+end
+local function mark_failed()
+  local found = reserved()
+  if not found then return end
+  found.state, found.error = 'failed', cjson.decode(get('error'))
+  redis.call('SET', get('placeholder_key'), cjson.encode(found))
+end
+local function finish(state, ttl)
+  local kept = {{}}
+  if state == 'succeeded' then
+    for i = 1, #KEYS - 4 do kept[KEYS[4 + i]] = true end
+  elseif state == 'cancelled' then free_name()
+  else mark_failed() end
+  for _, key in ipairs(redis.call('SMEMBERS', base .. 'keys')) do
+    -- What is not the job's own and has no time to live was made to stay, as what the job made.
+    local own = string.sub(key, 1, #base) == base
+    if kept[key] then redis.call('EXPIRE', key, ttl)
+    elseif own or redis.call('TTL', key) >= 0 then redis.call('UNLINK', key) end
+  end
+  redis.call('DEL', base .. 'keys')
+  redis.call('HDEL', record, 'checkpoint', 'checkpoint_pieces', 'cancel', 'placeholder')
+  set('state', state, 'ended', now(), 'eta', '')
+  if state == 'succeeded' then set('progress', 1) end
+  event()
+  redis.call('EXPIRE', record, ttl)
+  redis.call('EXPIRE', base .. 'events', ttl)
+  dequeue(get('message'))
+  redis.call('ZADD', ended, now() + ttl, id)
+end
+"""
+
+
+def key(job_id: str, part: str) -> str:
+    """A key of a job."""
+    return f"bochner:{{job:{job_id}}}:{part}"

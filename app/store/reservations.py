@@ -1,0 +1,59 @@
+"""Names that are held for what a job makes.
+
+A reservation is the manifest of a thing that has no arrays yet, and names the job that makes them. It is put there by
+the script that submits the job, removed by the one that cancels it, marked by the one that fails it, and replaced by
+the one that stores what the job has made. A name whose job has failed is free for the next that wants it.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from app.store.pieces import PIECE_BYTES
+
+SPEC = "spec.json"
+"""Name of the pieces of a thing's spec; no array has a dot in its name."""
+
+
+class State(StrEnum):
+    """What has become of a thing."""
+
+    building = "building"
+    failed = "failed"
+    ready = "ready"
+
+
+class Reservation(NamedTuple):
+    """A name to be held, together with the job that is to make the thing."""
+
+    key: str
+    """Of the manifest."""
+    listing: str
+    """Sorted set that lists the names."""
+    name: str
+    manifest: bytes
+    pieces: list[str]
+    """Keys of what was written for it, with a time to live."""
+
+
+class NameTaken(Exception):
+    """Another has the name; or who was to take the place of a reservation has not found it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the name {name!r} is taken")
+
+
+# For scripts: what stands under a manifest's key, as text and as a table; whether a job has failed to make it; and what
+# frees its spec, which lies beside it in pieces.
+LUA = f"""
+local function manifest(key)
+  local stored = redis.call('GET', key)
+  local read, found = pcall(cjson.decode, stored or '')
+  return stored, read and type(found) == 'table' and found or {{}}
+end
+local function failed(found) return found.error ~= nil and found.error ~= cjson.null end
+local function drop_spec(key, found)
+  if type(found.spec) ~= 'table' then return end
+  local prefix = string.sub(key, 1, -string.len('manifest') - 1) .. found.token .. ':{SPEC}:'
+  for i = 0, math.ceil(found.spec.nbytes / {PIECE_BYTES}) - 1 do redis.call('UNLINK', prefix .. i) end
+end
+"""

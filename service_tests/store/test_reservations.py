@@ -1,0 +1,200 @@
+"""Names that are held for what a job makes."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+import redis
+
+from app.jobs.errors import TooManyJobs
+from app.jobs.jobs import Jobs
+from app.jobs.record import JobError
+from app.jobs.scripts import Scripts
+from app.store.connection import connect
+from app.store.maps import MapManifest, MapStore, SpecEntry
+from app.store.pieces import PIECE_BYTES
+from app.store.reservations import NameTaken, Reservation, State
+from service_tests.checks import keys, keys_of
+from service_tests.jobs.site import attempt
+from service_tests.servers import EVERY_WRITE, valkey
+from service_tests.store.test_maps import new
+
+LONG = json.dumps({"seed": 0, "frequencies": "x" * (5 * PIECE_BYTES // 2)})
+ERROR = JobError(reason="invalid-input", detail='it is ünlucky: 50 %/"', pointer=None)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    with valkey(tmp_path_factory.mktemp("reservations"), *EVERY_WRITE) as url, connect(url, 5) as client:
+        yield client
+
+
+@pytest.fixture
+def client(store: redis.Redis) -> redis.Redis:
+    store.flushall()
+    return store
+
+
+@pytest.fixture
+def maps(client: redis.Redis) -> MapStore:
+    return MapStore(client)
+
+
+def reserve(client: redis.Redis, spec: str = LONG, most: int = 10) -> MapManifest:
+    """A job that builds a map, and what stands for the map."""
+    jobs = Jobs(client, most, 600)
+    manifest, reservation = MapStore(client).reserve("m", spec, jobs.new_id())
+    assert manifest.job is not None
+    jobs.submit("build-map", {}, reservation=reservation, job_id=manifest.job)
+    return manifest
+
+
+def end(client: redis.Redis, manifest: MapManifest, state: str) -> None:
+    """Have the job of a reservation run and end."""
+    assert manifest.job is not None
+    running = attempt(client, manifest.job)
+    error = ERROR.model_dump_json() if state == "failed" else ""
+    assert Scripts(client).run("end", manifest.job, running.message, state, 600, error, "") == 1
+
+
+def pieces(client: redis.Redis) -> set[bytes]:
+    return {key for key in keys_of(client, "m") if not key.endswith(b":manifest")}
+
+
+def test_a_reservation_comes_and_goes_with_its_job(client: redis.Redis, maps: MapStore) -> None:
+    manifest = reserve(client)
+    assert maps.find("m") == manifest
+    assert (manifest.state, manifest.digest, manifest.arrays) == (State.building, "", {})
+    assert maps.spec(manifest) == LONG
+    assert maps.list("", None, 10) == ([(manifest, LONG)], None)
+    assert len(pieces(client)) == 3
+    assert {client.ttl(key) for key in keys_of(client, "m")} == {-1}
+    assert manifest.job is not None
+    Jobs(client, 1, 600).cancel(manifest.job)
+    assert maps.find("m") is None
+    assert maps.spec(manifest) is None
+    assert maps.list("", None, 10) == ([], None)
+    assert keys_of(client, "m") == set()
+
+
+def test_a_running_job_that_is_cancelled_frees_the_name_at_once(client: redis.Redis, maps: MapStore) -> None:
+    manifest = reserve(client)
+    assert manifest.job is not None
+    attempt(client, manifest.job)
+    Jobs(client, 1, 600).cancel(manifest.job)
+    assert keys_of(client, "m") == set()
+    with pytest.raises(NameTaken):
+        maps.create(new(), manifest)
+    assert keys_of(client, "m") == set()
+    reserve(client)
+
+
+def test_a_name_is_reserved_once(client: redis.Redis, maps: MapStore) -> None:
+    reserve(client)
+    before = keys(client)
+    with pytest.raises(NameTaken):
+        reserve(client)
+    with pytest.raises(NameTaken):
+        maps.create(new())
+    assert keys(client) == before
+    maps.create(new("n"))
+    jobs = Jobs(client, 10, 600)
+    _, reservation = maps.reserve("n", LONG, jobs.new_id())
+    with pytest.raises(NameTaken):
+        jobs.submit("build-map", {}, reservation=reservation)
+
+
+def test_a_job_that_may_not_wait_reserves_nothing(client: redis.Redis) -> None:
+    with pytest.raises(TooManyJobs):
+        reserve(client, most=0)
+    assert keys(client) == set()
+
+
+def test_the_map_takes_the_place_of_its_reservation(client: redis.Redis, maps: MapStore) -> None:
+    manifest = reserve(client)
+    built = maps.create(new(), manifest)
+    assert maps.find("m") == built
+    assert (built.state, built.job) == (State.ready, None)
+    assert all(f":{built.token}:".encode() in piece for piece in pieces(client))
+    assert {client.ttl(key) for key in keys_of(client, "m")} == {-1}
+    before = keys_of(client, "m")
+    with pytest.raises(NameTaken):
+        maps.create(new(), manifest)
+    end(client, manifest, "succeeded")
+    assert keys_of(client, "m") == before
+
+
+def test_a_job_that_fails_leaves_its_error_and_the_name_to_the_next(client: redis.Redis, maps: MapStore) -> None:
+    failed = reserve(client)
+    end(client, failed, "failed")
+    there = maps.find("m")
+    assert there is not None
+    assert there == failed.model_copy(update={"state": State.failed, "error": ERROR.model_dump()})
+    assert maps.spec(there) == LONG
+    with pytest.raises(NameTaken):
+        maps.create(new(), failed)  # of an attempt that was thought to be dead
+    again = reserve(client, "{}")
+    assert maps.find("m") == again
+    assert len(pieces(client)) == 1, "the spec of the one that failed is gone"
+    end(client, again, "failed")
+    built = maps.create(new())
+    assert maps.find("m") == built
+    assert all(f":{built.token}:".encode() in piece for piece in pieces(client))
+    assert maps.delete("m")
+    assert keys_of(client, "m") == set()
+
+
+def test_what_failed_is_deleted_whole(client: redis.Redis, maps: MapStore) -> None:
+    end(client, reserve(client), "failed")
+    assert maps.delete("m")
+    assert keys_of(client, "m") == set()
+    assert client.zcard("bochner:maps") == 0
+
+
+def test_looking_up_costs_the_same_whatever_the_spec(client: redis.Redis, maps: MapStore) -> None:
+    lengths = []
+    for spec in ("{}", LONG):
+        maps.create(new()._replace(spec=spec))
+        lengths.append(client.strlen("bochner:{map:m}:manifest"))
+        client.delete(*(key for key in pieces(client) if b":spec.json:" in key))
+        manifest = maps.find("m")
+        assert manifest is not None
+        assert manifest.spec == SpecEntry.of(spec)
+        maps.delete("m")
+    assert max(lengths) < min(lengths) + 10 < 1500
+
+
+def old(client: redis.Redis, error: Any = None) -> MapManifest:
+    """A reservation as version 0.1.0 has made it, with a job of this one."""
+    job = Jobs.new_id()
+    text = {"pending": 1, "name": "m", "spec": LONG, "job": job, "created_at": "2026-11-21T20:11:40Z", "error": error}
+    reservation = Reservation("bochner:{map:m}:manifest", "bochner:maps", "m", json.dumps(text).encode(), [])
+    Jobs(client, 10, 600).submit("build-map", {}, reservation=reservation, job_id=job)
+    manifest = MapStore(client).find("m")
+    assert manifest is not None
+    return manifest
+
+
+def test_a_reservation_of_version_0_1_0_is_read_and_moved_on_when_it_is_written(
+    client: redis.Redis, maps: MapStore
+) -> None:
+    manifest = old(client)
+    assert (manifest.state, manifest.spec, manifest.schema_version) == (State.building, LONG, 1)
+    assert maps.spec(manifest) == LONG
+    assert maps.list("", None, 10) == ([(manifest, LONG)], None)
+    built = maps.create(new()._replace(spec=LONG), manifest)
+    assert built.schema_version == 2
+    assert (maps.find("m"), maps.spec(built)) == (built, LONG)
+    assert len(pieces(client)) == 5
+    maps.delete("m")
+    failed = old(client)
+    end(client, failed, "failed")
+    there = maps.find("m")
+    assert there is not None
+    assert (there.state, there.error, there.spec) == (State.failed, ERROR.model_dump(), LONG)
+    reserve(client)
+    maps.delete("m")
+    cancelled = cast(str, old(client).job)
+    Jobs(client, 1, 600).cancel(cancelled)
+    assert keys_of(client, "m") == set()
