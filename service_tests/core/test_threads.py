@@ -1,11 +1,30 @@
-"""Work on every part once, whatever the number of threads, and errors that are not lost."""
+"""Work on every part once, whatever the number of threads, and errors that are not lost; one thread of BLAS."""
 
+import re
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from scipy import sparse
+from threadpoolctl import threadpool_info
 
+import app
 from app.core import threads
+from app.core.diagnostics.gram import Gram
+from app.core.maps import opened
+from app.core.maps.fourier import fourier_map
+from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
+from service_tests.core.combinations import rows
+from service_tests.core.specs import fourier, hashing
 
 
 @pytest.mark.parametrize("n_threads", [0, 1, 2, 3, 50])
@@ -47,3 +66,107 @@ def test_an_exception_reaches_the_caller_when_all_that_were_begun_have_ended(n_t
         for_each(work, range(20), n_threads)
     assert sorted(begun) == sorted(ended)
     assert {0, 1} <= set(ended)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_the_caller_pauses_after_every_part(n_threads: int) -> None:
+    ended: list[int] = []
+    pauses: list[tuple[int, int]] = []
+    for_each(ended.append, range(9), n_threads, lambda: pauses.append((threading.get_ident(), len(ended))))
+    assert [ident for ident, _ in pauses] == [threading.get_ident()] * 9
+    assert all(count >= place for place, (_, count) in enumerate(pauses, 1))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_pause_that_raises_ends_the_work(n_threads: int) -> None:
+    ended: list[int] = []
+
+    def work(part: int) -> None:
+        time.sleep(0.005)
+        ended.append(part)
+
+    def pause() -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        for_each(work, range(100), n_threads, pause)
+    assert 1 <= len(ended) <= 2 * n_threads
+    count = len(ended)
+    time.sleep(0.05)
+    assert len(ended) == count, "nothing goes on"
+
+
+def linear_algebra_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_diagnostics_at_once_leave_linear_algebra_on_one_thread() -> None:
+    x = rows(60, 1, dtype="float32")
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda seed: Gram(seeds=20, seed=seed).run(fourier(), {"vectors": x}), range(8)):
+            pass
+    assert linear_algebra_threads() == {1}
+
+
+FRESH = """
+import time
+import app.core
+import app.main, scipy.optimize, scipy.sparse.linalg, scipy.stats
+from threadpoolctl import threadpool_info
+import numpy as np
+a = np.ones((600, 600)); a @ a
+began, clock = time.process_time(), time.monotonic()
+time.sleep(0.4)
+idle = (time.process_time() - began) / (time.monotonic() - clock)
+print({one["num_threads"] for one in threadpool_info()}, idle < 0.1)
+"""
+
+
+def test_a_fresh_process_has_one_thread_of_linear_algebra_and_does_not_spin_when_idle() -> None:
+    printed = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == "{1} True"
+
+
+def test_only_one_file_says_how_many_threads_linear_algebra_has() -> None:
+    sources = Path(app.__file__).parent.rglob("*.py")
+    users = [path.name for path in sources if re.search("threadpool|OPENBLAS|OMP_NUM", path.read_text())]
+    assert users == ["threads.py"]
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("form", ["cos_sin", "complex", "phase"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_no_bit_of_a_fourier_map_depends_on_the_number_of_threads(
+    form: str, normalize: bool, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Small parts, so that there are many of them.
+    for name, value in (("_PHASES_PER_BLOCK", 3000), ("_FEATURES_PER_BLOCK", 9000), ("_PRODUCTS_PER_PART", 40_000)):
+        monkeypatch.setattr(fourier_map, name, value)
+    monkeypatch.setattr(fourier_map, "_EXACT_ENTRIES_PER_PART", 1000)
+    made = fourier(s=200, form=form, normalize=normalize)
+    x: Any = rows(70, 1, dtype="float32")
+    y: Any = rows(90, 2, dtype="float32")
+    if kind == "sparse":
+        x, y = sparse.csr_array(x), sparse.csr_array(y)
+    found = []
+    for n_threads in (1, 2, 3, 7):
+        one = opened(made.spec, made.arrays, n_threads)
+        found.append([one.transform(x), one.gram(x, y), one.gram(x, x), one.exact_gram(x, y)])
+    for other in found[1:]:
+        for wanted, array in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(array, wanted)
+
+
+@pytest.mark.parametrize("made", [fourier(s=500), hashing(s=500)], ids=["fourier", "hashing"])
+def test_long_calls_of_a_map_pause(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fourier_map, "_PHASES_PER_BLOCK", 5000)
+    x = rows(200, 1, dtype="float32")
+    calls: list[Callable[[Pause], Any]] = [
+        lambda pause: made.gram(x, x, pause),
+        lambda pause: made.exact_gram(x, x, pause),
+        lambda pause: made.estimated_pairs(x, x, pause),
+    ]
+    for call in calls:
+        pauses: list[int] = []
+        np.testing.assert_array_equal(call(partial(pauses.append, 1)), call(no_pause))
+        assert pauses

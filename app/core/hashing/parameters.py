@@ -11,6 +11,7 @@ from app.core.arrays import row_blocks
 from app.core.hashing.encodings import Samples
 from app.core.hashing.entries import Entries
 from app.core.hashing.sampling import fill_table, sample_columns, sample_rows
+from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 
 # Tables up to this size are held.
@@ -19,6 +20,8 @@ MOST_TABLE_BYTES = 1 << 28
 _TABLES_WHILE_FILLED = 3
 # Fewer hashes are not worth a thread of their own when they are split.
 _LEAST_HASHES = 16
+# What one thread does at a time, if the hashes can be split so finely: a tenth of a second.
+_OPERATIONS_PER_PART = 1 << 31
 
 
 class Parameters(ABC):
@@ -38,8 +41,15 @@ class Parameters(ABC):
     """Memory held."""
 
     @abstractmethod
-    def samples(self, entries: Entries, n_rows: int, hashes: slice) -> Samples:
-        """(i*, t*) of every row and hash, shape (n_rows, hashes, 2); −1 for a row without entries."""
+    def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """(i*, t*) of every row and hash, shape (n_rows, hashes, 2); −1 for a row without entries.
+
+        Args:
+            entries: of the rows.
+            n_rows: how many rows.
+            hashes: which.
+            pause: is called between steps, if the work takes long and `blocks_at_once` is 1.
+        """
 
 
 class HeldParameters(Parameters):
@@ -60,8 +70,9 @@ class HeldParameters(Parameters):
 
         for_each(fill, row_blocks(n_coordinates, -(-n_coordinates // threads)), threads)
 
-    def samples(self, entries: Entries, n_rows: int, hashes: slice) -> Samples:
-        """Row by row."""
+    def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """Row by row, in a quarter of a second or less."""
+        del pause
         samples = np.empty((n_rows, hashes.stop - hashes.start, 2), np.int64)
         sample_rows(entries.indptr, entries.coordinate, entries.logs, self._table, hashes.start, samples)
         return samples
@@ -81,13 +92,11 @@ class DrawnParameters(Parameters):
         self._seed = np.uint64(seed)
         self._threads = threads
 
-    def samples(self, entries: Entries, n_rows: int, hashes: slice) -> Samples:
+    def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
         """Coordinate by coordinate; the threads share out the hashes, so that none draws what another one draws."""
         order = np.argsort(entries.coordinate, kind="stable")
-        row = np.repeat(np.arange(n_rows), np.diff(entries.indptr))
-        by_coordinate = partial(
-            sample_columns, rows=row[order], coordinates=entries.coordinate[order], logs=entries.logs[order]
-        )
+        row, coordinates = np.repeat(np.arange(n_rows), np.diff(entries.indptr)), entries.coordinate[order]
+        by_coordinate = partial(sample_columns, rows=row[order], coordinates=coordinates, logs=entries.logs[order])
         n_hashes = hashes.stop - hashes.start
         samples = np.empty((n_rows, n_hashes, 2), np.int64)
 
@@ -98,7 +107,10 @@ class DrawnParameters(Parameters):
             samples[:, part, 0] = index
             samples[:, part, 1] = level
 
-        for_each(fill, row_blocks(n_hashes, max(_LEAST_HASHES, -(-n_hashes // self._threads))), self._threads)
+        draws = int(np.count_nonzero(np.diff(coordinates, prepend=-1)))
+        steps = max(1, self.operations_per_hash * len(order) + self.operations_per_draw * draws)
+        per_part = max(_LEAST_HASHES, min(-(-n_hashes // self._threads), _OPERATIONS_PER_PART // steps))
+        for_each(fill, row_blocks(n_hashes, per_part), self._threads, pause)
         return samples
 
 

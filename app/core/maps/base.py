@@ -16,6 +16,7 @@ from app.core.hashing.estimates import Agreements
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.forms import Form
+from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 
 PAIRS = Encoder(Encoding.pairs)
@@ -80,7 +81,8 @@ class FeatureMap(ABC):
     What it cannot do it refuses by name: `transform` is for families that give features, `codes`, `hash_operations`,
     `agreements` and `rbf_pairs` for those that give codes, `spectrum` for those that give frequencies.
 
-    Rows are always behind the gate of the spec.
+    Rows are always behind the gate of the spec. What takes long has an argument `pause`: it is called between steps of
+    at most a quarter of a second. No result depends on the number of threads.
 
     Args:
         spec: one that `check` accepts.
@@ -165,7 +167,7 @@ class FeatureMap(ABC):
     # The Gram block, approximate and exact.
 
     @abstractmethod
-    def gram(self, x: Rows, y: Rows) -> Array:
+    def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """The approximate kernel, rows (n, d) and (m, d) to (n, m) in `gram_dtype`.
 
         Raises:
@@ -176,8 +178,9 @@ class FeatureMap(ABC):
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications of a matrix product that take as long as `gram`."""
 
-    def exact_gram(self, x: Rows, y: Rows) -> Matrix:
+    def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """What `gram` approximates, (n, m): the kernel itself. Raises as `gram` does."""
+        del pause
         return self.kernel.exact(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
@@ -192,9 +195,9 @@ class FeatureMap(ABC):
         """What `exact_gram` has for row i of x and row i of y, (n,)."""
         return self.kernel.pairs(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
 
-    def estimated_pairs(self, x: Rows, y: Rows) -> Array:
+    def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """What `gram` has for row i of x and row i of y, (n,), summed up in float64."""
-        of_x, of_y = self.transform(x), self.transform(y).conj()
+        of_x, of_y = self.transform(x, pause), self.transform(y, pause).conj()
         if self.signature is not None:
             of_x *= np.tile(self.signature, of_x.shape[1] // len(self.signature))
         products: Array = np.einsum("ij,ij->i", of_x, of_y, dtype=np.result_type(of_x, np.float64))
@@ -249,7 +252,7 @@ class FeatureMap(ABC):
         """What the map is for: the features of the rows, or their codes where it gives no features."""
         return self.transform(rows) if Gives.features in self.gives else self.codes(rows)
 
-    def transform(self, rows: Rows) -> Array:
+    def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features of the rows, (n, d) to (n, n_output) in `gram_dtype`.
 
         Raises:
@@ -261,7 +264,7 @@ class FeatureMap(ABC):
         """Multiplications of a matrix product that take as long as `transform`."""
         raise self.refusal(Gives.features)
 
-    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors") -> Codes:
+    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """The codes of the rows, one row of codes each, as the encoder writes them.
 
         Raises:

@@ -20,6 +20,7 @@ from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import PAIRS, Arrays, Built, ClosedForms, FeatureMap, FrozenArray, Gives
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.forms import Form
+from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 from app.core.samplers.gcws import ConsistentWeightedSampling
 from app.core.threads import for_each
@@ -30,6 +31,8 @@ _OPERATIONS_PER_COMPARISON = 16
 _SAMPLES_PER_GRAM = 1 << 20
 # Work that is not worth a second thread: hashes of entries, or comparisons.
 _STEPS_PER_THREAD = 1 << 20
+# What one thread does at a time, a tenth of a second or less.
+_STEPS_PER_PART = 1 << 26
 
 
 class ConsistentSamplingMap(FeatureMap):
@@ -95,13 +98,14 @@ class ConsistentSamplingMap(FeatureMap):
         _, s = _hashed(spec)
         return Built({}, s, s, ())
 
-    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors") -> Codes:
+    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """The encoded samples of the rows, one row of codes each.
 
         Args:
             rows: behind the gate.
             encoder: how to write them.
             pointer: where the rows stood in the request, for the error.
+            pause: see `FeatureMap`.
 
         Raises:
             InvalidInput: rows are all zero and the encoder does not mark them.
@@ -114,7 +118,7 @@ class ConsistentSamplingMap(FeatureMap):
             codes[block] = encoder.encode(samples)
             np.less(samples[:, 0, 0], 0, out=unsampled[block])
 
-        self._sample(rows, slice(0, self.n_output), write)
+        self._sample(rows, slice(0, self.n_output), write, pause)
         if encoder.marked:
             codes[unsampled] = -1
         else:
@@ -133,7 +137,7 @@ class ConsistentSamplingMap(FeatureMap):
             empty[block] = self.kernel.empty(rows[block])
         _refuse(np.flatnonzero(empty), pointer)
 
-    def gram(self, x: Rows, y: Rows) -> Matrix:
+    def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """Collision rate of (i*, t*), rows (n, d) and (m, d) to (n, m): the unbiased estimate of the kernel.
 
         Raises:
@@ -141,14 +145,15 @@ class ConsistentSamplingMap(FeatureMap):
         """
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
         for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, sum(equal.shape))):
-            x_samples, y_samples = self._samples(x, hashes), self._samples(y, hashes)
+            x_samples = self._samples(x, hashes, pause)
+            y_samples = x_samples if y is x else self._samples(y, hashes, pause)
             refuse_unsampled(x_samples, "/x")
             refuse_unsampled(y_samples, "/y")
 
             def count(part: slice, x_samples: Samples = x_samples, y_samples: Samples = y_samples) -> None:
                 count_collisions(x_samples[part], y_samples, equal[part])
 
-            self._in_parts(count, len(equal), equal.size * x_samples.shape[1])
+            self._in_parts(count, len(equal), equal.size * x_samples.shape[1], pause)
         return equal / self.n_output
 
     def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
@@ -158,7 +163,7 @@ class ConsistentSamplingMap(FeatureMap):
             counts.add(by, self._samples(x, hashes), self._samples(y, hashes), hashes.start)
         return counts
 
-    def exact_gram(self, x: Rows, y: Rows) -> Matrix:
+    def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The min-max kernel itself, (n, m).
 
         Raises:
@@ -175,7 +180,7 @@ class ConsistentSamplingMap(FeatureMap):
         def fill(part: slice) -> None:
             gram[part] = self.kernel.exact(x[part], y)
 
-        self._in_parts(fill, len(gram), steps)
+        self._in_parts(fill, len(gram), steps, pause)
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
@@ -186,9 +191,9 @@ class ConsistentSamplingMap(FeatureMap):
         """Both sparse or both dense, whichever takes less memory: the sums of the two forms round differently."""
         return self.kernel.in_one_form(x, y)
 
-    def estimated_pairs(self, x: Rows, y: Rows) -> Array:
+    def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Collision rate of (i*, t*) of row i of x and row i of y."""
-        return collision_rate(self.codes(x, pointer="/x"), self.codes(y, pointer="/y"))
+        return collision_rate(self.codes(x, pointer="/x", pause=pause), self.codes(y, pointer="/y", pause=pause))
 
     def gamma_refusal(self) -> str | None:
         """The RBF kernel is estimated from the kernel of power 1."""
@@ -225,26 +230,26 @@ class ConsistentSamplingMap(FeatureMap):
     def _entry_count(self, rows: Rows) -> int:
         return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
 
-    def _in_parts(self, work: Callable[[slice], None], n: int, steps: int) -> None:
+    def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
         """Share n rows out to the threads."""
         threads = self._threads if steps > _STEPS_PER_THREAD else 1
-        for_each(work, row_blocks(n, -(-n // threads)), threads)
+        for_each(work, row_blocks(n, min(-(-n // threads), n * _STEPS_PER_PART // max(1, steps))), threads, pause)
 
-    def _samples(self, rows: Rows, hashes: slice) -> Samples:
+    def _samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
         samples = np.empty((rows.shape[0], hashes.stop - hashes.start, 2), np.int64)
-        self._sample(rows, hashes, samples.__setitem__)
+        self._sample(rows, hashes, samples.__setitem__, pause)
         return samples
 
-    def _sample(self, rows: Rows, hashes: slice, use: Callable[[slice, Samples], None]) -> None:
+    def _sample(self, rows: Rows, hashes: slice, use: Callable[[slice, Samples], None], pause: Pause) -> None:
         """Call `use` with every block of rows and its samples (rows, hashes, 2), −1 for a row without one."""
         n_hashes = hashes.stop - hashes.start
         threads = self._parameters.blocks_at_once if self._entry_count(rows) * n_hashes > _STEPS_PER_THREAD else 1
 
         def work(block: slice) -> None:
             found = entries(rows[block], self.kernel)
-            use(block, self._parameters.samples(found, block.stop - block.start, hashes))
+            use(block, self._parameters.samples(found, block.stop - block.start, hashes, pause))
 
-        for_each(work, self._row_blocks(rows, n_hashes, threads), threads)
+        for_each(work, self._row_blocks(rows, n_hashes, threads), threads, pause)
 
     def _row_blocks(self, rows: Rows, n_hashes: int = 1, threads: int = 1) -> Iterator[slice]:
         """Blocks of rows of bounded memory for entries and samples, one or more for each thread."""

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from app.core.arrays import Floats, Rows
 from app.core.building import Building
@@ -45,9 +44,7 @@ def drawn_arrays(spec: BaseSpec, building: Building) -> tuple[Arrays, tuple[str,
     """
     streams = np.random.SeedSequence(spec.seed).spawn(2)
     for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in streams)
-    # Sums by several threads of the linear algebra round differently: one seed is to give one map on any machine.
-    with threadpool_limits(1):
-        drawn = frequency_set(spec, for_frequencies, building)
+    drawn = frequency_set(spec, for_frequencies, building)
     with np.errstate(over="ignore"):  # what overflows is refused by name below
         arrays: Arrays = {
             "frequencies": drawn.frequencies.astype(spec.numpy_dtype, copy=False),

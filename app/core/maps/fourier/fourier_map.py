@@ -13,13 +13,18 @@ from app.core.maps.fourier.allocation import allocations, check_allocations, spe
 from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.variances import closed_forms
+from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
+from app.core.threads import for_each
 
 # Phases computed at a time: small enough to stay in the cache between product and cosine.
 _PHASES_PER_BLOCK = 1 << 18
 # Features held at a time while a Gram block is summed up; more if the input itself is larger.
 _FEATURES_PER_BLOCK = 1 << 22
+# What one thread does at a time, a tenth of a second or less: products of features; exact kernels and coordinates.
+_PRODUCTS_PER_PART = 1 << 28
+_EXACT_ENTRIES_PER_PART, _EXACT_COORDINATES_PER_PART = 1 << 17, 1 << 26
 
 
 class FourierMap(FeatureMap):
@@ -38,7 +43,7 @@ class FourierMap(FeatureMap):
     kernel: ShiftInvariantKernel
 
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
-        del threads  # those of the linear algebra share the work out
+        self._threads = threads
         self.spec = spec
         self.kernel, _ = spectral(spec)
         self.form, self._columns = spec.form, FORMS[spec.form]
@@ -107,7 +112,7 @@ class FourierMap(FeatureMap):
         n_frequencies = len(arrays["weights"])
         return Built(arrays, n_frequencies, n_frequencies * FORMS[spec.form].per_frequency, warnings, report)
 
-    def transform(self, rows: Rows) -> Array:
+    def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features of the rows, (n, d) to (n, n_output) in `gram_dtype`.
 
         Raises:
@@ -116,18 +121,21 @@ class FourierMap(FeatureMap):
         """
         rows = self._in_range(rows, "/vectors")
         features = np.empty((rows.shape[0], self.n_output), self.gram_dtype)
-        for block in row_blocks(rows.shape[0], _PHASES_PER_BLOCK // self.n_frequencies):
+
+        def fill(block: slice) -> None:
             self._fill(features[block], rows[block], slice(None))
             if self.spec.normalize:
                 # Never 0: no float is an exact zero of the cosine.
                 features[block] /= np.linalg.norm(features[block], axis=1, keepdims=True)
+
+        for_each(fill, row_blocks(len(features), _PHASES_PER_BLOCK // self.n_frequencies), self._threads, pause)
         return features
 
     def transform_operations(self, rows: Rows) -> int:
         """Those of the projection."""
         return self._projection.operations(rows)
 
-    def gram(self, x: Rows, y: Rows) -> Array:
+    def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Inner products of the features, rows (n, d) and (m, d) to (n, m); complex for the form `complex`.
 
         With a signature, Σ_l signature_l z_l(x) z̄_l(y).
@@ -140,14 +148,17 @@ class FourierMap(FeatureMap):
         squares_x, squares_y = np.zeros(n), np.zeros(m)
         held = max(_FEATURES_PER_BLOCK, (n + m) * self.spec.input_dim)
         for frequencies in row_blocks(self.n_frequencies, held // (2 * max(1, n + m))):
-            features_x, features_y = self._features(x, frequencies), self._features(y, frequencies)
-            if self.spec.normalize:
-                squares_x += np.square(np.abs(features_x)).sum(axis=1)
-                squares_y += np.square(np.abs(features_y)).sum(axis=1)
+            features_x = self._features(x, frequencies, squares_x, pause)
+            features_y = self._features(y, frequencies, squares_y, pause)
             if self.signature is not None:
                 signature = self.signature[frequencies]
                 features_x *= np.tile(signature, features_x.shape[1] // len(signature))
-            gram += features_x @ features_y.conj().T
+            conjugated = features_y.conj().T
+
+            def add(part: slice, features_x: Array = features_x, conjugated: Array = conjugated) -> None:
+                gram[part] += features_x[part] @ conjugated
+
+            for_each(add, row_blocks(n, _PRODUCTS_PER_PART // max(1, conjugated.size)), self._threads, pause)
         if self.spec.normalize:
             gram /= np.sqrt(squares_x)[:, None]
             gram /= np.sqrt(squares_y)
@@ -158,10 +169,17 @@ class FourierMap(FeatureMap):
         products = x.shape[0] * y.shape[0] * self.n_output
         return int(self.transform_operations(x) + self.transform_operations(y) + products)
 
-    def exact_gram(self, x: Rows, y: Rows) -> Matrix:
+    def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""
-        gram = super().exact_gram(x, y)
-        gram /= self._scale
+        x, y = dense(self.kernel.prepared(x, "/x")), dense(self.kernel.prepared(y, "/y"))
+        gram = np.empty((len(x), len(y)))
+
+        def fill(part: slice) -> None:
+            gram[part] = self.kernel.gram(x[part], y)
+            gram[part] /= self._scale
+
+        per_part = min(_EXACT_ENTRIES_PER_PART // max(1, len(y)), _EXACT_COORDINATES_PER_PART // max(1, y.size))
+        for_each(fill, row_blocks(len(x), per_part), self._threads, pause)
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
@@ -203,11 +221,17 @@ class FourierMap(FeatureMap):
             )
         return rows
 
-    def _features(self, rows: Rows, frequencies: slice) -> Array:
-        """Features of prepared rows and some frequencies."""
+    def _features(self, rows: Rows, frequencies: slice, squares: Matrix, pause: Pause) -> Array:
+        """Features of prepared rows and some frequencies; adds their squares where the map normalises."""
         count = frequencies.stop - frequencies.start
         features = np.empty((rows.shape[0], count * self._columns.per_frequency), self.gram_dtype)
-        self._fill(features, rows, frequencies)
+
+        def fill(block: slice) -> None:
+            self._fill(features[block], rows[block], frequencies)
+            if self.spec.normalize:
+                squares[block] += np.square(np.abs(features[block])).sum(axis=1)
+
+        for_each(fill, row_blocks(len(features), _PHASES_PER_BLOCK // count), self._threads, pause)
         return features
 
     def _fill(self, out: Array, rows: Rows, frequencies: slice) -> None:

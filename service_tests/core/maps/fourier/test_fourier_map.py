@@ -88,7 +88,8 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_is_the_same(
 
     def spied(n: int, per_block: int) -> list[slice]:
         blocks = list(row_blocks(n, per_block))
-        widths.extend(block.stop - block.start for block in blocks)
+        if n == feature_map.n_frequencies:
+            widths.extend(block.stop - block.start for block in blocks)
         return blocks
 
     monkeypatch.setattr(fourier_map, "row_blocks", spied)
