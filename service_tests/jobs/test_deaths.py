@@ -13,10 +13,12 @@ import pytest
 from app.jobs.record import JobState
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore
+from service_tests.cases import few_and_many
 from service_tests.jobs.site import Site, gone, kill
 from service_tests.servers import answers, until
 
-STEPS = 300
+STEPS_PER_DEATH = 50
+"""More than are made until then, so that the walk does not end before the last death."""
 
 
 @pytest.fixture(scope="module")
@@ -27,20 +29,21 @@ def two(site: Site) -> Site:
     return site
 
 
-@pytest.fixture(scope="module")
-def undisturbed(two: Site) -> bytes:
+def undisturbed(site: Site, steps: int) -> bytes:
     """The end of a walk that nobody has disturbed."""
-    job_id = two.walk(STEPS, pause=0)
-    assert two.ended(job_id).state is JobState.succeeded
-    return two.result(job_id)
+    job_id = site.walk(steps, pause=0)
+    assert site.ended(job_id).state is JobState.succeeded
+    return site.result(job_id)
 
 
-def test_ten_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, undisturbed: bytes) -> None:
+@pytest.mark.parametrize("deaths", few_and_many(3, 12))
+def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, deaths: int) -> None:
     """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""
-    chance = random.Random(2)
+    chance, steps = random.Random(2), STEPS_PER_DEATH * deaths
+    wanted = undisturbed(two, steps)
     two.idle()
-    job_id = two.walk(STEPS, pause=0.05)  # that it does not end before the last death
-    for i in range(10):
+    job_id = two.walk(steps, pause=0.05)
+    for i in range(deaths):
         worker, working = two.holder()
         time.sleep(chance.uniform(0, 0.6))
         if i % 2:
@@ -54,7 +57,7 @@ def test_ten_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Si
         gone(working)
         assert not two.jobs.get(job_id).state.ended
     assert two.ended(job_id, 120).state is JobState.succeeded
-    assert two.result(job_id) == undisturbed
+    assert two.result(job_id) == wanted
     assert {part.partition(":")[0] for part in two.keys_of(job_id)} == {"result"}
 
 
@@ -68,15 +71,17 @@ def embedded(tmp_path: Path) -> Iterator[Site]:
         here.clean()
 
 
-def test_deaths_of_the_store_change_nothing(embedded: Site, undisturbed: bytes) -> None:
-    chance = random.Random(4)
-    job_id = embedded.walk(STEPS)
+@pytest.mark.parametrize("deaths", few_and_many(2, 8))
+def test_deaths_of_the_store_change_nothing(embedded: Site, deaths: int) -> None:
+    chance, steps = random.Random(4), STEPS_PER_DEATH * deaths
+    wanted = undisturbed(embedded, steps)
+    job_id = embedded.walk(steps)
     embedded.running(job_id)
-    for _ in range(3):
+    for _ in range(deaths):
         time.sleep(chance.uniform(0.3, 1.5))
         pid = int(embedded.client.info("server")["process_id"])
         os.kill(pid, signal.SIGKILL)
         until(lambda: answers(embedded.url))
     assert embedded.ended(job_id).state is JobState.succeeded
-    assert embedded.result(job_id) == undisturbed
+    assert embedded.result(job_id) == wanted
     assert psutil.Process(embedded.workers[0].pid).is_running()

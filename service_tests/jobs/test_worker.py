@@ -12,6 +12,7 @@ import pytest
 from app.jobs.errors import JobHasNoResult
 from app.jobs.prelude import QUEUE
 from app.jobs.record import JobState
+from service_tests.cases import few_and_many
 from service_tests.jobs.site import Site, gone, horses
 from service_tests.servers import until
 
@@ -93,10 +94,11 @@ def test_a_job_whose_process_always_dies_is_given_up(two: Site) -> None:
     assert job.error.reason == "died"
 
 
-def test_twenty_jobs_are_cancelled_at_random_moments(two: Site) -> None:
+@pytest.mark.parametrize("jobs", few_and_many(6, 20))
+def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
     chance = random.Random(1)
     cancelled = []
-    for i in range(20):
+    for i in range(jobs):
         kind = "test-compute" if i % 2 else "test-walk"
         job = two.jobs.submit(kind, {"steps": 10_000, "seed": i}, attachments={"rows": bytes(2 << 20)})
         two.running(job.id)
@@ -111,15 +113,16 @@ def test_twenty_jobs_are_cancelled_at_random_moments(two: Site) -> None:
     assert two.counts() == (0, 0)
 
 
-def test_fifty_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", few_and_many(20, 100))
+def test_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path, jobs: int) -> None:
     def memory() -> int:
         return sum(psutil.Process(worker.pid).memory_info().rss for worker in two.workers)
 
     note = tmp_path / "completed"
     before = memory()
-    ids = [two.walk(3, note=str(note), seed=i) for i in range(50)]
+    ids = [two.walk(3, note=str(note), seed=i) for i in range(jobs)]
     states = Counter(two.ended(job_id).state for job_id in ids)
-    assert states == {JobState.succeeded: 50}
+    assert states == {JobState.succeeded: jobs}
     assert sorted(note.read_text().split()) == sorted(ids)
     assert memory() < before + 20_000_000
     assert two.counts() == (0, 0)
