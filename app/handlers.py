@@ -1,4 +1,4 @@
-"""What the jobs of the service do: a payload becomes typed work on rows, and its finding becomes bodies."""
+"""The handlers of jobs: they turn a payload into work on rows, and a finding into bodies."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -22,11 +22,11 @@ from app.services.recommendations import Recommendations
 from app.store.maps import MapStore
 
 _BODY = "body"
-"""What jobs of version 0.1.0 have attached: the body of their request. Jobs of later versions have `options`."""
+"""The body of the request, which jobs of version 0.1.0 have attached. Later jobs have `options` in their payload."""
 
 
 class Measuring(NamedTuple):
-    """What jobs measure with."""
+    """The services that jobs measure with."""
 
     maps: Maps
     datasets: Datasets
@@ -58,11 +58,11 @@ class Measuring(NamedTuple):
 
 
 def handlers(map_store: MapStore, measuring: Measuring, threads: int) -> Handlers:
-    """Every kind of job of the service.
+    """The handlers of every kind of job.
 
     Args:
-        map_store: where maps are built.
-        measuring: what is measured with.
+        map_store: where maps are kept.
+        measuring: services to measure with.
         threads: how many the building of a map may use.
     """
     return {
@@ -73,7 +73,7 @@ def handlers(map_store: MapStore, measuring: Measuring, threads: int) -> Handler
 
 
 def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:
-    """Measure what was there when the job was submitted, or nothing."""
+    """Run a measurement; InvalidInput if a map or dataset is not the one of the request any more."""
     try:
         measurement = prepare(context)
     except (NotFound, DatasetNotFound, MapNotReady) as error:
@@ -94,5 +94,5 @@ def _posted(context: JobContext) -> Posted:
 
 
 def _parsed(model: type[Any], body: bytes) -> Any:
-    """A model of a body that was checked when the job was submitted."""
+    """Read a model. Its JSON was checked when the job was submitted."""
     return model.model_validate_json(body)

@@ -1,4 +1,4 @@
-"""The application: wiring only."""
+"""The application, put together."""
 
 import multiprocessing
 import os
@@ -31,7 +31,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         shutdown.notice()
-        # On a thread of its own: the process is live at once, and ready when what it compiles is compiled.
+        # On a thread of its own: the process answers at once, and is ready when everything is compiled.
         threading.Thread(target=wired.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
         yield
@@ -73,7 +73,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 def _end_with_parent() -> None:
-    """Shut down when the process that started this worker is gone; a lone worker would hold its port for ever."""
+    """Shut down when the process that started this one has gone. Alone it would hold its port for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""The wiring of what requests and jobs both work with. A worker needs no more, and so no web framework."""
+"""Puts together what requests and jobs work with. Workers import this and no web framework."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class Wired(NamedTuple):
 
 
 def wire(settings: Settings) -> Wired:
-    """Everything that works on the store at `settings.redis_url`."""
+    """All services, on the store at `settings.redis_url`."""
     client = connect(_store_url(settings), settings.store_timeout)
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
     status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
@@ -52,7 +52,7 @@ def wire(settings: Settings) -> Wired:
 
 
 def job_handlers(settings: Settings) -> Handlers:
-    """Every kind of job of the service, over the store at `settings.redis_url`."""
+    """The handlers of every kind of job, on the store at `settings.redis_url`."""
     wired = wire(settings)
     measuring = handlers.Measuring(wired.maps, wired.datasets, wired.diagnostics, wired.recommendations)
     return handlers.handlers(wired.map_store, measuring, settings.threads)
@@ -60,7 +60,7 @@ def job_handlers(settings: Settings) -> Handlers:
 
 def run_worker(settings: Settings, kinds: Handlers) -> None:
     """Do jobs until the process is told to stop; call it in the main thread."""
-    # Here, as a process for each job would otherwise compile or load again what all of them use.
+    # Each job has a process of its own, made from this one. What is compiled here need not be compiled there.
     warm_up()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
     run_jobs(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl)

@@ -1,4 +1,4 @@
-"""Who may come in: a bound on requests in work, and on those computed at once."""
+"""How many requests are let in, and how much is computed at the same time."""
 
 import asyncio
 import math
@@ -14,18 +14,18 @@ from app.api.problems import Refusal
 
 Result = TypeVar("Result")
 
-# Listeners of jobs, who wait most of the time.
-_LISTENERS = 256
-# Calls to the store that wait for it on threads of their own.
-_CALLS_AT_ONCE = 32
+# Clients that may watch jobs at the same time. They wait most of the time.
+_MOST_LISTENERS = 256
+# Threads for short calls to the store.
+_STORE_THREADS = 32
 
 
 class Admission:
-    """Bounds for one process.
+    """What one process takes on at the same time. Requests that find no place are refused.
 
     Args:
-        max_requests: requests that may be in work or waiting; each may hold a body in memory.
-        threads: requests that may compute at once.
+        max_requests: requests that may be in work or wait. Each may hold a body in memory.
+        threads: requests that may compute at the same time.
         client_timeout: seconds a client may pause while it sends or reads a body.
     """
 
@@ -35,22 +35,22 @@ class Admission:
         self._inside = 0
         self._listeners = 0
         self._computing = anyio.CapacityLimiter(threads)
-        # Apart, so that a store that hangs leaves threads to send answers with.
-        self._asking = anyio.CapacityLimiter(_CALLS_AT_ONCE)
+        # Threads of their own, so that calls to a store that hangs do not hold up the sending of answers.
+        self._asking = anyio.CapacityLimiter(_STORE_THREADS)
         self.building = asyncio.Semaphore(1)
-        """For `run_by`: maps are built one at a time, as they may be large."""
+        """Places for building maps in `run_by`: one, as a map may take much memory."""
         self.measuring = asyncio.Semaphore(threads)
-        """For `run_by`: diagnostics and recommendations."""
+        """Places for diagnostics and recommendations in `run_by`."""
         self.patient = asyncio.Semaphore(threads)
-        """For `run_by`: work whose clients wait long. Others must not become jobs because of it."""
+        """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""
         self._long_work = anyio.CapacityLimiter(math.inf)
 
     @asynccontextmanager
     async def enter(self) -> AsyncIterator[None]:
-        """Count a request in.
+        """Count a request as long as it lasts.
 
         Raises:
-            Refusal: too many are inside.
+            Refusal: there are too many.
         """
         if self._inside >= self._max_requests:
             raise Refusal("overloaded", f"{self._inside} requests are in work or waiting")
@@ -62,12 +62,12 @@ class Admission:
 
     @contextmanager
     def listen(self) -> Iterator[None]:
-        """Count a listener in, who takes no place of those that want work done.
+        """Count a client that watches a job. It takes no place of a request.
 
         Raises:
-            Refusal: too many listen.
+            Refusal: there are too many.
         """
-        if self._listeners >= _LISTENERS:
+        if self._listeners >= _MOST_LISTENERS:
             raise Refusal("overloaded", f"{self._listeners} clients listen to jobs")
         self._listeners += 1
         try:
@@ -76,19 +76,19 @@ class Admission:
             self._listeners -= 1
 
     async def compute(self, work: Callable[[], Result]) -> Result:
-        """Run work on a thread, waiting for a free one."""
+        """Run work on a thread; wait until one is free."""
         return await anyio.to_thread.run_sync(work, limiter=self._computing)
 
     async def run_by(self, ends_at: float, places: asyncio.Semaphore, work: Callable[[], Result]) -> Result | None:
-        """Run long work on a thread, which must see to its end itself.
+        """Run long work on a thread, once there is a place for it. The work must end itself in time.
 
         Args:
-            ends_at: the moment by which it must have begun, as `time.monotonic` tells it.
-            places: how much of this work may be done at once: one of those above.
-            work: what is done.
+            ends_at: the moment until which to wait for a place, as `time.monotonic` tells it.
+            places: one of those above.
+            work: what to do.
 
         Returns:
-            What the work gives; None if no place was free by that moment.
+            What the work gives; None if there was no place in time.
         """
         try:
             async with asyncio.timeout(ends_at - time.monotonic()):

@@ -1,4 +1,4 @@
-"""Arrays as responses."""
+"""Responses that carry arrays."""
 
 import asyncio
 import logging
@@ -14,17 +14,16 @@ from app.formats import Format
 
 logger = logging.getLogger(__name__)
 
-# Sent at a time, so that a client that reads slowly holds back the rest.
+# Sent in one piece, so that the rest waits while a client reads slowly.
 _BYTES_PER_SEND = 1 << 20
-# Below this, encoding at once beats handing pieces from thread to thread.
+# Smaller answers are encoded whole: that is faster than handing pieces from thread to thread.
 _WHOLE_BELOW = 1 << 18
 
 
 def array_response(answer: Answer, form: Format, headers: Mapping[str, str] | None = None) -> Response:
-    """A response with the arrays.
+    """A response with the arrays in a format.
 
-    What takes encoding is encoded piece by piece while it is sent, unless it is small, so a response takes little more
-    memory than its arrays.
+    A large answer is encoded piece by piece while it is sent, so that it takes little more memory than its arrays.
     """
     encoded = form.encode(answer)
     if not isinstance(encoded, list) and sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW:
@@ -35,12 +34,12 @@ def array_response(answer: Answer, form: Format, headers: Mapping[str, str] | No
 
 
 class HeldResponse(Response):
-    """Another response, sent while its request still counts as being inside.
+    """Sends another response. Its request counts in `Admission` until everything is sent.
 
     Args:
-        response: what is sent.
-        held: what is let go once it is sent, or once the client has paused too long.
-        client_timeout: seconds the client may take to make room for the next piece.
+        response: what to send.
+        held: what to close once it is sent, or once the client has paused too long.
+        client_timeout: seconds that the client may take to read a piece.
     """
 
     def __init__(self, response: Response, held: AsyncExitStack, client_timeout: float) -> None:
@@ -50,7 +49,7 @@ class HeldResponse(Response):
         self._client_timeout = client_timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response."""
+        """Send the other response."""
 
         async def send_in_time(message: Message) -> None:
             async with asyncio.timeout(self._client_timeout):
@@ -64,7 +63,7 @@ class HeldResponse(Response):
 
 
 class _BufferResponse(Response):
-    """Buffers sent as they lie in memory, with their length announced."""
+    """Sends buffers without copying them, with `Content-Length`."""
 
     def __init__(
         self, buffers: list[bytes | memoryview], media_type: str, headers: Mapping[str, str] | None = None

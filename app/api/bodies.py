@@ -1,4 +1,4 @@
-"""Request bodies: read up to the limit, and parsed into models."""
+"""Request bodies: read up to a limit, and parsed into models."""
 
 import asyncio
 import json
@@ -11,17 +11,17 @@ from pydantic_core import from_json
 
 Model = TypeVar("Model", bound=BaseModel)
 
-# More would make an answer larger than the body it refuses.
+# The most errors that a refusal names. More would make it longer than the body it refuses.
 _MOST_NAMED = 20
-# More are only counted: each costs a kilobyte to look at.
+# The most errors that are looked at, each of which costs a kilobyte. More are only counted.
 _MOST_LOOKED_AT = 1000
 
 
 class InvalidBody(Exception):
-    """A body that is not what its model says.
+    """A body that does not fit its model.
 
     Args:
-        errors: JSON pointer and sentence for each thing that is wrong.
+        errors: a JSON pointer and a sentence for each thing that is wrong.
     """
 
     def __init__(self, errors: list[tuple[str, str]]) -> None:
@@ -30,15 +30,20 @@ class InvalidBody(Exception):
 
 
 class Stalled(Exception):
-    """A client that began to send a body and stopped."""
+    """A client has stopped in the middle of a body."""
 
 
 async def read(request: Request, check_size: Callable[[int], None], client_timeout: float) -> bytes:
-    """The whole body, as long as `check_size` lets its length pass.
+    """Read a whole body.
+
+    Args:
+        request: with the body.
+        check_size: raises TooLarge for a length over the limit.
+        client_timeout: seconds that the client may pause.
 
     Raises:
-        TooLarge: as soon as the limit is passed, by announcement or in fact.
-        Stalled: the client paused for `client_timeout` seconds.
+        TooLarge: the length that is announced, or that has come, is over the limit.
+        Stalled: the client has paused for too long.
     """
     announced = request.headers.get("content-length", "")
     check_size(int(announced) if announced.isdecimal() else 0)
@@ -56,10 +61,10 @@ async def read(request: Request, check_size: Callable[[int], None], client_timeo
 
 
 def parse(model: type[Model], body: bytes) -> Model:
-    """The body as a model.
+    """Read a body as a model.
 
     Raises:
-        InvalidBody: it is no JSON, or not of the model; names the first errors.
+        InvalidBody: the body is not JSON, or does not fit the model. It names the first errors.
     """
     try:
         return model.model_validate_json(body)
@@ -75,7 +80,7 @@ def parse(model: type[Model], body: bytes) -> Model:
 
 
 def _told_once(errors: list[Any]) -> list[Any]:
-    """The errors without those of lists that are too short only because an item of theirs is wrong, as told before."""
+    """The errors that matter. Where an item of a list is wrong, pydantic also says that the list is too short."""
     return [
         error
         for i, error in enumerate(errors)
@@ -90,13 +95,13 @@ def _within(outer: tuple[Any, ...], inner: tuple[Any, ...]) -> bool:
 def _sentence(error: Any) -> str:
     came = error["input"]
     if isinstance(came, str | int | float | None) and error["type"] not in ("missing", "json_invalid"):
-        # The standard library's, which also writes what JSON has no number for.
+        # The json of the standard library also writes infinity and NaN.
         return f"{error['msg']}; {json.dumps(came, ensure_ascii=False)[:80]} came"
     return str(error["msg"])
 
 
 def _pointer(error: Any, document: Any) -> str:
-    """JSON pointer (RFC 6901) of an error's location, without the steps that only the model's unions have."""
+    """The JSON pointer (RFC 6901) of an error. Pydantic's location has steps for unions, which are no part of it."""
     at_kind = error["type"].startswith("union_tag") and error["ctx"].get("discriminator") == "'kind'"
     location = (*error["loc"], "kind") if at_kind else error["loc"]
     absent = len(location) - 1 if at_kind or error["type"] == "missing" else None

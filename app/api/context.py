@@ -1,4 +1,4 @@
-"""What every route works with."""
+"""What routes are given to work with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from app.services.status import Status
 
 @dataclass(frozen=True)
 class Context:
-    """The services of one process."""
+    """The services of one process, and its limits."""
 
     limits: Limits
     every_limit: Mapping[str, float]
-    """Those of a request and all others, for clients to know."""
+    """All limits, by name, for clients to see."""
     max_request_seconds: float
-    """That long work may take in its request."""
+    """How long a request may compute before a job goes on with its work."""
     max_wait_seconds: float
-    """That a client may ask for instead."""
+    """How long a client may ask for instead."""
     admission: Admission
     maps: Maps
     datasets: Datasets

@@ -21,14 +21,14 @@ _MEMBERS: dict[str, dict[str, Any]] = {
 
 
 def _keep(definitions: dict[str, Any]) -> None:
-    """Keep schemas that others refer to by name."""
+    """Add schemas to those of the document. One name must not have two schemas."""
     for name, schema in definitions.items():
         if DEFINITIONS.setdefault(name, schema) != schema:
             raise ValueError(f"two different types are called {name}; rename one")
 
 
 def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, Any]:
-    """The options of a model and the members that rows come in."""
+    """The schema of a body that has the options of a model, and rows in these members."""
     schema = model.model_json_schema(ref_template=REFERENCES)
     _keep(schema.pop("$defs", {}))
     options = schema["properties"]

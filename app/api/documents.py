@@ -1,4 +1,4 @@
-"""What the OpenAPI document says of bodies that routes read themselves, and of problem documents."""
+"""What the OpenAPI document says of bodies and answers that the framework does not see."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from app.formats.json import Json
 
 REFERENCES = "#/components/schemas/{model}"
 DEFINITIONS: dict[str, Any] = {}
-"""Schemas that bodies refer to, beside those of the models below."""
+"""More schemas that bodies refer to, by name. Other modules add theirs."""
 _JSON = Json.media_type
 _OTHER_FORMATS = [form for form in FORMATS.values() if form.media_type != _JSON]
 _STRING = {"type": "string"}
@@ -66,7 +66,7 @@ def _answer(description: str, required: list[str], **properties: Any) -> dict[in
 
 
 def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
-    """A body of rows: as JSON of the schema, or in another format, of which `said` says what becomes of the rows."""
+    """A body of rows, in JSON of this schema or in another format; `said` is added to the description of the latter."""
     content = {_JSON: {"schema": schema}}
     parameters = []
     for form in _OTHER_FORMATS:
@@ -127,18 +127,18 @@ _APPLIED = "What was made of `Prefer`: `wait` with the seconds granted, `respond
 
 
 def applied_headers(**others: str) -> dict[str, Any]:
-    """The headers of an answer to a request with `Prefer`: those of `others`, by name, with what they say."""
+    """The headers of an answer to a request with `Prefer`, described; `others` describes more of them, by name."""
     described = {**others, "Preference-Applied": _APPLIED}
     return {"headers": {name: {"description": text, "schema": _STRING} for name, text in described.items()}}
 
 
 def taken_headers(location: str) -> dict[str, Any]:
-    """The headers of an answer 202 that names a job, `location` saying where its `Location` leads."""
+    """The headers of an answer 202, described; `location` says where `Location` leads."""
     return applied_headers(Location=location, Link='Of the job, with `rel="monitor"`.')
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:
-    """A JSON body of a model."""
+    """A JSON body that is a model."""
     return _body({"application/json": {"schema": {"$ref": REFERENCES.format(model=model.__name__)}}})
 
 
@@ -202,7 +202,7 @@ EVENTS_ANSWER: dict[int | str, dict[str, Any]] = {
 
 
 def install(app: FastAPI) -> None:
-    """Complete the OpenAPI document with the models that no route's signature names."""
+    """Add to the OpenAPI document what the framework cannot know: models that routes read themselves, and problems."""
 
     def document() -> dict[str, Any]:
         if app.openapi_schema is None:

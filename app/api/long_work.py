@@ -1,4 +1,4 @@
-"""Work that may take long: done in its request as long as it is quick, and gone on with by a job."""
+"""Work that may take long: it begins in its request, and a job goes on with it when the time for it is over."""
 
 import asyncio
 import time
@@ -21,37 +21,39 @@ _LOOK_SECONDS = 0.1
 
 
 class Clock(NamedTuple):
-    """What the client prefers, and the moment up to which it waits, as `time.monotonic` tells it."""
+    """How long a request may take."""
 
     preferences: Preferences
+    """What the client has said of it."""
     ends_at: float
+    """The moment when its time is over, as `time.monotonic` tells it."""
     is_patient: bool
-    """Whether the client waits longer than others do."""
+    """Whether the client waits longer than others."""
 
 
 def started(request: Request, context: Context) -> Clock:
-    """A clock that runs from now on, the whole of the request having arrived."""
+    """A clock that starts now. Call it when the whole request has arrived."""
     wanted = preferences(request, context.max_wait_seconds)
     seconds = context.max_request_seconds if wanted.wait is None else wanted.wait
     return Clock(wanted, time.monotonic() + seconds, seconds > context.max_request_seconds)
 
 
 async def run_or_submit(
-    request: Request,
     context: Context,
     clock: Clock,
     places: asyncio.Semaphore,
     work: Callable[[TimedProgress | None], Outcome],
+    client: Request | None = None,
 ) -> Outcome:
-    """Do work until the clock has run down.
+    """Do work in its request until its time is over; then submit a job that goes on with it.
 
     Args:
-        request: who waits. Once it is gone, the work is ended where it can be.
         context: of the process.
-        clock: when to end.
-        places: how much of this work may be done at once, of `Admission`.
-        work: does it under the progress it is given, and has a job go on with it where that ends it; with None it has
-            a job do all of it.
+        clock: of the request.
+        places: those of `Admission` for this kind of work.
+        work: does the work. It is given a progress, and submits a job when that ends the work. It is given None where
+            it shall submit a job at once.
+        client: whom the work is for. Once it has gone, the work ends. None for work that is of use to others too.
 
     Raises:
         ClientDisconnect: the client has gone.
@@ -60,7 +62,7 @@ async def run_or_submit(
     if not clock.preferences.at_once:
         progress = TimedProgress(clock.ends_at)
         places = context.admission.patient if clock.is_patient else places
-        async with _watched(request, progress):
+        async with _watched(client, progress):
             try:
                 outcome = await context.admission.run_by(clock.ends_at, places, lambda: work(progress))
             except Abandoned:
@@ -69,7 +71,11 @@ async def run_or_submit(
 
 
 async def ended(context: Context, clock: Clock, job_id: str) -> JobRecord | None:
-    """The record of a job that ends while a client still waits that said how long it would; None for all others."""
+    """Wait for the end of a job, if the client has said how long it waits.
+
+    Returns:
+        The record of the job; None if it has not ended in time, or if the client has not said how long.
+    """
     while clock.preferences.wait is not None and time.monotonic() < clock.ends_at:
         try:
             job = await context.admission.ask(lambda: context.jobs.get(job_id))
@@ -82,11 +88,14 @@ async def ended(context: Context, clock: Clock, job_id: str) -> JobRecord | None
 
 
 @asynccontextmanager
-async def _watched(request: Request, progress: TimedProgress) -> AsyncIterator[None]:
-    """Tell the work of a request whose client goes away."""
+async def _watched(client: Request | None, progress: TimedProgress) -> AsyncIterator[None]:
+    """Mark the work as abandoned when the client closes its connection."""
+    if client is None:
+        yield
+        return
 
     async def watch() -> None:
-        while (await request.receive())["type"] != "http.disconnect":
+        while (await client.receive())["type"] != "http.disconnect":
             pass
         progress.abandoned = True
 

@@ -1,4 +1,4 @@
-"""What is done with every request before any route sees it."""
+"""What happens to every request before its route is called."""
 
 import re
 import secrets
@@ -10,13 +10,13 @@ _ACCEPTED = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
 class RequestId:
-    """Keeps the client's X-Request-ID, or makes one, and gives it back with the response."""
+    """Gives every request an id, that of the client in X-Request-ID or a new one, and sends it back."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Name one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -33,13 +33,13 @@ class RequestId:
 
 
 class HeadAsGet:
-    """Answers HEAD wherever GET is answered; the server leaves out the body."""
+    """Answers HEAD as GET. The server leaves out the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a HEAD on as a GET."""
+        """Handle one request."""
         if scope["type"] == "http" and scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
         await self._app(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Which format came, and which one to answer in."""
+"""Which format a request is in, and which one to answer in."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -
     """The format that Content-Type names.
 
     Raises:
-        Refusal: none or another one came, or the body is compressed.
+        Refusal: it names none of those that are allowed, or the body is compressed.
     """
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
@@ -28,25 +28,25 @@ def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -
 
 
 async def require_json(request: Request) -> None:
-    """Refuse a body that does not call itself JSON."""
+    """Raise Refusal unless Content-Type is that of JSON."""
     posted_format(request, (_JSON,))
 
 
 def answer_format(request: Request, posted: Format | None = None) -> Format:
-    """The format to answer arrays in: the client's favourite, else that of its request, else JSON.
+    """The format to answer arrays in: what Accept prefers, else the format of the request, else JSON.
 
     Raises:
-        Refusal: the client accepts none that can be written.
+        Refusal: Accept names no format that can be written.
     """
     default = posted.media_type if posted else _JSON
     return FORMATS[favourite(request, [default, *(other for other in FORMATS if other != default)])]
 
 
 def favourite(request: Request, media_types: Sequence[str]) -> str:
-    """The media type that the client likes best, of equals the first.
+    """The media type that Accept prefers; the first of several that it likes equally.
 
     Raises:
-        Refusal: it accepts none of them.
+        Refusal: Accept names none of them.
     """
     header = ",".join(request.headers.getlist("accept"))
     if not header.strip():
@@ -59,7 +59,7 @@ def favourite(request: Request, media_types: Sequence[str]) -> str:
 
 
 def _quality(media_type: str, header: str) -> float:
-    """The weight that Accept gives a media type: that of the most specific range that covers it (RFC 9110, 12.5.1)."""
+    """The weight of a media type in Accept. The most specific range that covers it counts (RFC 9110, 12.5.1)."""
     found = {}
     for entry in header.split(","):
         media_range, *parameters = (part.strip().lower() for part in entry.split(";"))
@@ -71,7 +71,7 @@ def _quality(media_type: str, header: str) -> float:
                     weight = float(value)
                 except ValueError:
                     weight = 0.0
-                weight = weight if 0 <= weight <= 1 else 0.0  # not a number is not between them either
+                weight = weight if 0 <= weight <= 1 else 0.0  # this makes "nan" 0 too
         found[media_range] = weight
     family = media_type.partition("/")[0] + "/*"
     for media_range in (media_type, family, "*/*"):

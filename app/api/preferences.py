@@ -1,27 +1,28 @@
-"""What a client prefers of a request that may take long (RFC 7240): to wait for the answer, or to be told of a job."""
+"""The header Prefer (RFC 7240): whether a client waits for an answer that takes long, or wants to hear of a job."""
 
 import re
 from typing import NamedTuple
 
 from fastapi import Request
 
-# Pieces of a list, as a comma or a semicolon parts them outside of quotes. A quote that is not closed goes to the end.
-_QUOTED = r'"(?:[^"\\]|\\.)*(?:"|\\?$)'
-_BETWEEN_COMMAS = re.compile(rf'(?:[^,"]|{_QUOTED})+')
-_BETWEEN_SEMICOLONS = re.compile(rf'(?:[^;"]|{_QUOTED})+')
-_PREFERENCE = re.compile(r"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(?:=\s*(.*?)\s*)?", re.DOTALL)
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
+# What stands between the commas of a list. A quote that is not closed goes to the end.
+_PIECE = re.compile(rf'(?:[^,"]|{_QUOTED}|".*+)++', re.DOTALL)
+# A name and its value; parameters may follow. Quantifiers are possessive, so that no header takes long to read.
+_NAME, _VALUE = r"([!#$%&'*+.^_`|~0-9A-Za-z-]++)", rf'({_QUOTED}|[^\s;"]*+)'
+_PREFERENCE = re.compile(rf"\s*+{_NAME}\s*+(?:=\s*+{_VALUE}\s*+)?+(?:;.*)?", re.DOTALL)
 _SECONDS = re.compile(r'("?)([0-9]+)\1')
 # Numbers of more digits, which Python may refuse to read, are longer than any wait.
 _MOST_DIGITS = 15
 
 
 class Preferences(NamedTuple):
-    """What the client prefers."""
+    """What a client prefers."""
 
     respond_async: bool = False
-    """To be told of a job at once, or after `wait` seconds."""
+    """To hear of a job, at once or after `wait` seconds."""
     wait: int | None = None
-    """Seconds to wait for the answer, no more than are allowed; None if nothing came."""
+    """To wait so many seconds, no more than are allowed; None if the client does not say."""
 
     @property
     def at_once(self) -> bool:
@@ -29,24 +30,24 @@ class Preferences(NamedTuple):
         return self.wait == 0 or (self.respond_async and self.wait is None)
 
     def applied(self, status: int) -> dict[str, str]:
-        """Headers that say what was made of the preferences in an answer of this status."""
+        """The headers of an answer of this status that say which preferences were applied."""
         names = ["respond-async"] if self.respond_async and status == 202 else []
         names += [] if self.wait is None else [f"wait={self.wait}"]
         return {"Vary": "Prefer"} | ({"Preference-Applied": ", ".join(names)} if names else {})
 
 
 def preferences(request: Request, max_wait_seconds: float) -> Preferences:
-    """The preferences of a request. Those that are malformed or not known here are ignored, as the standard wants.
+    """The preferences of a request. Malformed and unknown ones are ignored, as the standard wants.
 
     Args:
         request: with any number of headers `Prefer`.
         max_wait_seconds: the longest wait that is granted.
     """
     found: dict[str, str] = {}
-    for piece in _BETWEEN_COMMAS.findall(",".join(request.headers.getlist("prefer"))):
-        preference = _PREFERENCE.fullmatch(_BETWEEN_SEMICOLONS.findall(piece)[0])
+    for piece in _PIECE.findall(",".join(request.headers.getlist("prefer"))):
+        preference = _PREFERENCE.fullmatch(piece)
         if preference is not None:
-            # Of a preference that is repeated the first counts.
+            # Where a preference comes twice, the first counts.
             found.setdefault(preference[1].lower(), preference[2] or "")
     seconds = _SECONDS.fullmatch(found.get("wait", ""))
     wait = None

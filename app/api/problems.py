@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): every refusal, and what it says."""
+"""Problem documents (RFC 9457): what a client is told of each refusal."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -60,7 +60,7 @@ class Problem(BaseModel):
 
 
 class Refusal(Exception):
-    """A refusal that only HTTP knows: of media types, or under load."""
+    """A refusal that has to do with HTTP alone: of a media type, or because of too many requests."""
 
     def __init__(self, slug: str, detail: str) -> None:
         super().__init__(detail)
@@ -75,7 +75,7 @@ def problem(
     status: int | None = None,
     **members: Any,
 ) -> Response:
-    """The response for one problem, with its kind's status unless another is given."""
+    """A response with a problem document. Its status is that of the kind of problem, unless another is given."""
     kind = KINDS[slug]
     status = status or kind.status
     document = Problem(
@@ -92,7 +92,7 @@ def problem(
 
 
 def _allowed(request: Request) -> str:
-    """Every method the address takes; the framework names only those of the first route that has the path."""
+    """Every method that an address takes. The framework names only those of the first route with its path."""
     routes = request.app.router.routes
     return ", ".join(
         method
@@ -146,7 +146,7 @@ def _http(request: Request, error: HTTPException) -> Response:
 
 
 def _left(request: Request, error: ClientDisconnect) -> Response:
-    """Nobody reads the answer, but a client that leaves is no failure to be logged as one."""
+    """An answer that nobody reads. Without it the framework would log a failure for each client that leaves."""
     del error
     return problem(request, "bad-request", "the client left in its request")
 
@@ -159,7 +159,7 @@ def _store_failed(request: Request, error: Exception) -> Response:
 def _failed(request: Request, error: Exception) -> Response:
     request_id = request.scope["state"]["request_id"]
     logger.error("request %s failed", request_id, exc_info=error)
-    # The framework runs this handler outside of all middleware, so the header is set here.
+    # The framework calls this handler outside of the middleware that sets this header.
     headers = {"X-Request-ID": request_id}
     return problem(request, "internal-error", "the service failed; the log has the request id", headers)
 
@@ -196,6 +196,6 @@ _HANDLERS: dict[Any, Any] = {
 
 
 def install(app: FastAPI) -> None:
-    """Turn every exception into its problem document."""
+    """Make the application answer every exception with its problem document."""
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)

@@ -1,4 +1,4 @@
-"""Query parameters: those of all lists, and those that no route can make sense of."""
+"""Query parameters: those that all lists have, and the refusal of those that no route knows."""
 
 from collections import Counter
 from typing import Annotated
@@ -14,7 +14,7 @@ Prefix = Annotated[str, Query(description="Start of the names wanted.", max_leng
 
 
 async def refuse_unclear_parameters(request: Request) -> None:
-    """Refuse a query parameter that is misspelt or repeated, which would otherwise be accepted and ignored."""
+    """Refuse query parameters that are unknown or come twice. The framework would ignore them."""
     route = request.scope["route"]
     if not isinstance(route, APIRoute):
         return

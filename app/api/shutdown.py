@@ -1,4 +1,4 @@
-"""Knowing that the process is to end, while there are still answers being sent."""
+"""Tells long answers that the process is about to end."""
 
 import signal
 import threading
@@ -9,18 +9,17 @@ from typing import Any
 class Shutdown:
     """Whether the process has been told to end.
 
-    The server waits for open answers before it tells the application anything, and the stream of a job that runs ends
-    of itself only with the job. So the signal is noticed here, on its way to the server.
+    The server waits until all answers are sent before it tells the application. The events of a running job are an
+    answer that ends only with the job. So this class listens to the signals itself.
     """
 
     def __init__(self) -> None:
         self.begun = False
 
     def notice(self) -> None:
-        """Notice signals from now on; call it once the server has put its own handlers in place.
+        """Listen to signals from now on. Call it after the server has set its own handlers.
 
-        The server removes these together with its own. Without a server, or outside of the main thread, there are no
-        signals to notice.
+        The server removes these handlers together with its own. Outside of the main thread this does nothing.
         """
         if threading.current_thread() is not threading.main_thread():
             return

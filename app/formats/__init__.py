@@ -1,10 +1,13 @@
-"""The formats of vectors and answers: bytes to arrays and back. A new one is a file of its own and its name here."""
+"""The formats of vectors and answers: they turn bytes into arrays and back.
+
+A new format is one file with a class derived from `Format`, and its name in the list below.
+"""
 
 from app.formats.base import Body, Format, Posted
 from app.formats.json import Json
 from app.formats.npy import Npy
 
 FORMATS: dict[str, Format] = {form.media_type: form for form in (Json(), Npy())}
-"""By media type; the first is the answer to a client that states no preference."""
+"""Every format by its media type. The first one answers clients that state no preference."""
 
 __all__ = ["FORMATS", "Body", "Format", "Posted"]

@@ -1,4 +1,4 @@
-"""What a format must do."""
+"""What every format does."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,41 +9,41 @@ from app.core.datasets import Reference
 
 
 class Body(NamedTuple):
-    """The body of a request, and those of its headers that the format reads."""
+    """The body of a request, and the headers that its format reads."""
 
     content: bytes
     headers: Mapping[str, str] = {}
-    """By the names that the format has for them; those that did not come are missing."""
+    """By the names in `Format.request_headers`. Headers that did not come are missing."""
 
 
 Posted = dict[str, PostedRows | Reference]
-"""Rows that came, or a dataset named in their place, by the names they have in a JSON request."""
+"""Rows that came, or the reference to a dataset that came in their place, by the member of a JSON body."""
 
 Encoded = list[bytes | memoryview] | Iterator[bytes]
-"""A list where the bytes lie ready; else pieces, each made when it is asked for, without holding up other requests."""
+"""Bytes that are ready, as a list; or an iterator that makes one piece after the other, on threads."""
 
 
 class Format(ABC):
-    """One media type, for the rows of requests and the arrays of answers.
+    """A media type in which rows come and arrays are answered.
 
-    Reading raises InvalidInput where the bytes are not what the media type says.
+    `decode` and `matrix` raise InvalidInput for bytes that are not what the media type says.
     """
 
     media_type: ClassVar[str]
     request_headers: ClassVar[Mapping[str, str]] = {}
-    """Headers of a request, beside Content-Type, that are needed to read its body: by name, what they say."""
+    """Headers of a request that are needed to read its body, beside Content-Type. Names, and what the headers mean."""
     rows_described: ClassVar[str] = ""
-    """How rows come in this format, one sentence for the OpenAPI document; JSON has schemas there instead."""
+    """One sentence for the OpenAPI document on how rows come in this format. JSON has schemas there instead."""
 
     @abstractmethod
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
-        """Read rows of vectors.
+        """Read rows whose width is known.
 
         Args:
-            body: the whole of it.
+            body: of the request.
             width: entries of a row.
-            wanted: name of the member that must be there.
-            optional: names of members that may be there too.
+            wanted: the member that must be there. A format without members has one array, which is this one.
+            optional: members that may be there too.
         """
 
     @abstractmethod
@@ -51,7 +51,7 @@ class Format(ABC):
         """Read rows whose width the body itself tells.
 
         Args:
-            body: the whole of it.
+            body: of the request.
         """
 
     @abstractmethod

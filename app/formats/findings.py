@@ -1,4 +1,4 @@
-"""Findings of diagnostics and recommendations as bodies: the answer as JSON, and the picture where there is one."""
+"""Writes findings of diagnostics and recommendations: the answer as JSON, and the picture, if there is one."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ from app.pictures import svg
 
 
 def writers(finding: Finding[Mapping[str, object]]) -> dict[str, Callable[[], bytes]]:
-    """What writes a finding down, by media type."""
+    """Functions that write a finding, by media type. JSON comes first."""
     known = {Json.media_type: lambda: orjson.dumps(finding.answer)}
     drawing = finding.drawing
     return known if drawing is None else known | {SVG: lambda: svg(drawing)}

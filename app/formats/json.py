@@ -1,4 +1,4 @@
-"""JSON: rows as lists or as {indices, values}, answers written straight from the arrays."""
+"""JSON: rows are lists of numbers, or objects of indices and values; answers are written straight from arrays."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,7 +21,7 @@ class Json(Format):
     media_type = "application/json"
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
-        """An object whose members are lists of rows, or name datasets."""
+        """Read an object whose members are lists of rows, or references to datasets."""
         if wanted == "vectors":
             return {wanted: self._vectors(body, width)}
         posted = members(body.content, [wanted], optional, bytes_per_list=bytes_per_row(width))
@@ -35,15 +35,15 @@ class Json(Format):
         return vectors_or_dataset(posted, width)
 
     def matrix(self, body: Body) -> PostedRows:
-        """An object of `vectors`, a list of rows, and `input_dim`, their length, which dense rows tell themselves."""
+        """Read an object of `vectors`, a list of rows, and `input_dim`, their length, which only sparse rows need."""
         posted = members(body.content, ["vectors"], ["input_dim"], bytes_per_list=bytes_per_row(1))
         width = dimension(posted["input_dim"]) if "input_dim" in posted else None
         return rows(posted["vectors"], width, "/vectors")
 
     def encode(self, answer: Answer) -> Iterator[bytes]:
-        """One object with the arrays as members.
+        """Write one object with the arrays as members.
 
-        A complex array is an object of `real` and `imag`, one-hot rows one of `indptr`, `indices` and `shape`.
+        A complex array becomes an object of `real` and `imag`, one-hot rows an object of `indptr`, `indices`, `shape`.
         """
         return _object({name: _parts(array) for name, array in answer.items()})
 
@@ -70,7 +70,7 @@ def _object(members: Mapping[str, Array | dict[str, Array]]) -> Iterator[bytes]:
 
 
 def _encoded(array: Array) -> Iterator[bytes]:
-    """A list, some rows at a time."""
+    """Write an array as a list, some rows at a time."""
     if not array.size:
         yield orjson.dumps(array.tolist())
         return

@@ -1,4 +1,4 @@
-"""The JSON object that a body is: its members, parsed within bounds of memory."""
+"""Bodies that are JSON objects: parsed within a bound on memory."""
 
 import gc
 from collections.abc import Sequence
@@ -9,29 +9,29 @@ import orjson
 from app.core.errors import InvalidInput
 from app.formats.json_rows import called, pointer_to
 
-# Bodies up to this length are parsed whatever they hold.
+# Shorter bodies are parsed whatever they hold.
 _TRUSTED_BYTES = 1 << 20
-# Those of the body's object and of its members.
+# Brackets that are not those of rows: of the body's object and its members.
 _OUTER_BRACKETS = 8
 
 
 def bytes_per_row(width: int) -> int:
-    """The fewest bytes of JSON, commas included, that rows of vectors have for each list or object in them."""
-    # Such as [0,0], or {"indices":[],"values":[]}, which is three of them.
+    """The fewest bytes of JSON for each list or object in rows of vectors, commas included."""
+    # The shortest rows are [0,0], or {"indices":[],"values":[]}, which is an object and two lists.
     return min(2 * width + 2, 9)
 
 
 def members(
     body: bytes, wanted: Sequence[str], optional: Sequence[str] = (), *, bytes_per_list: float
 ) -> dict[str, Any]:
-    """The members of a JSON object: all wanted, some optional, no other.
+    """The members of a JSON object, which must have those that are wanted and no others but the optional.
 
     Args:
         body: the whole request body.
         wanted: names of members that must be there.
         optional: names of members that may be there too.
-        bytes_per_list: the fewest bytes that a body has for each list or object in it. One with more of them is refused
-            before it is parsed, because each costs a hundred bytes of memory then.
+        bytes_per_list: the fewest bytes that a sensible body has for each list or object in it. A body with more lists
+            and objects is refused before it is parsed, because each costs a hundred bytes of memory then.
     """
     if len(body) > _TRUSTED_BYTES:
         brackets, most = body.count(b"[") + body.count(b"{"), int(len(body) / bytes_per_list) + _OUTER_BRACKETS
@@ -40,7 +40,7 @@ def members(
                 f"the body has {brackets} opening brackets; rows such as this request takes have at most {most} in "
                 f"{len(body)} bytes"
             )
-    gc.disable()  # what is parsed holds no cycles, and looking for them takes longer than parsing
+    gc.disable()  # JSON has no cycles, and looking for them takes longer than parsing
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""JSON bodies of diagnostics and recommendations: options, and rows beside them."""
+"""JSON bodies of diagnostics and recommendations: options and rows."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ from app.formats.json_rows import dimension, rows_or_reference, vectors_or_datas
 
 Model = TypeVar("Model", bound=Frozen)
 Parse = Callable[[type[Model], bytes], Model]
-"""JSON to a model, or a refusal that names the member."""
+"""Reads JSON as a model, or raises a refusal that names the member."""
 
 _SAMPLE = ("vectors", "dataset", "rows", "seed")
 ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
@@ -25,7 +25,7 @@ ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
     Takes.optional_rows: _SAMPLE,
     Takes.optional_pairs: ("x", "y"),
 }
-"""Members of a body that rows come in. Where a diagnostic has an option `seed`, it is that of a sample too."""
+"""The members of a body that bring rows. An option `seed` of a diagnostic is the seed of a sample too."""
 ROW_MEMBERS_TO_RECOMMEND_FOR = ("vectors", "input_dim", "dataset", "rows")
 
 

@@ -1,4 +1,4 @@
-"""JSON bodies of a similarity: pairs of rows that are vectors, or codes."""
+"""JSON bodies of similarities: pairs of vectors, or pairs of codes."""
 
 from enum import StrEnum
 from itertools import chain
@@ -29,7 +29,7 @@ class PairsOfVectors(NamedTuple):
     """Vectors; row i of x goes with row i of y."""
 
     by: Encoder
-    """How to write their codes, to be compared."""
+    """How the codes are written that are compared."""
     x: PostedRows | Reference
     y: PostedRows | Reference
 
@@ -38,7 +38,7 @@ class PairsOfCodes(NamedTuple):
     """Codes; row i of x goes with row i of y."""
 
     by: Encoder
-    """How they are written."""
+    """How the codes are written."""
     x: Codes
     y: Codes
 
@@ -49,10 +49,10 @@ def pairs(body: bytes, sampling: FeatureMap, by: Encoder | None, of: InputKind |
     Args:
         body: the whole request body.
         sampling: the map, which gives codes.
-        by: how x and y are written, or which codes of vectors are to be compared. Without it, vectors are compared by
-            pairs, and codes are pairs if their rows are lists of lists, else zero_bit.
-        of: what x and y are. Without it they are what their length allows; where it allows both, InvalidOption, or
-            vectors if `by` is missing too.
+        by: how x and y are written, or, for vectors, which codes to compare. Without it, vectors are compared by
+            pairs, and codes are read as pairs if their rows are lists of lists, else as zero_bit.
+        of: what x and y are. Without it, their length decides. Where codes and vectors have the same length, they are
+            vectors if `by` is missing too, else InvalidOption is raised.
     """
     posted = members(body, ["x", "y"], bytes_per_list=_bytes_per_list(by, of, sampling))
     if of is None and any(is_reference(posted[k]) for k in ("x", "y")):
@@ -68,7 +68,7 @@ def pairs(body: bytes, sampling: FeatureMap, by: Encoder | None, of: InputKind |
 
 
 def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) -> Array:
-    """Rows of whole numbers in the shape of `row`, as int64, or as uint64 if the dtype is that."""
+    """Read rows of whole numbers, each of the shape `row`, as int64; as uint64 if the dtype is that."""
     wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
     wanted = f"rows of {row[0]} " + ("whole numbers" if len(row) == 1 else "pairs of whole numbers")
     if not isinstance(value, list):
@@ -94,7 +94,7 @@ def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) 
 
 
 def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Array:
-    """One-hot rows in CSR form, as `Json` writes them, as rows of s column indices."""
+    """Read one-hot rows in CSR form, as `Json` writes them, into rows of s column indices."""
     if set(value) != {"indptr", "indices", "shape"}:
         raise InvalidInput("an object came whose members are not indptr, indices, shape", pointer)
     starts, indices, shape = (
@@ -119,7 +119,7 @@ def _length(value: Any) -> int:
 
 
 def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -> Codes:
-    """Codes as `Hashing.codes` gives them; InvalidInput where none can be such."""
+    """Read codes as `/codes` answers them; InvalidInput for what cannot be codes."""
     s, input_dim = sampling.n_output, sampling.spec.input_dim
     shape, dtype = by.row(s, input_dim)
     if by.encoding is Encoding.one_hot and isinstance(value, dict):
@@ -127,7 +127,7 @@ def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -
     else:
         read = codes(value, shape, dtype, pointer)
     refuse_unsampled(read, pointer)
-    if read.dtype != np.uint64:  # which has no others
+    if read.dtype != np.uint64:  # all of its numbers may be codes
         first, count = by.ends(s, input_dim)
         index = (read[..., 0] if by.encoding is Encoding.pairs else read) - first
         wrong = np.flatnonzero(((index < 0) | (index >= count)).any(axis=1))
@@ -143,7 +143,7 @@ def _first_row(posted: Any) -> Any:
 
 
 def _recognised(posted: Any, of: InputKind | None, sampling: FeatureMap) -> Encoding | None:
-    """The encoding of codes whose encoding was not named; None for vectors."""
+    """Guess the encoding of codes from their first row; None for vectors."""
     row = _first_row(posted)
     if of is InputKind.vectors or not isinstance(row, list) or not row:
         return Encoding.zero_bit if of is InputKind.codes else None
@@ -155,7 +155,7 @@ def _recognised(posted: Any, of: InputKind | None, sampling: FeatureMap) -> Enco
 
 
 def _are_codes(posted: Any, by: Encoder, sampling: FeatureMap) -> bool:
-    """Whether rows are codes that `by` made, and not vectors, by their length alone: 2 and 2.0 mean the same."""
+    """Whether rows are codes of this encoding, and not vectors. Their length decides: 2 and 2.0 mean the same."""
     row, input_dim = _first_row(posted), sampling.spec.input_dim
     if not isinstance(row, list) or len(row) != input_dim:
         return not isinstance(row, dict)
@@ -171,12 +171,12 @@ def _are_codes(posted: Any, by: Encoder, sampling: FeatureMap) -> bool:
 
 
 def _bytes_per_list(by: Encoder | None, of: InputKind | None, sampling: FeatureMap) -> float:
-    """The fewest bytes of JSON that a body has for each list in it."""
+    """The fewest bytes of JSON for each list in a body of a similarity."""
     s, input_dim = sampling.n_output, sampling.spec.input_dim
     of_vectors: float = bytes_per_row(input_dim)
     of_codes: float
     if by is None or by.encoding is Encoding.pairs:
-        # A row of [0,0] s times is s + 1 lists.
+        # A row is s lists of two, in one list.
         of_codes = (len("[0,0],") * s + len("[]")) / (s + 1)
     else:
         of_codes = bytes_per_row(by.row(s, input_dim)[0][0])

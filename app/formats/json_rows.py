@@ -37,12 +37,12 @@ def vectors_or_dataset(document: Mapping[str, Any], width: int | None = None) ->
 
 
 def rows_or_reference(value: Any, width: int | None, pointer: str) -> PostedRows | Reference:
-    """A list of rows as `rows` reads it, or an object that names a dataset."""
+    """Read a list of rows, or an object that names a dataset."""
     return _reference(value, pointer) if isinstance(value, dict) else rows(value, width, pointer)
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a JSON value means to name a dataset."""
+    """Whether a JSON value names a dataset."""
     return isinstance(value, dict) and "dataset" in value
 
 
@@ -71,7 +71,7 @@ def dimension(value: Any) -> int:
 
 
 def called(value: Any) -> str:
-    """A JSON value by its kind, or itself if it is short."""
+    """What a refusal calls a JSON value: its type, or the value itself if it is a number."""
     if isinstance(value, bool):
         return str(value).lower()
     kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
@@ -79,7 +79,7 @@ def called(value: Any) -> str:
 
 
 def pointer_to(name: str) -> str:
-    """JSON pointer (RFC 6901) to a member of an object."""
+    """The JSON pointer (RFC 6901) to a member of an object."""
     return "/" + name.replace("~", "~0").replace("/", "~1")
 
 
@@ -108,7 +108,7 @@ def _whole(value: Any, least: int, most: int, pointer: str) -> int:
 
 
 def _dense(value: list[Any], width: int, pointer: str) -> Array:
-    # All rows at once: a step of Python for each takes a minute for a body of narrow ones.
+    # All rows are looked at together: one step of Python for each row of a large body takes a minute.
     if not (
         set(map(type, value)) <= {list}
         and set(map(len, value)) <= {width}
@@ -130,7 +130,7 @@ def _refuse(value: list[Any], width: int, pointer: str) -> NoReturn:
 
 
 def _sparse_rows(value: list[Any], width: int, pointer: str) -> sparse.csr_array:
-    # All rows at once, as above.
+    # All rows are looked at together, as above.
     if not (set(map(type, value)) <= {dict} and all(row.keys() == _SPARSE_MEMBERS for row in value)):
         _refuse_sparse(value, width, pointer)
     indices, values = (list(map(itemgetter(name), value)) for name in ("indices", "values"))
@@ -146,7 +146,7 @@ def _sparse_rows(value: list[Any], width: int, pointer: str) -> sparse.csr_array
         columns = np.fromiter(chain.from_iterable(indices), np.int64, ends[-1])
     except OverflowError:
         _refuse_sparse(value, width, pointer)
-    # Larger than the one before, unless a row begins there.
+    # An index is larger than the one before it, unless it is the first of its row.
     rises = np.diff(columns, prepend=-1) > 0
     rises[ends[:-1][lengths > 0]] = True
     inside = columns.size == 0 or 0 <= columns.min() <= columns.max() < width

@@ -12,27 +12,27 @@ from app.core.errors import InvalidInput
 from app.formats.base import Body, Format, Posted
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
-# Kinds of dtype with a value in each entry; the gate says which of them are taken.
+# Kinds of dtype that hold plain numbers. The gate decides which of them a map takes.
 _NUMBERS = "biufc"
 
 
 class Npy(Format):
-    """`application/x-npy`: a request is one array; an answer its first, stacked with others of that shape."""
+    """`application/x-npy`: a request is one array, an answer its first array, stacked with others of that shape."""
 
     media_type = "application/x-npy"
     rows_described = "A 2-D .npy of float32 or float64."
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
-        """The one array of the body, as `wanted`; sharing the body's memory."""
+        """Read the one array of the body, as the member `wanted`. It shares the memory of the body."""
         del width, optional
         return {wanted: read(body.content)}
 
     def matrix(self, body: Body) -> Array:
-        """The one array of the body; shares its memory."""
+        """Read the one array of the body. It shares the memory of the body."""
         return read(body.content)
 
     def encode(self, answer: Answer) -> list[bytes | memoryview]:
-        """Header and numbers."""
+        """Write a header and the numbers as they lie in memory."""
         first, *others = (array.columns if isinstance(array, OneHot) else array for array in answer.values())
         arrays = [first, *(other for other in others if other.shape == first.shape)]
         array = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.stack(arrays)
@@ -42,7 +42,7 @@ class Npy(Format):
 
 
 def read(body: bytes) -> Array:
-    """The array in a .npy body, without a copy and without trusting its header.
+    """Read the array of a .npy body, without a copy and without trust in its header.
 
     Raises:
         InvalidInput: not a .npy, of an object or structured dtype, or of another length than its header says.
@@ -51,7 +51,7 @@ def read(body: bytes) -> Array:
     try:
         version = npy_format.read_magic(stream)
         header = _READERS[version](stream) if version in _READERS else None
-    except Exception as error:  # NumPy's parser lets through whatever a strange header makes Python raise
+    except Exception as error:  # a strange header makes NumPy's parser raise almost anything
         raise InvalidInput(f"the body is not a .npy array: {str(error)[:200]}") from error
     if header is None:
         raise InvalidInput(f"the .npy is of version {version[0]}.{version[1]}; 1.0 or 2.0 is wanted")

@@ -46,6 +46,6 @@ def _form(columns: Columns) -> dict[str, str]:
 
 
 def _advice(model: type[Kind]) -> dict[str, Any]:
-    """Members that JSON Schema does not know, and lets be."""
+    """Members of the catalogue that JSON Schema does not know. It allows them."""
     advice: dict[str, Any] = {"source": model.source, "choose_when": model.choose_when}
     return advice | ({"limits": model.limits} if model.limits else {})

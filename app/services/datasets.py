@@ -1,4 +1,4 @@
-"""Keep datasets, and give their rows wherever vectors are wanted."""
+"""Keeps datasets, and gives their rows to all who want vectors."""
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
@@ -30,15 +30,15 @@ class GatedRows(NamedTuple):
     """Rows behind a gate, and where they come from."""
 
     rows: dict[str, Rows]
-    """By the member of the request that they came in."""
+    """By the member of the request."""
     references: dict[str, Reference]
-    """Of the members that named a dataset instead."""
+    """Those members that named a dataset."""
     digests: dict[str, str]
-    """Of those datasets, by name, as they were when their rows were read."""
+    """The digests of those datasets, by name, when their rows were read."""
 
 
 def dataset_digests(digests: Mapping[str, str]) -> dict[str, str]:
-    """Digests of datasets by what a refusal calls these."""
+    """Digests of datasets, by the words for a dataset in a refusal."""
     return {f"dataset {name!r}": digest for name, digest in digests.items()}
 
 
@@ -115,7 +115,7 @@ class Datasets:
     def rows(
         self, name: str, rows: int | None = None, seed: int = 0, pointer: str = "", digest: str | None = None
     ) -> Rows:
-        """The rows of a dataset, or of a sample of it in the order they have there; not to be written to.
+        """The rows of a dataset, or of a sample of it in the same order. They must not be written to.
 
         Args:
             name: of the dataset.
@@ -134,7 +134,7 @@ class Datasets:
         return found
 
     def gated(self, posted: Mapping[str, PostedRows | Reference], gate: Callable[[PostedRows, str], Rows]) -> GatedRows:
-        """What was posted, or the rows of the datasets that were named in its place, behind a gate.
+        """The rows of a request, or of the datasets that it names, once a gate has checked them.
 
         Args:
             posted: by the member of the request that it came in.
@@ -149,7 +149,8 @@ class Datasets:
         for member, given in sorted(posted.items(), key=itemgetter(0)):
             if isinstance(given, Reference):
                 found, digest = self._read(given)
-                # Of a dataset that is replaced meanwhile, the first: later ones are then seen to be others.
+                # The first digest, if the dataset is replaced between two members: whoever compares it with the new
+                # one then sees that it has changed.
                 digests.setdefault(given.dataset, digest)
             else:
                 found = given
@@ -167,7 +168,7 @@ class Datasets:
         return manifest
 
     def _read(self, wanted: Reference) -> tuple[Rows, str]:
-        """The rows that are referred to, and the digest of their dataset."""
+        """The rows of a reference, and the digest of their dataset."""
 
         def read() -> tuple[Rows, str]:
             manifest = self._find(wanted.dataset)
@@ -187,7 +188,7 @@ class Datasets:
         check_sealed(manifest, manifest.sealed())
         arrays = arrays_of(self._store, manifest)
         for array in arrays.values():
-            array.flags.writeable = False  # it is shared by all who use the dataset
+            array.flags.writeable = False  # all who use the dataset share it
         if manifest.sparse:
             parts = (arrays["values"], arrays["indices"], arrays["indptr"])
             return _Kept(sparse.csr_array(parts, shape=manifest.shape), manifest.nbytes)
@@ -195,7 +196,7 @@ class Datasets:
 
 
 def _checked(posted: PostedRows) -> Rows:
-    """Rows behind the gate, in the precision they came in."""
+    """Check rows, and keep the precision in which they came."""
     if posted.ndim != 2:
         raise InvalidInput(f"the array has shape {posted.shape}; a 2-D array (rows, columns) is wanted", "/vectors")
     n, d = posted.shape
@@ -206,7 +207,7 @@ def _checked(posted: PostedRows) -> Rows:
 
 
 def _arrays(rows: Rows) -> Arrays:
-    """What is stored of rows, in C order; equal for equal rows."""
+    """The arrays to store for rows. Equal rows give equal arrays."""
     ranges = {"ranges": column_ranges(rows)} if rows.shape[1] <= MOST_RANGES else {}
     if isinstance(rows, np.ndarray):
         return {"rows": rows, **ranges}

@@ -1,4 +1,4 @@
-"""What the services refuse, said without HTTP. Bad input is core.errors.InvalidInput."""
+"""Refusals of the services. They know nothing of HTTP. For bad input there is InvalidInput of `core.errors`."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""What is done with vectors and codes of maps that give codes: codes, similarities.
+"""Codes of vectors, and similarities of vectors or of codes.
 
-All functions raise InvalidInput, and TooLarge where a result or the work passes a limit.
+Functions raise InvalidInput for rows that cannot be hashed or compared, and TooLarge where a limit is passed.
 """
 
 from enum import StrEnum
@@ -23,12 +23,12 @@ from app.core.hashing.estimates import (
 from app.core.maps import FeatureMap
 from app.services.limits import Limits
 
-# Codes held at a time while pairs of vectors are compared.
+# The most codes that are held while pairs of vectors are compared.
 _CODES_PER_BLOCK = 1 << 20
 
 
 class OnZero(StrEnum):
-    """What to do with a row that is all zero, which no hash can sample: refuse the request, or mark its codes -1."""
+    """What to do with a row that is all zero and so has no codes: refuse the request, or mark the row with codes -1."""
 
     refuse = "refuse"
     mark = "mark"
@@ -47,7 +47,11 @@ def codes(sampling: FeatureMap, x: Rows, written: Encoder, limits: Limits) -> An
 def comparison(
     sampling: FeatureMap, encoding: Encoding | None, bits: int | None, bits_of: BitsOf | None, gamma: float | None
 ) -> Encoder | None:
-    """How the codes of a similarity are written, None if that is not said; InvalidOption where it makes no sense."""
+    """How the codes of a similarity are written; None if the client does not say.
+
+    Raises:
+        InvalidOption: the options do not go together, or not with this map.
+    """
     if gamma is not None and (refusal := sampling.gamma_refusal()) is not None:
         raise InvalidOption(refusal, "gamma")
     if encoding is None and (bits, bits_of) != (None, None):
@@ -58,7 +62,7 @@ def comparison(
 def similarity_of_vectors(
     sampling: FeatureMap, x: Rows, y: Rows, by: Encoder, gamma: float | None, limits: Limits
 ) -> Answer:
-    """Estimated kernel of row i of x with row i of y, and the exact one.
+    """The kernel of row i of x with row i of y: estimated from codes, and exact.
 
     Args:
         sampling: the map.
@@ -74,7 +78,7 @@ def similarity_of_vectors(
     sampling.check_rows(x, "/x")
     sampling.check_rows(y, "/y")
     x, y = sampling.in_one_form(x, y)
-    # Hash by hash, however many of them share a byte.
+    # Packed codes are compared unpacked, one by one.
     compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
     n, s = x.shape[0], sampling.n_output
     agree = Agreements.none(n)
@@ -91,7 +95,15 @@ def similarity_of_vectors(
 
 
 def similarity_of_codes(sampling: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> Answer:
-    """Estimated kernel of the vectors that row i of x and row i of y are codes of, written as `by` does."""
+    """The kernel estimated from codes: row i of x with row i of y.
+
+    Args:
+        sampling: the map that has made the codes.
+        x: codes.
+        y: as many.
+        by: how they are written.
+        gamma: of the RBF kernel to estimate too.
+    """
     _check_paired(x, y)
     if by.encoding is Encoding.packed:
         x, y = (by.unpacked(rows, sampling.n_output) for rows in (x, y))

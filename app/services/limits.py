@@ -1,4 +1,4 @@
-"""The limits of one request, and their refusals."""
+"""The limits of a request, and the refusals of what passes them."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from app.core.errors import TooLarge
 
 
 class Limits(NamedTuple):
-    """Values of the settings of the same names; all but the operations are bytes."""
+    """The values of the settings of the same names, in bytes; `max_operations` in multiplications."""
 
     max_body_bytes: int
     max_spec_bytes: int

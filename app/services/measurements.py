@@ -1,4 +1,4 @@
-"""Diagnostics and recommendations that are ready to run: done at once, or by a job that comes to the same."""
+"""Runs diagnostics and recommendations in their requests, or has jobs run them. Both come to the same finding."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -17,39 +17,40 @@ DIAGNOSE, RECOMMEND = "diagnose", "recommend"
 
 
 class Measurement(NamedTuple):
-    """What is to be measured, checked and ready to run, and what a job needs to do the same."""
+    """A diagnostic or a recommendation that is ready to run, and what a job needs to run it."""
 
     kind: str
-    """Of its job."""
+    """The kind of its job."""
     subject: Mapping[str, str]
-    """What it is for, as the record of its job says."""
+    """What the record of its job names as its subject."""
     options: Frozen
-    """Of the request. What it left to the rows is settled in them."""
+    """The options of the request. A length scale that is taken from the rows is a number in them."""
     given: GatedRows
+    """Its rows."""
     digests: Mapping[str, str]
-    """Of the map and the datasets that are measured, by what a refusal calls them."""
+    """The digests of its map and its datasets, by the words for them in a refusal."""
     run: Callable[[Progress], Finding[Mapping[str, object]]]
     nbytes: int
-    """Memory that it takes beside its rows."""
+    """The memory that it takes, without its rows."""
 
 
 class Measurements(NamedTuple):
-    """Runs measurements, or has jobs do so."""
+    """Runs measurements, or submits jobs that run them."""
 
     jobs: Jobs
     max_bytes: int
-    """What takes more memory is a job's work."""
+    """The most memory that a measurement may take in a request."""
     max_job_bytes: int
     """The most memory that a job may take."""
 
     def run_or_submit(
         self, measurement: Measurement, progress: Progress | None
     ) -> Finding[Mapping[str, object]] | JobRecord:
-        """The finding, or the job that will come to it.
+        """The finding, or the job that goes on with the measurement.
 
         Args:
-            measurement: what to measure.
-            progress: of the measurement, which a job goes on with where that ends it; None to leave all of it to a job.
+            measurement: what to run.
+            progress: of the measurement, which may end it. None: submit a job at once.
 
         Raises:
             TooLarge: it takes more memory than any job may.
@@ -73,7 +74,7 @@ class Measurements(NamedTuple):
         payload = {
             **measurement.subject,
             "options": measurement.options.model_dump_json(),
-            # Rows of which there is no reference are attached.
+            # Rows without a reference are attached.
             "rows": {member: [*references[member]] if member in references else None for member in rows},
             "digests": measurement.digests,
         }

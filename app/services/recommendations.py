@@ -32,7 +32,7 @@ from app.services.measurements import RECOMMEND, Measurement
 
 
 def gate(seed: int) -> Callable[[PostedRows, str], Rows]:
-    """The gate of rows to recommend for: of more than `MOST_ROWS`, it lets a sample of this seed through."""
+    """A gate for the rows to recommend for. Of more than `MOST_ROWS` rows it takes a sample of this seed."""
 
     def some(posted: PostedRows, pointer: str) -> Rows:
         n = posted.shape[0]
@@ -101,7 +101,7 @@ class Recommendations:
             map_bytes=self._limits.max_map_bytes,
             work_bytes=self._max_job_bytes,
         )
-        self._limits.check_map(widest_map_bytes(d, wanted, kernel))  # what is best is to be put
+        self._limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
         learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})
         digests = {name: self._datasets.digest(name) for name in learned}
         kept = kept_rows(self._datasets, digests)
@@ -111,7 +111,7 @@ class Recommendations:
             options=options.model_copy(update={"kernel": kernel.model_dump(mode="json")}),
             given=given,
             digests=dataset_digests(given.digests | digests),
-            # Read before the first trial: what is missing halfway would be told as a refusal of some of them.
+            # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
             run=lambda progress: _found(
                 rows, kernel, wanted, options, {name: kept(name, "/samplers") for name in learned}, progress
             ),

@@ -1,4 +1,4 @@
-"""How the service is doing."""
+"""Whether the service is ready, and its versions."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -30,14 +30,14 @@ class Status:
         return self._ask_keeping()
 
     def unfit(self) -> str | None:
-        """Why acknowledged maps would not be safe in the store; None if they are, or if the operator accepts it."""
+        """Why the store may lose maps that it has taken; None if it will not, or if the operator accepts that."""
         reason = self.keeping().unfit()
         if reason is None or self._allow_volatile:
             return None
         return f"{reason}; BOCHNER_ALLOW_VOLATILE_STORE=true accepts it"
 
     def not_ready(self) -> str | None:
-        """Why requests would not be served well now; None if they would."""
+        """Why requests should not come yet; None if the service is ready."""
         try:
             self._check_writable()
             return self.unfit() or self._cold
@@ -45,7 +45,7 @@ class Status:
             return str(error)
 
     def warm_up(self) -> None:
-        """Make the process fast; ready once that is done."""
+        """Compile what is compiled at first use. The service is not ready before."""
         try:
             warm_up()
         except Exception as error:
@@ -55,5 +55,5 @@ class Status:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the service and of what its numbers come from."""
+    """Versions of the service and of the libraries that its numbers come from."""
     return {package: version(package) for package in ("bochner", "numpy", "scipy")}

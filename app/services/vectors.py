@@ -8,7 +8,7 @@ from app.services.limits import Limits
 
 
 def transform(feature_map: FeatureMap, x: Rows, limits: Limits) -> Answer:
-    """Features of the vectors, in their order; beside them the map's signature, if it has one.
+    """Features of the vectors in the same order, and the map's signature if it has one.
 
     Raises:
         InvalidInput: vectors have no features.
@@ -23,7 +23,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits) -> Answer:
 
 
 def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits) -> Answer:
-    """Approximate Gram block of x against y, and the exact one beside it if wanted; raises as above."""
+    """The approximate Gram block of x against y, and the exact one if wanted. Raises what `transform` raises."""
     n, m = x.shape[0], y.shape[0]
     limits.check_result(n * m * feature_map.gram_dtype.itemsize * (2 if exact else 1))
     exactly = feature_map.exact_operations(x, y) if exact else 0
@@ -32,6 +32,6 @@ def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limit
         limits.check_result(feature_map.exact_bytes(x, y))
     answer: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
     if exact:
-        dtype = np.finfo(feature_map.gram_dtype).dtype  # of the real part, where that is complex
+        dtype = np.finfo(feature_map.gram_dtype).dtype  # a complex Gram block has a real exact one
         answer["exact"] = feature_map.exact_gram(x, y).astype(dtype, copy=False)
     return answer

@@ -1,4 +1,4 @@
-"""The first uses of a process, which compile what is compiled at first use."""
+"""Makes a process compile all that is compiled at first use."""
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -9,7 +9,7 @@ from app.core.spec import MapSpec
 
 _FOURIER = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "sobol"}}'
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
-# So many coordinates have no tables.
+# Maps of so many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
 
 

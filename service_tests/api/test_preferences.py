@@ -40,7 +40,7 @@ def test_preferences_are_read(headers: list[str], respond_async: bool, wait: int
 
 
 MALFORMED = """wait|wait=|wait=soon|wait=-1|wait=1.5|wait=1e3|wait=٣|wait=1 2|w ait=3|wait="3|=3|wait=abc, wait=3
-respond async|"respond-async"|respond-async=no"""
+respond async|;respond-async|; wait=3|"respond-async"|respond-async=no"""
 
 
 @pytest.mark.parametrize("header", re.split(r"[|\n]", MALFORMED))
@@ -51,6 +51,7 @@ def test_malformed_preferences_are_ignored(header: str) -> None:
 def test_no_header_takes_long_to_read() -> None:
     began = time.perf_counter()
     for hostile in (
+        " " * 60_000 + "x y",
         '\\"' * 30_000,
         '"' * 60_001,
         "," * 60_000,

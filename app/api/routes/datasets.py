@@ -13,7 +13,7 @@ from app.services.dataset_records import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
-# What is to stay longer than a year is to stay.
+# A year. What shall live longer is kept without `ttl`.
 _LONGEST_TTL = 366 * 24 * 3600
 
 
@@ -36,7 +36,7 @@ async def put_dataset(
         Query(ge=1, le=_LONGEST_TTL, description="Seconds after which it is deleted by itself; without it, it stays."),
     ] = None,
 ) -> DatasetRecord:
-    """Keep rows under a name, or find that the same ones are there; these then live as long as `ttl` says now."""
+    """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
     form = posted_format(request)
     async with context.admission.enter():
         body = await posted.read(request, context, form)

@@ -93,7 +93,7 @@ async def _answer(
             outcome = context.measurements.run_or_submit(measurement, progress)
             return outcome if isinstance(outcome, JobRecord) else findings.writers(outcome)[media_type]()
 
-        answer = await long_work.run_or_submit(request, context, clock, context.admission.measuring, work)
+        answer = await long_work.run_or_submit(context, clock, context.admission.measuring, work, request)
         if isinstance(answer, JobRecord):
             answer = await _job_answer(context, clock, answer, media_type)
         response = _taken(answer) if isinstance(answer, JobRecord) else Response(answer, media_type=media_type)
@@ -106,7 +106,7 @@ async def _answer(
 async def _job_answer(
     context: Context, clock: long_work.Clock, submitted: JobRecord, media_type: str
 ) -> bytes | JobRecord:
-    """What a job answers, if it does so while the client waits; else its record."""
+    """The answer of a job that ends while the client waits; else the record of the job."""
     job = await long_work.ended(context, clock, submitted.id)
     if job is None or job.state is not JobState.succeeded:
         return job or submitted

@@ -1,4 +1,4 @@
-"""Jobs: list, look at, watch, cancel, and fetch what they have answered."""
+"""Jobs: list, look at, watch, cancel, and fetch their results."""
 
 import asyncio
 import re
@@ -29,7 +29,7 @@ _ID = r"^[0-9a-f]{24}$"
 
 
 def _known_form(job_id: Annotated[str, Path(alias="id", description="Id of a job.")]) -> str:
-    """An id, or JobNotFound for what can be none."""
+    """The id in the address; raises JobNotFound if no job can have it."""
     if not re.fullmatch(_ID, job_id):
         raise JobNotFound(job_id[:80])
     return job_id
@@ -39,10 +39,10 @@ JobId = Annotated[str, Depends(_known_form)]
 
 
 def _position(event_id: str) -> str:
-    """The id of an event as the store reads it, both parts of 64 bits; the empty one is before all."""
+    """The id of an event as the store reads it, two numbers of 64 bits. The empty id comes before all others."""
     milliseconds, _, number = (event_id or "0").partition("-")
     first, second = int(milliseconds), int(number or 0)
-    # After the last of all ids there is none, and the store would say so by an error.
+    # No id comes after the largest one: the store answers it with an error.
     if first >= 1 << 64 or second >= 1 << 64 or (first, second) == ((1 << 64) - 1,) * 2:
         raise ValueError("the parts of an event id are below 2^64")
     return f"{first}-{second}"
@@ -84,7 +84,7 @@ async def cancel_job(job_id: JobId, context: ContextOf) -> JobRecord:
 
 @router.get("/{id}/result", operation_id="get_job_result", response_class=Response, responses=RESULT_ANSWER)
 async def get_job_result(job_id: JobId, request: Request, context: ContextOf) -> Response:
-    """Fetch what a job has answered, in one of the media types it was made in; of a map, 303 says where it is."""
+    """Fetch the answer of a job, in the media type that `Accept` prefers. If it has made a map, 303 leads there."""
     async with AsyncExitStack() as inside:
         await inside.enter_async_context(context.admission.enter())
         try:
@@ -125,7 +125,7 @@ async def watch_job(
 async def _events(
     request: Request, context: Context, job_id: str, after: str, events: list[Event]
 ) -> AsyncIterator[bytes]:
-    """Events as they come, until the last, or until client, store or service go away; then clients come again."""
+    """The events of a job as they come, until the last one, or until the client, the store or the service goes away."""
     spoke = time.monotonic()
     while True:
         for event in events:
@@ -143,7 +143,8 @@ async def _events(
         if context.shutdown.begun or await request.is_disconnected():
             return
         try:
-            # First: what ends a job is among its events, but not among those after an id that was made up.
+            # Asked before the events are: the last event of a job that has ended is then among them, unless the client
+            # has made up an id that comes after it.
             ended = silent and await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)
             events = await context.admission.ask(partial(context.jobs.events, job_id, after))
         except (JobNotFound, StoreUnavailable):

@@ -40,7 +40,6 @@ async def put_map(name: MapName, request: Request, response: Response, context: 
         clock = long_work.started(request, context)
         spec = await context.admission.compute(lambda: bodies.parse(MapSpec, body))
         record, new = await long_work.run_or_submit(
-            request,
             context,
             clock,
             context.admission.building,

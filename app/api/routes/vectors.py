@@ -1,4 +1,4 @@
-"""What is done with posted vectors."""
+"""Calls that take vectors: features, Gram blocks, codes, similarities."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -139,7 +139,7 @@ async def _answer(
     work: Callable[[Format, Body], Answer],
     allowed: tuple[str, ...] = tuple(FORMATS),
 ) -> Response:
-    """Bytes to arrays, arrays to an answer, on a thread: the one way through for vectors."""
+    """Read the body, do the work on a thread, and answer in the format that the client prefers."""
     posted_in = posted_format(request, allowed)
     answered_in = answer_format(request, posted_in)
     async with AsyncExitStack() as inside:
