@@ -134,7 +134,7 @@ def is_unbiased(its_sampler: Fields) -> bool:
     """Whether each frequency alone has the law of the kernel."""
     return (
         is_random(its_sampler)
-        and its_sampler["kind"] not in (*RULES, *LEARNED, "moment_matching", "gcws")
+        and its_sampler["kind"] in with_frequencies(SAMPLERS) - {*RULES, *LEARNED, "moment_matching"}
         and not its_sampler.get("learn")
     )
 
