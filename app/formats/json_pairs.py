@@ -10,8 +10,8 @@ from app.core.arrays import Array, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import Codes, Encoder, Encoding
+from app.core.hashing.row_samples import refuse_unsampled
 from app.core.maps import FeatureMap
-from app.core.maps.consistent_sampling import refuse_unsampled
 from app.formats.json_body import bytes_per_row, members
 from app.formats.json_rows import called, is_reference, rows_or_reference
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, family, opened
-from app.core.maps.base import Gives
+from app.core.maps.results import Gives
 from app.core.progress import OutOfTime, Progress
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint

@@ -17,7 +17,7 @@ from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
 from app.core.hashing.estimates import Estimate, chances, collision_rate, kernel_estimate, odd_codes, rbf_estimate
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap
-from app.core.maps.base import Gives
+from app.core.maps.results import Gives
 from app.core.papers import GMM
 from app.core.progress import Parts, Progress
 

@@ -17,7 +17,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import FeatureMap
-from app.core.maps.base import Gives
+from app.core.maps.results import Gives
 from app.core.papers import GQ
 from app.core.progress import Progress, packed, unpacked
 from app.core.spec import Form

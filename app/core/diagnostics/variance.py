@@ -17,7 +17,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, family, made
-from app.core.maps.base import Gives
+from app.core.maps.results import Gives
 from app.core.papers import GMM, MM
 from app.core.progress import Progress, packed, unpacked
 

@@ -61,12 +61,8 @@ def sample_rows(indptr: Whole, coordinates: Whole, logs: Table, table: Table, fi
                 while entry < last and coordinates[entry] < end:
                     log_u = logs[entry]
                     of_entry = table[coordinates[entry]]
-                    r, inverse, kappa, beta = (
-                        of_entry[0][hashes],
-                        of_entry[1][hashes],
-                        of_entry[2][hashes],
-                        of_entry[3][hashes],
-                    )
+                    r, inverse = of_entry[0][hashes], of_entry[1][hashes]
+                    kappa, beta = of_entry[2][hashes], of_entry[3][hashes]
                     for h in range(n_hashes):
                         a = kappa[h] - r[h] * np.floor(log_u * inverse[h] + beta[h])
                         nearer = a < smallest_row[h]

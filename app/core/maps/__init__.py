@@ -3,10 +3,11 @@
 A new family is a file or folder of its own and its class in `FAMILIES`.
 """
 
-from app.core.maps.base import Arrays, Built, FeatureMap
+from app.core.maps.base import FeatureMap
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.consistent_sampling import ConsistentSamplingMap
 from app.core.maps.fourier.fourier_map import FourierMap
+from app.core.maps.results import Arrays, Built
 from app.core.samplers.base import AnySampler
 
 FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap]

@@ -1,9 +1,8 @@
 """What a family of maps is: one class that derives from `FeatureMap`, whose instances are its maps."""
 
 from abc import ABC, abstractmethod
-from enum import StrEnum
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,65 +12,15 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.hashing.estimates import Agreements
-from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, Matrix
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.forms import Form
+from app.core.maps.results import Arrays, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 
 PAIRS = Encoder(Encoding.pairs)
 """Writes codes that tell all samples apart."""
-
-Arrays = dict[str, NDArray[Any]]
-"""The frozen arrays of a map by name. They, not the spec, are the truth from then on."""
-
-
-class Built(NamedTuple):
-    """Frozen arrays, how much they make, and what the client should know about them."""
-
-    arrays: Arrays
-    n_frequencies: int
-    n_output: int
-    warnings: tuple[str, ...]
-    report: dict[str, float] | None = None
-    """Figures of a set that was learned: `objective_start` and `objective_end`, `weight_sum`, `points_kept` and, where
-    rows were at hand, `gram_error`; None for all others."""
-
-
-class FrozenArray(NamedTuple):
-    """The largest shape, and the dtype, that a frozen array may have."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-
-class Spectrum(NamedTuple):
-    """A set of frequencies beside the kernel it stands for, Σ ξ_l cos(w_l·δ) ≈ k(δ)/scale, all in float64."""
-
-    frequencies: Matrix
-    """w, (n_frequencies, d)."""
-    weights: Matrix
-    """ξ, (n_frequencies,); they sum to 1 where features are normalised."""
-    kernel: ShiftInvariantKernel
-    scale: float
-    """k(0) where features are normalised, else 1."""
-
-
-class ClosedForms(NamedTuple):
-    """Variances of kernel estimates for pairs of rows, as far as they are known in closed form."""
-
-    own: str | None
-    """The name of this map's own; None where it is not known."""
-    by_name: dict[str, Matrix]
-    """Each (n,). See the diagnostic `variance` for what the names mean."""
-
-
-class Gives(StrEnum):
-    """What a map may give beside its Gram block."""
-
-    features = "features"
-    codes = "codes"
-    frequencies = "frequencies"
 
 
 class FeatureMap(ABC):

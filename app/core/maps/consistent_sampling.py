@@ -1,25 +1,24 @@
 """Maps of kernel gmm: generalized consistent weighted sampling."""
 
-from collections.abc import Callable, Iterator
-from math import prod
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows, dense, named, row_blocks, unit_rows
+from app.core.arrays import Array, Rows, dense, row_blocks, unit_rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Samples
-from app.core.hashing.entries import entries
 from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
 from app.core.hashing.parameter_stream import STREAM_VERSION
-from app.core.hashing.parameters import filling_bytes, parameters
+from app.core.hashing.parameters import filling_bytes
+from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, refuse_rows, refuse_unsampled
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.base import Matrix
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.base import PAIRS, Arrays, Built, ClosedForms, FeatureMap, FrozenArray, Gives
+from app.core.maps.base import PAIRS, FeatureMap
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.forms import Form
+from app.core.maps.results import Arrays, Built, ClosedForms, FrozenArray, Gives
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 from app.core.samplers.gcws import ConsistentWeightedSampling
@@ -29,8 +28,6 @@ from app.core.threads import for_each
 _OPERATIONS_PER_COMPARISON = 16
 # Samples held at a time while a Gram block is counted.
 _SAMPLES_PER_GRAM = 1 << 20
-# Work that is not worth a second thread: hashes of entries, or comparisons.
-_STEPS_PER_THREAD = 1 << 20
 # What one thread does at a time, a tenth of a second or less.
 _STEPS_PER_PART = 1 << 26
 
@@ -59,8 +56,8 @@ class ConsistentSamplingMap(FeatureMap):
         self.n_frequencies = self.n_output
         self.arrays = arrays or {}
         self._threads = threads
-        self._parameters = parameters(spec.seed, 2 * spec.input_dim, self.n_output, threads)
-        self.bytes = self._parameters.nbytes
+        self._sampler = RowSampler(self.kernel, spec.seed, spec.input_dim, self.n_output, threads)
+        self.bytes = self._sampler.nbytes
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
@@ -118,11 +115,11 @@ class ConsistentSamplingMap(FeatureMap):
             codes[block] = encoder.encode(samples)
             np.less(samples[:, 0, 0], 0, out=unsampled[block])
 
-        self._sample(rows, slice(0, self.n_output), write, pause)
+        self._sampler.use_blocks(rows, slice(0, self.n_output), write, pause)
         if encoder.marked:
             codes[unsampled] = -1
         else:
-            _refuse(np.flatnonzero(unsampled), pointer)
+            refuse_rows(np.flatnonzero(unsampled), pointer)
         return codes
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
@@ -133,9 +130,9 @@ class ConsistentSamplingMap(FeatureMap):
             pointer: where they stood in the request.
         """
         empty = np.empty(rows.shape[0], np.bool_)
-        for block in self._row_blocks(rows):
+        for block in self._sampler.blocks(rows):
             empty[block] = self.kernel.empty(rows[block])
-        _refuse(np.flatnonzero(empty), pointer)
+        refuse_rows(np.flatnonzero(empty), pointer)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """Collision rate of (i*, t*), rows (n, d) and (m, d) to (n, m): the unbiased estimate of the kernel.
@@ -145,8 +142,8 @@ class ConsistentSamplingMap(FeatureMap):
         """
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
         for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, sum(equal.shape))):
-            x_samples = self._samples(x, hashes, pause)
-            y_samples = x_samples if y is x else self._samples(y, hashes, pause)
+            x_samples = self._sampler.samples(x, hashes, pause)
+            y_samples = x_samples if y is x else self._sampler.samples(y, hashes, pause)
             refuse_unsampled(x_samples, "/x")
             refuse_unsampled(y_samples, "/y")
 
@@ -160,7 +157,7 @@ class ConsistentSamplingMap(FeatureMap):
         """How many hashes agree between row i of x and row i of y, written as `by` does; all must have a sample."""
         counts = Agreements.none(x.shape[0])
         for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, 2 * x.shape[0])):
-            counts.add(by, self._samples(x, hashes), self._samples(y, hashes), hashes.start)
+            counts.add(by, self._sampler.samples(x, hashes), self._sampler.samples(y, hashes), hashes.start)
         return counts
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
@@ -216,46 +213,18 @@ class ConsistentSamplingMap(FeatureMap):
         return np.exp(gamma * np.minimum(cosines - 1, 0))
 
     def hash_operations(self, rows: Rows) -> int:
-        """Multiplications that take as long as hashing the rows."""
-        held, entry_count = self._parameters, self._entry_count(rows)
-        n_blocks = sum(1 for _ in self._row_blocks(rows, self.n_output))
-        draws = min(entry_count, 2 * self.spec.input_dim * n_blocks)
-        return (held.operations_per_hash * entry_count + held.operations_per_draw * draws) * self.n_output
+        """Multiplications of a matrix product that take as long as sampling the rows."""
+        return self._sampler.operations(rows)
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications that take as long as `gram`, which compares every code with every other."""
         compared = _OPERATIONS_PER_COMPARISON * x.shape[0] * y.shape[0] * self.n_output
         return int(self.hash_operations(x) + self.hash_operations(y) + compared)
 
-    def _entry_count(self, rows: Rows) -> int:
-        return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
-
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
         """Share n rows out to the threads."""
-        threads = self._threads if steps > _STEPS_PER_THREAD else 1
+        threads = self._threads if steps > STEPS_PER_THREAD else 1
         for_each(work, row_blocks(n, min(-(-n // threads), n * _STEPS_PER_PART // max(1, steps))), threads, pause)
-
-    def _samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
-        samples = np.empty((rows.shape[0], hashes.stop - hashes.start, 2), np.int64)
-        self._sample(rows, hashes, samples.__setitem__, pause)
-        return samples
-
-    def _sample(self, rows: Rows, hashes: slice, use: Callable[[slice, Samples], None], pause: Pause) -> None:
-        """Call `use` with every block of rows and its samples (rows, hashes, 2), −1 for a row without one."""
-        n_hashes = hashes.stop - hashes.start
-        threads = self._parameters.blocks_at_once if self._entry_count(rows) * n_hashes > _STEPS_PER_THREAD else 1
-
-        def work(block: slice) -> None:
-            found = entries(rows[block], self.kernel)
-            use(block, self._parameters.samples(found, block.stop - block.start, hashes, pause))
-
-        for_each(work, self._row_blocks(rows, n_hashes, threads), threads, pause)
-
-    def _row_blocks(self, rows: Rows, n_hashes: int = 1, threads: int = 1) -> Iterator[slice]:
-        """Blocks of rows of bounded memory for entries and samples, one or more for each thread."""
-        n, held = rows.shape[0], self._parameters
-        by_entries = held.entries_per_block * n // max(1, self._entry_count(rows))
-        return row_blocks(n, min(by_entries, held.samples_per_block // n_hashes, -(-n // threads)))
 
 
 def _hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
@@ -269,22 +238,3 @@ def _hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
     if spec.s is None:
         raise InvalidInput("s is missing; it is the number of hashes", "/s")
     return kernel, spec.s
-
-
-def refuse_unsampled(codes: Codes, pointer: str) -> None:
-    """Raise InvalidInput naming the rows of codes (n, s) or (n, s, 2) that are −1, if there are any.
-
-    Args:
-        codes: −1 where a row has no sample.
-        pointer: where the rows stood in the request.
-    """
-    _refuse(np.flatnonzero((codes[:, 0] if codes.ndim == 2 else codes[:, 0, 0]) < 0), pointer)
-
-
-def _refuse(rows: NDArray[np.intp], pointer: str) -> None:
-    if rows.size:
-        raise InvalidInput(
-            f"row {named(rows)} is all zero (after centering), or marked as such by codes of -1: it has no sample, and "
-            "the min-max kernel is 0/0",
-            f"{pointer}/{rows[0]}",
-        )

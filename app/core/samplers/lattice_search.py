@@ -1,20 +1,26 @@
 """The generating vector of a rank-1 lattice, found for one kernel on one box."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.kernels.base import Matrix, ProductKernel
+from app.core.kernels.base import Matrix
+from app.core.kernels.scaled import ProductKernel
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import inside
 
 MOST_CANDIDATES = 64
 """Multipliers tried for each component: all units modulo n up to n = 64 or so, a random subset beyond."""
+
+
+Joined = tuple[Matrix, Matrix]
+"""H, (n, n), and v, (n,), of some coordinates of n points, as `BoxDiscrepancy` has them."""
 
 
 def learned_vector(
@@ -45,40 +51,50 @@ def learned_vector(
     """
     tried = [np.unique([z, *some]) for z, some in zip(start, _candidates(len(box), n, rng), strict=True)]
     total, done = sum(map(len, tried)), 0
-    # The components found, and of the next the candidates behind, the best of them and its error.
-    progress = building.progress
-    state = unpacked(progress.restored())
+    state = unpacked(building.progress.restored())
     keep = partial(packed, **state) if state else begin_anew
     known = state["vector"].astype(np.int64) if state else np.empty(0, np.int64)
-    vector = start.copy()
-    gram, means, energy = np.ones((n, n)), np.ones(n), 1.0
-    scales = kernel.scales(len(box))
+
+    def pause() -> None:
+        building.progress.checkpoint(keep)
+
+    vector, scales = start.copy(), kernel.scales(len(box))
+    joined, energy = (np.ones((n, n)), np.ones(n)), 1.0
     for j in range(len(box)):
         line = _Component(kernel, float(scales[j]), box[j : j + 1], shift[j : j + 1], n, building.threads)
         energy *= line.energy
-        behind, best = 0, np.inf
+        best = _Best(0, int(start[j]), np.inf)
         if j < len(known):
-            behind, vector[j] = len(tried[j]), known[j]
+            best = _Best(len(tried[j]), int(known[j]), 0.0)
         elif j == len(known) and state:
-            behind, vector[j], best = int(state["behind"]), int(state["multiplier"]), float(state["error"])
+            best = _Best(int(state["behind"]), int(state["multiplier"]), float(state["error"]))
         # What was chosen before the interruption is made again.
-        chosen = line.joined(vector[j], gram, means, partial(progress.checkpoint, keep)) if behind else (gram, means)
-        done += behind
-        for i in range(behind, len(tried[j])):
-            with_it, its_means = line.joined(tried[j][i], gram, means, partial(progress.checkpoint, keep))
-            # Without A, which no multiplier changes.
-            error = with_it.sum() / n**2 - 2 * its_means.mean()
-            if error < best:
-                best, vector[j], chosen = error, tried[j][i], (with_it, its_means)
+        chosen = line.joined(best.multiplier, joined, pause) if best.behind else joined
+        done += best.behind
+        for found in line.compared(tried[j], best, chosen, joined, pause):
+            best, chosen = found
             done += 1
             # That of the coordinates so far: each one more adds to what the points must fit.
-            progress.report(done, total, max(0.0, float(energy + best)) if np.isfinite(best) else None)
-            numbers = {"behind": i + 1, "multiplier": vector[j], "error": best}
-            arrays = {name: np.array(one) for name, one in numbers.items()}
-            keep = partial(packed, vector=vector[:j].copy(), **arrays)
-            progress.checkpoint(keep)
-        gram, means = chosen
+            told = max(0.0, energy + best.error) if np.isfinite(best.error) else None
+            building.progress.report(done, total, told)
+            keep = partial(best.packed, vector[:j].copy())
+            pause()
+        vector[j], joined = best.multiplier, chosen
     return vector, keep
+
+
+class _Best(NamedTuple):
+    """Of the candidates for a component that are behind, the best."""
+
+    behind: int
+    """How many are behind."""
+    multiplier: int
+    error: float
+    """The box discrepancy of the coordinates so far, less A, which no multiplier changes."""
+
+    def packed(self, vector: NDArray[np.int64]) -> bytes:
+        """The state of the search, in which these components were found before."""
+        return packed(vector=vector, **{name: np.array(one) for name, one in self._asdict().items()})
 
 
 class _Component:
@@ -100,13 +116,25 @@ class _Component:
         self.energy = math.exp(self._measure.log_energy)
         """A_j."""
 
-    def joined(self, multiplier: int, gram: Matrix, means: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
-        """H, (n, n), and v, (n,), of the coordinates before with this one of the multiplier."""
+    def compared(
+        self, candidates: NDArray[np.int64], best: _Best, chosen: Joined, before: Joined, pause: Pause
+    ) -> Iterator[tuple[_Best, Joined]]:
+        """Try the candidates that are not behind; after each, the best so far and what it gives."""
+        for candidate in candidates[best.behind :]:
+            gram, means = self.joined(int(candidate), before, pause)
+            error = float(gram.sum() / self._n**2 - 2 * means.mean())
+            if error < best.error:
+                best, chosen = best._replace(multiplier=int(candidate), error=error), (gram, means)
+            best = best._replace(behind=best.behind + 1)
+            yield best, chosen
+
+    def joined(self, multiplier: int, before: Joined, pause: Pause) -> Joined:
+        """H and v of the coordinates before with this one of the multiplier."""
         points = lattice_points(self._n, np.array([multiplier]), self._shift)
         frequencies = self._line.frequencies(inside(points))
-        with_it = self._measure.gram(frequencies, pause)
-        with_it *= gram
-        return with_it, self._measure.means(frequencies) * means
+        gram = self._measure.gram(frequencies, pause)
+        gram *= before[0]
+        return gram, self._measure.means(frequencies) * before[1]
 
 
 def lattice_points(n: int, multipliers: NDArray[np.int64], shift: Matrix) -> Matrix:

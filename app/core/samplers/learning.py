@@ -11,7 +11,8 @@ from app.core.building import Building
 from app.core.datasets import column_ranges, sampled
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, Positive, ProductKernel, SpectralKernel
+from app.core.kernels.base import Matrix, Positive, SpectralKernel
+from app.core.kernels.scaled import ProductKernel
 from app.core.model import Frozen
 from app.core.names import NAME_PATTERN
 from app.core.samplers.advice import SizeAdvice

@@ -11,7 +11,8 @@ from app.core.arrays import dense, row_blocks
 from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, ProductKernel, SpectralKernel
+from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.scaled import ProductKernel
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySet, LearnedSampler
 from app.core.samplers.gauss_hermite import deviations_for_grid

@@ -11,9 +11,10 @@ from scipy import sparse
 
 from app.core.arrays import vectors
 from app.core.errors import InvalidInput
+from app.core.hashing import row_samples
 from app.core.hashing.parameter_stream import sampling_parameters
+from app.core.hashing.row_samples import refuse_unsampled
 from app.core.maps import ConsistentSamplingMap, consistent_sampling, opened
-from app.core.maps.consistent_sampling import refuse_unsampled
 from service_tests.core.specs import gmm_spec, hashing, pairs, spec, zero_bit
 
 CENTER = [0.5, -1.0, 0.0, 2.0, 0.25]
@@ -151,7 +152,8 @@ def test_the_gram_block_is_the_share_of_equal_pairs_whatever_the_blocks_of_hashe
 
 
 def test_gram_blocks_of_two_threads_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consistent_sampling, "_STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(consistent_sampling, "STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
     one, two = (hashing(threads, input_dim=5, s=100) for threads in (1, 2))
     for x, y in ((rows(7), rows(4, seed=2)), (sparse.csr_array(rows(7)), sparse.csr_array(rows(4, seed=2)))):
         assert (one.gram(x, y) == two.gram(x, y)).all()
@@ -159,7 +161,8 @@ def test_gram_blocks_of_two_threads_are_those_of_one(monkeypatch: pytest.MonkeyP
 
 
 def test_the_exact_block_names_the_row_of_zeros_by_its_number_in_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consistent_sampling, "_STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(consistent_sampling, "STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
     zero = np.insert(rows(5), 4, 0, axis=0)
     for threads in (1, 2):
         for x, y, pointer in ((zero, rows(2), "/x/4"), (rows(2), zero, "/y/4")):

@@ -14,7 +14,8 @@ import pytest
 import app
 from app.core.errors import InvalidInput
 from app.core.maps import FAMILIES, FeatureMap, family, family_of, opened
-from app.core.maps.base import PAIRS, Gives
+from app.core.maps.base import PAIRS
+from app.core.maps.results import Gives
 from app.core.samplers.base import FrequencySampler
 from service_tests.core.combinations import D, goes_together, named, pairs, rows, with_rows
 from service_tests.core.specs import KERNELS, SAMPLERS, kind, sampler, spec

@@ -6,13 +6,14 @@ from app.core.arrays import Array, Rows, dense, largest, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ShiftInvariantKernel
-from app.core.maps.base import Arrays, Built, ClosedForms, FeatureMap, FrozenArray, Gives, Spectrum
+from app.core.maps.base import FeatureMap
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier import drawing
 from app.core.maps.fourier.allocation import allocations, check_allocations, spectral
 from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.variances import closed_forms
+from app.core.maps.results import Arrays, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
