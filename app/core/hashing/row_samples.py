@@ -31,7 +31,7 @@ class RowSampler:
     """
 
     def __init__(self, kernel: GeneralizedMinMax, seed: int, input_dim: int, s: int, threads: int) -> None:
-        self._kernel, self._input_dim, self._s = kernel, input_dim, s
+        self.kernel, self._input_dim, self._s = kernel, input_dim, s
         self._parameters = parameters(seed, 2 * input_dim, s, threads)
         self.nbytes = self._parameters.nbytes
         """Memory held."""
@@ -48,7 +48,7 @@ class RowSampler:
         threads = self._parameters.blocks_at_once if self._n_entries(rows) * n_hashes > STEPS_PER_THREAD else 1
 
         def work(block: slice) -> None:
-            found = entries(rows[block], self._kernel)
+            found = entries(rows[block], self.kernel)
             use(block, self._parameters.samples(found, block.stop - block.start, hashes, pause))
 
         for_each(work, self.blocks(rows, n_hashes, threads), threads, pause)
@@ -67,7 +67,7 @@ class RowSampler:
         return (held.operations_per_hash * n_entries + held.operations_per_draw * draws) * self._s
 
     def _n_entries(self, rows: Rows) -> int:
-        return int(rows.size if self._kernel.stays_sparse(rows) else prod(rows.shape))
+        return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
 
 
 def refuse_unsampled(codes: Codes, pointer: str) -> None:

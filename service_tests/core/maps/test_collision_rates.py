@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.hashing import parameters
+from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import ConsistentSamplingMap
 from service_tests.core.specs import gmm_spec, hashing, pairs, zero_bit
 
@@ -57,8 +58,10 @@ def sampling(request: pytest.FixtureRequest) -> Iterator[ConsistentSamplingMap]:
 
 def with_kernel(sampling: ConsistentSamplingMap, **kernel: Any) -> ConsistentSamplingMap:
     """The same draws under another min-max kernel."""
-    other = copy(sampling)
-    other.kernel = gmm_spec(input_dim=D, kernel={"kind": "gmm"} | kernel).kernel  # type: ignore[assignment]
+    other, other._sampler = copy(sampling), copy(sampling._sampler)
+    made = gmm_spec(input_dim=D, kernel={"kind": "gmm"} | kernel).kernel
+    assert isinstance(made, GeneralizedMinMax)
+    other.kernel = other._sampler.kernel = made
     return other
 
 
