@@ -114,11 +114,9 @@ class Encoder(NamedTuple):
         return np.zeros(1, np.int64), 1 << self.bits if self.bits else 2 * input_dim
 
     def encode(self, samples: Samples, first_hash: int = 0) -> Codes:
-        """Codes of samples (n, s, 2), to be cast to the dtype of `row`; of a row without a sample, anything.
+        """Codes of samples (n, s, 2) of the hashes from `first_hash` on, to be cast to the dtype of `row`.
 
-        Args:
-            samples: (i*, t*) of consecutive hashes.
-            first_hash: the number of the first of them.
+        Of a row without a sample, anything.
         """
         if self.encoding is Encoding.pairs:
             return samples

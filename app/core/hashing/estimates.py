@@ -68,15 +68,8 @@ def odd_codes(by: Encoder, codes: Codes) -> Counts:
 def chances(by: Encoder, input_dim: int, s: int, odd_x: Counts, odd_y: Counts) -> Numbers:
     """How often codes agree by chance, pair by pair, (n,).
 
-    Codes whose lowest bit is the sign tell themselves which share of their samples is negative. It is 1 for one bit of
-    two rows of one sign: their codes say nothing.
-
-    Args:
-        by: what made the codes.
-        input_dim: of the map.
-        s: number of hashes.
-        odd_x: what `odd_codes` counts of the first of each pair.
-        odd_y: and of the second.
+    Codes whose lowest bit is the sign tell by their `odd_codes` which share of their s samples is negative. It is 1 for
+    one bit of two rows of one sign: their codes say nothing.
     """
     negative_x, negative_y = odd_x / s, odd_y / s
     return by.chance(input_dim, negative_x * negative_y + (1 - negative_x) * (1 - negative_y))
@@ -107,11 +100,8 @@ def rbf_estimate(kernel: Estimate, gamma: float) -> Estimate:
     standard error is that of X times 8γ(1 − X)/(1 + X)³ times the estimate, which for X of standard error √(g(1 − g)/s)
     is the root of the paper's variance (26). The bias is of order 1/s.
     """
-    x = np.clip(kernel.value, 0, 1)
-    ratio = (1 - x) / (1 + x)
-    # In an order that overflows for no finite γ.
-    value = np.square(np.exp(-gamma * ratio * ratio))
-    return Estimate(value, 8 * ratio / (1 + x) ** 2 * (gamma * value) * kernel.standard_error)
+    value, slope = _rbf_and_slope(np.clip(kernel.value, 0, 1), gamma)
+    return Estimate(value, slope * kernel.standard_error)
 
 
 def estimate_variances(kernel: Numbers, s: int, gamma: float | None) -> dict[str, Numbers]:
@@ -119,7 +109,11 @@ def estimate_variances(kernel: Numbers, s: int, gamma: float | None) -> dict[str
     gcws = kernel * (1 - kernel) / s
     if gamma is None:
         return {"gcws": gcws}
-    ratio = (1 - kernel) / (1 + kernel)
-    # The slope of the estimate, in an order that overflows for no finite γ, times the standard deviation.
-    slope = 8 * ratio / (1 + kernel) ** 2 * (gamma * np.square(np.exp(-gamma * ratio * ratio)))
-    return {"gcws": gcws, "rbf_from_gcws": np.square(slope) * gcws}
+    return {"gcws": gcws, "rbf_from_gcws": np.square(_rbf_and_slope(kernel, gamma)[1]) * gcws}
+
+
+def _rbf_and_slope(x: Numbers, gamma: float) -> tuple[Numbers, Numbers]:
+    """The RBF kernel at min-max kernels x, and its slope there, in an order that overflows for no finite γ."""
+    ratio = (1 - x) / (1 + x)
+    value = np.square(np.exp(-gamma * ratio * ratio))
+    return value, 8 * ratio / (1 + x) ** 2 * (gamma * value)

@@ -42,15 +42,7 @@ def logarithms(x: NDArray[np.float64], out: NDArray[np.float64]) -> None:
         f = (mantissa[i] - 1.0) / (mantissa[i] + 1.0)
         square = f * f
         series = 1.0 / 23.0
-        series = series * square + 1.0 / 21.0
-        series = series * square + 1.0 / 19.0
-        series = series * square + 1.0 / 17.0
-        series = series * square + 1.0 / 15.0
-        series = series * square + 1.0 / 13.0
-        series = series * square + 1.0 / 11.0
-        series = series * square + 1.0 / 9.0
-        series = series * square + 1.0 / 7.0
-        series = series * square + 1.0 / 5.0
-        series = series * square + 1.0 / 3.0
+        for odd in range(21, 1, -2):
+            series = series * square + 1.0 / odd
         first = 2.0 * f
         out[i] = exponent[i] * _LN2_HIGH + (first + (first * square * series + exponent[i] * _LN2_LOW))

@@ -63,15 +63,9 @@ def _uniform(word: Word) -> float:
 
 @compiled
 def sampling_parameters(seed: Word, coordinate: int, first_hash: int, r: Row, log_c: Row, beta: Row) -> None:
-    """Fill r ~ Gamma(2, 1), log c with c ~ Gamma(2, 1), and β ~ U(0, 1) of one coordinate, each of shape (hashes,).
+    """Fill r ~ Gamma(2, 1), log c with c ~ Gamma(2, 1), and β ~ U(0, 1) of coordinate i, each of shape (hashes,).
 
-    Args:
-        seed: the map's seed, an unsigned 64-bit number.
-        coordinate: index i of the transformed vector.
-        first_hash: the hash that entry 0 belongs to.
-        r: to fill.
-        log_c: to fill.
-        beta: to fill.
+    Entry 0 belongs to the hash `first_hash`.
     """
     n = r.shape[0]
     key = (seed, np.uint64(STREAM_VERSION))

@@ -115,14 +115,7 @@ class DrawnParameters(Parameters):
 
 
 def parameters(seed: int, n_coordinates: int, s: int, threads: int) -> Parameters:
-    """Held where the tables are of moderate size, else drawn.
-
-    Args:
-        seed: the map's seed.
-        n_coordinates: of the transformed vector, 2d.
-        s: number of hashes.
-        threads: how many may be used at a time.
-    """
+    """The parameters of s hashes of 2d coordinates: held where the table is of moderate size, else drawn."""
     if table_bytes(n_coordinates, s):
         return HeldParameters(seed, n_coordinates, s, threads)
     return DrawnParameters(seed, threads)

@@ -22,12 +22,7 @@ STEPS_PER_THREAD = 1 << 20
 class RowSampler:
     """Samples (i*, t*) of rows, the same for any number of threads.
 
-    Args:
-        kernel: the min-max kernel that samples collide with.
-        seed: of the random parameters.
-        input_dim: length of a row.
-        s: number of hashes.
-        threads: how many a call may use.
+    There are s hashes of rows (n, input_dim); a call may use up to `threads` threads.
     """
 
     def __init__(self, kernel: GeneralizedMinMax, seed: int, input_dim: int, s: int, threads: int) -> None:
@@ -71,12 +66,7 @@ class RowSampler:
 
 
 def refuse_unsampled(codes: Codes, pointer: str) -> None:
-    """Raise InvalidInput naming the rows of codes (n, s) or (n, s, 2) that are −1, if there are any.
-
-    Args:
-        codes: −1 where a row has no sample.
-        pointer: where the rows stood in the request.
-    """
+    """Raise InvalidInput naming the rows of codes (n, s) or (n, s, 2) that are −1, if there are any."""
     refuse_rows(np.flatnonzero((codes[:, 0] if codes.ndim == 2 else codes[:, 0, 0]) < 0), pointer)
 
 

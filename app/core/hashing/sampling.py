@@ -40,7 +40,7 @@ def sample_rows(indptr: Whole, coordinates: Whole, logs: Table, table: Table, fi
         indptr: row k has the entries indptr[k] … indptr[k + 1] − 1.
         coordinates: coordinate i of each entry, increasing within a row.
         logs: p·log ũ_i of each entry.
-        table: of all coordinates and hashes.
+        table: r, 1/r, κ and β of all coordinates and hashes.
         first_hash: the hash of the first column of `out`.
         out: (rows, hashes, 2), receives (i*, t*), −1 for a row without entries.
     """

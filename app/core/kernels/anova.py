@@ -1,6 +1,7 @@
 """Sums of Gaussian kernels on subsets of the coordinates."""
 
 from functools import cached_property
+from math import prod
 from typing import Annotated, Literal, Self
 
 import numpy as np
@@ -29,13 +30,9 @@ class Windows(Frozen):
 
     def subsets(self) -> tuple[tuple[int, ...], ...]:
         """The pixels of each placement."""
-        (height, width), (tall, wide) = self.image_shape, self.patch_shape
-        pixels = np.arange(height * width).reshape(height, width)
-        return tuple(
-            tuple(pixels[top : top + tall, left : left + wide].ravel().tolist())
-            for top in range(height - tall + 1)
-            for left in range(width - wide + 1)
-        )
+        pixels = np.arange(prod(self.image_shape)).reshape(self.image_shape)
+        patches = np.lib.stride_tricks.sliding_window_view(pixels, self.patch_shape)
+        return tuple(map(tuple, patches.reshape(-1, prod(self.patch_shape)).tolist()))
 
 
 class Anova(ShiftInvariantKernel):
@@ -77,20 +74,20 @@ class Anova(ShiftInvariantKernel):
                 raise InvalidInput(
                     f"a patch of {tall}×{wide} does not fit an image of {height}×{width}", "/kernel/windows/patch_shape"
                 )
-            if placements * tall * wide > _MOST_COORDINATES:
+            named = placements * tall * wide
+            if named > _MOST_COORDINATES:
                 raise InvalidInput(
-                    f"{placements} places of a patch of {tall}×{wide} name {placements * tall * wide} coordinates; "
-                    f"{_MOST_COORDINATES} are the most",
+                    f"{placements} places of a patch of {tall}×{wide} name {named} coordinates; {_MOST_COORDINATES} "
+                    "are the most",
                     "/kernel/windows",
                 )
         return self
 
     def check(self, input_dim: int) -> None:
         """Subsets name coordinates once; an image has input_dim pixels; there are as many weights as subsets."""
-        if self.windows is not None and np.prod(self.windows.image_shape) != input_dim:
+        if self.windows is not None and (pixels := prod(self.windows.image_shape)) != input_dim:
             raise InvalidInput(
-                f"an image of {self.windows.image_shape} has {np.prod(self.windows.image_shape)} pixels; input_dim is "
-                f"{input_dim}",
+                f"an image of {self.windows.image_shape} has {pixels} pixels; input_dim is {input_dim}",
                 "/kernel/windows/image_shape",
             )
         for i, subset in enumerate(self.subsets or ()):
@@ -100,15 +97,10 @@ class Anova(ShiftInvariantKernel):
                 )
         if self.weights is not None and len(self.weights) != len(self._subsets):
             raise InvalidInput(f"{len(self.weights)} weights came for {len(self._subsets)} subsets", "/kernel/weights")
-        if isinstance(self.length_scale, tuple) and len(self.length_scale) != input_dim:
-            raise InvalidInput(
-                f"length_scale has {len(self.length_scale)} entries; input_dim {input_dim} wants as many, or one",
-                "/kernel/length_scale",
-            )
+        Gaussian(kind="gaussian", length_scale=self.length_scale).check(input_dim)
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """A Gaussian kernel for each subset."""
-        del input_dim
         subsets = self._subsets
         weights = self.weights or (1.0,) * len(subsets)
         return tuple(

@@ -60,16 +60,11 @@ class AnyKernel(Kind):
         return int(8 * (x.shape[0] + y.shape[0]) * x.shape[1])
 
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
-        """The rows as the kernel compares them, for most kernels as they came.
-
-        Args:
-            rows: behind the gate, (n, d).
-            pointer: where they stood in the request.
+        """The rows (n, d) as the kernel compares them, for most kernels as they came.
 
         Raises:
             InvalidInput: rows have no kernel; it names them.
         """
-        del pointer
         return rows
 
     @property
@@ -83,16 +78,11 @@ class AnyKernel(Kind):
         return False
 
     def correlated_pairs(self, correlations: Matrix, input_dim: int) -> tuple[Rows, Rows]:
-        """Pairs of float64 rows (n, input_dim), row i of both having correlation i.
-
-        Args:
-            correlations: ρ, (n,), each in [−1, 1].
-            input_dim: entries of a row.
+        """Pairs of float64 rows (n, input_dim), row i of both having correlation i of these in [−1, 1], (n,).
 
         Raises:
             InvalidInput: the kernel does not depend on correlations, or no such rows exist.
         """
-        del correlations, input_dim
         raise InvalidInput(f"correlations say nothing of kernel {self.kind}; give pairs of vectors", "/correlations")
 
 
@@ -157,7 +147,6 @@ class SpectralKernel(ShiftInvariantKernel):
 
     def normal_deviations(self, input_dim: int) -> Matrix | None:
         """The same where the coordinates are independent and normal; None where they are not."""
-        del input_dim
         return None
 
     def is_heavy_tailed(self) -> bool:
@@ -170,5 +159,4 @@ class SpectralKernel(ShiftInvariantKernel):
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """The kernel itself, on all coordinates."""
-        del input_dim
         return (Block(self),)

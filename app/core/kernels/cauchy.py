@@ -20,13 +20,9 @@ class Cauchy(ProductKernel):
         "For smooth functions with far correlations: it falls with a power of the distance where gaussian falls "
         "exponentially. The grids and orthogonal do not serve it, moment_matching does."
     )
+    standard_deviation = 2**0.5
 
     kind: Literal["cauchy"]
-
-    def standard_density(self, frequencies: Matrix) -> Matrix:
-        """exp(−|w|)/2."""
-        density: Matrix = np.exp(-np.abs(frequencies)) / 2
-        return density
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
         """1/(1 + β²)."""
@@ -39,10 +35,6 @@ class Cauchy(ProductKernel):
         nearer *= 2
         np.log(nearer, out=nearer)
         return np.copysign(nearer, uniforms - 0.5, out=nearer)
-
-    def standard_variance(self) -> float:
-        """2."""
-        return 2.0
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Product over the coordinates, some rows at a time."""

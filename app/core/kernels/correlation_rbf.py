@@ -34,11 +34,9 @@ class CorrelationRbf(ShiftInvariantKernel):
 
     def check(self, input_dim: int) -> None:
         """Fits vectors of any length."""
-        del input_dim
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """The Gaussian kernel of unit rows."""
-        del input_dim
         return (Block(self._gaussian()),)
 
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:

@@ -28,6 +28,7 @@ class Gaussian(ProductKernel):
         "When nothing speaks for another: for smooth functions, and every sampler but gcws serves it. A length "
         "scale to start from is the mean distance of a row to its tenth nearest neighbour."
     )
+    standard_deviation = 1.0
 
     kind: Literal["gaussian"]
     length_scale: LengthScale = Field(0.0, description=LENGTH_SCALE, json_schema_extra=_without_default)
@@ -61,11 +62,6 @@ class Gaussian(ProductKernel):
         """1/σ_j."""
         return self.scaled_deviations(1.0, input_dim)
 
-    def standard_density(self, frequencies: Matrix) -> Matrix:
-        """exp(−w²/2)/√(2π)."""
-        density: Matrix = np.exp(-(frequencies**2) / 2) / np.sqrt(2 * np.pi)
-        return density
-
     def standard_characteristic(self, lags: Matrix) -> Matrix:
         """exp(−β²/2)."""
         kernel: Matrix = np.exp(-(lags**2) / 2)
@@ -74,10 +70,6 @@ class Gaussian(ProductKernel):
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """Φ⁻¹, in place: the uniforms may be as large as the map."""
         return ndtri(uniforms, out=uniforms)
-
-    def standard_variance(self) -> float:
-        """1."""
-        return 1.0
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
         """exp(−‖x − y‖²/2), from differences: the expansion in squares would cancel for near rows."""

@@ -11,7 +11,7 @@ from scipy import sparse
 from app.core.arrays import Rows, dense, leading_columns, named
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix
-from app.core.kernels.min_max import min_max_gram, min_max_pairs, sparse_min_max
+from app.core.kernels.min_max import dense_min_max, sparse_min_max
 from app.core.papers import GMM
 
 # Memory of an entry in the two forms; a sparse one has its column beside it.
@@ -106,17 +106,11 @@ class GeneralizedMinMax(AnyKernel):
 
         Sparse rows without a centre are never made dense.
         """
-        gram = np.empty((x.shape[0], y.shape[0]))
-        if gram.size:
-            self._fill(x, y, False, gram)
-        return gram
+        return self._compared(x, y, paired=False)
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel of row i of x with row i of y, none of them `empty`, shape (n,)."""
-        kernel = np.empty(x.shape[0])
-        if kernel.size:
-            self._fill(x, y, True, kernel[:, None])
-        return kernel
+        return self._compared(x, y, paired=True)[:, 0]
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """Each row of x is compared with every entry of y."""
@@ -190,14 +184,16 @@ class GeneralizedMinMax(AnyKernel):
         made_sparse, made_dense = (y, x) if _is_sparse(x) else (x, y)
         return _BYTES_PER_STORED * _stored(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
 
-    def _fill(self, x: Rows, y: Rows, paired: bool, out: Matrix) -> None:
-        x, y = self.in_one_form(x, y)
-        if self.stays_sparse(x) and self.stays_sparse(y):
-            self._fill_sparse(x, y, paired, out)
-        elif paired:
-            min_max_pairs(*self._powers(dense(x)), *self._powers(dense(y)), self.p, out[:, 0])
-        else:
-            min_max_gram(*self._powers(dense(x)), *self._powers(dense(y)), self.p, out)
+    def _compared(self, x: Rows, y: Rows, paired: bool) -> Matrix:
+        """Kernel of every row of x and of y, (n, m), or of row i of x and row i of y, (n, 1)."""
+        out = np.empty((x.shape[0], 1 if paired else y.shape[0]))
+        if out.size:
+            x, y = self.in_one_form(x, y)
+            if self.stays_sparse(x) and self.stays_sparse(y):
+                self._fill_sparse(x, y, paired, out)
+            else:
+                dense_min_max(*self._powers(dense(x)), *self._powers(dense(y)), self.p, paired, out)
+        return out
 
     def _fill_sparse(self, x: sparse.csr_array, y: sparse.csr_array, paired: bool, out: Matrix) -> None:
         _, numbers = np.unique(np.concatenate([x.indices, y.indices]), return_inverse=True)

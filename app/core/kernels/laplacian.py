@@ -18,13 +18,9 @@ class Laplacian(ProductKernel):
         "For rough functions. Its frequencies have no variance, so that moment_matching, orthogonal and the "
         "grids do not serve it: take sobol or halton."
     )
+    standard_deviation = None
 
     kind: Literal["laplacian"]
-
-    def standard_density(self, frequencies: Matrix) -> Matrix:
-        """1/(π(1 + w²))."""
-        density: Matrix = 1 / (np.pi * (1 + frequencies**2))
-        return density
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
         """exp(−|β|)."""
@@ -38,10 +34,6 @@ class Laplacian(ProductKernel):
         np.tan(nearer, out=nearer)
         np.reciprocal(nearer, out=nearer)
         return np.copysign(nearer, uniforms - 0.5, out=nearer)
-
-    def standard_variance(self) -> None:
-        """None: a Cauchy law has no variance."""
-        return
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
         """exp(−‖x − y‖₁)."""

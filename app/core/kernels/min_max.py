@@ -35,18 +35,12 @@ def _dense_pair(u: Matrix, u_top: float, v: Matrix, v_top: float, p: float) -> f
 
 
 @compiled
-def min_max_gram(x: Matrix, x_top: Matrix, y: Matrix, y_top: Matrix, p: float, out: Matrix) -> None:
-    """Kernel of every row of x (n, d) with every row of y (m, d), into out (n, m)."""
-    for i in range(x.shape[0]):
-        for j in range(y.shape[0]):
-            out[i, j] = _dense_pair(x[i], x_top[i], y[j], y_top[j], p)
-
-
-@compiled
-def min_max_pairs(x: Matrix, x_top: Matrix, y: Matrix, y_top: Matrix, p: float, out: Matrix) -> None:
-    """Kernel of row i of x with row i of y, into out (n,)."""
-    for i in range(x.shape[0]):
-        out[i] = _dense_pair(x[i], x_top[i], y[i], y_top[i], p)
+def dense_min_max(x: Matrix, x_top: Matrix, y: Matrix, y_top: Matrix, p: float, paired: bool, out: Matrix) -> None:
+    """Kernel of rows of x (n, d) and y (m, d), into out (n, m), or (n, 1) if only row i of x goes with row i of y."""
+    for i in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            j = i if paired else column
+            out[i, column] = _dense_pair(x[i], x_top[i], y[j], y_top[j], p)
 
 
 @compiled
@@ -76,7 +70,7 @@ def sparse_min_max(
     paired: bool,
     out: Matrix,
 ) -> None:
-    """The same of sparse rows in CSR form, into out (n, m), or (n, 1) if only row i of x goes with row i of y.
+    """The kernel of sparse rows in CSR form, into out (n, m), or (n, 1) if only row i of x goes with row i of y.
 
     `x_columns` and `y_columns` number the columns that occur from 0 to `n_columns` − 1.
     """

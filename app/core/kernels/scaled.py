@@ -1,7 +1,7 @@
 """What kernels with length scales share."""
 
 from abc import abstractmethod
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
@@ -61,17 +61,12 @@ class ScaledKernel(SpectralKernel):
 class ProductKernel(ScaledKernel):
     """A product of one-dimensional kernels, whose frequencies are independent with scale 1/σ_j."""
 
-    @abstractmethod
-    def standard_density(self, frequencies: Matrix) -> Matrix:
-        """Density of one frequency at σ = 1, elementwise."""
+    standard_deviation: ClassVar[float | None]
+    """Standard deviation of one frequency at σ = 1; None where it is infinite."""
 
     @abstractmethod
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """Quantile function of one frequency at σ = 1, elementwise."""
-
-    @abstractmethod
-    def standard_variance(self) -> float | None:
-        """Variance of one frequency at σ = 1; None where it is infinite."""
 
     @abstractmethod
     def standard_characteristic(self, lags: Matrix) -> Matrix:
@@ -90,9 +85,8 @@ class ProductKernel(ScaledKernel):
         return self.scaled_frequencies(self.standard_quantile(uniforms))
 
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
-        """The root of the variance at σ = 1, divided by σ_j."""
-        variance = self.standard_variance()
-        return None if variance is None else self.scaled_deviations(float(np.sqrt(variance)), input_dim)
+        """The standard deviation at σ = 1, divided by σ_j."""
+        return None if self.standard_deviation is None else self.scaled_deviations(self.standard_deviation, input_dim)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block of the rows divided by σ."""

@@ -7,7 +7,7 @@ import numpy as np
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet
+from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet, Rng
 from app.core.samplers.monte_carlo import MonteCarlo
 
 
@@ -30,7 +30,6 @@ class Antithetic(FrequencySampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Pairs need an even s."""
-        del kernel, input_dim
         if s % 2:
             raise InvalidInput(SizeAdvice("antithetic frequencies come in pairs", s, s + 1), "/s")
 
@@ -43,7 +42,7 @@ class Antithetic(FrequencySampler):
             "cos_sin, up to √1.5 times with phase",
         )
 
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """s/2 independent frequencies, then their mirror images, each with weight 1/s."""
         # Mirrored points 1 − t would do for product kernels only: a uniform may make the length of a frequency.
         half = MonteCarlo(kind="monte_carlo").frequency_set(kernel, s // 2, input_dim, rng).frequencies

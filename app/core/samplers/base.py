@@ -9,6 +9,7 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.model import Kind
+from app.core.samplers.advice import SizeAdvice
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
 _LEAST = 2.0**-53
@@ -17,9 +18,13 @@ _LEAST = 2.0**-53
 _BYTES_PER_COORDINATE = 56
 # Coordinates that any method draws within a second or so.
 _COORDINATES_PER_SECOND = 1 << 24
+# Matrices from this size on take more than a second to decompose.
+_LONG_DIMENSIONS = 1024
 
 PRODUCTS_PER_SECOND = 1 << 33
 """Multiplications of matrix products that pass within a second or so."""
+
+Rng = np.random.Generator
 
 NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
 """What rules for the normal law are limited to."""
@@ -73,25 +78,30 @@ class FrequencySampler(AnySampler):
     drawing_cost: ClassVar[DrawingCost | None] = None
     """None where sets are solved for or learned, so that there is no telling."""
 
+    best_at_powers_of_two: ClassVar[bool] = False
+    """Whether so many points are balanced, and other numbers less so."""
+
+    decomposes: ClassVar[bool] = False
+    """Whether s·input_dim² multiplications, and the decomposition of a matrix of input_dim, come first."""
+
     def count(self, s: int | None, input_dim: int) -> int:
         """How many frequencies to draw, or the most that a rule may make; InvalidInput if `s` is needed and missing."""
-        del input_dim
         if s is None:
             raise InvalidInput("s is missing; this sampler needs to be told how many frequencies to draw", "/s")
         return s
 
     def best_size(self, most: int) -> int:
         """The number of frequencies, up to `most`, that the method makes best use of."""
-        return most
+        return 1 << (most.bit_length() - 1) if self.best_at_powers_of_two else most
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """What the client should know about this sampler with a real form, or with the complex one."""
-        del real
         return ()
 
     def is_long(self, s: int, input_dim: int) -> bool:
         """Whether to draw s frequencies, which nothing interrupts, may take more than a second."""
-        return s * input_dim > _COORDINATES_PER_SECOND
+        matrices = self.decomposes and (s * input_dim**2 > PRODUCTS_PER_SECOND or input_dim > _LONG_DIMENSIONS)
+        return matrices or s * input_dim > _COORDINATES_PER_SECOND
 
     def drawing_ns(self, s: int, input_dim: int) -> float | None:
         """Nanoseconds of one core that the drawing of s frequencies takes; None where there is no telling."""
@@ -105,21 +115,15 @@ class FrequencySampler(AnySampler):
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Raise InvalidInput, naming the rule and what would work, if the combination has no meaning.
 
-        Args:
-            kernel: what the frequencies are for.
-            s: how many; for rules with a count of their own, that count.
-            input_dim: coordinates of a frequency.
+        For rules with a count of their own, s is that count.
         """
 
     @abstractmethod
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Draw the set; all randomness comes from `rng`."""
 
-    def learned_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
-    ) -> FrequencySet:
+    def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """As `frequency_set`, for samplers that learn and so look at their surroundings; others just draw."""
-        del building
         return self.frequency_set(kernel, s, input_dim, rng)
 
 
@@ -128,18 +132,28 @@ class LearnedSampler(FrequencySampler):
 
     @property
     def learns(self) -> bool:
-        """It does."""
+        """Always."""
         return True
 
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """As `learned_set`, with no surroundings."""
         return self.learned_set(kernel, s, input_dim, rng, Building())
 
     @abstractmethod
-    def learned_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
-    ) -> FrequencySet:
+    def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """Learn the set; all randomness comes from `rng`, and all else that the spec does not say from `building`."""
+
+
+def normal_deviations(kernel: SpectralKernel, input_dim: int, kind: str, law: str = NORMAL_LAW) -> Matrix:
+    """Standard deviations of the frequencies, (d,), for a method that serves the normal law only.
+
+    Raises:
+        InvalidInput: the kernel's frequencies have another law.
+    """
+    deviations = kernel.normal_deviations(input_dim)
+    if deviations is None:
+        raise InvalidInput(f"{kind} is a rule for {law}; for this kernel sampler sobol works", "/sampler/kind")
+    return deviations
 
 
 def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: int) -> None:
@@ -156,9 +170,17 @@ def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: in
         )
 
 
-def power_of_two(most: int) -> int:
-    """The largest power of two up to `most`."""
-    return 1 << (most.bit_length() - 1)
+def check_products(kind: str, s: int, input_dim: int, most_dimensions: int, most: int, instead: str) -> None:
+    """Refuse more than `most_dimensions`, and more than `most` = s·input_dim² products; another sampler takes both."""
+    if input_dim > most_dimensions:
+        raise InvalidInput(
+            f"input_dim {input_dim} passes the {most_dimensions} dimensions of {kind}, whose time grows with their "
+            f"cube; sampler {instead} works",
+            "/sampler/kind",
+        )
+    if s * input_dim**2 > most:
+        reason = f"{kind} takes s·d² multiplications, {most} at the most (sampler {instead} takes more)"
+        raise InvalidInput(SizeAdvice(reason, s, most // input_dim**2), "/s")
 
 
 def inside(points: Matrix) -> Matrix:
@@ -173,15 +195,14 @@ class PointSampler(FrequencySampler):
         """Points serve every kernel; a method with limits of its own overrides this."""
 
     @abstractmethod
-    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` points in the closed unit cube, shape (n, d)."""
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """What the client should know about n points in d dimensions."""
-        del n, d
         return ()
 
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Points through the quantile functions, each with weight 1/s."""
         points = self.points(s, kernel.uniforms_per_frequency(input_dim), rng)
         return FrequencySet(

@@ -9,8 +9,8 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet
-from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
+from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet, Rng, normal_deviations
+from app.core.samplers.gauss_hermite import gauss_hermite
 from app.core.samplers.reach import directions, reach, reach_warnings
 
 _MOST_POINTS = 1 << 20
@@ -33,13 +33,11 @@ class DenseGrid(FrequencySampler):
 
     def count(self, s: int | None, input_dim: int) -> int:
         """L^d; of absurd powers only as many factors as pass every limit."""
-        del s
         return int(self.points_per_dim ** min(input_dim, 64))
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A normal law, and a count that can be held."""
-        del s
-        deviations_for_grid(kernel, input_dim, self.kind)
+        normal_deviations(kernel, input_dim, self.kind)
         if self.count(None, input_dim) > _MOST_POINTS:
             exponent = input_dim * np.log10(self.points_per_dim)
             raise InvalidInput(
@@ -49,13 +47,12 @@ class DenseGrid(FrequencySampler):
                 "/sampler/points_per_dim",
             )
 
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The grid, last coordinate fastest, with products of weights; nothing here is random."""
-        del s, rng
         nodes, weights = gauss_hermite(self.points_per_dim)
         places = self.points_per_dim ** np.arange(input_dim)[::-1]
         chosen = np.arange(self.count(None, input_dim))[:, None] // places % self.points_per_dim
-        frequencies = nodes[chosen] * deviations_for_grid(kernel, input_dim, self.kind)
+        frequencies = nodes[chosen] * normal_deviations(kernel, input_dim, self.kind)
         # One point has no reach: its kernel is a constant, which the map tells.
         warnings = reach_warnings(_reach(self.points_per_dim, input_dim)) if self.points_per_dim > 1 else ()
         return FrequencySet(frequencies, weights[chosen].prod(axis=1), warnings)

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions, power_of_two
-from app.core.samplers.sobol_sequence import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
+from app.core.samplers.base import DrawingCost, PointSampler, Rng, check_dimensions
+from app.core.samplers.sobol import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
 
 class DigitalNet(PointSampler):
@@ -25,6 +25,7 @@ class DigitalNet(PointSampler):
     )
     limits = (f"input_dim of at most {MOST_DIMENSIONS} divided by alpha; one less for kernel matern",)
     drawing_cost = DrawingCost(10_000, 230, 0)
+    best_at_powers_of_two = True
 
     kind: Literal["digital_net"]
     alpha: Annotated[int, Field(ge=1, le=4, description="Order: how many coordinates are interlaced into one.")] = 2
@@ -32,11 +33,10 @@ class DigitalNet(PointSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Direction numbers are known for 21,201 coordinates, and interlacing uses alpha a dimension."""
-        del s
         kind = f"{self.kind} with alpha {self.alpha}"
         check_dimensions(kind, MOST_DIMENSIONS // self.alpha, kernel, input_dim)
 
-    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """The first `n` points, the origin left out when not shifted."""
         # Rounded up, and what is too much cut off at the end: for alpha 3, as far as a float64 goes too.
         per_digit = -(-BITS // self.alpha)
@@ -49,13 +49,8 @@ class DigitalNet(PointSampler):
             points[rows] = ((mixed ^ shift) + 0.5) * 2.0**-BITS
         return points
 
-    def best_size(self, most: int) -> int:
-        """A power of two, at which the points are balanced."""
-        return power_of_two(most)
-
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """Balance off a power of two, the missing origin, and the identity with Sobol' at order 1."""
-        del d
         warnings = balance_warnings(self.kind, n)
         if self.alpha == 1:
             warnings.append("digital_net with alpha 1 is the Sobol' sequence")

@@ -4,9 +4,7 @@ from functools import cache
 
 from numpy.polynomial import hermite_e
 
-from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import NORMAL_LAW
+from app.core.kernels.base import Matrix
 
 
 @cache
@@ -21,18 +19,3 @@ def gauss_hermite(n_points: int) -> tuple[Matrix, Matrix]:
     weights /= weights.sum()
     nodes.flags.writeable = weights.flags.writeable = False
     return nodes, weights
-
-
-def deviations_for_grid(kernel: SpectralKernel, input_dim: int, kind: str, law: str = NORMAL_LAW) -> Matrix:
-    """Scales of the normal law that a Gauss–Hermite grid integrates against.
-
-    Raises:
-        InvalidInput: the kernel's frequencies have another law.
-    """
-    deviations = kernel.normal_deviations(input_dim)
-    if deviations is None:
-        raise InvalidInput(
-            f"{kind} is a rule for {law}; for this kernel sampler sobol works",
-            "/sampler/kind",
-        )
-    return deviations

@@ -3,25 +3,17 @@
 from functools import partial
 from typing import Annotated, Literal
 
-import numpy as np
 from pydantic import Field
 
 from app.core.building import Building
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import Pause
-from app.core.samplers.base import FrequencySet, LearnedSampler
-from app.core.samplers.bases import check_base
+from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
 from app.core.samplers.lbfgs import minimisation_bytes, minimised
-from app.core.samplers.learning import (
-    MOST_OPERATIONS,
-    PRODUCT_LAW,
-    BoxFields,
-    check_operations,
-    report_of,
-)
-from app.core.samplers.points import Points
+from app.core.samplers.learning import MOST_OPERATIONS, PRODUCT_LAW, BoxFields, check_operations, report_of
+from app.core.samplers.points import Points, check_base
 
 
 class GlobalAdaptive(BoxFields, LearnedSampler):
@@ -51,12 +43,9 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
         """A box and its kernel, a base that draws, and hours at most."""
         self.check_box(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
-        most = int((MOST_OPERATIONS / (self.iterations * input_dim)) ** 0.5)
-        check_operations(self.kind, self._operations(s, input_dim), s, most)
+        check_operations(self.kind, self.iterations * input_dim, s)
 
-    def learned_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
-    ) -> FrequencySet:
+    def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The frequencies after the last step."""
         measure, product, rows = self.measure(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
@@ -75,6 +64,3 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
             for frequencies in (base.frequencies, found.frequencies)
         )
         return report_of(found, first, last, product, rows)
-
-    def _operations(self, s: int, input_dim: int) -> float:
-        return 1.0 * self.iterations * s**2 * input_dim

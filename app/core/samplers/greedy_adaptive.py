@@ -13,18 +13,11 @@ from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import Pause, begin_anew, packed, unpacked
-from app.core.samplers.base import FrequencySet, LearnedSampler
-from app.core.samplers.bases import check_base
+from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
 from app.core.samplers.lbfgs import Objective
-from app.core.samplers.learning import (
-    MOST_OPERATIONS,
-    PRODUCT_LAW,
-    BoxFields,
-    check_operations,
-    report_of,
-)
-from app.core.samplers.points import Points
+from app.core.samplers.learning import MOST_OPERATIONS, PRODUCT_LAW, BoxFields, check_operations, report_of
+from app.core.samplers.points import Points, check_base
 
 # Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A closer minimum does not
 # make the set better, whose later frequencies correct the earlier.
@@ -55,19 +48,16 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
     ] = 3
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """That of the base, and the set beside it."""
+        """The memory of the base, and the set beside it."""
         return self.base.drawing_bytes(s, input_dim) + super().drawing_bytes(s, input_dim)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A box and its kernel, a base that draws, and hours at most."""
         self.check_box(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
-        most = int((2 * MOST_OPERATIONS / (self.starts * self.iterations * input_dim)) ** 0.5)
-        check_operations(self.kind, self._operations(s, input_dim), s, most)
+        check_operations(self.kind, self.starts * self.iterations * input_dim / 2, s)
 
-    def learned_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
-    ) -> FrequencySet:
+    def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """All frequencies, in the order in which they were placed."""
         measure, product, rows = self.measure(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
@@ -131,6 +121,3 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
 
         x, lowest, _ = fmin_l_bfgs_b(scaled, start, maxiter=self.iterations, factr=_TOLERANCE, pgtol=1e-6)
         return float(lowest) * unit, x
-
-    def _operations(self, s: int, input_dim: int) -> float:
-        return self.starts * self.iterations * s**2 / 2 * input_dim

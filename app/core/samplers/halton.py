@@ -10,7 +10,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions
+from app.core.samplers.base import DrawingCost, PointSampler, Rng, check_dimensions
 
 # A coordinate costs time in proportion to its base, here up to 104,729.
 _MOST_DIMENSIONS = 10_000
@@ -46,7 +46,6 @@ class Halton(PointSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A leap that shares a factor with a base would never change that coordinate's first digit."""
-        del s
         check_dimensions(self.kind, _MOST_DIMENSIONS, kernel, input_dim)
         dimensions = kernel.uniforms_per_frequency(input_dim)
         stuck = [base for base in _primes(dimensions) if (self.leap + 1) % base == 0] if self.leap else []
@@ -58,7 +57,7 @@ class Halton(PointSampler):
                 "/sampler/leap",
             )
 
-    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` points of the sequence, the d-th coordinate in the d-th prime."""
         first = self.skip + (self.scramble != "random")
         indices = first + (self.leap + 1) * np.arange(n, dtype=np.int64)
@@ -69,7 +68,6 @@ class Halton(PointSampler):
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """Without random scrambling: the missing origin, and the dependence of neighbours in high dimension."""
-        del n
         if self.scramble == "random":
             return ()
         warnings = [f"halton with scramble {self.scramble} starts at the origin, which was skipped"]
@@ -80,7 +78,7 @@ class Halton(PointSampler):
             )
         return tuple(warnings)
 
-    def _coordinate(self, indices: NDArray[np.int64], base: int, rng: np.random.Generator) -> Matrix:
+    def _coordinate(self, indices: NDArray[np.int64], base: int, rng: Rng) -> Matrix:
         last = int(indices[-1])
         n_digits = 1
         while base**n_digits <= last:

@@ -2,11 +2,10 @@
 
 from typing import Literal
 
-import numpy as np
 from scipy.stats import qmc
 
 from app.core.kernels.base import Matrix
-from app.core.samplers.base import DrawingCost, PointSampler
+from app.core.samplers.base import DrawingCost, PointSampler, Rng
 
 
 class LatinHypercube(PointSampler):
@@ -24,6 +23,6 @@ class LatinHypercube(PointSampler):
 
     kind: Literal["latin_hypercube"]
 
-    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` points, stratified in each coordinate."""
         return qmc.LatinHypercube(d, rng=int(rng.integers(1 << 63))).random(n)

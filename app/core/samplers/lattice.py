@@ -13,7 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import DrawingCost, FrequencySet, PointSampler, check_dimensions, inside, power_of_two
+from app.core.samplers.base import DrawingCost, FrequencySet, PointSampler, Rng, check_dimensions, inside
 from app.core.samplers.lattice_search import lattice_points, learned_vector
 from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
 
@@ -48,6 +48,7 @@ class Lattice(BoxFields, PointSampler):
         "without learn neither box nor dataset",
     )
     drawing_cost = DrawingCost(15_000, 60, 0)
+    best_at_powers_of_two = True
 
     kind: Literal["lattice"]
     shift: bool = Field(True, description="False moves the lattice by half a step instead of at random.")
@@ -76,9 +77,7 @@ class Lattice(BoxFields, PointSampler):
                 "/sampler/box" if self.box is not None else "/sampler/dataset",
             )
 
-    def learned_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
-    ) -> FrequencySet:
+    def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The lattice of the vector found, or of the vector for all where no better was."""
         if not self.learn:
             return self.frequency_set(kernel, s, input_dim, rng)
@@ -92,13 +91,9 @@ class Lattice(BoxFields, PointSampler):
         found = FrequencySet(sets[after < before], np.full(s, 1 / s))
         return report_of(found, before, min(before, after), product, rows)
 
-    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """The lattice of the vector for all."""
         return lattice_points(n, _multipliers(n, d), self._shift(n, d, rng))
-
-    def best_size(self, most: int) -> int:
-        """A power of two, at which the points are balanced."""
-        return power_of_two(most)
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """The vector is good at powers of two from 1024 on; without a random shift the points are not random at all."""
@@ -124,7 +119,7 @@ class Lattice(BoxFields, PointSampler):
             warnings.append("lattice without random shift was moved by half a step, away from the origin")
         return tuple(warnings)
 
-    def _shift(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    def _shift(self, n: int, d: int, rng: Rng) -> Matrix:
         return rng.random(d) if self.shift else np.full(d, 0.5 / n)
 
 

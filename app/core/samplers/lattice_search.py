@@ -13,11 +13,10 @@ from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.base import Matrix
 from app.core.kernels.scaled import ProductKernel
 from app.core.progress import Pause, begin_anew, packed, unpacked
-from app.core.samplers.base import inside
+from app.core.samplers.base import Rng, inside
 
 MOST_CANDIDATES = 64
 """Multipliers tried for each component: all units modulo n up to n = 64 or so, a random subset beyond."""
-
 
 Joined = tuple[Matrix, Matrix]
 """H, (n, n), and v, (n,), of some coordinates of n points, as `BoxDiscrepancy` has them."""
@@ -29,7 +28,7 @@ def learned_vector(
     start: NDArray[np.int64],
     shift: Matrix,
     n: int,
-    rng: np.random.Generator,
+    rng: Rng,
     building: Building,
 ) -> tuple[NDArray[np.int64], Callable[[], bytes]]:
     """Component by component, the multiplier that makes the box discrepancy of the coordinates so far least.
@@ -98,16 +97,7 @@ class _Best(NamedTuple):
 
 
 class _Component:
-    """One coordinate of a lattice, with its part of the box discrepancy.
-
-    Args:
-        kernel: of the frequencies.
-        scale: σ_j.
-        side: b_j, (1,).
-        shift: of the lattice in this coordinate, (1,).
-        n: number of points.
-        threads: how many to use.
-    """
+    """One coordinate of a lattice of n points, with its part of the box discrepancy; σ_j, b_j and shift are its own."""
 
     def __init__(self, kernel: ProductKernel, scale: float, side: Matrix, shift: Matrix, n: int, threads: int) -> None:
         self._line = kernel.model_copy(update={"length_scale": scale})
@@ -147,7 +137,7 @@ def lattice_points(n: int, multipliers: NDArray[np.int64], shift: Matrix) -> Mat
     return points
 
 
-def _candidates(d: int, n: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+def _candidates(d: int, n: int, rng: Rng) -> list[NDArray[np.int64]]:
     """Units modulo n for each component: all of them, or a random subset of its own."""
     units = np.arange(1, max(2, n))
     units = units[np.gcd(units, n) == 1]

@@ -30,16 +30,11 @@ class Minimum(NamedTuple):
 
 
 def minimised(objective: Objective, start: Matrix, iterations: int, progress: Progress) -> Minimum:
-    """A point below `start` after up to `iterations` steps, none of which goes up.
+    """A point below `start`, (n,), after up to `iterations` steps, none of which goes up.
 
     Limited-memory BFGS with a line search to the strong Wolfe conditions: Nocedal and Wright (2006), Numerical
-    optimization, algorithms 7.4, 7.5 and 3.5. The objective is divided by its value at the start.
-
-    Args:
-        objective: what is minimised.
-        start: (n,).
-        iterations: at most so many.
-        progress: told of every step; what it restores is a state of this very minimisation.
+    optimization, algorithms 7.4, 7.5 and 3.5. The objective is divided by its value at the start. What `progress`
+    restores is a state of this very minimisation.
     """
     saved = unpacked(progress.restored())
     if saved:

@@ -117,15 +117,9 @@ class BoxFields(Frozen):
         return measure
 
 
-def check_operations(kind: str, operations: float, s: int, most: int) -> None:
-    """Refuse more work than hours of one core.
-
-    Args:
-        kind: of the sampler.
-        operations: the factors that s frequencies take.
-        s: what came.
-        most: frequencies that can be had.
-    """
+def check_operations(kind: str, per_pair: float, s: int) -> None:
+    """Refuse more work than hours of one core: so many factors for each pair of s frequencies."""
+    operations, most = per_pair * s**2, int((MOST_OPERATIONS / per_pair) ** 0.5)
     if operations > MOST_OPERATIONS:
         reason = f"{kind} would multiply {operations:.2g} factors, {MOST_OPERATIONS} are the most"
         if most < 1:
@@ -133,17 +127,10 @@ def check_operations(kind: str, operations: float, s: int, most: int) -> None:
         raise InvalidInput(SizeAdvice(reason, s, most), "/s")
 
 
-def report_of(
-    found: FrequencySet, start: float, end: float, kernel: ProductKernel, rows: Rows | None = None
-) -> FrequencySet:
+def report_of(found: FrequencySet, start: float, end: float, kernel: ProductKernel, rows: Rows | None) -> FrequencySet:
     """The set with its report: `objective_start` and `objective_end`, `weight_sum`, `points_kept`, `gram_error`.
 
-    Args:
-        found: the set.
-        start: the objective before anything was learned.
-        end: the objective of the set.
-        kernel: what it is learned for.
-        rows: rows of the dataset, if there are any, to say what the set is worth as features.
+    The last, what the set is worth as features, is said where there are rows of a dataset.
     """
     report = {
         "objective_start": max(0.0, start),

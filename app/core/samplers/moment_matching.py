@@ -10,15 +10,12 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import MM
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import PRODUCTS_PER_SECOND, DrawingCost, FrequencySampler, FrequencySet
-from app.core.samplers.bases import check_base
+from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet, Rng, check_products
 from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.samplers.points import Points
+from app.core.samplers.points import Points, check_base
 
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
-# Matrices from this size on take more than a second.
-_LONG_DIMENSIONS = 1024
 _MOST_PRODUCTS = 1 << 35
 _MOVING_COST = DrawingCost(0, 60, 0.3)
 # Moments, eigenvectors, and what LAPACK works in.
@@ -30,10 +27,9 @@ class MomentMatching(FrequencySampler):
 
     source = f"{MM}, section 3, algorithm 1"
     choose_when = (
-        "The best default, over sobol: Gram error .0488 on MNIST in 250 dimensions and .0669 on cpu in 21 (s = "
-        "1024), where monte_carlo has .0693 and .0825. Gains most from 64 dimensions on and for wide kernels: "
-        ".99, .63, .19, .05 of monte_carlo's error at 0.5, 1, 2, 4 times the length scale. Not for matern with "
-        "nu up to 2."
+        "The best default, over sobol: Gram error .0488 on MNIST in 250 dimensions and .0669 on cpu in 21 (s = 1024), "
+        "where monte_carlo has .0693 and .0825. Gains most from 64 dimensions on and for wide kernels: .99, .63, .19, "
+        ".05 of monte_carlo's error at 0.5, 1, 2, 4 times the length scale. Not for matern with nu up to 2."
     )
     limits = (
         "s above input_dim",
@@ -41,6 +37,7 @@ class MomentMatching(FrequencySampler):
         "frequencies of finite variance: not kernel laplacian, nor matern with nu up to 1",
         "those of the base",
     )
+    decomposes = True
 
     kind: Literal["moment_matching"]
     base: Points = Field(
@@ -56,31 +53,22 @@ class MomentMatching(FrequencySampler):
                 f"sampler {self.base.kind} alone works",
                 "/sampler/kind",
             )
-        if input_dim > _MOST_DIMENSIONS:
-            raise InvalidInput(
-                f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of moment_matching, whose time grows "
-                f"with their cube; sampler {self.base.kind} alone works",
-                "/sampler/kind",
-            )
-        if s * input_dim**2 > _MOST_PRODUCTS:
-            most = _MOST_PRODUCTS // input_dim**2
-            reason = f"moment_matching takes s·d² multiplications, {_MOST_PRODUCTS} at the most"
-            raise InvalidInput(SizeAdvice(f"{reason} (sampler {self.base.kind} alone takes more)", s, most), "/s")
+        check_products(self.kind, s, input_dim, _MOST_DIMENSIONS, _MOST_PRODUCTS, f"{self.base.kind} alone")
         if s <= input_dim:
             reason = f"moment_matching needs more frequencies than the {input_dim} dimensions"
             raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")
 
     def best_size(self, most: int) -> int:
-        """That of the base."""
+        """The best size of the base."""
         return self.base.best_size(most)
 
     def drawing_ns(self, s: int, input_dim: int) -> float | None:
-        """That of the base, and of moving it."""
+        """Base cost plus whitening."""
         of_base = self.base.drawing_ns(s, input_dim)
         return None if of_base is None else of_base + _MOVING_COST.ns(s, input_dim)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """That of the base, and the second moments."""
+        """The memory of the base, and the second moments."""
         return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_MOMENT * input_dim**2
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
@@ -89,12 +77,7 @@ class MomentMatching(FrequencySampler):
             return ()
         return (f"base {self.base.kind} is a loss with a real form: base monte_carlo has twice as many frequencies",)
 
-    def is_long(self, s: int, input_dim: int) -> bool:
-        """Products, and the largest eigenvectors, may take longer than coordinates."""
-        is_long = s * input_dim**2 > PRODUCTS_PER_SECOND or input_dim > _LONG_DIMENSIONS
-        return is_long or super().is_long(s, input_dim)
-
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Base frequencies, centred and whitened with divisor s, then scaled to the law's deviations."""
         deviations = kernel.frequency_deviations(input_dim)
         if deviations is None:

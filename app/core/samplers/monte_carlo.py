@@ -2,11 +2,9 @@
 
 from typing import Literal
 
-import numpy as np
-
 from app.core.kernels.base import Matrix
 from app.core.papers import RFF
-from app.core.samplers.base import DrawingCost, PointSampler
+from app.core.samplers.base import DrawingCost, PointSampler, Rng
 
 
 class MonteCarlo(PointSampler):
@@ -21,6 +19,6 @@ class MonteCarlo(PointSampler):
 
     kind: Literal["monte_carlo"]
 
-    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` independent uniform points."""
         return rng.random((n, d))

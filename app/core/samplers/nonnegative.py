@@ -22,14 +22,8 @@ _TOLERANCE = 1e-11
 _MOST_EXCHANGES = 2_000
 _BISECTIONS = 60
 
-
 Offer = Callable[[float], None]
 """Called before each call of the linear algebra with the multiplications it takes. It may raise to end the work."""
-
-
-def no_offer(products: float) -> None:
-    """Keep nothing."""
-    del products
 
 
 class Unsolved(Exception):
@@ -45,7 +39,10 @@ def offer(progress: Progress, make_state: Callable[[], bytes]) -> Offer:
     return before_call
 
 
-def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Offer = no_offer) -> Matrix:
+UNWATCHED = offer(Progress(), begin_anew)
+
+
+def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Offer = UNWATCHED) -> Matrix:
     """A ≥ 0 of least ½aᵀMa − rᵀa, (n,), by block principal pivoting.
 
     Kim and Park (2011), Fast nonnegative matrix factorization: an active-set-like method, section 3; it guesses which
@@ -91,12 +88,7 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress
     """Entries above 0 of the solution with a penalty λΣa, the least λ that leaves at most `count` of them, (k,).
 
     On a ≥ 0 the penalty takes λ from every entry of r. λ is bisected, each solution beginning at the one before.
-
-    Args:
-        matrix: M, as above.
-        right: r, as above.
-        count: how many.
-        progress: the surroundings; what it restores is a state of this very search.
+    What `progress` restores is a state of this very search.
     """
     saved = unpacked(progress.restored())
     if saved:

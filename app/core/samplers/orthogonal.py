@@ -7,13 +7,18 @@ import numpy as np
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import NORMAL_LAW, PRODUCTS_PER_SECOND, DrawingCost, FrequencySampler, FrequencySet
+from app.core.samplers.base import (
+    NORMAL_LAW,
+    DrawingCost,
+    FrequencySampler,
+    FrequencySet,
+    Rng,
+    check_products,
+    normal_deviations,
+)
 
 # Together they bound the time to some ten seconds.
 _MOST_DIMENSIONS = 4096
-# Matrices from this size on take more than a second.
-_LONG_DIMENSIONS = 1024
 _MOST_PRODUCTS = 1 << 36
 # Entries of the matrices decomposed at a time: of few dimensions there are millions of blocks.
 _ENTRIES_PER_STACK = 1 << 18
@@ -33,36 +38,22 @@ class Orthogonal(FrequencySampler):
     )
     limits = (f"input_dim of at most {_MOST_DIMENSIONS}, s·input_dim² of at most {_MOST_PRODUCTS}", NORMAL_LAW)
     drawing_cost = DrawingCost(0, 90, 0.3)
+    decomposes = True
 
     kind: Literal["orthogonal"]
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Only a normal law is invariant under rotation."""
-        if input_dim > _MOST_DIMENSIONS:
-            raise InvalidInput(
-                f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of orthogonal, whose time grows with "
-                "their cube; sampler sobol works",
-                "/sampler/kind",
-            )
-        if s * input_dim**2 > _MOST_PRODUCTS:
-            reason = f"orthogonal takes s·d² multiplications, {_MOST_PRODUCTS} at the most (sampler sobol takes more)"
-            raise InvalidInput(SizeAdvice(reason, s, _MOST_PRODUCTS // input_dim**2), "/s")
+        check_products(self.kind, s, input_dim, _MOST_DIMENSIONS, _MOST_PRODUCTS, "sobol")
         if kernel.normal_deviations(input_dim) is None:
             raise InvalidInput(
                 "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works",
                 "/sampler/kind",
             )
 
-    def is_long(self, s: int, input_dim: int) -> bool:
-        """Products, and the largest factorisations, may take longer than coordinates."""
-        is_long = s * input_dim**2 > PRODUCTS_PER_SECOND or input_dim > _LONG_DIMENSIONS
-        return is_long or super().is_long(s, input_dim)
-
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Blocks of directions, each row times a length from the chi law, divided by σ_j column by column."""
-        deviations = kernel.normal_deviations(input_dim)
-        if deviations is None:
-            raise AssertionError("check() lets no such kernel through")
+        deviations = normal_deviations(kernel, input_dim, self.kind)
         frequencies = np.empty((s, input_dim))
         whole = s - s % input_dim
         blocks = frequencies[:whole].reshape(-1, input_dim, input_dim)
@@ -76,7 +67,7 @@ class Orthogonal(FrequencySampler):
         return FrequencySet(frequencies, np.full(s, 1 / s))
 
 
-def _orthonormal(k: int, n: int, d: int, rng: np.random.Generator) -> Matrix:
+def _orthonormal(k: int, n: int, d: int, rng: Rng) -> Matrix:
     """The first n ≤ d rows of k uniformly distributed orthogonal matrices, (k, n, d), without the others.
 
     Q of a normal matrix, its signs fixed by R (Mezzadri, 2007).

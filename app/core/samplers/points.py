@@ -4,6 +4,8 @@ from typing import Annotated
 
 from pydantic import Discriminator
 
+from app.core.errors import InvalidInput
+from app.core.kernels.base import SpectralKernel
 from app.core.samplers.antithetic import Antithetic
 from app.core.samplers.digital_net import DigitalNet
 from app.core.samplers.halton import Halton
@@ -16,3 +18,17 @@ from app.core.samplers.sobol import Sobol
 PointKinds = MonteCarlo | Antithetic | LatinHypercube | Halton | Sobol | Lattice | DigitalNet | Orthogonal
 Points = Annotated[PointKinds, Discriminator("kind")]
 """What may be the base of another sampler."""
+
+
+def check_base(base: Points, kernel: SpectralKernel, s: int, input_dim: int) -> None:
+    """Ask the base whether the combination has a meaning; its pointers become those of a base.
+
+    Raises:
+        InvalidInput: it has none, or the base is one that learns.
+    """
+    if base.learns:
+        raise InvalidInput(f"a base is drawn, not learned: base {base.kind} takes no learn", "/sampler/base/learn")
+    try:
+        base.check(kernel, s, input_dim)
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, error.pointer.replace("/sampler", "/sampler/base", 1)) from None

@@ -12,8 +12,7 @@ from scipy.special import factorial
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet
-from app.core.samplers.gauss_hermite import deviations_for_grid
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet, Rng, normal_deviations
 from app.core.samplers.reach import reach_of, reach_warnings
 
 _MOST_EQUATIONS = 400
@@ -53,20 +52,17 @@ class PolynomiallyExact(FrequencySampler):
 
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of equations: more points are never kept."""
-        del s
         return comb(input_dim + self.degree, self.degree)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The equations of all candidates."""
-        del s
         candidates, equations = self._n_candidates(input_dim), self.count(None, input_dim)
         most = candidates if self.candidates else max(candidates, _MOST_ENTRIES_DOUBLED // equations)
         return super().drawing_bytes(most, input_dim) + _BYTES_PER_COEFFICIENT * equations * most
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A normal law, and equations that can be solved in seconds."""
-        del s
-        deviations_for_grid(kernel, input_dim, self.kind)
+        normal_deviations(kernel, input_dim, self.kind)
         equations = self.count(None, input_dim)
         if equations > _MOST_EQUATIONS or equations * self._n_candidates(input_dim) > _MOST_ENTRIES:
             raise InvalidInput(
@@ -81,9 +77,8 @@ class PolynomiallyExact(FrequencySampler):
                 "/sampler/candidates",
             )
 
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The candidates kept, with their weights."""
-        del s
         candidates = rng.standard_normal((self._n_candidates(input_dim), input_dim))
         weights, residual = _solved(candidates, self.degree)
         most = 0 if self.candidates else _MOST_ENTRIES_DOUBLED // self.count(None, input_dim)
@@ -106,7 +101,7 @@ class PolynomiallyExact(FrequencySampler):
             )
         else:
             warnings = reach_warnings(reach_of(candidates, weights))
-        return FrequencySet(candidates * deviations_for_grid(kernel, input_dim, self.kind), weights, warnings)
+        return FrequencySet(candidates * normal_deviations(kernel, input_dim, self.kind), weights, warnings)
 
     def _n_candidates(self, input_dim: int) -> int:
         return self.candidates or _CANDIDATES_PER_EQUATION * self.count(None, input_dim)

@@ -14,10 +14,9 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.kernels.scaled import ProductKernel
 from app.core.papers import GQ
-from app.core.samplers.base import FrequencySet, LearnedSampler
-from app.core.samplers.gauss_hermite import deviations_for_grid
+from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, normal_deviations
 from app.core.samplers.learning import Dataset, report_of
-from app.core.samplers.nonnegative import Offer, Unsolved, no_offer, nonnegative, offer, sparse_support, support_state
+from app.core.samplers.nonnegative import UNWATCHED, Offer, Unsolved, nonnegative, offer, sparse_support, support_state
 from app.core.samplers.subsampled_grid import SubsampledGrid
 
 _LAW = "normally distributed frequencies on all coordinates (kernels gaussian, correlation_rbf)"
@@ -77,7 +76,7 @@ class ReweightedGrid(LearnedSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A normal law, and candidates enough but not too many."""
-        deviations_for_grid(kernel, input_dim, self.kind, _LAW)
+        normal_deviations(kernel, input_dim, self.kind, _LAW)
         candidates = self._n_candidates(s)
         if candidates > _MOST_CANDIDATES:
             raise InvalidInput(
@@ -90,9 +89,7 @@ class ReweightedGrid(LearnedSampler):
                 f"of {candidates} candidates no {s} frequencies can be kept; take {2 * s}", "/sampler/candidates"
             )
 
-    def learned_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
-    ) -> FrequencySet:
+    def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The candidates kept, with their weights."""
         if not isinstance(kernel, ProductKernel):
             raise AssertionError("check() lets no such kernel through")
@@ -152,18 +149,13 @@ def _distinct(frequencies: Matrix) -> Matrix:
 
 
 def normal_equations(
-    frequencies: Matrix, rows: Matrix, kernel: ProductKernel, before_call: Offer = no_offer
+    frequencies: Matrix, rows: Matrix, kernel: ProductKernel, before_call: Offer = UNWATCHED
 ) -> tuple[Matrix, Matrix, float]:
     """Mean over all n² pairs of c cᵀ, k c and k², with c_l = cos(w_l·δ): (s, s), (s,) and a number.
 
     A row is paired with itself too: where rows are far from each other, k(0) would be lost. No pair is ever formed:
     with z_il = e^{iw_l·x_i}, twice the sum over all i and j of cos(w_l·δ) cos(w_m·δ) is |Z*Z|² + |ZᵀZ|² in (l, m).
-
-    Args:
-        frequencies: w_l, (s, d).
-        rows: x_i, (n, d).
-        kernel: k.
-        before_call: is told of every product.
+    Frequencies w_l have shape (s, d), rows x_i (n, d); `before_call` is told of every product.
     """
     n = len(rows)
     features = np.exp(1j * (rows @ frequencies.T))

@@ -1,15 +1,23 @@
 """The Sobol' sequence."""
 
+from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
+from scipy.stats import qmc
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import DrawingCost, PointSampler, check_dimensions, power_of_two
-from app.core.samplers.sobol_sequence import MOST_DIMENSIONS, balance_warnings, sobol_blocks
+from app.core.samplers.advice import SizeAdvice
+from app.core.samplers.base import DrawingCost, PointSampler, Rng, check_dimensions
 
+MOST_DIMENSIONS: int = qmc.Sobol.MAXDIM
+# What a float64 in (0, 1) holds exactly. 30 bits, the engine's default, would put scrambled coordinates on exact zeros,
+# and an engine ends after as many points as its bits can tell apart.
+BITS = 52
+# Points drawn between two releases of the interpreter lock, in coordinates.
+_COORDINATES_PER_DRAW = 1 << 18
 _BYTES_PER_DIRECTION = 50_000
 
 
@@ -30,20 +38,20 @@ class Sobol(PointSampler):
     )
     limits = (f"input_dim of at most {MOST_DIMENSIONS}; one less for kernel matern",)
     drawing_cost = DrawingCost(250_000, 70, 0)
+    best_at_powers_of_two = True
 
     kind: Literal["sobol"]
     scramble: bool = Field(True, description="False gives the plain sequence without its first point, the origin.")
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Direction numbers are known for 21,201 dimensions."""
-        del s
         check_dimensions(self.kind, MOST_DIMENSIONS, kernel, input_dim)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The direction numbers come first."""
         return super().drawing_bytes(s, input_dim) + _BYTES_PER_DIRECTION * input_dim
 
-    def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
+    def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """The first `n` points, the origin left out when not scrambled."""
         seed = int(rng.integers(1 << 63))
         points = np.empty((n, d))
@@ -51,14 +59,31 @@ class Sobol(PointSampler):
             points[rows] = drawn
         return points
 
-    def best_size(self, most: int) -> int:
-        """A power of two, at which the points are balanced."""
-        return power_of_two(most)
-
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """Balance is lost off a power of two, and without the origin."""
-        del d
         warnings = balance_warnings(self.kind, n)
         if not self.scramble:
             warnings.append("sobol without scrambling starts at the origin, which was skipped; the balance is lost")
         return tuple(warnings)
+
+
+def sobol_blocks(n: int, d: int, scramble_seed: int | None, skip_origin: bool) -> Iterator[tuple[slice, Matrix]]:
+    """Rows of the first n points and these points, (rows, d), block by block; without a seed not scrambled."""
+    engine = qmc.Sobol(d, scramble=scramble_seed is not None, bits=BITS, rng=scramble_seed)
+    if skip_origin:
+        engine.random(1)  # fast_forward of SciPy 1.17 fails beyond 32 bits
+    # Powers of two first: the engine complains of an unbalanced first draw, which balance_warnings says better.
+    most = 1 << max(0, (_COORDINATES_PER_DRAW // d).bit_length() - 1)
+    done = 0
+    while done < n:
+        some = min(most, 1 << ((n - done).bit_length() - 1))
+        yield slice(done, done + some), np.asarray(engine.random(some))
+        done += some
+
+
+def balance_warnings(kind: str, n: int) -> list[str]:
+    """What to tell of n points of a sampler that is balanced at powers of two only."""
+    if n & (n - 1) == 0:
+        return []
+    lower = 1 << (n.bit_length() - 1)
+    return [SizeAdvice(f"{kind} is balanced only at a power of two", n, lower, 2 * lower)]

@@ -10,8 +10,8 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet
-from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
+from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet, Rng, normal_deviations
+from app.core.samplers.gauss_hermite import gauss_hermite
 from app.core.samplers.reach import reach_of, reach_warnings
 
 _MOST_POINTS = 1 << 17
@@ -37,7 +37,6 @@ class SparseGrid(FrequencySampler):
 
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of distinct nodes: on k coordinates off the origin, those with levels l_i have Π 2l_i nodes."""
-        del s
         return sum(
             comb(input_dim, k) * sum(prod(2 * level for level in levels) for levels in self._levels(k, input_dim))
             for k in range(min(self.level, input_dim) + 1)
@@ -45,8 +44,7 @@ class SparseGrid(FrequencySampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A normal law, and a count that can be held."""
-        del s
-        deviations_for_grid(kernel, input_dim, self.kind)
+        normal_deviations(kernel, input_dim, self.kind)
         count = self.count(None, input_dim)
         if count > _MOST_POINTS:
             lower = (self.model_copy(update={"level": level}) for level in reversed(range(self.level)))
@@ -58,9 +56,8 @@ class SparseGrid(FrequencySampler):
                 "/sampler/level",
             )
 
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The merged nodes; nothing here is random."""
-        del s, rng
         frequencies, weights = self._merged(input_dim)
         negative = int((weights < 0).sum())
         warnings = reach_warnings(reach_of(frequencies, weights)) if self.level else ()
@@ -69,7 +66,7 @@ class SparseGrid(FrequencySampler):
                 f"{negative} of {len(weights)} weights are negative and |weights| sum to {np.abs(weights).sum():.4g}"
             )
             warnings = (signs, *warnings)
-        return FrequencySet(frequencies * deviations_for_grid(kernel, input_dim, self.kind), weights, warnings)
+        return FrequencySet(frequencies * normal_deviations(kernel, input_dim, self.kind), weights, warnings)
 
     def _levels(self, k: int, d: int) -> list[tuple[int, ...]]:
         """Levels of k of the d coordinates, each at least 1, together at most `level`."""

@@ -7,8 +7,8 @@ from pydantic import Field
 
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet
-from app.core.samplers.gauss_hermite import deviations_for_grid, gauss_hermite
+from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet, Rng, normal_deviations
+from app.core.samplers.gauss_hermite import gauss_hermite
 
 
 class SubsampledGrid(FrequencySampler):
@@ -30,12 +30,11 @@ class SubsampledGrid(FrequencySampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A normal law."""
-        del s
-        deviations_for_grid(kernel, input_dim, self.kind)
+        normal_deviations(kernel, input_dim, self.kind)
 
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Each coordinate drawn by the one-dimensional weights."""
         nodes, weights = gauss_hermite(self.points_per_dim)
         frequencies = rng.choice(nodes, p=weights, size=(s, input_dim))
-        frequencies *= deviations_for_grid(kernel, input_dim, self.kind)
+        frequencies *= normal_deviations(kernel, input_dim, self.kind)
         return FrequencySet(frequencies, np.full(s, 1 / s))

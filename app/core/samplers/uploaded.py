@@ -8,7 +8,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet
+from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet, Rng
 
 Row = Annotated[tuple[float, ...], Field(fail_fast=True)]
 
@@ -39,12 +39,10 @@ class Uploaded(FrequencySampler):
 
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of frequencies brought."""
-        del s, input_dim
         return len(self.frequencies)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """One width for all frequencies, and as many weights."""
-        del kernel, s
         for i, row in enumerate(self.frequencies):
             if len(row) != input_dim:
                 raise InvalidInput(
@@ -56,9 +54,8 @@ class Uploaded(FrequencySampler):
                 f"{len(self.weights)} weights came for {len(self.frequencies)} frequencies", "/sampler/weights"
             )
 
-    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator) -> FrequencySet:
+    def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The set as it came."""
-        del kernel, s, input_dim, rng
         n = len(self.frequencies)
         weights = np.full(n, 1 / n) if self.weights is None else np.array(self.weights)
         with np.errstate(over="ignore"):  # an infinite sum is refused by the map

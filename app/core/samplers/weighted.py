@@ -14,11 +14,10 @@ from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySet, LearnedSampler
-from app.core.samplers.bases import check_base
+from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
 from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
-from app.core.samplers.points import Points
+from app.core.samplers.points import Points, check_base
 
 # Eigenvalues below this part of the largest are rounding.
 _CUT_OFF = 1e-13
@@ -62,9 +61,7 @@ class Weighted(BoxFields, LearnedSampler):
             reason = f"weighted solves for at most {_MOST_FREQUENCIES} weights"
             raise InvalidInput(SizeAdvice(reason, s, _MOST_FREQUENCIES), "/s")
 
-    def learned_set(
-        self, kernel: SpectralKernel, s: int, input_dim: int, rng: np.random.Generator, building: Building
-    ) -> FrequencySet:
+    def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The frequencies kept, with their weights."""
         measure, product, rows = self.measure(kernel, input_dim, building)
         base, progress = self.base.frequency_set(kernel, s, input_dim, rng), building.progress
@@ -105,14 +102,10 @@ class Weighted(BoxFields, LearnedSampler):
 
 
 def least_weights(gram: Matrix, means: Matrix) -> Matrix:
-    """ξ ≥ 0 of least ξᵀHξ − 2vᵀξ, (s,).
+    """ξ ≥ 0 of least ξᵀHξ − 2vᵀξ, (s,), with H the Gram matrix, (s, s), and v the means, (s,).
 
     H is singular to rounding, and v lies in what is left of it: with H = UΛUᵀ and the root R = Λ^½Uᵀ of the eigenvalues
     above the cut-off, the objective is ‖Rξ − Λ^−½Uᵀv‖² less a constant.
-
-    Args:
-        gram: H, (s, s).
-        means: v, (s,).
     """
     eigenvalues, vectors = eigh(gram)
     kept = eigenvalues > _CUT_OFF * eigenvalues[-1]

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from app.core.samplers import sobol_sequence
+from app.core.samplers import sobol
 from service_tests.core.specs import refusal, sampler, spec
 
 Points = NDArray[np.float64]
@@ -75,7 +75,7 @@ def test_all_points_are_distinct_and_inside_the_cube(alpha: int) -> None:
 @every_alpha
 def test_many_small_draws_give_the_points_of_one(alpha: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = points(300, 7, alpha=alpha)
-    monkeypatch.setattr(sobol_sequence, "_COORDINATES_PER_DRAW", 7 * 8 * alpha)
+    monkeypatch.setattr(sobol, "_COORDINATES_PER_DRAW", 7 * 8 * alpha)
     assert (points(300, 7, alpha=alpha) == whole).all()
 
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from app.core.samplers import sobol_sequence
+from app.core.samplers import sobol
 from service_tests.core.specs import refusal, sampler, spec
 
 Points = NDArray[np.float64]
@@ -30,7 +30,7 @@ def test_the_plain_sequence_is_scipys_after_the_origin(n: int, d: int) -> None:
 @pytest.mark.parametrize("scramble", [True, False])
 def test_many_small_draws_give_the_points_of_one(scramble: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = points(300, 7, scramble=scramble)
-    monkeypatch.setattr(sobol_sequence, "_COORDINATES_PER_DRAW", 7 * 8)
+    monkeypatch.setattr(sobol, "_COORDINATES_PER_DRAW", 7 * 8)
     assert (points(300, 7, scramble=scramble) == whole).all()
 
 
