@@ -9,7 +9,7 @@ from app.core.arrays import PostedRows, Rows, dense, vectors
 from app.core.datasets import sampled
 from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
-from app.core.kernels import Kernel
+from app.core.kernels import KERNELS, Kernel
 from app.core.progress import Progress
 from app.core.recommendations import (
     MOST_ROWS,
@@ -64,16 +64,15 @@ class Recommendations:
             TooLarge: the rows would take more memory in their dense form than a request may.
         """
         kernel = options.kernel
-        if kernel.get("kind") != "gmm" or kernel.get("center") is not None:
-            self._limits.check_result(8 * rows.shape[0] * rows.shape[1])  # sparse rows are made dense
         name, kind = kernel.get("length_scale"), str(kernel.get("kind"))
         if not isinstance(name, str):
             return kernel
-        if kind in ("gmm", "correlation_rbf"):
+        if kind in KERNELS and "length_scale" not in KERNELS[kind].model_fields:
             raise InvalidInput(f"kernel {kind} has no length_scale", "/kernel/length_scale")
         if name not in list(Heuristic):
             choices = " or ".join(f'"{one.value}"' for one in Heuristic)
             raise InvalidInput(f'"{name[:80]}" came; {choices} or a number is wanted', "/kernel/length_scale")
+        self._check_dense(rows)
         return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), kind)}
 
     def measurement(self, options: RecommendationOptions, kernel: Kernel, given: GatedRows) -> Measurement:
@@ -92,6 +91,8 @@ class Recommendations:
         rows = given.rows["vectors"]
         n, d = rows.shape
         kernel.check(d)
+        if not kernel.compares_sparse:
+            self._check_dense(rows)
         wanted = fitting(
             Wanted(options.budget, options.target_error),
             n,
@@ -117,6 +118,10 @@ class Recommendations:
             ),
             nbytes=recommended_bytes(n, d, wanted, options.samplers, kernel),
         )
+
+    def _check_dense(self, rows: Rows) -> None:
+        """Raise TooLarge if sparse rows, made dense, would take more memory than a request may."""
+        self._limits.check_result(8 * rows.shape[0] * rows.shape[1])
 
 
 def _found(

@@ -1,10 +1,11 @@
 """The kernels. A new one is a file of its own and its name in this list."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Discriminator
 
 from app.core.kernels.anova import Anova
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.cauchy import Cauchy
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gaussian import Gaussian
@@ -15,3 +16,8 @@ from app.core.kernels.matern import Matern
 Kernel = Annotated[
     Gaussian | Laplacian | Cauchy | Matern | Anova | CorrelationRbf | GeneralizedMinMax, Discriminator("kind")
 ]
+
+KERNELS: dict[str, type[AnyKernel]] = {
+    get_args(model.model_fields["kind"].annotation)[0]: model for model in get_args(get_args(Kernel)[0])
+}
+"""The kernels by kind."""

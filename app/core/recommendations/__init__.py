@@ -2,8 +2,8 @@
 
 from app.core.recommendations.answer import Ranking, drawing, ranking
 from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates
-from app.core.recommendations.cost import fitting, recommended_bytes, recommended_operations, widest_map_bytes
 from app.core.recommendations.length_scale import Heuristic, length_scale
+from app.core.recommendations.memory import fitting, recommended_bytes, widest_map_bytes
 from app.core.recommendations.options import KernelMember, RecommendationOptions
 from app.core.recommendations.trials import MOST_ROWS, Recommendation, Trial, recommended
 
@@ -24,6 +24,5 @@ __all__ = [
     "ranking",
     "recommended",
     "recommended_bytes",
-    "recommended_operations",
     "widest_map_bytes",
 ]

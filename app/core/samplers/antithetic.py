@@ -7,7 +7,7 @@ import numpy as np
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet, Rng
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.monte_carlo import MonteCarlo
 
 
@@ -24,7 +24,6 @@ class Antithetic(FrequencySampler):
         "error .099 on MNIST in 250 dimensions at s = 1024, where monte_carlo has .0693."
     )
     limits = ("s is even, on each subset of kernel anova",)
-    drawing_cost = DrawingCost(0, 30, 0.1)
 
     kind: Literal["antithetic"]
 

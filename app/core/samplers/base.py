@@ -40,21 +40,6 @@ class FrequencySet(NamedTuple):
     """Figures of how it was learned, if it was; see `report_of`."""
 
 
-class DrawingCost(NamedTuple):
-    """Nanoseconds of one core that drawing takes, measured from 32 to 8192 frequencies in 4 to 784 coordinates."""
-
-    start: float
-    """Per coordinate, before any frequency."""
-    point: float
-    """Per coordinate of a frequency."""
-    product: float
-    """That again per coordinate, as products of matrices take it."""
-
-    def ns(self, s: int, input_dim: int) -> float:
-        """Of s frequencies."""
-        return input_dim * (self.start + s * (self.point + self.product * input_dim))
-
-
 class AnySampler(Kind):
     """What a map is built by. Its class says which family of maps it builds."""
 
@@ -74,9 +59,6 @@ class AnySampler(Kind):
 
 class FrequencySampler(AnySampler):
     """A method that turns a kernel's spectral law into a finite set of frequencies."""
-
-    drawing_cost: ClassVar[DrawingCost | None] = None
-    """None where sets are solved for or learned, so that there is no telling."""
 
     best_at_powers_of_two: ClassVar[bool] = False
     """Whether so many points are balanced, and other numbers less so."""
@@ -102,10 +84,6 @@ class FrequencySampler(AnySampler):
         """Whether to draw s frequencies, which nothing interrupts, may take more than a second."""
         matrices = self.decomposes and (s * input_dim**2 > PRODUCTS_PER_SECOND or input_dim > _LONG_DIMENSIONS)
         return matrices or s * input_dim > _COORDINATES_PER_SECOND
-
-    def drawing_ns(self, s: int, input_dim: int) -> float | None:
-        """Nanoseconds of one core that the drawing of s frequencies takes; None where there is no telling."""
-        return None if self.learns or self.drawing_cost is None else self.drawing_cost.ns(s, input_dim)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory that the drawing of s frequencies takes at the most, these among it."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet, Rng, normal_deviations
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet, Rng, normal_deviations
 from app.core.samplers.gauss_hermite import gauss_hermite
 from app.core.samplers.reach import directions, reach, reach_warnings
 
@@ -26,7 +26,6 @@ class DenseGrid(FrequencySampler):
         "with the dimension."
     )
     limits = (f"at most {_MOST_POINTS} points, points_per_dim^input_dim", NORMAL_LAW)
-    drawing_cost = DrawingCost(10_000, 30, 0)
 
     kind: Literal["dense_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import DrawingCost, PointSampler, Rng, check_dimensions
+from app.core.samplers.base import PointSampler, Rng, check_dimensions
 from app.core.samplers.sobol import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
 
@@ -24,7 +24,6 @@ class DigitalNet(PointSampler):
         "alpha 1 it is sobol; in many dimensions sobol is the one to take."
     )
     limits = (f"input_dim of at most {MOST_DIMENSIONS} divided by alpha; one less for kernel matern",)
-    drawing_cost = DrawingCost(10_000, 230, 0)
     best_at_powers_of_two = True
 
     kind: Literal["digital_net"]

@@ -10,7 +10,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.base import DrawingCost, PointSampler, Rng, check_dimensions
+from app.core.samplers.base import PointSampler, Rng, check_dimensions
 
 # A coordinate costs time in proportion to its base, here up to 104,729.
 _MOST_DIMENSIONS = 10_000
@@ -34,7 +34,6 @@ class Halton(PointSampler):
         f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernel matern",
         "leap + 1 shares no factor with the first input_dim primes",
     )
-    drawing_cost = DrawingCost(30_000, 70, 0.1)
 
     kind: Literal["halton"]
     scramble: Literal["random", "reverse_radix", "none"] = Field(

@@ -5,7 +5,7 @@ from typing import Literal
 from scipy.stats import qmc
 
 from app.core.kernels.base import Matrix
-from app.core.samplers.base import DrawingCost, PointSampler, Rng
+from app.core.samplers.base import PointSampler, Rng
 
 
 class LatinHypercube(PointSampler):
@@ -19,7 +19,6 @@ class LatinHypercube(PointSampler):
         "Where one coordinate decides: it takes out the part of the error that is a sum over single coordinates, "
         "and leaves the rest as large as monte_carlo's."
     )
-    drawing_cost = DrawingCost(0, 60, 0)
 
     kind: Literal["latin_hypercube"]
 

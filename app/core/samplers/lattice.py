@@ -13,7 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import DrawingCost, FrequencySet, PointSampler, Rng, check_dimensions, inside
+from app.core.samplers.base import FrequencySet, PointSampler, Rng, check_dimensions, inside
 from app.core.samplers.lattice_search import lattice_points, learned_vector
 from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
 
@@ -47,7 +47,6 @@ class Lattice(BoxFields, PointSampler):
         f"with learn {PRODUCT_LAW}, and s of at most {_MOST_LEARNED}; not as a base",
         "without learn neither box nor dataset",
     )
-    drawing_cost = DrawingCost(15_000, 60, 0)
     best_at_powers_of_two = True
 
     kind: Literal["lattice"]

@@ -10,14 +10,13 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import MM
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet, Rng, check_products
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, check_products
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points, check_base
 
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
 _MOST_PRODUCTS = 1 << 35
-_MOVING_COST = DrawingCost(0, 60, 0.3)
 # Moments, eigenvectors, and what LAPACK works in.
 _BYTES_PER_MOMENT = 40
 
@@ -61,11 +60,6 @@ class MomentMatching(FrequencySampler):
     def best_size(self, most: int) -> int:
         """The best size of the base."""
         return self.base.best_size(most)
-
-    def drawing_ns(self, s: int, input_dim: int) -> float | None:
-        """Base cost plus whitening."""
-        of_base = self.base.drawing_ns(s, input_dim)
-        return None if of_base is None else of_base + _MOVING_COST.ns(s, input_dim)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The memory of the base, and the second moments."""

@@ -4,7 +4,7 @@ from typing import Literal
 
 from app.core.kernels.base import Matrix
 from app.core.papers import RFF
-from app.core.samplers.base import DrawingCost, PointSampler, Rng
+from app.core.samplers.base import PointSampler, Rng
 
 
 class MonteCarlo(PointSampler):
@@ -15,7 +15,6 @@ class MonteCarlo(PointSampler):
         "As the baseline, and where frequencies must be independent. Gram error .0693 on MNIST in 250 dimensions "
         "at s = 1024, where moment_matching has .0475."
     )
-    drawing_cost = DrawingCost(0, 30, 0)
 
     kind: Literal["monte_carlo"]
 

@@ -9,7 +9,6 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.samplers.base import (
     NORMAL_LAW,
-    DrawingCost,
     FrequencySampler,
     FrequencySet,
     Rng,
@@ -37,7 +36,6 @@ class Orthogonal(FrequencySampler):
         "is biased by the order of 1/s) or s is not above input_dim."
     )
     limits = (f"input_dim of at most {_MOST_DIMENSIONS}, s·input_dim² of at most {_MOST_PRODUCTS}", NORMAL_LAW)
-    drawing_cost = DrawingCost(0, 90, 0.3)
     decomposes = True
 
     kind: Literal["orthogonal"]

@@ -10,7 +10,7 @@ from scipy.stats import qmc
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import DrawingCost, PointSampler, Rng, check_dimensions
+from app.core.samplers.base import PointSampler, Rng, check_dimensions
 
 MOST_DIMENSIONS: int = qmc.Sobol.MAXDIM
 # What a float64 in (0, 1) holds exactly. 30 bits, the engine's default, would put scrambled coordinates on exact zeros,
@@ -37,7 +37,6 @@ class Sobol(PointSampler):
         "the form complex it leads (.0710 against .0761)."
     )
     limits = (f"input_dim of at most {MOST_DIMENSIONS}; one less for kernel matern",)
-    drawing_cost = DrawingCost(250_000, 70, 0)
     best_at_powers_of_two = True
 
     kind: Literal["sobol"]

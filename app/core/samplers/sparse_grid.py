@@ -10,7 +10,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet, Rng, normal_deviations
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet, Rng, normal_deviations
 from app.core.samplers.gauss_hermite import gauss_hermite
 from app.core.samplers.reach import reach_of, reach_warnings
 
@@ -30,7 +30,6 @@ class SparseGrid(FrequencySampler):
         "points), for |δ|/σ up to 0.1, 1, 2, 4: 1.7e-8, .015, .65, 13.5; monte_carlo has 9.5e-4, .061, .092, .10."
     )
     limits = (f"at most {_MOST_POINTS} points", NORMAL_LAW)
-    drawing_cost = DrawingCost(10_000, 30, 0)
 
     kind: Literal["sparse_grid"]
     level: Annotated[int, Field(ge=0, le=12, description="Most that the levels of all coordinates sum to.")]

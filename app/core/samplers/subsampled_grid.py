@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, DrawingCost, FrequencySampler, FrequencySet, Rng, normal_deviations
+from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet, Rng, normal_deviations
 from app.core.samplers.gauss_hermite import gauss_hermite
 
 
@@ -23,7 +23,6 @@ class SubsampledGrid(FrequencySampler):
         "error is monte_carlo's."
     )
     limits = (NORMAL_LAW,)
-    drawing_cost = DrawingCost(10_000, 60, 0)
 
     kind: Literal["subsampled_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]

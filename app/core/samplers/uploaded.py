@@ -8,7 +8,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import DrawingCost, FrequencySampler, FrequencySet, Rng
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 
 Row = Annotated[tuple[float, ...], Field(fail_fast=True)]
 
@@ -26,7 +26,6 @@ class Uploaded(FrequencySampler):
         "input_dim entries in each frequency; with kernel anova as many as in each subset",
         "as many weights as frequencies, if any",
     )
-    drawing_cost = DrawingCost(0, 0, 0)
 
     kind: Literal["uploaded"]
     frequencies: Annotated[

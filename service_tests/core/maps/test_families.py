@@ -28,9 +28,6 @@ APART = [model for model in KERNELS if not model.has_frequencies] + [
 ]
 CLASSES = {model.__name__ for model in (*FAMILIES, *APART)}
 KINDS = {kind(model) for model in APART}
-# To be converted.
-STILL = {"core/recommendations/cost.py", "services/recommendations.py"}
-
 TOGETHER = [pair for pair in pairs() if goes_together(*pair)]
 # A spec of each family, with the first of its samplers and the first of the kernels that go with it.
 FIRST = {of: next(pair for pair in TOGETHER if family_of(sampler(**pair[1])) is of) for of in FAMILIES}
@@ -69,9 +66,7 @@ def test_only_the_families_ask_which_family_a_map_is_of() -> None:
         place = path.relative_to(ROOT).as_posix()
         if not place.startswith(WITHIN) and (asked := list(questions(path.read_text()))):
             found[place] = asked
-    assert set(found) == STILL, {place: asked for place, asked in found.items() if place not in STILL} or (
-        f"take {STILL - set(found)} out of STILL"
-    )
+    assert found == {}
 
 
 @pytest.mark.parametrize(
