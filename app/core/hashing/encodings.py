@@ -12,13 +12,6 @@ Codes = NDArray[Any]
 Samples = NDArray[np.int64]
 """Pairs (i*, t*), shape (rows, s, 2); −1 in both for a row that has no sample."""
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_SHIFTS_AND_FACTORS = (
-    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
-    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
-)
-_LAST_SHIFT = np.uint64(31)
-
 _MOST_BITS = 16
 # The largest codes that a wider signed integer holds too.
 _MOST_MARKED_BITS = 32
@@ -68,11 +61,12 @@ BITS_OF = {
 
 def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A fixed bijection of 64-bit words that leaves no pattern: one step of SplitMix64 (Steele et al., 2014)."""
-    words = words + _STEP
-    for shift, factor in _SHIFTS_AND_FACTORS:
-        words ^= words >> shift
-        words *= factor
-    words ^= words >> _LAST_SHIFT
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words ^= words >> np.uint64(30)
+    words *= np.uint64(0xBF58476D1CE4E5B9)
+    words ^= words >> np.uint64(27)
+    words *= np.uint64(0x94D049BB133111EB)
+    words ^= words >> np.uint64(31)
     return words
 
 
@@ -166,7 +160,7 @@ class Encoder(NamedTuple):
         return chance
 
     def _words(self, samples: Samples, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """What the bits are taken from, a copy."""
+        """The words of which codes keep the lowest bits, a copy."""
         index = samples[..., 0].astype(np.uint64)
         whole = self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair
         if not whole and self.bits_of is BitsOf.index:

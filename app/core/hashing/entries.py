@@ -1,4 +1,4 @@
-"""What consistent sampling sees of a row: its coordinates that are not zero after the transform, and their logs."""
+"""The entries of rows for consistent sampling: coordinates that are not zero after the transform, and their logs."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ Matrix = NDArray[np.float64]
 
 
 class Entries(NamedTuple):
-    """What is not zero after the transform, ordered by row and in it by coordinate i."""
+    """Coordinates that are not zero after the transform, ordered by row and in it by coordinate i."""
 
     indptr: Whole
     """Row k has the entries indptr[k] … indptr[k + 1] − 1."""

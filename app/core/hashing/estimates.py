@@ -1,4 +1,4 @@
-"""What collisions of codes say about kernels."""
+"""Estimates of kernels from collisions of codes."""
 
 from typing import NamedTuple
 
@@ -19,16 +19,16 @@ class Estimate(NamedTuple):
 
 
 class Agreements(NamedTuple):
-    """What is counted of pairs of rows, each of shape (n,)."""
+    """Counts for pairs of rows, each of shape (n,)."""
 
     codes: Counts
     """Hashes whose codes agree."""
     zero_bit: Counts
     """Hashes whose i* agree."""
     odd_x: Counts
-    """What `odd_codes` counts of the first of each pair."""
+    """Odd codes of the first row of each pair, as `odd_codes` counts them."""
     odd_y: Counts
-    """And of the second."""
+    """Odd codes of the second row."""
 
     @classmethod
     def none(cls, n: int) -> "Agreements":

@@ -1,4 +1,4 @@
-"""What every kernel tells, and what one with frequencies tells the samplers."""
+"""Bases of the kernels: of all, of those with frequencies, and of those with one spectral law."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
@@ -34,7 +34,7 @@ class AnyKernel(Kind):
     """A sampler that serves it, to name in refusals of others."""
 
     has_frequencies: ClassVar[bool] = False
-    """Whether it is an integral over frequencies, and so served by the samplers of these."""
+    """Whether the kernel is an integral over frequencies, and so served by the samplers of these."""
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
@@ -117,7 +117,7 @@ class ShiftInvariantKernel(AnyKernel):
         return sum(block.weight for block in self.blocks(input_dim))
 
     def warnings(self) -> tuple[str, ...]:
-        """What the client should know about the kernel as it was written."""
+        """Warnings for the client about the kernel as it was written."""
         return ()
 
     @property
@@ -146,7 +146,7 @@ class SpectralKernel(ShiftInvariantKernel):
         """Standard deviations of the frequencies' coordinates, shape (d,); None where the law has none."""
 
     def normal_deviations(self, input_dim: int) -> Matrix | None:
-        """The same where the coordinates are independent and normal; None where they are not."""
+        """Standard deviations of independent normal coordinates, (d,); None where the law is another."""
         return None
 
     def is_heavy_tailed(self) -> bool:

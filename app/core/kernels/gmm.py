@@ -205,7 +205,7 @@ class GeneralizedMinMax(AnyKernel):
         sparse_min_max(u, u_columns, u_ends, u_top, v, v_columns, v_ends, v_top, self.p, n_columns, paired, out)
 
     def _sparse_powers(self, rows: sparse.csr_array) -> tuple[Matrix, Matrix]:
-        """As `_powers`, of the entries that are stored."""
+        """Signed powers of the entries that are stored, and log top of each row, as `_powers` has them."""
         values = rows.data.astype(np.float64)
         magnitude: Matrix = np.abs(values)
         lengths = np.diff(rows.indptr)

@@ -1,4 +1,4 @@
-"""What kernels with length scales share."""
+"""Bases of the kernels with length scales."""
 
 from abc import abstractmethod
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""What a sampler of frequencies must provide, and what samplers that only place points share."""
+"""Bases of the samplers: of all, of those of frequencies, of those that learn, and of those that only place points."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
@@ -27,7 +27,7 @@ PRODUCTS_PER_SECOND = 1 << 33
 Rng = np.random.Generator
 
 NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
-"""What rules for the normal law are limited to."""
+"""The limit of rules for the normal law, in the words of the catalogue."""
 
 
 class FrequencySet(NamedTuple):
@@ -41,14 +41,14 @@ class FrequencySet(NamedTuple):
 
 
 class AnySampler(Kind):
-    """What a map is built by. Its class says which family of maps it builds."""
+    """A method to build a map. Its class says which family of maps it builds."""
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
 
     @property
     def learns(self) -> bool:
-        """Whether it fits what it makes to one kernel: takes time, and may take a dataset."""
+        """Whether the sampler fits its set to one kernel: takes time, and may take a dataset."""
         return False
 
     @property
@@ -77,7 +77,7 @@ class FrequencySampler(AnySampler):
         return 1 << (most.bit_length() - 1) if self.best_at_powers_of_two else most
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
-        """What the client should know about this sampler with a real form, or with the complex one."""
+        """Warnings for the client about this sampler with a real form, or with the complex one."""
         return ()
 
     def is_long(self, s: int, input_dim: int) -> bool:
@@ -101,7 +101,7 @@ class FrequencySampler(AnySampler):
         """Draw the set; all randomness comes from `rng`."""
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
-        """As `frequency_set`, for samplers that learn and so look at their surroundings; others just draw."""
+        """Draw the set, or learn it, for which samplers look at the surroundings of the build."""
         return self.frequency_set(kernel, s, input_dim, rng)
 
 
@@ -114,7 +114,7 @@ class LearnedSampler(FrequencySampler):
         return True
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """As `learned_set`, with no surroundings."""
+        """Learn the set without surroundings: in one thread, unwatched, and without datasets."""
         return self.learned_set(kernel, s, input_dim, rng, Building())
 
     @abstractmethod
@@ -177,7 +177,7 @@ class PointSampler(FrequencySampler):
         """`n` points in the closed unit cube, shape (n, d)."""
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """What the client should know about n points in d dimensions."""
+        """Warnings for the client about n points in d dimensions."""
         return ()
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:

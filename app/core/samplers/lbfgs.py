@@ -26,7 +26,7 @@ class Minimum(NamedTuple):
     x: Matrix
     value: float
     state: Callable[[], bytes]
-    """What the minimisation comes to its end from at once."""
+    """Gives the state from which the minimisation comes to its end at once."""
 
 
 def minimised(objective: Objective, start: Matrix, iterations: int, progress: Progress) -> Minimum:
@@ -38,19 +38,19 @@ def minimised(objective: Objective, start: Matrix, iterations: int, progress: Pr
     """
     saved = unpacked(progress.restored())
     if saved:
-        unit, at = saved["unit"].item(), _State.of(saved)
+        at = _State.of(saved)
     else:
         unit, gradient = objective(start, partial(progress.checkpoint, begin_anew))
         if unit <= 0:
             return Minimum(start, unit, begin_anew)
-        at = _State(start, 1.0, gradient / unit, 0, [], [])
+        at = _State(start, 1.0, gradient / unit, 0, [], [], unit)
 
     def scaled(x: Matrix, pause: Pause) -> tuple[float, Matrix]:
         value, gradient = objective(x, pause)
-        return value / unit, gradient / unit
+        return value / at.unit, gradient / at.unit
 
     while at.done < iterations and at.gradient.any():
-        lower = _step(scaled, at, partial(progress.checkpoint, partial(_packed, unit, at)))
+        lower = _step(scaled, at, partial(progress.checkpoint, at.packed))
         if lower is None:
             if not at.moves:
                 break
@@ -58,19 +58,15 @@ def minimised(objective: Objective, start: Matrix, iterations: int, progress: Pr
             at = at._replace(moves=[], changes=[])
             continue
         at = lower
-        progress.report(at.done, iterations, at.value * unit)
-        progress.checkpoint(partial(_packed, unit, at))
-    return Minimum(at.x, at.value * unit, partial(_packed, unit, at))
+        progress.report(at.done, iterations, at.value * at.unit)
+        progress.checkpoint(at.packed)
+    return Minimum(at.x, at.value * at.unit, at.packed)
 
 
 def minimisation_bytes(n: int) -> int:
     """Memory that `minimised` takes for n numbers, with one state on its way to be kept."""
     vector = 8 * n
     return 12 * vector + 3 * min(2 * _MEMORY * vector, max(_MEMORY_BYTES, 2 * vector))
-
-
-def _packed(unit: float, at: "_State") -> bytes:
-    return packed(unit=np.array(unit), **at.arrays())
 
 
 class _State(NamedTuple):
@@ -82,14 +78,17 @@ class _State(NamedTuple):
     done: int
     moves: list[Matrix]
     changes: list[Matrix]
+    unit: float
+    """The objective at the start, which values and gradients are divided by."""
 
     @classmethod
     def of(cls, arrays: dict[str, Matrix]) -> Self:
+        value, done, unit = (arrays[name].item() for name in ("value", "done", "unit"))
         lists = list(arrays["moves"]), list(arrays["changes"])
-        return cls(arrays["x"], arrays["value"].item(), arrays["gradient"], int(arrays["done"]), *lists)
+        return cls(arrays["x"], value, arrays["gradient"], int(done), *lists, unit)
 
-    def arrays(self) -> dict[str, Matrix]:
-        return {name: np.array(member, dtype=np.float64) for name, member in self._asdict().items()}
+    def packed(self) -> bytes:
+        return packed(**{name: np.array(member, dtype=np.float64) for name, member in self._asdict().items()})
 
 
 def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
@@ -123,7 +122,7 @@ def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
         return None
     kept = min(_MEMORY, max(1, _MEMORY_BYTES // (2 * x.nbytes)))
     moves, changes = [*at.moves, x - at.x], [*at.changes, gradient(x) - at.gradient]
-    return _State(x, value(x), gradient(x), at.done + 1, moves[-kept:], changes[-kept:])
+    return _State(x, value(x), gradient(x), at.done + 1, moves[-kept:], changes[-kept:], at.unit)
 
 
 def _times_inverse_hessian(gradient: Matrix, moves: list[Matrix], changes: list[Matrix]) -> Matrix:

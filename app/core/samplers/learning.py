@@ -1,4 +1,4 @@
-"""What samplers that learn their set share: the box they minimise over, their base, their cost and their report."""
+"""Parts of samplers that learn their set: the box they minimise over, their cost and their report."""
 
 import math
 from typing import Annotated
@@ -9,7 +9,7 @@ from pydantic import Field
 from app.core.arrays import Rows, dense
 from app.core.building import Building
 from app.core.datasets import column_ranges, sampled
-from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, Positive, SpectralKernel
 from app.core.kernels.scaled import ProductKernel
@@ -19,7 +19,7 @@ from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import FrequencySet
 
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"
-"""What is learned on a box is limited to."""
+"""The limit of samplers that learn on a box, in the words of the catalogue."""
 MOST_OPERATIONS = 1 << 40
 """Multiplied factors that may be asked for: hours of one core."""
 _ROWS_OF_THE_ERROR = 500
@@ -76,9 +76,7 @@ class BoxFields(Frozen):
         Raises:
             InvalidInput: there is no such dataset, or its box is too wide.
         """
-        if not isinstance(kernel, ProductKernel):
-            raise AssertionError("check_box() lets no such kernel through")
-        rows = None
+        product, rows = product_kernel(kernel, input_dim), None
         if self.dataset is None:
             sides = self._sides(input_dim)
         else:
@@ -90,7 +88,7 @@ class BoxFields(Frozen):
             sides = largest - least
             if not sides.any():
                 raise InvalidInput(f"all rows of dataset {self.dataset!r} are equal", "/sampler/dataset")
-        return self._discrepancy(kernel, sides, building.threads), kernel, rows
+        return self._discrepancy(product, sides, building.threads), product, rows
 
     def _sides(self, input_dim: int) -> Matrix:
         return np.broadcast_to(np.asarray(self.box, dtype=np.float64), (input_dim,))

@@ -17,7 +17,7 @@ from app.core.samplers.sobol import Sobol
 
 PointKinds = MonteCarlo | Antithetic | LatinHypercube | Halton | Sobol | Lattice | DigitalNet | Orthogonal
 Points = Annotated[PointKinds, Discriminator("kind")]
-"""What may be the base of another sampler."""
+"""The samplers that may be the base of another."""
 
 
 def check_base(base: Points, kernel: SpectralKernel, s: int, input_dim: int) -> None:

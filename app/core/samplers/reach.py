@@ -41,7 +41,7 @@ def reach(estimate: Callable[[float], Matrix], n_frequencies: int) -> float | No
 
 
 def reach_warnings(radius: float | None) -> tuple[str, ...]:
-    """What to tell of a reach."""
+    """The warning about a reach, none if it is unlimited."""
     if radius is None:
         return ()
     return (f"better than monte_carlo of the same size only where |δ|/σ is below about {radius:.2f}",)

@@ -81,7 +81,7 @@ def sobol_blocks(n: int, d: int, scramble_seed: int | None, skip_origin: bool) -
 
 
 def balance_warnings(kind: str, n: int) -> list[str]:
-    """What to tell of n points of a sampler that is balanced at powers of two only."""
+    """Warnings about n points of a sampler that is balanced at powers of two only."""
     if n & (n - 1) == 0:
         return []
     lower = 1 << (n.bit_length() - 1)
