@@ -1,3 +1,5 @@
+"""Covering arrays: what meets in all cases meets in those that always run."""
+
 from itertools import combinations, product
 
 import pytest

@@ -1,3 +1,5 @@
+"""Every example body is accepted, and there is one of everything."""
+
 import json
 from pathlib import Path
 from typing import Any

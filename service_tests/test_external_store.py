@@ -1,3 +1,5 @@
+"""A store that the operator names: what it must be like, and how it may go and come."""
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Services and stores that are killed: nothing acknowledged is lost, nothing half made is left."""
+
 import os
 import signal
 import threading

@@ -1,3 +1,5 @@
+"""The OpenAPI document: as committed, and true."""
+
 import json
 import subprocess
 import sys

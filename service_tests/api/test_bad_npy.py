@@ -1,3 +1,5 @@
+"""Bodies of .npy that are not what they say, or not what is wanted."""
+
 import pickle
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""Options that have no meaning for a map or an encoding are refused by name."""
+
 import httpx
 import pytest
 

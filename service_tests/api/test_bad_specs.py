@@ -1,3 +1,5 @@
+"""Specs that are refused, each at the place of the mistake."""
+
 import json
 from typing import Any
 

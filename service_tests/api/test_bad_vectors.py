@@ -1,3 +1,5 @@
+"""Vectors in JSON that are refused, each at the place of the mistake."""
+
 from typing import Any
 
 import httpx

@@ -1,3 +1,5 @@
+"""Codes over HTTP: the same for a row in any company and any format."""
+
 import httpx
 import numpy as np
 import pytest

@@ -1,3 +1,5 @@
+"""Datasets named in place of rows."""
+
 from typing import Any
 
 import httpx

@@ -1,3 +1,5 @@
+"""Encodings over HTTP: shapes, dtypes, and that each follows from the pairs."""
+
 from typing import Any
 
 import httpx

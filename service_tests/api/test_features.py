@@ -1,3 +1,5 @@
+"""Features over HTTP: any format in, any format out, the same numbers."""
+
 from typing import Any
 
 import httpx

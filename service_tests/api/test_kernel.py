@@ -1,3 +1,5 @@
+"""Gram blocks over HTTP."""
+
 import httpx
 import numpy as np
 import pytest

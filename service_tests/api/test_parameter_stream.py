@@ -1,3 +1,5 @@
+"""Codes of another version of the hash stream are not given."""
+
 import json
 from typing import Any, cast
 

@@ -1,3 +1,5 @@
+"""What HTTP itself asks for: methods, headers, lengths, broken requests."""
+
 import socket
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The id of a request, in answers and problems."""
+
 import httpx
 import pytest
 

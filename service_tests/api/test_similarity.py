@@ -1,3 +1,5 @@
+"""Similarities of vectors over HTTP, with error and truth."""
+
 from itertools import permutations
 from typing import Any
 

@@ -1,3 +1,5 @@
+"""Similarities of posted codes: those of the vectors they were made of."""
+
 from typing import Any
 
 import httpx

@@ -1,3 +1,5 @@
+"""Maps of another version of the hash stream."""
+
 import json
 from collections.abc import Callable
 from typing import Any, cast

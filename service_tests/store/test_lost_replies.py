@@ -1,3 +1,5 @@
+"""Connections that are cut after the store has done what it was told."""
+
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,3 +1,5 @@
+"""Servers that die, hang or come late, and what the embedded store does about it."""
+
 import os
 import signal
 import threading

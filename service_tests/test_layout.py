@@ -1,0 +1,148 @@
+"""The tests of app/x/y.py are in service_tests/x/test_y.py; of the others ELSEWHERE says where they are and why."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+APP = TESTS.parent / "app"
+
+ELSEWHERE: dict[str, dict[str, str]] = {
+    "shows only in answers over HTTP": {
+        "api/answers.py": "api/test_protocol.py",
+        "api/bodies.py": "api/test_protocol.py",
+        "api/context.py": "api/test_posted.py",
+        "api/diagnostic_documents.py": "test_openapi.py",
+        "api/documents.py": "test_openapi.py",
+        "api/middleware.py": "api/test_request_id.py",
+        "api/queries.py": "api/test_protocol.py",
+        "api/routes/vectors.py": "api/test_features.py",  # and test_codes.py, test_kernel.py, test_similarity.py
+        "main.py": "api/test_problems.py",
+        "wiring.py": "api/test_problems.py",
+        "handlers.py": "api/test_long_work.py",
+        "services/dataset_records.py": "api/routes/test_datasets.py",
+        "services/diagnostics.py": "api/routes/test_diagnostics.py",
+        "services/errors.py": "api/test_problems.py",
+        "services/hashing.py": "api/test_codes.py",
+        "services/limits.py": "api/test_huge_dimensions.py",
+        "services/map_records.py": "api/routes/test_maps.py",
+        "services/measurements.py": "api/test_long_work.py",
+        "services/recommendations.py": "api/test_recommendations.py",
+        "services/status.py": "api/routes/test_service.py",
+        "services/vectors.py": "api/test_features.py",
+        "formats/findings.py": "api/routes/test_diagnostics.py",
+        "formats/json_measuring.py": "api/test_bad_diagnostics.py",
+    },
+    "a part of something larger, whose tests try it": {
+        "core/building.py": "core/samplers/test_learning.py",
+        "core/diagnostics/bounds.py": "core/diagnostics/test_max_error.py",
+        "core/diagnostics/box_discrepancy.py": "core/discrepancy/test_box_discrepancy.py",
+        "core/diagnostics/closed_forms.py": "core/diagnostics/test_variance.py",
+        "core/diagnostics/error_matrix.py": "core/diagnostics/test_gram.py",
+        "core/errors.py": "core/test_arrays.py",
+        "core/hashing/entries.py": "core/hashing/test_parameters.py",
+        "core/hashing/row_samples.py": "core/hashing/test_parameters.py",
+        "core/hashing/sampling.py": "core/hashing/test_reimplementation.py",
+        "core/kernels/min_max.py": "core/kernels/test_gmm.py",
+        "core/kernels/scaled.py": "core/kernels/test_base.py",
+        "core/maps/base.py": "core/maps/test_families.py",
+        "core/maps/base_spec.py": "core/test_spec.py",
+        "core/maps/fourier/allocation.py": "core/maps/fourier/test_drawing.py",
+        "core/maps/fourier/dense.py": "core/maps/fourier/test_fourier_map.py",
+        "core/maps/fourier/drawing_cost.py": "core/samplers/test_drawing_bytes.py",
+        "core/maps/fourier/forms.py": "core/maps/fourier/test_fourier_map.py",
+        "core/model.py": "core/test_spec.py",
+        "core/recommendations/answer.py": "core/recommendations/test_trials.py",
+        "core/recommendations/candidates.py": "core/recommendations/test_trials.py",
+        "core/samplers/advice.py": "core/samplers/test_base.py",
+        "core/samplers/global_adaptive.py": "core/samplers/test_adaptive.py",
+        "core/samplers/greedy_adaptive.py": "core/samplers/test_adaptive.py",
+        "core/samplers/points.py": "core/samplers/test_moment_matching.py",
+        "formats/base.py": "formats/test_npy.py",
+        "formats/json_body.py": "formats/test_json.py",
+        "formats/json_pairs.py": "formats/test_json.py",
+        "jobs/checkpoints.py": "jobs/test_jobs.py",
+        "jobs/draft.py": "jobs/test_jobs.py",
+        "jobs/errors.py": "jobs/test_jobs.py",
+        "jobs/prelude.py": "jobs/test_queue.py",
+        "jobs/record.py": "jobs/test_jobs.py",
+        "jobs/recovery.py": "jobs/test_queue.py",
+        "jobs/scripts.py": "jobs/test_queue.py",
+        "store/binary.py": "store/test_embedded.py",
+        "store/errors.py": "store/test_connection.py",
+        "store/named.py": "store/test_maps.py",
+        "store/pieces.py": "store/test_maps.py",
+        "store/server.py": "store/test_supervision.py",
+        "store/version_0_1_0.py": "test_stored_versions.py",
+    },
+    "runs in a process of its own": {
+        "__main__.py": "test_settings.py",  # and test_client.py
+        "jobs/job_context.py": "jobs/test_worker.py",
+        "jobs/job_limits.py": "jobs/test_worker.py",
+        "jobs/job_process.py": "jobs/test_worker.py",
+        "jobs/worker_supervisor.py": "api/routes/test_jobs.py",
+        "services/warm_up.py": "test_faults.py",
+    },
+}
+"""Why a source file has no test file of its own, and where it is tested."""
+LISTED = {source: place for group in ELSEWHERE.values() for source, place in group.items()}
+
+
+def sources() -> list[str]:
+    """Files of app/ that do something: those that only declare have nothing to test."""
+    files = [path for path in APP.rglob("*.py") if path.name != "__init__.py"]
+    return sorted(path.relative_to(APP).as_posix() for path in files if does_something(path.read_text()))
+
+
+def does_something(text: str) -> bool:
+    return any(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) for node in ast.walk(ast.parse(text))
+    )
+
+
+def mirrored(source: str) -> str:
+    folder, _, name = source.rpartition("/")
+    return f"{folder}/test_{name}".lstrip("/")
+
+
+@pytest.mark.parametrize("source", sources())
+def test_each_source_has_its_test_file_or_a_reason(source: str) -> None:
+    place = mirrored(source)
+    if source in LISTED:
+        assert (TESTS / LISTED[source]).is_file(), (
+            f"{LISTED[source]} is gone: say in ELSEWHERE where {source} is tested"
+        )
+        assert not (TESTS / place).exists(), f"{source} has {place}: take it out of ELSEWHERE"
+        return
+    assert (TESTS / place).is_file(), (
+        f"write service_tests/{place}, or say in ELSEWHERE where {source} is tested and why"
+    )
+
+
+def test_what_is_listed_is_there() -> None:
+    gone = set(LISTED) - set(sources())
+    assert not gone, f"take {sorted(gone)} out of ELSEWHERE: there are no such files in app/, or they only declare"
+
+
+@pytest.mark.parametrize("test", [path.relative_to(TESTS).as_posix() for path in sorted(TESTS.rglob("test_*.py"))])
+def test_a_test_file_lies_beside_a_source_or_says_what_it_is_about(test: str) -> None:
+    folder, _, name = test.rpartition("/")
+    if not (APP / folder / name.removeprefix("test_")).is_file():
+        docstring = ast.get_docstring(ast.parse((TESTS / test).read_text()))
+        assert docstring, (
+            f"move service_tests/{test} beside what it tests, or begin it with a docstring: what is it about?"
+        )
+
+
+@pytest.mark.parametrize(
+    ("text", "does"),
+    [
+        ("X = 1", False),
+        ('class A:\n    """Nothing."""\n    x: int', False),
+        ("class A:\n    def f(self): ...", True),
+        ("X = {'a': lambda: 1}", True),
+    ],
+)
+def test_declarations_need_no_test(text: str, does: bool) -> None:
+    assert does_something(text) == does
