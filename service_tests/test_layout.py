@@ -50,7 +50,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/maps/base_spec.py": "core/test_spec.py",
         "core/maps/fourier/allocation.py": "core/maps/fourier/test_drawing.py",
         "core/maps/fourier/dense.py": "core/maps/fourier/test_fourier_map.py",
-        "core/maps/fourier/drawing_cost.py": "core/samplers/test_drawing_bytes.py",
         "core/maps/fourier/forms.py": "core/maps/fourier/test_fourier_map.py",
         "core/model.py": "core/test_spec.py",
         "core/recommendations/answer.py": "core/recommendations/test_trials.py",
