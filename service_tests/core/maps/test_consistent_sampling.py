@@ -13,7 +13,6 @@ from app.core.arrays import vectors
 from app.core.errors import InvalidInput
 from app.core.hashing import row_samples
 from app.core.hashing.parameter_stream import sampling_parameters
-from app.core.hashing.row_samples import refuse_unsampled
 from app.core.maps import ConsistentSamplingMap, consistent_sampling, opened
 from service_tests.core.specs import gmm_spec, hashing, pairs, spec, zero_bit
 
@@ -187,22 +186,6 @@ def test_the_gram_block_refuses_a_row_of_zeros_where_it_stood() -> None:
         with pytest.raises(InvalidInput, match="row 1") as caught:
             sampling.gram(x, y)
         assert caught.value.pointer == pointer
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (0, 3, 2), (4, 3), (4, 3, 2)])
-def test_codes_of_sampled_rows_or_of_none_are_not_refused(shape: tuple[int, ...]) -> None:
-    codes = np.zeros(shape, np.int64)
-    codes[..., -1] = -5  # a level, or the index of another hash: neither is looked at
-    refuse_unsampled(codes, "/vectors")
-
-
-def test_the_refusal_of_unsampled_rows_names_ten_of_them_at_most() -> None:
-    codes = np.zeros((20, 3), np.int32)
-    codes[4:16] = -1
-    with pytest.raises(InvalidInput) as caught:
-        refuse_unsampled(codes, "/vectors")
-    assert caught.value.pointer == "/vectors/4"
-    assert "row 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, … is all zero" in caught.value.detail
 
 
 def test_a_float32_map_rounds_the_rows_and_then_computes_as_a_float64_map_does() -> None:

@@ -86,13 +86,16 @@ def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) 
 def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) -> FrequencySet:
     """The frequencies of every summand of the kernel, 0 on coordinates it does not look at."""
     kernel, sampler = spectral(spec)
-    sets, told = [], {}
+    sets: list[FrequencySet] = []
+    told: dict[tuple[int, int], list[str]] = {}
     every, around = allocations(spec), _prepared(building, kernel, spec.input_dim)
     for share in every:
         block, dim = share.block, share.block.dim(spec.input_dim)
-        if not sampler.learns:  # nothing is kept of what is drawn: it begins anew
-            progress = building.progress
-            (progress.before_long_call if sampler.is_long(share.size, dim) else progress.checkpoint)(begin_anew)
+        # Nothing is kept of what is drawn: it begins anew.
+        if not sampler.learns and sampler.is_long(share.size, dim):
+            building.progress.before_long_call(begin_anew)
+        elif not sampler.learns and sets:
+            building.progress.checkpoint(begin_anew)
         try:
             drawn = sampler.learned_set(block.kernel, share.size, dim, rng, around)
         except InvalidInput as error:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -11,9 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import kstest, norm
 
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.fourier.drawing import uniform_angles
+from app.core.progress import OutOfTime, TimedProgress
+from app.core.spec import MapSpec
+from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import fourier, gmm_spec, refusal, spec
 
 PHASE: dict[str, Any] = {"form": "phase", "dtype": "float64"}
@@ -149,6 +154,41 @@ def test_the_warnings_of_the_sampler_come_with_the_arrays() -> None:
     assert FourierMap.build(spec(sampler={"kind": "sobol"})).warnings == ()
     (warning,) = FourierMap.build(spec(sampler={"kind": "sobol"}, s=63)).warnings
     assert warning == "sobol is balanced only at a power of two; s = 63, take 32 or 64"
+
+
+def ended(of: MapSpec, seconds: float) -> bytes:
+    """The state that a build leaves that has so much time."""
+    with pytest.raises(OutOfTime) as caught:
+        FourierMap.build(of, Building(progress=TimedProgress(time.monotonic() + seconds)))
+    return caught.value.state
+
+
+def test_a_build_without_time_ends_between_two_summands_and_begins_anew() -> None:
+    whole = spec()
+    summands = spec(kernel={"kind": "anova", "length_scale": 1.0, "subsets": [[0], [1, 2], [3]]})
+    assert FourierMap.build(whole, Building(progress=TimedProgress(0))).n_frequencies == 64, "one draw is not ended"
+    state = ended(summands, 0)
+    assert state == b""
+    again, undisturbed = FourierMap.build(summands, Building(progress=WatchedWork(state))), FourierMap.build(summands)
+    assert all((again.arrays[name] == array).all() for name, array in undisturbed.arrays.items())
+
+
+@pytest.mark.parametrize(
+    ("sampler", "s"),
+    [
+        ({"kind": "monte_carlo"}, (1 << 22) + 1),
+        ({"kind": "orthogonal"}, (1 << 22) + 1),
+        ({"kind": "moment_matching"}, (1 << 22) + 1),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else None,
+)
+def test_a_draw_that_takes_long_is_announced(sampler: dict[str, Any], s: int) -> None:
+    assert ended(spec(sampler=sampler, s=s), 600) == b""
+
+
+@pytest.mark.parametrize("kind", ["orthogonal", "moment_matching"])
+def test_a_large_decomposition_is_announced(kind: str) -> None:
+    assert ended(spec(sampler={"kind": kind}, s=1100, input_dim=1025), 600) == b""
 
 
 def test_a_kernel_without_frequencies_is_a_mistake_of_the_caller() -> None:
