@@ -19,7 +19,7 @@ from app.api.routes import ROUTERS
 from app.api.shutdown import Shutdown
 from app.services.measurements import Measurements
 from app.settings import Settings
-from app.wiring import wire
+from app.wiring import Wired, wire
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -54,7 +54,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.include_router(router)
     problems.install(app)
     documents.install(app)
-    app.state.context = Context(
+    app.state.context = _context(settings, wired, shutdown)
+    return app
+
+
+def _context(settings: Settings, wired: Wired, shutdown: Shutdown) -> Context:
+    return Context(
         limits=wired.limits,
         every_limit=settings.limits,
         max_request_seconds=settings.max_request_seconds,
@@ -69,7 +74,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         status=wired.status,
         shutdown=shutdown,
     )
-    return app
 
 
 def _end_with_parent() -> None:

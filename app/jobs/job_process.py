@@ -23,7 +23,7 @@ from app.jobs.queue import Message
 from app.jobs.record import JobError
 from app.jobs.scripts import Scripts
 from app.store.connection import connect
-from app.store.errors import StoreUnavailable, store_errors
+from app.store.errors import NewerVersion, StoreUnavailable, store_errors
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +93,8 @@ def _outcome(handlers: Handlers, context: JobContext, kind: str) -> Result | Job
         return JobError(reason="invalid-input", detail=f"{error.option}: {error.detail}")
     except TooLarge as error:
         return JobError(reason="too-large", detail=error.detail)
+    except NewerVersion as error:
+        return JobError(reason="newer-version", detail=str(error))
     except MemoryError:
         return JobError(reason="memory", detail="there was not enough memory for it")
     except Exception:

@@ -61,7 +61,7 @@ local function reserved()
   local key = get('placeholder_key')
   if key == '' then return end
   local stored, found = manifest(key)
-  if found.job == id and not failed(found) then return found end
+  if found.job == id then return found end
 end
 local function free_name()
   local found = reserved()

@@ -65,13 +65,21 @@ def read_spec(name: str, text: str) -> MapSpec:
         raise StoreDamaged(f"the spec of map {name!r} is none that this version can read") from error
 
 
-def record(manifest: MapManifest, spec: MapSpec) -> MapRecord:
-    """The record of a stored map, or of one that a job builds or could not build."""
+def record(manifest: MapManifest, spec: MapSpec | str) -> MapRecord:
+    """The record of a stored map, or of one that a job builds or could not build.
+
+    Args:
+        manifest: of the map.
+        spec: of the map, or its text as it is stored.
+
+    Raises:
+        StoreDamaged: this version of the service does not know such a spec.
+    """
     return MapRecord(
         name=manifest.name,
         status=manifest.state.value,
         error=None if manifest.error is None else JobError.model_validate(manifest.error),
-        spec=spec,
+        spec=read_spec(manifest.name, spec) if isinstance(spec, str) else spec,
         n_frequencies=manifest.n_frequencies,
         n_output=manifest.n_output,
         digest=manifest.digest or None,

@@ -99,23 +99,20 @@ class Maps:
 
     def get(self, name: str) -> MapRecord:
         """The record of a map, ready or not."""
-
-        def read() -> MapRecord:
-            manifest = self._store.find(name)
-            if manifest is None:
-                raise NotFound(name)
-            return record(manifest, self._spec(manifest))
-
-        return latest(read)
+        found = self._store.with_spec(self._store.find(name))
+        if found is None:
+            raise NotFound(name)
+        return record(*found)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> MapPage:
         """A page of records in order of their names."""
-        found, after = self._store.list(prefix, cursor, limit)
+        manifests, after = self._store.list(prefix, cursor, limit)
         maps = []
-        for manifest, text in found:
+        for manifest in manifests:
             try:
-                maps.append(record(manifest, read_spec(manifest.name, text)))
-            except StoreDamaged as error:  # the others must still be listed
+                found = self._store.with_spec(manifest)
+                maps += [] if found is None else [record(*found)]
+            except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
                 logger.error("left out of the list: %s", error)
         return MapPage(maps=maps, next=after)
 
@@ -177,7 +174,8 @@ class Maps:
         made = self._built(name, spec, digests, progress)
         if isinstance(made, NewMap):
             return Created(record(self._store.create(made), spec), True)
-        return Created(record(build_later(self._jobs, self._store, name, spec, digests, made), spec), True)
+        reserved = build_later(self._jobs, self._store, name, spec, digests, made)
+        return Created(record(reserved, spec), True)
 
     def _built(
         self, name: str, spec: MapSpec, digests: Mapping[str, str], progress: Progress | None
@@ -205,7 +203,12 @@ class Maps:
         return {dataset: there.digest}
 
     def _same(self, there: MapManifest, spec: MapSpec) -> MapRecord:
-        """The record of a map that was put again; MapExists if its spec is another."""
+        """The record of a map that was put again.
+
+        Raises:
+            MapExists: its spec is another.
+            Gone: it was deleted meanwhile, or made anew.
+        """
         text = spec.canonical()
         # An earlier version may have written the same spec in other words.
         if there.spec not in (SpecEntry.of(text), text) and self._spec(there).canonical() != text:
@@ -213,7 +216,7 @@ class Maps:
         return record(there, spec)
 
     def _spec(self, manifest: MapManifest) -> MapSpec:
-        """The spec of a map; Gone if the map is not there any more."""
+        """The spec of a map; Gone if the map was deleted meanwhile, or made anew."""
         text = self._store.spec(manifest)
         if text is None:
             raise Gone

@@ -3,7 +3,6 @@
 import builtins
 import hashlib
 import json
-import logging
 import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
@@ -17,8 +16,6 @@ from app.store.errors import StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import NamedStore, contents, fitting
 from app.store.reservations import SPEC, NameTaken, Reservation, State
-
-logger = logging.getLogger(__name__)
 
 
 class SpecEntry(BaseModel):
@@ -120,24 +117,24 @@ class MapStore(NamedStore[MapManifest]):
         read = self._read(manifest, SPEC, manifest.spec.sha256)
         return None if read is None else read.decode()
 
-    def list(
-        self, prefix: str, after: str | None, limit: int
-    ) -> tuple[builtins.list[tuple[MapManifest, str]], str | None]:
-        """A page of the maps with their specs, see `_list`."""
+    def with_spec(self, manifest: MapManifest | None) -> tuple[MapManifest, str] | None:
+        """A manifest and the spec that lies beside it; of the map that has the name now, if it was made anew meanwhile.
+
+        Raises:
+            StoreDamaged: the spec is not what was written.
+        """
+        while manifest is not None:
+            spec = self.spec(manifest)
+            if spec is not None:
+                return manifest, spec
+            manifest = self.find(manifest.name)
+        return None
+
+    def list(self, prefix: str, after: str | None, limit: int) -> tuple[builtins.list[MapManifest], str | None]:
+        """A page of the maps, see `_list`; their specs count as well."""
         manifests, following = self._list(prefix, after, limit)
         page = manifests[: fitting(manifest.lengths.get(SPEC, 0) for manifest in manifests)]
-        if len(page) < len(manifests):
-            following = page[-1].name
-        found = []
-        for manifest in page:
-            try:
-                spec = self.spec(manifest)
-            except StoreDamaged as error:  # the others must still be listed
-                logger.error("left out of the list: %s", error)
-                continue
-            if spec is not None:
-                found.append((manifest, spec))
-        return found, following
+        return page, following if len(page) == len(manifests) else page[-1].name
 
     def create(
         self,

@@ -25,6 +25,7 @@ from app.jobs import worker_supervisor
 from app.jobs.handlers import Handlers
 from app.jobs.job_context import JobContext
 from app.settings import Settings
+from app.store.errors import NewerVersion
 from service_tests.jobs.site import PROGRAM
 
 _service_kinds = wiring.job_handlers
@@ -74,6 +75,8 @@ def test_fail(payload: Mapping[str, Any], context: JobContext) -> None:
     match payload["how"]:
         case "invalid":
             raise InvalidInput("there is no such thing", "/sampler/dataset")
+        case "newer":
+            raise NewerVersion("map 'm'", "schema version 3", 2)
         case "defect":
             raise ZeroDivisionError("secret")
         case "memory":

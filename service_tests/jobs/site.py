@@ -74,7 +74,7 @@ class Site:
         found: list[tuple[subprocess.Popen[bytes], list[psutil.Process]]] = []
 
         def look() -> bool:
-            found[:] = [(worker, working) for worker in self.workers if (working := horses(worker))]
+            found[:] = [(worker, working) for worker in self.workers if (working := job_processes(worker))]
             return bool(found)
 
         until(look)
@@ -99,7 +99,7 @@ class Site:
 
     def idle(self) -> None:
         """Wait until nobody works."""
-        until(lambda: not any(horses(worker) for worker in self.workers))
+        until(lambda: not any(job_processes(worker) for worker in self.workers))
 
     def result(self, job_id: str) -> bytes:
         """The first body of a job's result."""
@@ -128,7 +128,7 @@ def read(client: redis.Redis) -> Message:
     return message
 
 
-def horses(worker: "subprocess.Popen[bytes]") -> list[psutil.Process]:
+def job_processes(worker: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     """Processes that work on a job for a worker; not the dead that it has yet to reap."""
     with suppress(psutil.NoSuchProcess):
         return [child for child in psutil.Process(worker.pid).children(recursive=True) if lives(child)]

@@ -52,8 +52,8 @@ def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, 
             two.workers.remove(worker)
             two.start()
         else:
-            for horse in working:
-                kill(horse)
+            for process in working:
+                kill(process)
         gone(working)
         assert not two.jobs.get(job_id).state.ended
     assert two.ended(job_id, 120).state is JobState.succeeded

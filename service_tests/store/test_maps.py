@@ -151,7 +151,7 @@ def test_deleting_leaves_no_key(client: redis.Redis, maps: MapStore) -> None:
     assert len(keys_of(client, "m")) == 7
     assert maps.delete("m")
     assert keys(client) == before
-    assert maps.list("", None, 10)[0][0][0].name == "other"
+    assert maps.list("", None, 10)[0][0].name == "other"
     assert not maps.delete("m")
 
 
@@ -220,7 +220,7 @@ def test_a_manifest_that_was_changed_is_not_guessed_at(
         maps.create(new())
     assert keys(client) == before
     maps.create(new("other"))
-    assert [manifest.name for manifest, _ in maps.list("", None, 9)[0]] == ["other"]
+    assert [manifest.name for manifest in maps.list("", None, 9)[0]] == ["other"]
     assert maps.delete("m")
     assert maps.delete("other")
     assert not keys(client)
@@ -237,7 +237,7 @@ def test_a_map_of_a_newer_version_is_refused_by_name(
     told = "map 'm' was made by a newer version of the service, with schema version 3; this version knows 2"
     with pytest.raises(NewerVersion, match=f"^{told}$"):
         maps.find("m")
-    assert [manifest.name for manifest, _ in maps.list("", None, 9)[0]] == ["other"]
+    assert [manifest.name for manifest in maps.list("", None, 9)[0]] == ["other"]
     assert told in caplog.text
     assert maps.delete("m")
     assert maps.delete("other")
@@ -250,7 +250,7 @@ def test_the_list_is_ordered_and_goes_on_after_a_name(maps: MapStore) -> None:
 
     def names(prefix: str, after: str | None, limit: int) -> tuple[list[str], str | None]:
         found, following = maps.list(prefix, after, limit)
-        return [manifest.name for manifest, _ in found], following
+        return [manifest.name for manifest in found], following
 
     assert names("", None, 10) == (["B", "a.1", "a.10", "a.2", "b"], None)
     assert names("", None, 2) == (["B", "a.1"], "a.1")
@@ -274,7 +274,7 @@ def test_long_things_make_short_pages(maps: MapStore, monkeypatch: pytest.Monkey
         after: str | None = None
         while not pages or after is not None:
             page, after = maps.list("", after, 100)
-            pages.append([manifest.name for manifest, _ in page])
+            pages.append([manifest.name for manifest in page])
         assert [len(page) for page in pages] == lengths
         assert [name for page in pages for name in page] == names
 
@@ -287,7 +287,7 @@ def test_long_specs_make_short_pages(maps: MapStore, monkeypatch: pytest.MonkeyP
     after: str | None = None
     while not pages or after is not None:
         page, after = maps.list("", after, 100)
-        pages.append([manifest.name for manifest, _ in page])
+        pages.append([manifest.name for manifest in page])
     assert pages == [["m0", "m1", "m2"], ["m3", "m4"]]
 
 

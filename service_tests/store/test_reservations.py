@@ -9,7 +9,9 @@ import redis
 
 from app.jobs.errors import TooManyJobs
 from app.jobs.jobs import Jobs
+from app.jobs.queue import Message
 from app.jobs.record import JobError
+from app.jobs.recovery import Recovery
 from app.jobs.scripts import Scripts
 from app.store.connection import connect
 from app.store.maps import MapManifest, MapStore, SpecEntry
@@ -67,13 +69,14 @@ def test_a_reservation_comes_and_goes_with_its_job(client: redis.Redis, maps: Ma
     assert maps.find("m") == manifest
     assert (manifest.state, manifest.digest, manifest.arrays) == (State.building, "", {})
     assert maps.spec(manifest) == LONG
-    assert maps.list("", None, 10) == ([(manifest, LONG)], None)
+    assert maps.list("", None, 10) == ([manifest], None)
     assert len(pieces(client)) == 3
     assert {client.ttl(key) for key in keys_of(client, "m")} == {-1}
     assert manifest.job is not None
     Jobs(client, 1, 600).cancel(manifest.job)
     assert maps.find("m") is None
     assert maps.spec(manifest) is None
+    assert maps.with_spec(manifest) is None
     assert maps.list("", None, 10) == ([], None)
     assert keys_of(client, "m") == set()
 
@@ -81,13 +84,17 @@ def test_a_reservation_comes_and_goes_with_its_job(client: redis.Redis, maps: Ma
 def test_a_running_job_that_is_cancelled_frees_the_name_at_once(client: redis.Redis, maps: MapStore) -> None:
     manifest = reserve(client)
     assert manifest.job is not None
-    attempt(client, manifest.job)
+    running = attempt(client, manifest.job)
     Jobs(client, 1, 600).cancel(manifest.job)
     assert keys_of(client, "m") == set()
     with pytest.raises(NameTaken):
         maps.create(new(), manifest)
     assert keys_of(client, "m") == set()
-    reserve(client)
+    again = reserve(client)
+    Recovery(client, 600).take_back(Message(running.message, manifest.job), deaths=0)
+    assert maps.find("m") == again, "the end of the first is nothing to the second"
+    with pytest.raises(NameTaken):
+        maps.create(new(), manifest)
 
 
 def test_a_name_is_reserved_once(client: redis.Redis, maps: MapStore) -> None:
@@ -115,6 +122,7 @@ def test_the_map_takes_the_place_of_its_reservation(client: redis.Redis, maps: M
     manifest = reserve(client)
     built = maps.create(new(), manifest)
     assert maps.find("m") == built
+    assert maps.with_spec(manifest) == (built, new().spec), "who has found the reservation a moment ago"
     assert (built.state, built.job) == (State.ready, None)
     assert all(f":{built.token}:".encode() in piece for piece in pieces(client))
     assert {client.ttl(key) for key in keys_of(client, "m")} == {-1}
@@ -182,7 +190,7 @@ def test_a_reservation_of_version_0_1_0_is_read_and_moved_on_when_it_is_written(
     manifest = old(client)
     assert (manifest.state, manifest.spec, manifest.schema_version) == (State.building, LONG, 1)
     assert maps.spec(manifest) == LONG
-    assert maps.list("", None, 10) == ([(manifest, LONG)], None)
+    assert maps.list("", None, 10) == ([manifest], None)
     built = maps.create(new()._replace(spec=LONG), manifest)
     assert built.schema_version == 2
     assert (maps.find("m"), maps.spec(built)) == (built, LONG)

@@ -10,6 +10,7 @@ import psutil
 import pytest
 import redis
 
+from app.jobs.prelude import key
 from service_tests.checks import NPY, assert_problem, keys, keys_of, post, put
 from service_tests.conftest import AT_ONCE
 from service_tests.jobs.site import PROGRAM, Site, gone
@@ -225,6 +226,17 @@ def test_more_jobs_than_may_wait_are_refused(http: httpx.Client, store: redis.Re
 )
 def test_what_makes_no_sense_is_refused(http: httpx.Client, path: str, status: int, slug: str) -> None:
     assert_problem(http, http.get(path), status, slug)
+
+
+def test_a_job_of_a_newer_version_is_refused_by_name(http: httpx.Client, store: redis.Redis, name: str) -> None:
+    link = put(http, name, SPEC).json()["job"]
+    ended(http, link)
+    store.hset(key(link.rpartition("/")[2], "record"), "format", 1000)
+    for answer in (http.get(link), http.get(link + "/result"), http.get(link + "/events"), http.delete(link)):
+        assert "format 1000; this version knows" in assert_problem(http, answer, 503, "newer-version")["detail"]
+    listed = [job["id"] for job in http.get("/v1/jobs").json()["jobs"]]
+    assert link.rpartition("/")[2] not in listed
+    assert http.get(f"/v1/maps/{name}").json()["status"] == "ready"
 
 
 def test_a_result_is_answered_in_the_media_type_that_is_wanted(http: httpx.Client, jobs_service: Running) -> None:
