@@ -176,7 +176,8 @@ def test_listeners_take_no_place_of_those_that_want_work_done(
     try:
         for one in open_:
             one.__enter__()
-        assert put(http, f"{name}-b", {**SPEC, "sampler": {"kind": "sobol"}}).status_code == 201
+        sobol, waits = {**SPEC, "sampler": {"kind": "sobol"}}, {"Prefer": "wait=20"}
+        assert http.put(f"/v1/maps/{name}-b", json=sobol, headers=waits).status_code == 201
     finally:
         for client in streams:  # gone, without a word
             client.close()
