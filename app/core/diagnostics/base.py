@@ -70,7 +70,6 @@ class Diagnostic(Kind):
 
     def made_rows_bytes(self, feature_map: FeatureMap) -> int:
         """Memory of rows that the diagnostic makes itself: they are bounded as the rows of a request are."""
-        del feature_map
         return 0
 
     @abstractmethod

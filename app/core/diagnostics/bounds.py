@@ -24,9 +24,8 @@ def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | No
     none; nor has a bound beyond the range of float64.
     """
     spec = feature_map.spec
-    blocks = feature_map.spectrum().kernel.blocks(spec.input_dim)
-    deviations = blocks[0].kernel.normal_deviations(spec.input_dim) if len(blocks) == 1 else None
-    if deviations is None or blocks[0].coordinates is not None:
+    deviations = feature_map.spectrum().kernel.normal_deviations(spec.input_dim)
+    if deviations is None:
         return None
     with np.errstate(over="ignore"):  # an infinite bound is none
         square = np.square(np.float64(diameter) * deviations.max())

@@ -5,7 +5,7 @@ apart, for s frequencies or hashes; those of the form complex are E|k̂ − k|²
 """
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,19 +57,8 @@ class ClosedForms(TypedDict):
 def closed_forms_of_pairs(by_name: Mapping[str, Numbers], n: int) -> list[ClosedForms]:
     """The closed forms of each of n pairs, from those that a map knows, each (n,)."""
 
-    def of(name: str, i: int) -> float | None:
-        return float(by_name[name][i]) if name in by_name else None
+    def of_pair(i: int) -> ClosedForms:
+        known = {name: float(variances[i]) for name, variances in by_name.items()}
+        return cast(ClosedForms, dict.fromkeys(ClosedForms.__annotations__) | known)
 
-    return [
-        ClosedForms(
-            monte_carlo=of("monte_carlo", i),
-            cv1=of("cv1", i),
-            cv2=of("cv2", i),
-            moment_matching=of("moment_matching", i),
-            rff=of("rff", i),
-            nrff=of("nrff", i),
-            gcws=of("gcws", i),
-            rbf_from_gcws=of("rbf_from_gcws", i),
-        )
-        for i in range(n)
-    ]
+    return [of_pair(i) for i in range(n)]

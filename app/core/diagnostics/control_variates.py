@@ -59,9 +59,8 @@ class ControlVariates:
                 "/estimators",
             )
         frequencies, weights, kernel, _ = feature_map.spectrum()
-        blocks = kernel.blocks(spec.input_dim)
-        deviations = blocks[0].kernel.normal_deviations(spec.input_dim) if len(blocks) == 1 else None
-        if deviations is None or blocks[0].coordinates is not None:
+        deviations = kernel.normal_deviations(spec.input_dim)
+        if deviations is None:
             raise InvalidInput(
                 f"the coefficients of the control variates are known for {NORMAL_LAW} on all coordinates; kernel "
                 f"{spec.kernel.kind} of this map is none of that kind",

@@ -188,7 +188,7 @@ class BoxDiscrepancy:
 
     def _row_sums(self, points: Points, weights: Matrix, sums: Matrix, gram: Matrix, pause: Pause) -> None:
         def work(rows: slice) -> None:
-            sinc_rows(self.box, *points, rows.start, rows.stop, weights, sums[rows], gram)
+            sinc_rows(self.box, points, rows.start, rows.stop, weights, sums[rows], gram)
 
         per_pair = len(self.box) + (_FACTORS_PER_ENTRY if gram.size else 0)
         self._share_out(work, len(sums), len(sums) ** 2 * per_pair // 2, _FACTORS_PER_PAUSE, pause)
@@ -197,7 +197,7 @@ class BoxDiscrepancy:
         self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix, pause: Pause
     ) -> None:
         def work(rows: slice) -> None:
-            sinc_gradients(self.box, *points, weights, *targets, rows.start, sums[rows], gradients[rows])
+            sinc_gradients(self.box, points, weights, targets, rows.start, sums[rows], gradients[rows])
 
         self._share_out(work, len(sums), len(sums) * points.coordinates.size, _FACTORS_PER_PAUSE, pause)
 

@@ -116,16 +116,9 @@ def _spherical_bessel(x: float, j: Matrix) -> None:
 
 
 @compiled
-def _integrate(
-    z: Matrix,
-    centres: Matrix,
-    halves: Matrix,
-    sizes: NDArray[np.int64],
-    values: Matrix,
-    moments: Matrix,
-    g: Matrix,
-    slopes: Matrix,
-) -> None:
+def integrate(panels: Expansion, z: Matrix, g: Matrix, slopes: Matrix) -> None:
+    """g_j and ∂g_j/∂z of z = b_j w_j, (n, d), into `g` and `slopes`, (n, d). Releases the interpreter lock."""
+    centres, halves, sizes, values, moments = panels
     bessel = np.empty(values.shape[2])
     for i in range(z.shape[0]):
         for j in range(z.shape[1]):
@@ -149,8 +142,3 @@ def _integrate(
                 slope -= sine * moment_real + cosine * moment_imaginary
             g[i, j] = total
             slopes[i, j] = slope if z[i, j] >= 0 else -slope
-
-
-def integrate(panels: Expansion, z: Matrix, g: Matrix, slopes: Matrix) -> None:
-    """g_j and ∂g_j/∂z of z = b_j w_j, (n, d), into `g` and `slopes`, (n, d). Releases the interpreter lock."""
-    _integrate(z, *panels, g, slopes)

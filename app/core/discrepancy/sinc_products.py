@@ -120,21 +120,12 @@ def _collect(before: Matrix, slopes: Matrix, factors: Matrix, behind: Matrix, su
 
 
 @compiled
-def sinc_rows(
-    box: Matrix,
-    coordinates: Matrix,
-    sines: Matrix,
-    cosines: Matrix,
-    first: int,
-    last: int,
-    weights: Matrix,
-    sums: Matrix,
-    gram: Matrix,
-) -> None:
+def sinc_rows(box: Matrix, points: Points, first: int, last: int, weights: Matrix, sums: Matrix, gram: Matrix) -> None:
     """Of the points m from `first` to `last`, Σ_{l<m} weight_l H(w_l, w_m) into sums[m − first].
 
     Where `gram` is not empty, H(w_l, w_m) for l < m goes into gram[m, l] and gram[l, m], and 1 into gram[m, m].
     """
+    coordinates, sines, cosines = points
     lanes = np.empty(_LANES)
     sums[:] = 0.0
     for start in range(0, last, _LANES):
@@ -165,22 +156,14 @@ def sinc_rows(
 
 @compiled
 def sinc_gradients(
-    box: Matrix,
-    coordinates: Matrix,
-    sines: Matrix,
-    cosines: Matrix,
-    weights: Matrix,
-    targets: Matrix,
-    target_sines: Matrix,
-    target_cosines: Matrix,
-    first: int,
-    sums: Matrix,
-    gradients: Matrix,
+    box: Matrix, points: Points, weights: Matrix, moving: Points, first: int, sums: Matrix, gradients: Matrix
 ) -> None:
-    """Σ_l weight_l H(x, w_l) of the targets x from `first` on into `sums`, (m,), its gradient into `gradients`, (m, d).
+    """Σ_l weight_l H(x, w_l) of `moving` x from `first` on into `sums`, (m,), its gradient into `gradients`, (m, d).
 
     A factor may be 0, so that the product of the others is one over those before times one over those behind it.
     """
+    coordinates, sines, cosines = points
+    targets, target_sines, target_cosines = moving
     d = box.shape[0]
     factors, slopes, before = np.empty((d, _LANES)), np.empty((d, _LANES)), np.empty((d, _LANES))
     lanes, summed = np.empty(_LANES), np.empty((d, _LANES))

@@ -116,6 +116,10 @@ class ShiftInvariantKernel(AnyKernel):
         """k(0), the sum of the weights of the summands."""
         return sum(block.weight for block in self.blocks(input_dim))
 
+    def normal_deviations(self, input_dim: int) -> Matrix | None:
+        """Standard deviations (d,) of the frequencies' coordinates if these are independent and normal, else None."""
+        return None
+
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the client about the kernel as it was written."""
         return ()
@@ -144,10 +148,6 @@ class SpectralKernel(ShiftInvariantKernel):
     @abstractmethod
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
         """Standard deviations of the frequencies' coordinates, shape (d,); None where the law has none."""
-
-    def normal_deviations(self, input_dim: int) -> Matrix | None:
-        """Standard deviations of independent normal coordinates, (d,); None where the law is another."""
-        return None
 
     def is_heavy_tailed(self) -> bool:
         """Whether the frequencies have no fourth moment, so that their sample covariances never settle."""

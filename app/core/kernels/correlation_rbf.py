@@ -39,6 +39,10 @@ class CorrelationRbf(ShiftInvariantKernel):
         """The Gaussian kernel of unit rows."""
         return (Block(self._gaussian()),)
 
+    def normal_deviations(self, input_dim: int) -> Matrix:
+        """Those of the Gaussian kernel of unit rows."""
+        return self._gaussian().normal_deviations(input_dim)
+
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
         """Rows of unit L2 norm; InvalidInput names the rows that are all zero and have no direction."""
         return unit_rows(rows, pointer)

@@ -129,7 +129,6 @@ class FeatureMap(ABC):
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """What `gram` approximates, (n, m): the kernel itself. Raises as `gram` does."""
-        del pause
         return self.kernel.exact(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
@@ -160,7 +159,6 @@ class FeatureMap(ABC):
 
     def baseline(self, seed: int) -> BaseSpec | None:
         """The spec of the cheap map that diagnostics compare this one with; None where there is none."""
-        del seed
         return None
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
@@ -171,7 +169,6 @@ class FeatureMap(ABC):
             y: as many.
             gamma: of the RBF kernel that is estimated from hashes too, where `gamma_refusal` allows it.
         """
-        del x, y, gamma
         return ClosedForms(None, {})
 
     def gamma_refusal(self) -> str | None:

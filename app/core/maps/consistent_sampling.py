@@ -73,13 +73,11 @@ class ConsistentSamplingMap(FeatureMap):
     @classmethod
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int:
         """A hash for each column."""
-        del sampler, input_dim
         return columns
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
         """Nothing is stored."""
-        del spec
         return {}
 
     @classmethod
@@ -91,7 +89,6 @@ class ConsistentSamplingMap(FeatureMap):
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """There is nothing to draw."""
-        del building
         _, s = _hashed(spec)
         return Built({}, s, s, ())
 

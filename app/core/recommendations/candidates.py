@@ -11,8 +11,6 @@ from app.core.maps import family_of
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
 
-_SAMPLER: TypeAdapter[Sampler] = TypeAdapter(Sampler)
-
 # Columns that are tried where there is a target and no budget: powers of two up to this, if memory allows.
 MOST_COLUMNS = 1 << 14
 _LEAST_COLUMNS = 1 << 4
@@ -21,9 +19,10 @@ _FEWEST_COLUMNS = 2
 # A budget is tried whole, halved and quartered: what half of it would cost in accuracy is worth knowing.
 _FRACTIONS = (1, 2, 4)
 
-DEFAULT_SAMPLERS: tuple[Sampler, ...] = tuple(
-    _SAMPLER.validate_python(one)
-    for one in (
+_SAMPLERS: TypeAdapter[tuple[Sampler, ...]] = TypeAdapter(tuple[Sampler, ...])
+
+DEFAULT_SAMPLERS = _SAMPLERS.validate_python(
+    (
         {"kind": "monte_carlo"},
         {"kind": "orthogonal"},
         {"kind": "latin_hypercube"},
@@ -40,7 +39,7 @@ DEFAULT_SAMPLERS: tuple[Sampler, ...] = tuple(
 """What is tried unless samplers are named: all that are sometimes the best, or a yardstick. Not `antithetic`, which
 loses in real forms, nor rules that grow or are solved for too slowly to try."""
 
-_HASHING: tuple[Sampler, ...] = (_SAMPLER.validate_python({"kind": "gcws"}),)
+_HASHING = _SAMPLERS.validate_python(({"kind": "gcws"},))
 
 
 class Wanted(NamedTuple):

@@ -47,7 +47,11 @@ def length_scale(heuristic: Heuristic, rows: NDArray[np.float64], kernel_kind: s
             f"{len(rows)} rows came; length_scale {heuristic.value!r} needs {least} at least", "/kernel/length_scale"
         )
     with np.errstate(over="ignore"):  # refused by name below
-        found = _tenth_neighbour(rows, metric) if heuristic is Heuristic.nearest_neighbor else _median(rows, metric)
+        found = (
+            _tenth_neighbour(rows, metric)
+            if heuristic is Heuristic.nearest_neighbor
+            else float(np.median(pdist(rows, metric)))
+        )
     if not 0 < found < np.inf:
         raise InvalidInput(
             f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", "/kernel/length_scale"
@@ -62,7 +66,3 @@ def _tenth_neighbour(rows: NDArray[np.float64], metric: Metric) -> float:
         distances = cdist(rows[block], rows, metric)
         total += float(np.partition(distances, _NEIGHBOUR, axis=1)[:, _NEIGHBOUR].sum())
     return total / len(rows)
-
-
-def _median(rows: NDArray[np.float64], metric: Metric) -> float:
-    return float(np.median(pdist(rows, metric)))

@@ -81,7 +81,8 @@ def recommended(
     if not 2 <= rows.shape[0] <= MOST_ROWS:
         raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
     kernel.check(rows.shape[1])
-    exact = _exact_gram(kernel, rows)
+    prepared = kernel.prepared(rows, "/vectors")
+    exact = kernel.exact(prepared, prepared)
     progress = progress or Progress()
     parts = Parts(progress)
     trials: dict[str, Trial] = {}
@@ -103,24 +104,16 @@ def recommended(
     if not trials:
         refusals = "; ".join(dict.fromkeys(f"{one.sampler.kind}: {one.refusal}" for one in skipped))
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
-    ranked, target = sorted(trials.values(), key=_order(wanted)), wanted.target_error
+    target = wanted.target_error
+    ranked = sorted(trials.values(), key=lambda trial: _rank(trial, target))
     return Recommendation(ranked, skipped, None if target is None else ranked[0].error_mean <= target)
 
 
-def _order(wanted: Wanted) -> Callable[[Trial], tuple[bool, float, float]]:
-    target = wanted.target_error
-
-    def key(trial: Trial) -> tuple[bool, float, float]:
-        if target is not None and trial.error_mean <= target:
-            return False, trial.n_output, trial.error_mean
-        return True, trial.error_mean, trial.n_output
-
-    return key
-
-
-def _exact_gram(kernel: Kernel, rows: Rows) -> NDArray[np.float64]:
-    prepared = kernel.prepared(rows, "/vectors")
-    return kernel.exact(prepared, prepared)
+def _rank(trial: Trial, target: float | None) -> tuple[bool, float, float]:
+    """A sort key: trials within the target come first, the narrowest before the others."""
+    if target is not None and trial.error_mean <= target:
+        return False, trial.n_output, trial.error_mean
+    return True, trial.error_mean, trial.n_output
 
 
 def _tried(

@@ -13,7 +13,7 @@ Matrix = NDArray[np.float64]
 def gram_of(frequencies: Matrix, box: Matrix) -> Matrix:
     s = len(frequencies)
     gram = np.empty((s, s))
-    sinc_rows(box, *tabulated(frequencies, box), 0, s, np.ones(s), np.empty(s), gram)
+    sinc_rows(box, tabulated(frequencies, box), 0, s, np.ones(s), np.empty(s), gram)
     return gram
 
 
@@ -77,6 +77,6 @@ def test_factors_that_are_exactly_zero_keep_the_gradient(d: int) -> None:
         points.sines[:zeros, l], points.cosines[:zeros, l] = -target.sines[:zeros, 0], -target.cosines[:zeros, 0]
     sums, gradients = np.empty(1), np.empty((1, d))
     for weights, slope in ((np.array([2.0, 0.0, 0.0]), -2 / np.pi), (np.array([0.0, 3.0, 0.0]), 0.0)):
-        sinc_gradients(box, *points, weights, *target, 0, sums, gradients)
+        sinc_gradients(box, points, weights, target, 0, sums, gradients)
         assert sums[0] == 0
         np.testing.assert_allclose(gradients[0], [slope] + [0] * (d - 1), rtol=1e-14, atol=0)

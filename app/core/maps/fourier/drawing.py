@@ -55,7 +55,12 @@ def drawn_arrays(spec: BaseSpec, building: Building) -> tuple[Arrays, tuple[str,
     if not arrays["frequencies"].any():
         warnings += ("every frequency is 0, so that this map takes the kernel for a constant",)
     if (drawn.weights < 0).any():
-        _check_signs(spec)
+        if FORMS[spec.form].has_offsets or spec.normalize:
+            raise InvalidInput(
+                "this rule has negative weights, which have no real root: form phase and normalize have no "
+                "meaning; cos_sin and complex carry a signature",
+                "/normalize" if spec.normalize else "/form",
+            )
         arrays["signature"] = np.where(drawn.weights < 0, -1, 1).astype(np.int8)
         if spec.dtype is Dtype.float32:
             warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
@@ -108,10 +113,9 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
             frequencies = np.zeros((len(drawn.weights), spec.input_dim))
             frequencies[:, block.coordinates] = drawn.frequencies
         sets.append(FrequencySet(frequencies, drawn.weights * block.weight, report=drawn.report))
-    if len(sets) == 1:
-        frequencies, weights = sets[0][:2]
-    else:
-        frequencies, weights = (np.concatenate(parts) for parts in list(zip(*sets, strict=True))[:2])
+    frequencies, weights = sets[0][:2]
+    if len(sets) > 1:
+        frequencies, weights = (np.concatenate([one[i] for one in sets]) for i in range(2))
     warnings = [*kernel.warnings()]
     warnings += dict.fromkeys(warning for of_size in told.values() for warning in of_size)
     warnings += sampler.form_warnings(real=not FORMS[spec.form].is_complex)
@@ -147,16 +151,6 @@ def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
         raise InvalidInput(
             f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
             "/sampler/weights" if is_uploaded else "/kernel/weights",
-        )
-
-
-def _check_signs(spec: BaseSpec) -> None:
-    """Refuse weights of both signs where they have no meaning."""
-    if FORMS[spec.form].has_offsets or spec.normalize:
-        raise InvalidInput(
-            "this rule has negative weights, which have no real root: form phase and normalize have no "
-            "meaning; cos_sin and complex carry a signature",
-            "/normalize" if spec.normalize else "/form",
         )
 
 

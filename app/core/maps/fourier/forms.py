@@ -64,7 +64,6 @@ class _Complex(Columns):
     is_complex = True
 
     def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
-        del offsets
         phases = np.empty_like(out.real)
         project(phases)
         np.cos(phases, out=out.real)
@@ -74,7 +73,6 @@ class _Complex(Columns):
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         """That of the imaginary part included."""
-        del at_twice
         return np.maximum(1 - at**2, 0)
 
 
@@ -85,7 +83,6 @@ class _CosSin(Columns):
     per_frequency = 2
 
     def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
-        del offsets
         cosines, sines = out[:, : len(amplitudes)], out[:, len(amplitudes) :]
         project(cosines)
         np.sin(cosines, out=sines)

@@ -194,7 +194,6 @@ class FourierMap(FeatureMap):
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
         """Those of independent frequencies, of control variates and of moment matching."""
-        del gamma
         x, y = self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y")
         return closed_forms(self.spec, self.baseline(0), dense(x) - dense(y))
 
