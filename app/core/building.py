@@ -1,4 +1,4 @@
-"""What the building of a map may ask of the world around it."""
+"""The surroundings of the building of a map: threads, progress, and the rows of datasets."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ RowsOf = Callable[[str, str], Rows]
 
 
 def no_rows(dataset: str, pointer: str) -> Rows:
-    """Where there are no datasets."""
+    """Refuse a dataset where there are none."""
     raise InvalidInput(f"dataset {dataset!r} is not at hand where this map is built; a box can be given", pointer)
 
 
@@ -22,5 +22,5 @@ class Building(NamedTuple):
     threads: int = 1
     """How many a build may use; what it makes does not depend on it."""
     progress: Progress = Progress()
-    """Where it leaves its progress, and finds what it goes on from."""
+    """Takes its progress and states, and gives back the state to go on from."""
     rows: RowsOf = no_rows

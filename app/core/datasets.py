@@ -21,7 +21,7 @@ class Reference(NamedTuple):
     """Size of the sample; None for all rows."""
     seed: int
     pointer: str
-    """Where the reference stood in the request."""
+    """The place of the reference in the request."""
 
 
 def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:

@@ -45,9 +45,9 @@ class Panel(NamedTuple):
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
     y_top: float | None = None
-    """Where the y axis ends; None for where the marks do."""
+    """Upper end of the y axis; None for the end of the marks."""
     legend_size: int = 10
-    """Of its letters, in points; there is a legend where there are curves."""
+    """Size of the letters, in points; there is a legend where there are curves."""
 
 
 class Drawing(NamedTuple):

@@ -1,4 +1,4 @@
-"""What can be wrong with a caller's input, said without HTTP."""
+"""Errors in a caller's input, said without HTTP."""
 
 
 class InvalidInput(Exception):
@@ -16,7 +16,7 @@ class InvalidInput(Exception):
 
 
 class InvalidOption(Exception):
-    """As `InvalidInput`, of an option that stands beside the input.
+    """An option beside the input that no retry will mend: says what came and what was wanted.
 
     Args:
         detail: one sentence for a person.

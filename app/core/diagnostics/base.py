@@ -1,4 +1,4 @@
-"""What every diagnostic is: options that a client writes, and what is measured with them."""
+"""The base of every diagnostic: options that a client writes, and what is measured with them."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Takes(Enum):
 
 
 class Finding(NamedTuple, Generic[Answer_co]):
-    """What a diagnostic has found."""
+    """The result of a diagnostic."""
 
     answer: Answer_co
     """Numbers, strings, lists and objects, as JSON has them."""

@@ -1,4 +1,4 @@
-"""What the quadrature paper proves of the greatest error of a rule over a region."""
+"""Bounds that the quadrature paper proves of the greatest error of a rule over a region."""
 
 from math import e
 

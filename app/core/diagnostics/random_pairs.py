@@ -1,4 +1,4 @@
-"""What a diagnostic draws at random, always the same for one seed."""
+"""Random seeds and pairs of rows for diagnostics, always the same for one seed."""
 
 import numpy as np
 from numpy.typing import NDArray

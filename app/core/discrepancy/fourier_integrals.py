@@ -39,7 +39,7 @@ class Expansion(NamedTuple):
     """φ_j(r_j t) and t φ_j(r_j t) on the panels of [0, 1], for d coordinates, p panels and at most n polynomials."""
 
     centres: Matrix
-    """Of the panels, (d, p)."""
+    """Centres of the panels, (d, p)."""
     halves: Matrix
     """Half their lengths, (d, p)."""
     sizes: NDArray[np.int64]
@@ -47,7 +47,7 @@ class Expansion(NamedTuple):
     values: Matrix
     """Coefficients of φ, (d, p, n), times the length of the panel and the sign of iⁿ."""
     moments: Matrix
-    """The same of tφ."""
+    """Coefficients of tφ likewise, (d, p, n)."""
 
 
 def expansion(kernel: ProductKernel, ratios: Matrix) -> tuple[Expansion, Matrix]:

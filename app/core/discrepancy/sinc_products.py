@@ -121,7 +121,7 @@ def _collect(before: Matrix, slopes: Matrix, factors: Matrix, behind: Matrix, su
 
 @compiled
 def sinc_rows(box: Matrix, points: Points, first: int, last: int, weights: Matrix, sums: Matrix, gram: Matrix) -> None:
-    """Of the points m from `first` to `last`, Σ_{l<m} weight_l H(w_l, w_m) into sums[m − first].
+    """Σ_{l<m} weight_l H(w_l, w_m) of the points m from `first` to `last`, into sums[m − first].
 
     Where `gram` is not empty, H(w_l, w_m) for l < m goes into gram[m, l] and gram[l, m], and 1 into gram[m, m].
     """

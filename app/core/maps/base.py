@@ -1,4 +1,4 @@
-"""What a family of maps is: one class that derives from `FeatureMap`, whose instances are its maps."""
+"""A family of maps is one class that derives from `FeatureMap`; its instances are its maps."""
 
 from abc import ABC, abstractmethod
 from math import prod
@@ -128,7 +128,7 @@ class FeatureMap(ABC):
         """Multiplications of a matrix product that take as long as `gram`."""
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """What `gram` approximates, (n, m): the kernel itself. Raises as `gram` does."""
+        """The kernel itself, which `gram` approximates, (n, m). Raises as `gram` does."""
         return self.kernel.exact(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
@@ -140,11 +140,11 @@ class FeatureMap(ABC):
         return self.kernel.exact_bytes(x, y)
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
-        """What `exact_gram` has for row i of x and row i of y, (n,)."""
+        """The exact kernel of row i of x and row i of y, (n,)."""
         return self.kernel.pairs(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """What `gram` has for row i of x and row i of y, (n,), summed up in float64."""
+        """The approximate kernel of row i of x and row i of y, (n,), summed up in float64."""
         of_x, of_y = self.transform(x, pause), self.transform(y, pause).conj()
         if self.signature is not None:
             of_x *= np.tile(self.signature, of_x.shape[1] // len(self.signature))
@@ -195,7 +195,7 @@ class FeatureMap(ABC):
             raise self.refusal(wanted, called)
 
     def apply(self, rows: Rows) -> Array:
-        """What the map is for: the features of the rows, or their codes where it gives no features."""
+        """The features of the rows, or their codes where the map gives no features."""
         return self.transform(rows) if Gives.features in self.gives else self.codes(rows)
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:

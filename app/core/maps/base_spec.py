@@ -1,4 +1,4 @@
-"""What every family of maps knows of a spec, whatever kernels and samplers there are."""
+"""The fields of a spec, for families of maps, whatever kernels and samplers there are."""
 
 from enum import StrEnum
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""What families of maps give back beside features and codes."""
+"""Results of maps beside features and codes."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -53,7 +53,7 @@ class ClosedForms(NamedTuple):
 
 
 class Gives(StrEnum):
-    """What a map may give beside its Gram block."""
+    """Results that a map may give beside its Gram block."""
 
     features = "features"
     codes = "codes"

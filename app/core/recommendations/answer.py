@@ -1,4 +1,4 @@
-"""What a client is told of the trials: a ranking, and a picture of it."""
+"""The answer to a request for recommendations: a ranking of the trials, and a picture of it."""
 
 from typing import Annotated, Any
 

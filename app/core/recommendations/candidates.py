@@ -36,14 +36,14 @@ DEFAULT_SAMPLERS = _SAMPLERS.validate_python(
         {"kind": "sparse_grid", "level": 2},
     )
 )
-"""What is tried unless samplers are named: all that are sometimes the best, or a yardstick. Not `antithetic`, which
+"""The samplers to try unless some are named: all that are sometimes the best, or a yardstick. Not `antithetic`, which
 loses in real forms, nor rules that grow or are solved for too slowly to try."""
 
 _HASHING = _SAMPLERS.validate_python(({"kind": "gcws"},))
 
 
 class Wanted(NamedTuple):
-    """What the client asks for: a budget of output columns, a target error, or both."""
+    """A client's wishes: a budget of output columns, a target error, or both."""
 
     budget: int | None
     target_error: float | None

@@ -1,4 +1,4 @@
-"""What memory a request for recommendations takes, before anything is built."""
+"""Memory that a request for recommendations takes, known before anything is built."""
 
 from collections.abc import Iterator, Sequence
 
@@ -34,7 +34,7 @@ def fitting(
     map_bytes: int,
     work_bytes: int,
 ) -> Wanted:
-    """What is wanted, where it names no budget without sizes whose frozen arrays, or whose trials, take more memory."""
+    """The wishes; if they name no budget, without sizes whose frozen arrays, or whose trials, take more memory."""
     if wanted.budget is not None:
         return wanted
     while wanted.most > _COLUMNS_PER_FREQUENCY and (

@@ -1,4 +1,4 @@
-"""What a client says that wants a map recommended."""
+"""The options of a request for recommendations."""
 
 from typing import Annotated, Any
 

@@ -34,9 +34,9 @@ class Trial(NamedTuple):
     error_sd: float
     """Standard deviation over the seeds; 0 for one seed."""
     bytes: int
-    """Of the frozen arrays."""
+    """Size of the frozen arrays."""
     seconds_per_1000_rows: float
-    """Of a transform, on the machine that measured it."""
+    """Time of a transform, on the machine that measured it."""
 
 
 class Recommendation(NamedTuple):

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.maps.fourier.drawing import drawing_bytes, frequency_set
+from app.core.maps.fourier.drawing import frequency_set
+from app.core.maps.fourier.fourier_map import FourierMap
 from app.core.samplers.base import FrequencySampler
 from service_tests.core.combinations import named, with_rows
 from service_tests.core.specs import spec
@@ -46,4 +47,4 @@ def test_summands_are_drawn_one_by_one() -> None:
     members: dict[str, Any] = {"sampler": {"kind": "sobol"}, "s": 1152, "input_dim": 784}
     of_windows = spec(kernel=windows, **members)
     whole = spec(kernel={"kind": "gaussian", "length_scale": 1.0}, **members)
-    assert drawing_bytes(of_windows) < drawing_bytes(whole)
+    assert FourierMap.drawing_bytes(of_windows) < FourierMap.drawing_bytes(whole)

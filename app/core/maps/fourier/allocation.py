@@ -80,7 +80,7 @@ def check_allocations(spec: BaseSpec) -> None:
 
 
 def of_allocation(text: str, share: Allocation, every: list[Allocation], spec: BaseSpec) -> str:
-    """What a sampler says of one share: where there are several, of which, and what is better for all of them."""
+    """A sampler's text about one share; of several, it also says which, and what is better for all of them."""
     if len(every) == 1:
         return str(text)
     s = sum(other.size for other in every)

@@ -17,17 +17,6 @@ from app.core.samplers.base import FrequencySet
 from app.core.samplers.learning import BoxFields
 from app.core.samplers.uploaded import Uploaded
 
-# What a set, and the map that holds it, takes beside what its sampler does, in bytes for a coordinate.
-_BYTES_PER_COORDINATE = 16
-
-
-def drawing_bytes(spec: BaseSpec) -> int:
-    """Memory at the most: of one summand of the kernel, and of the whole set."""
-    _, sampler = spectral(spec)
-    every = allocations(spec)
-    largest = max(sampler.drawing_bytes(share.size, share.block.dim(spec.input_dim)) for share in every)
-    return largest + _BYTES_PER_COORDINATE * spec.input_dim * sum(share.size for share in every)
-
 
 def drawn_arrays(spec: BaseSpec, building: Building) -> tuple[Arrays, tuple[str, ...], dict[str, float] | None]:
     """The frozen arrays of a map, what the client should know about them, and the report of a set that was learned.

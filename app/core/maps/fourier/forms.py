@@ -33,7 +33,7 @@ class Columns(ABC):
     has_offsets: ClassVar[bool] = False
     """Whether offsets b_l are drawn and frozen beside the frequencies."""
     squared_amplitude: ClassVar[int] = 1
-    """What the weight ξ_l is multiplied by under the root."""
+    """The factor of the weight ξ_l under the root."""
 
     @abstractmethod
     def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
@@ -72,7 +72,7 @@ class _Complex(Columns):
         out *= amplitudes
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
-        """That of the imaginary part included."""
+        """The imaginary part is included."""
         return np.maximum(1 - at**2, 0)
 
 

@@ -8,9 +8,9 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.base_spec import BaseSpec
-from app.core.maps.fourier import drawing
 from app.core.maps.fourier.allocation import allocations, check_allocations, spectral
 from app.core.maps.fourier.dense import DenseProjection
+from app.core.maps.fourier.drawing import drawn_arrays
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.results import Arrays, Built, ClosedForms, FrozenArray, Gives, Spectrum
@@ -23,6 +23,8 @@ from app.core.threads import for_each
 _PHASES_PER_BLOCK = 1 << 18
 # Features held at a time while a Gram block is summed up; more if the input itself is larger.
 _FEATURES_PER_BLOCK = 1 << 22
+# A set, and the map that holds it, beside what its sampler takes: for a coordinate.
+_BYTES_PER_COORDINATE = 16
 # What one thread does at a time, a tenth of a second or less: products of features; exact kernels and coordinates.
 _PRODUCTS_PER_PART = 1 << 28
 _EXACT_ENTRIES_PER_PART, _EXACT_COORDINATES_PER_PART = 1 << 17, 1 << 26
@@ -94,22 +96,16 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """What the sampler takes for the largest summand of the kernel, and the whole set."""
-        return drawing.drawing_bytes(spec)
+        """Memory of the sampler at the largest summand of the kernel, and of the whole set."""
+        _, sampler = spectral(spec)
+        every = allocations(spec)
+        most = max(sampler.drawing_bytes(share.size, share.block.dim(spec.input_dim)) for share in every)
+        return most + _BYTES_PER_COORDINATE * spec.input_dim * sum(share.size for share in every)
 
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
-        """Draw frequencies and offsets, from separate streams of the seed.
-
-        Args:
-            spec: of a kernel with frequencies.
-            building: where samplers that learn find rows and leave their progress.
-
-        Raises:
-            InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights
-                have both signs and the form has a meaning for positive ones only.
-        """
-        arrays, warnings, report = drawing.drawn_arrays(spec, building or Building())
+        """Draw frequencies and offsets."""
+        arrays, warnings, report = drawn_arrays(spec, building or Building())
         n_frequencies = len(arrays["weights"])
         return Built(arrays, n_frequencies, n_frequencies * FORMS[spec.form].per_frequency, warnings, report)
 
@@ -133,7 +129,7 @@ class FourierMap(FeatureMap):
         return features
 
     def transform_operations(self, rows: Rows) -> int:
-        """Those of the projection."""
+        """Multiplications of the projection."""
         return self._projection.operations(rows)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
@@ -166,7 +162,7 @@ class FourierMap(FeatureMap):
         return gram
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
-        """Those of the features of x and of y, and of their products."""
+        """Multiplications of the features of x and of y, and of their products."""
         products = x.shape[0] * y.shape[0] * self.n_output
         return int(self.transform_operations(x) + self.transform_operations(y) + products)
 
@@ -193,7 +189,7 @@ class FourierMap(FeatureMap):
         return self.spec.model_copy(update=changes)
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
-        """Those of independent frequencies, of control variates and of moment matching."""
+        """Variances of independent frequencies, of control variates and of moment matching."""
         x, y = self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y")
         return closed_forms(self.spec, self.baseline(0), dense(x) - dense(y))
 
