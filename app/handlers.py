@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
-from app.core.recommendations import RecommendationOptions
+from app.core.recommendations.options import RecommendationOptions
 from app.formats import Posted, findings, json_measuring
 from app.jobs import attached_rows
 from app.jobs.handlers import Handlers, Result

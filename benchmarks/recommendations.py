@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from app.core.kernels.gaussian import Gaussian
 from app.core.maps import family, opened
-from app.core.recommendations import Heuristic, Wanted, length_scale, recommended
+from app.core.recommendations.candidates import Wanted
+from app.core.recommendations.length_scale import Heuristic, length_scale
+from app.core.recommendations.trials import recommended
 from app.core.samplers.moment_matching import MomentMatching
 from app.core.spec import MapSpec
 from benchmarks.gram_error import SETS

@@ -120,7 +120,7 @@ def test_imports_go_down_only(module: str, path: Path) -> None:
         ("app.core.maps.bad", "from app.core.spec import MapSpec"),
         ("app.core.hashing.bad", "from app.core.maps import FeatureMap"),
         ("app.core.maps.bad", "from app.core.diagnostics.random_pairs import row_pairs"),
-        ("app.core.diagnostics.bad", "from app.core.recommendations import recommended"),
+        ("app.core.diagnostics.bad", "from app.core.recommendations.trials import recommended"),
         ("app.core.bad", "import redis"),
         ("app.core.bad", "from starlette.requests import Request"),
         ("app.store.bad", "from app.formats import Format"),

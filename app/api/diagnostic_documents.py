@@ -6,7 +6,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from app.api.documents import DEFINITIONS, GIVEN, PREFER, REFERENCES, ROWS, applied_headers, taken_headers
 from app.core.diagnostics import DIAGNOSTICS
-from app.core.recommendations import Ranking, RecommendationOptions
+from app.core.recommendations.answer import Ranking
+from app.core.recommendations.options import RecommendationOptions
 from app.formats.json_measuring import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 
 _MEMBERS: dict[str, dict[str, Any]] = {

@@ -55,15 +55,11 @@ def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str
         raise InvalidInput(f"rows have {rows.shape[1]} entries; this map takes {input_dim}", pointer)
     if rows.dtype.kind != "f" or rows.dtype.itemsize not in (4, 8):
         raise InvalidInput(f"the array has dtype {rows.dtype}; float32 or float64 is wanted", pointer)
-    values = rows if isinstance(rows, np.ndarray) else rows.data
-    if not np.isfinite(values).all():
+    if not np.isfinite(_values(rows)).all():
         _refuse_not_finite(rows, pointer, "is not finite")
     with np.errstate(over="ignore"):  # what overflows is refused by name below
-        if isinstance(rows, np.ndarray):
-            cast: Rows = np.ascontiguousarray(rows, dtype=dtype)
-        else:
-            cast = rows.astype(dtype)
-    if values.dtype.itemsize > dtype.itemsize and not np.isfinite(_values(cast)).all():
+        cast: Rows = np.ascontiguousarray(rows, dtype) if isinstance(rows, np.ndarray) else rows.astype(dtype)
+    if rows.dtype.itemsize > dtype.itemsize and not np.isfinite(_values(cast)).all():
         _refuse_not_finite(cast, pointer, f"is outside the range of {dtype}, the dtype of this map")
     return cast
 

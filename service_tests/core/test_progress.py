@@ -18,7 +18,8 @@ from app.core.diagnostics.max_error import MaxError
 from app.core.diagnostics.variance import Variance
 from app.core.kernels import Kernel
 from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, packed, unpacked
-from app.core.recommendations import Wanted, recommended
+from app.core.recommendations.candidates import Wanted
+from app.core.recommendations.trials import recommended
 from service_tests.core.combinations import rows
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.specs import fourier, hashing

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.recommendations import Heuristic, length_scale
+from app.core.recommendations.length_scale import Heuristic, length_scale
 
 ROWS = np.random.default_rng(3).normal(size=(620, 4)) * [1, 2, 3, 0.1]
 

@@ -8,13 +8,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.kernels import Kernel
-from app.core.recommendations import (
-    Wanted,
-    fitting,
-    recommended,
-    recommended_bytes,
-)
-from app.core.recommendations.candidates import column_counts
+from app.core.recommendations.candidates import Wanted, column_counts
+from app.core.recommendations.memory import fitting, recommended_bytes
+from app.core.recommendations.trials import recommended
 from app.core.samplers import Sampler
 
 _KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.maps import made
-from app.core.recommendations import DEFAULT_SAMPLERS, Wanted, recommended
-from app.core.recommendations.candidates import candidates, column_counts
+from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates, column_counts
+from app.core.recommendations.trials import recommended
 from app.core.samplers import Sampler
 from service_tests.core.specs import spec
 

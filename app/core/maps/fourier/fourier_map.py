@@ -51,11 +51,8 @@ class FourierMap(FeatureMap):
         self.kernel, _ = spectral(spec)
         self.form, self._columns = spec.form, FORMS[spec.form]
         self._projection = DenseProjection(arrays)
-        self._weights, self._offsets, self.signature = (
-            arrays["weights"],
-            arrays.get("offsets"),
-            arrays.get("signature"),
-        )
+        self._weights = arrays["weights"]
+        self._offsets, self.signature = arrays.get("offsets"), arrays.get("signature")
         self._amplitudes = np.sqrt(np.abs(self._weights) * self._columns.squared_amplitude)
         self.gram_dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
         self.n_frequencies = len(self._weights)
