@@ -82,18 +82,17 @@ def recommended(
         raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
     kernel.check(rows.shape[1])
     prepared = kernel.prepared(rows, "/vectors")
-    exact = kernel.exact(prepared, prepared)
+    measure = partial(_measured, rows=rows, exact=kernel.exact(prepared, prepared), rows_of=rows_of)
     progress = progress or Progress()
-    parts = Parts(progress)
+    parts, counts = Parts(progress), column_counts(wanted)
     trials: dict[str, Trial] = {}
     skipped: list[Candidate] = []
-    counts = column_counts(wanted)
     for step, columns in enumerate(counts):
         every = list(candidates(kernel, rows.shape[1], columns, samplers, seed))
         for place, candidate in enumerate(every, 1):
             if candidate.spec is not None and candidate.spec.canonical() in trials:  # a rule that dictates its size
                 continue
-            tried = _tried(candidate, seeds, parts, partial(_measured, rows=rows, exact=exact, rows_of=rows_of))
+            tried = _tried(candidate, seeds, parts, measure)
             if isinstance(tried, Trial):
                 trials[tried.spec.canonical()] = tried
             else:
@@ -101,19 +100,22 @@ def recommended(
             progress.report(step * len(every) + place, len(counts) * len(every))
         if wanted.target_error is not None and any(t.error_mean <= wanted.target_error for t in trials.values()):
             break
+    return _ranked(list(trials.values()), skipped, wanted.target_error)
+
+
+def _ranked(trials: list[Trial], skipped: list[Candidate], target: float | None) -> Recommendation:
+    """Trials within the target by their width, then the others by their error; InvalidInput if there are none."""
     if not trials:
         refusals = "; ".join(dict.fromkeys(f"{one.sampler.kind}: {one.refusal}" for one in skipped))
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
-    target = wanted.target_error
-    ranked = sorted(trials.values(), key=lambda trial: _rank(trial, target))
+
+    def place(trial: Trial) -> tuple[bool, float, float]:
+        if target is not None and trial.error_mean <= target:
+            return False, trial.n_output, trial.error_mean
+        return True, trial.error_mean, trial.n_output
+
+    ranked = sorted(trials, key=place)
     return Recommendation(ranked, skipped, None if target is None else ranked[0].error_mean <= target)
-
-
-def _rank(trial: Trial, target: float | None) -> tuple[bool, float, float]:
-    """A sort key: trials within the target come first, the narrowest before the others."""
-    if target is not None and trial.error_mean <= target:
-        return False, trial.n_output, trial.error_mean
-    return True, trial.error_mean, trial.n_output
 
 
 def _tried(
