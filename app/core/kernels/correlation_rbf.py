@@ -40,7 +40,7 @@ class CorrelationRbf(ShiftInvariantKernel):
         return (Block(self._gaussian()),)
 
     def normal_deviations(self, input_dim: int) -> Matrix:
-        """Those of the Gaussian kernel of unit rows."""
+        """Deviations of the Gaussian kernel of unit rows."""
         return self._gaussian().normal_deviations(input_dim)
 
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
