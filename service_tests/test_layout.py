@@ -27,7 +27,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/hashing.py": "api/test_codes.py",
         "services/limits.py": "api/test_huge_dimensions.py",
         "services/map_records.py": "api/routes/test_maps.py",
-        "services/measurements.py": "api/test_long_work.py",
         "services/recommendations.py": "api/test_recommendations.py",
         "services/status.py": "api/routes/test_service.py",
         "services/vectors.py": "api/test_features.py",
