@@ -40,8 +40,9 @@ class FeatureMap(ABC):
     """
 
     samplers: ClassVar[type[AnySampler]]
-    """The samplers that name this family."""
+    """The base class of the samplers whose maps this family builds."""
     gives: ClassVar[frozenset[Gives]]
+    """What maps of this family give beside their Gram block; all else they refuse."""
     parameter_stream: ClassVar[int | None] = None
     """Version of the stream of random parameters that takes the place of arrays; None where there is none."""
 

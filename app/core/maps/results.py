@@ -47,7 +47,7 @@ class ClosedForms(NamedTuple):
     """Variances of kernel estimates for pairs of rows, as far as they are known in closed form."""
 
     own: str | None
-    """The name of this map's own; None where it is not known."""
+    """The name of this map's own, None where there is none. For some specs it has no entry in `by_name`."""
     by_name: dict[str, Matrix]
     """Each (n,). See the diagnostic `variance` for what the names mean."""
 

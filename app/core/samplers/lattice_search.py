@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,7 @@ Joined = tuple[Matrix, Matrix]
 
 
 def learned_vector(
-    kernel: ProductKernel,
-    box: Matrix,
-    start: NDArray[np.int64],
-    shift: Matrix,
-    n: int,
-    rng: Rng,
-    building: Building,
+    kernel: ProductKernel, box: Matrix, start: NDArray[np.int64], shift: Matrix, n: int, rng: Rng, building: Building
 ) -> tuple[NDArray[np.int64], Callable[[], bytes]]:
     """Component by component, the multiplier that makes the box discrepancy of the coordinates so far least.
 
@@ -52,7 +46,6 @@ def learned_vector(
     total, done = sum(map(len, tried)), 0
     state = unpacked(building.progress.restored())
     keep = partial(packed, **state) if state else begin_anew
-    known = state["vector"].astype(np.int64) if state else np.empty(0, np.int64)
 
     def pause() -> None:
         building.progress.checkpoint(keep)
@@ -62,11 +55,7 @@ def learned_vector(
     for j in range(len(box)):
         line = _Component(kernel, float(scales[j]), box[j : j + 1], shift[j : j + 1], n, building.threads)
         energy *= line.energy
-        best = _Best(0, int(start[j]), np.inf)
-        if j < len(known):
-            best = _Best(len(tried[j]), int(known[j]), 0.0)
-        elif j == len(known) and state:
-            best = _Best(int(state["behind"]), int(state["multiplier"]), float(state["error"]))
+        best = _Best.restored(state, j, len(tried[j])) or _Best(0, int(start[j]), np.inf)
         # What was chosen before the interruption is made again.
         chosen = line.joined(best.multiplier, joined, pause) if best.behind else joined
         done += best.behind
@@ -90,6 +79,15 @@ class _Best(NamedTuple):
     multiplier: int
     error: float
     """The box discrepancy of the coordinates so far, less A, which no multiplier changes."""
+
+    @classmethod
+    def restored(cls, state: dict[str, NDArray[Any]], j: int, n_candidates: int) -> Self | None:
+        """What a state has of component j; None where it has nothing."""
+        if not state or j > len(state["vector"]):
+            return None
+        if j < len(state["vector"]):
+            return cls(n_candidates, int(state["vector"][j]), 0.0)
+        return cls(int(state["behind"]), int(state["multiplier"]), float(state["error"]))
 
     def packed(self, vector: NDArray[np.int64]) -> bytes:
         """The state of the search, in which these components were found before."""

@@ -57,7 +57,7 @@ def check_allocations(spec: BaseSpec) -> None:
     kernel, sampler = spectral(spec)
     every = allocations(spec)
     # Summands of one size are alike to a sampler, and there may be thousands.
-    alike = {(share.block.dim(spec.input_dim), share.size): share for share in every}
+    alike = {(allocation.block.dim(spec.input_dim), allocation.size): allocation for allocation in every}
     if isinstance(sampler, Uploaded) and len(alike) > 1:
         raise InvalidInput(
             f"sampler uploaded serves each of the {len(every)} subsets with the same frequencies, so all must have "
@@ -72,23 +72,23 @@ def check_allocations(spec: BaseSpec) -> None:
             "/sampler/kind",
         )
     # The largest summand first: what is enough for it is enough for all.
-    for (dim, size), share in sorted(alike.items(), reverse=True, key=lambda item: item[0]):
+    for (dim, size), allocation in sorted(alike.items(), reverse=True, key=lambda item: item[0]):
         try:
-            sampler.check(share.block.kernel, size, dim)
+            sampler.check(allocation.block.kernel, size, dim)
         except InvalidInput as error:
-            raise InvalidInput(of_allocation(error.detail, share, every, spec), error.pointer) from None
+            raise InvalidInput(of_allocation(error.detail, allocation, every, spec), error.pointer) from None
 
 
-def of_allocation(text: str, share: Allocation, every: list[Allocation], spec: BaseSpec) -> str:
-    """A sampler's text about one share; of several, it also says which, and what is better for all of them."""
+def of_allocation(text: str, allocation: Allocation, every: list[Allocation], spec: BaseSpec) -> str:
+    """A sampler's text about one allocation; of several, it also says which, and what is better for all of them."""
     if len(every) == 1:
         return str(text)
     s = sum(other.size for other in every)
     if isinstance(text, SizeAdvice):
-        alike = sum(other.size == share.size for other in every)
+        alike = sum(other.size == allocation.size for other in every)
         which = (
             f"each of the {alike} subsets gets" if alike == len(every) else f"{alike} of the {len(every)} subsets get"
         )
-        return f"{which} {share.size} of the s = {s} frequencies: {text.for_each_of(len(every))}"
-    gets = f" with {share.size} of the s = {s} frequencies" if s == spec.s else ""
-    return f"on a subset of {share.block.dim(spec.input_dim)} coordinates{gets}: {text}"
+        return f"{which} {allocation.size} of the s = {s} frequencies: {text.for_each_of(len(every))}"
+    gets = f" with {allocation.size} of the s = {s} frequencies" if s == spec.s else ""
+    return f"on a subset of {allocation.block.dim(spec.input_dim)} coordinates{gets}: {text}"

@@ -83,20 +83,20 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
     sets: list[FrequencySet] = []
     told: dict[tuple[int, int], list[str]] = {}
     every, around = allocations(spec), _prepared(building, kernel, spec.input_dim)
-    for share in every:
-        block, dim = share.block, share.block.dim(spec.input_dim)
+    for allocation in every:
+        block, dim = allocation.block, allocation.block.dim(spec.input_dim)
         # Nothing is kept of what is drawn: it begins anew.
-        if not sampler.learns and sampler.is_long(share.size, dim):
+        if not sampler.learns and sampler.is_long(allocation.size, dim):
             building.progress.before_long_call(begin_anew)
         elif not sampler.learns and sets:
             building.progress.checkpoint(begin_anew)
         try:
-            drawn = sampler.learned_set(block.kernel, share.size, dim, rng, around)
+            drawn = sampler.learned_set(block.kernel, allocation.size, dim, rng, around)
         except InvalidInput as error:
-            raise InvalidInput(of_allocation(error.detail, share, every, spec), error.pointer) from None
+            raise InvalidInput(of_allocation(error.detail, allocation, every, spec), error.pointer) from None
         # Summands of one size have the same to tell, and there may be thousands.
-        if (dim, share.size) not in told:
-            told[dim, share.size] = [of_allocation(warning, share, every, spec) for warning in drawn.warnings]
+        if (dim, allocation.size) not in told:
+            told[dim, allocation.size] = [of_allocation(warning, allocation, every, spec) for warning in drawn.warnings]
         frequencies = drawn.frequencies
         if block.coordinates is not None:
             frequencies = np.zeros((len(drawn.weights), spec.input_dim))
@@ -109,7 +109,7 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
     warnings += dict.fromkeys(warning for of_size in told.values() for warning in of_size)
     warnings += sampler.form_warnings(real=not FORMS[spec.form].is_complex)
     # A sampler that keeps fewer of the s it was asked for has used s all the same.
-    if spec.s not in (None, len(weights), sum(share.size for share in every)):
+    if spec.s not in (None, len(weights), sum(allocation.size for allocation in every)):
         warnings.append(f"{sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
     # Only sets of a single summand are learned.
     return FrequencySet(frequencies, weights, tuple(warnings), sets[0].report)

@@ -84,7 +84,7 @@ class FourierMap(FeatureMap):
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
         """The arrays of the projection, weights, signature, and offsets for the form `phase`."""
-        s = sum(share.size for share in allocations(spec))
+        s = sum(allocation.size for allocation in allocations(spec))
         of_each = FrozenArray((s,), spec.numpy_dtype)
         arrays = {"weights": of_each, "signature": FrozenArray((s,), np.dtype(np.int8))}
         if FORMS[spec.form].has_offsets:
@@ -96,8 +96,8 @@ class FourierMap(FeatureMap):
         """Memory of the sampler at the largest summand of the kernel, and of the whole set."""
         _, sampler = spectral(spec)
         every = allocations(spec)
-        most = max(sampler.drawing_bytes(share.size, share.block.dim(spec.input_dim)) for share in every)
-        return most + _BYTES_PER_COORDINATE * spec.input_dim * sum(share.size for share in every)
+        most = max(sampler.drawing_bytes(allocation.size, allocation.block.dim(spec.input_dim)) for allocation in every)
+        return most + _BYTES_PER_COORDINATE * spec.input_dim * sum(allocation.size for allocation in every)
 
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:

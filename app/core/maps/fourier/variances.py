@@ -44,7 +44,7 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         sums["first"] += factor * t * np.exp(-t) * form.is_complex
         sums["second"] += factor * np.square(t) * np.exp(-t) / 2
     if spec.normalize:
-        at_zero = sum(share.block.weight for share in every)
+        at_zero = sum(allocation.block.weight for allocation in every)
         for name in ("monte_carlo", "first", "second"):
             sums[name] /= at_zero**2
     # Normalising divides by a constant in the other forms, and by a random number in this one.
