@@ -1,7 +1,7 @@
 """Every registered kernel with every registered sampler, as a client writes them, for vectors of any length.
 
-A new kind is enumerated as soon as it is registered; it wants its fields in FIELDS and, if it is a kernel with
-frequencies, their law in LAWS.
+A new kind is enumerated as soon as it is registered. It wants its fields in FIELDS; a kernel with frequencies wants
+their law in LAWS, and a sampler that draws no frequencies wants its kernels in OTHER_FAMILIES.
 """
 
 from collections.abc import Callable
@@ -77,8 +77,17 @@ LAWS: dict[str, Callable[[Fields], Any]] = {
 }
 """Of one coordinate of the frequencies at σ = 1."""
 
+OTHER_FAMILIES: dict[str, Callable[[Fields], bool]] = {"gcws": lambda its_kernel: its_kernel["kind"] == "gmm"}
+"""Samplers that draw no frequencies, and the kernels that go with each."""
+
+NOT_RANDOM = ("dense_grid", "sparse_grid", "uploaded")
+"""Samplers to which the seed means nothing."""
+
 RULES = ("dense_grid", "sparse_grid", "polynomially_exact")
 """Samplers that dictate their count, and are exact near 0 instead of right on average."""
+
+COUNTED = (*RULES, "uploaded")
+"""Samplers that dictate their count, so that `s` may be left out."""
 
 LEARNED = ("weighted", "global_adaptive", "greedy_adaptive", "reweighted_grid")
 """Samplers that fit the set to the kernel on a box or on rows."""
@@ -101,10 +110,12 @@ def pairs(d: int = D) -> list[Pair]:
 
 
 def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
-    """The rule: hashes for hashes, normal laws for rules that need them, moments only where there are any."""
+    """The rule: each other family its own, normal laws for rules that need them, moments only where there are any."""
     name, over = its_kernel["kind"], its_sampler["kind"]
-    if name == "gmm" or over == "gcws":
-        return (name, over) == ("gmm", "gcws")
+    if over in OTHER_FAMILIES:
+        return OTHER_FAMILIES[over](its_kernel)
+    if name == "gmm":
+        return False
     if over == "reweighted_grid":
         return name in NORMAL and name != "anova"
     if over in LEARNED or its_sampler.get("learn"):
@@ -119,7 +130,7 @@ def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
 def is_random(its_sampler: Fields) -> bool:
     """Whether another seed gives other frequencies."""
     return (
-        its_sampler["kind"] not in ("dense_grid", "sparse_grid", "uploaded")
+        its_sampler["kind"] not in NOT_RANDOM
         and its_sampler.get("scramble", True) in (True, "random")
         and its_sampler.get("shift", True)
     )

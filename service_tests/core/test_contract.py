@@ -11,11 +11,14 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family, family_of, opened
+from app.core.samplers.base import FrequencySampler
 from app.core.spec import Dtype, Form, MapSpec
 from service_tests.cases import covered
 from service_tests.core.combinations import (
+    COUNTED,
     FIELDS,
     LAWS,
+    OTHER_FAMILIES,
     RULES,
     D,
     Fields,
@@ -64,6 +67,10 @@ def test_no_kind_is_left_out() -> None:
     assert len(set(kinds)) == len(kinds)
     missing = set(kinds) - set(FIELDS)
     assert not missing, f"give {missing} values of their fields in combinations.FIELDS"
+    without_kernels = {kind(model) for model in SAMPLERS if not issubclass(model, FrequencySampler)} - set(
+        OTHER_FAMILIES
+    )
+    assert not without_kernels, f"say in combinations.OTHER_FAMILIES which kernels go with {without_kernels}"
     without_law = with_frequencies(KERNELS) - set(LAWS)
     assert not without_law, f"give {without_law} the law of a frequency's coordinate in combinations.LAWS"
     assert {pair[0]["kind"] for pair in TOGETHER} == {kind(model) for model in KERNELS}
@@ -208,9 +215,8 @@ def test_an_exact_kernel_is_symmetric_positive_and_largest_on_the_diagonal(its_k
 
 @pytest.mark.parametrize("name", [kind(model) for model in SAMPLERS])
 def test_a_sampler_that_does_not_dictate_its_count_must_be_told(name: str) -> None:
-    its_sampler = next(s for k, s in pairs() if s["kind"] == name and k["kind"] == "gaussian")
-    its_kernel = {"kind": "gmm"} if name == "gcws" else {"kind": "gaussian", "length_scale": 1.0}
-    if name in (*RULES, "uploaded"):
+    its_kernel, its_sampler = next(pair for pair in TOGETHER if pair[1]["kind"] == name)
+    if name in COUNTED:
         assert spec(kernel=its_kernel, sampler=its_sampler, s=None).s is None
         return
     with pytest.raises(InvalidInput, match="s is missing") as caught:
