@@ -67,6 +67,10 @@ def test_more_than_may_wait_are_refused_and_leave_nothing(site: Site) -> None:
     assert keys(site.client) == before
     few.cancel(kept[0])
     few.submit("test-walk", {})
+    site.attempt(kept[1])
+    few.submit("test-walk", {})  # one that runs does not wait
+    with pytest.raises(TooManyJobs):
+        few.submit("test-walk", {})
 
 
 def test_jobs_are_listed_page_by_page_in_the_order_they_came(site: Site) -> None:

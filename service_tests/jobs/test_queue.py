@@ -1,6 +1,6 @@
 """Messages, the attempts they lead to, and what becomes of those whose workers have died."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -127,6 +127,19 @@ def test_a_message_that_is_no_jobs_is_dropped(site: Site, recovery: Recovery, fi
     Recovery(site.client, 60).look()
     assert site.counts() == (0, 0)
     assert keys(site.client) == set()
+
+
+def test_a_second_message_of_a_job_is_dropped(site: Site) -> None:
+    job = site.jobs.submit("test-walk", {})
+    first, second = (
+        read(site.client),
+        Message(str(cast(bytes, site.client.xadd(QUEUE, {"job": job.id})), "ascii"), job.id),
+    )
+    assert read(site.client) == second
+    assert Scripts(site.client).run("claim", job.id, second.id) == b""
+    assert site.jobs.get(job.id).state is JobState.queued
+    assert Scripts(site.client).run("claim", job.id, first.id) == b"ok"
+    assert site.counts() == (0, 1)
 
 
 def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site, recovery: Recovery) -> None:
