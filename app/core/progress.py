@@ -175,6 +175,61 @@ class _Within(Progress):
         return self._parts.restored(self._name)
 
 
+class Reported(Progress):
+    """Progress of a part of some work that tells on how far it has come: also at each pause, as a step may take long.
+
+    Args:
+        within: of the part.
+        tell: takes the steps done of the part, and how many it has.
+    """
+
+    def __init__(self, within: Progress, tell: Callable[[int, int], None]) -> None:
+        self._within, self._tell = within, tell
+        self._last = 0, 1
+
+    def report(self, step: int, of: int, objective: float | None = None) -> None:
+        """Tell it on."""
+        del objective
+        self._last = step, of
+        self._tell(step, of)
+
+    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
+        """Tell once more how far it has come, and keep the state of the part."""
+        self._tell(*self._last)
+        self._within.checkpoint(make_state)
+
+    def before_long_call(self, make_state: Callable[[], bytes]) -> None:
+        """Likewise, before a long call."""
+        self._tell(*self._last)
+        self._within.before_long_call(make_state)
+
+    def restored(self) -> bytes | None:
+        """The state of the part."""
+        return self._within.restored()
+
+
+class Pausing(Progress):
+    """Progress of a step that keeps nothing of its own: where it offers a state, it is that of the whole work.
+
+    Args:
+        progress: of the whole work.
+        make_state: gives its state.
+    """
+
+    def __init__(self, progress: Progress, make_state: Callable[[], bytes]) -> None:
+        self._progress, self._make_state = progress, make_state
+
+    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
+        """Keep the state of the whole work."""
+        del make_state
+        self._progress.checkpoint(self._make_state)
+
+    def before_long_call(self, make_state: Callable[[], bytes]) -> None:
+        """As above, before a long call inside of the step."""
+        del make_state
+        self._progress.before_long_call(self._make_state)
+
+
 def no_pause() -> None:
     """Go on: nobody watches."""
 

@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from app.core.diagnostics import collisions, hermitian_tiles, max_error
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.diagnostics.collisions import Collisions
 from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.gram import Gram
 from app.core.diagnostics.max_error import MaxError
 from app.core.diagnostics.variance import Variance
+from app.core.discrepancy import box_discrepancy
 from app.core.kernels import Kernel
+from app.core.maps.fourier import fourier_map
 from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, packed, unpacked
+from app.core.recommendations import trials
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.trials import recommended
 from service_tests.core.combinations import rows
@@ -49,19 +53,58 @@ EVERY: dict[str, Callable[[Progress], Any]] = {
 }
 
 
+@pytest.fixture
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that work on little data has many steps."""
+    for module, name, value in (
+        (hermitian_tiles, "TILE_ROWS", 16),
+        (box_discrepancy, "_FACTORS_PER_PAUSE", 1000),
+        (collisions, "_ENTRIES_PER_BLOCK", 800),
+        (collisions, "_CODES_PER_BLOCK", 2000),
+        (collisions, "_SAMPLES_PER_BLOCK", 400),
+        (collisions, "_LEAST_HASHES", 8),
+        (max_error, "_PHASES_PER_BLOCK", 1 << 20),
+        (fourier_map, "_PHASES_PER_BLOCK", 100),
+        # States would differ by what a clock says.
+        (trials, "_seconds", lambda *_: 0.5),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+def without_repeats(states: list[bytes]) -> list[bytes]:
+    """The states that differ from the one before: a pause inside of a step offers the state from before the step."""
+    return [state for i, state in enumerate(states) if not i or state != states[i - 1]]
+
+
+@pytest.mark.usefixtures("_small_steps")
 @pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
 def test_resumed_work_comes_to_the_same(compute: Callable[[Progress], Any]) -> None:
     whole = WatchedWork()
     undisturbed = compute(whole)
     assert compute(Progress()) == undisturbed
-    assert len(whole.states) > 1
-    for most in {1, len(whole.states) // 2, len(whole.states) - 1} - {0}:
+    assert len(without_repeats(whole.states)) > 4
+    for most in sorted({1 + i * (len(whole.states) - 2) // 6 for i in range(7)}):
         ended = WatchedWork(most=most)
         with pytest.raises(Interrupted):
             compute(ended)
+        assert ended.states == whole.states[:most]
         again = WatchedWork(ended.states[-1])
         assert compute(again) == undisturbed
-        assert len(again.states) == len(whole.states) - most, "what was done is not done again"
+        left = without_repeats([ended.states[-1], *again.states])[1:]
+        assert without_repeats([*ended.states, *left]) == without_repeats(whole.states), "nothing is done again"
+
+
+@pytest.mark.usefixtures("_small_steps")
+@pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
+def test_work_tells_how_far_it_has_come(compute: Callable[[Progress], Any]) -> None:
+    watched = WatchedWork()
+    compute(watched)
+    parts = [step / of for step, of, _ in watched.told]
+    assert parts == sorted(parts)
+    assert 0 <= parts[0] < 0.3
+    assert 0.6 < parts[-1] <= 1
+    assert len({of for _, of, _ in watched.told}) == 1
+    assert len(set(parts)) > 4
 
 
 def test_a_part_is_computed_once_and_its_numbers_keep_every_bit() -> None:

@@ -16,7 +16,7 @@ from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap
 from app.core.maps.results import Gives
 from app.core.papers import QMC
-from app.core.progress import Parts, Progress
+from app.core.progress import Parts, Progress, Reported
 
 # Frequencies, and what pairs of them are computed from, in float64, by coordinate.
 _BYTES_PER_COORDINATE = 64
@@ -90,10 +90,16 @@ class BoxDiscrepancy(Diagnostic):
         box = self._box(feature_map, rows)
         frequencies, weights, kernel, _ = feature_map.spectrum()
 
-        def at(scale: float) -> ScaleError:
+        progress = progress or Progress()
+        parts, of = Parts(progress), len(self.box_scales) * len(weights)
+
+        def at(step: int, scale: float) -> ScaleError:
+            within = Reported(
+                parts.within(repr(scale)), lambda done, _: progress.report(step * len(weights) + done, of)
+            )
             with np.errstate(over="ignore"):  # a box of infinity is refused by name
                 scaled = scale * box
-            found = box_discrepancy.BoxDiscrepancy(kernel, scaled, threads).measured(frequencies, weights)
+            found = box_discrepancy.BoxDiscrepancy(kernel, scaled, threads).measured(frequencies, weights, within)
             return ScaleError(
                 box_scale=scale,
                 discrepancy_squared=found.squared,
@@ -103,11 +109,7 @@ class BoxDiscrepancy(Diagnostic):
                 ratio=found.ratio,
             )
 
-        progress = progress or Progress()
-        parts, errors = Parts(progress), []
-        for step, scale in enumerate(self.box_scales):
-            progress.report(step, len(self.box_scales))
-            errors.append(parts.once(repr(scale), partial(at, scale)))
+        errors = [parts.once(repr(scale), partial(at, step, scale)) for step, scale in enumerate(self.box_scales)]
         return Finding(BoxErrors(box=box.tolist(), scales=errors))
 
     def _box(self, feature_map: FeatureMap, rows: GivenRows) -> NDArray[np.float64]:

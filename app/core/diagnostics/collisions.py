@@ -1,6 +1,5 @@
 """How far collision rates of codes are from the min-max kernel, on data."""
 
-from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Literal
 
@@ -9,28 +8,28 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import Rows, row_blocks
+from app.core.arrays import Array, Rows, row_blocks
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.random_pairs import row_pairs
+from app.core.diagnostics.random_pairs import Whole, row_pairs
 from app.core.errors import InvalidInput
-from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
-from app.core.hashing.estimates import Estimate, chances, collision_rate, kernel_estimate, odd_codes, rbf_estimate
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding, Samples, encoder
+from app.core.hashing.estimates import Estimate, chances, collisions, kernel_estimate, odd_codes, rbf_estimate
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap
 from app.core.maps.results import Gives
 from app.core.papers import GMM
-from app.core.progress import Parts, Progress
+from app.core.progress import Pause, Progress, packed, unpacked
 
 Numbers = NDArray[np.float64]
 
 # Codes compared at a time, and entries of rows.
 _CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
+# Samples held at a time, if that makes no fewer hashes.
+_SAMPLES_PER_BLOCK, _LEAST_HASHES = 1 << 22, 64
 # A sample and its code; of a pair, indices, kernels, rates and estimates, and these as they are kept.
-_BYTES_PER_SAMPLE, _BYTES_PER_PAIR = 32, 700
+_BYTES_PER_SAMPLE, _BYTES_PER_PAIR = 32, 300
 # Both rows of as many pairs as are compared at a time.
 _BLOCK_BYTES = 64 * _ENTRIES_PER_BLOCK
-# In the order in which they are found.
-_PARTS = ("exact", "full", "zero_bit", "b_bit")
 
 
 class Exact(TypedDict):
@@ -96,10 +95,11 @@ class Collisions(Diagnostic):
             raise InvalidInput(f"kernel {kind} has no codes; collisions is for maps of kernel gmm")
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """Memory of all samples of the rows, and of what is known of the pairs."""
+        """Memory of some samples of all rows, and of what is known of the pairs."""
         n = int(rows["vectors"].shape[0])
         pairs = min(self.pairs, max(1, n * (n - 1) // 2))
-        return _BYTES_PER_SAMPLE * n * feature_map.n_output + _BYTES_PER_PAIR * pairs + _BLOCK_BYTES
+        held = n * min(feature_map.n_output, _hashes_per_block(n))
+        return _BYTES_PER_SAMPLE * held + _BYTES_PER_PAIR * pairs + _BLOCK_BYTES
 
     def run(
         self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
@@ -122,61 +122,90 @@ class Collisions(Diagnostic):
             raise InvalidInput(f"{n} rows came; pairs need 2", "/vectors")
         if self.gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
             raise InvalidInput(refusal, "/gamma")
-        b_bit = encoder(Encoding.b_bit, self.bits, None if self.bits_of is None else BitsOf(self.bits_of))
+        by = encoder(Encoding.b_bit, self.bits, None if self.bits_of is None else BitsOf(self.bits_of))
         feature_map.check_rows(vectors, "/vectors")
-        i, j = row_pairs(n, self.pairs, self.seed)
-        progress = progress or Progress()
-        parts = Parts(progress)
-
-        def found(name: str, compute: Callable[[], object]) -> Iterator[Numbers]:
-            progress.report(_PARTS.index(name), len(_PARTS))
-            return (np.array(numbers) for numbers in parts.once(name, compute))
-
-        exact, rbf = found("exact", partial(_exact, feature_map, vectors, i, j, self.gamma))
-        full_rate, _ = found("full", partial(_compared, feature_map, vectors, Encoder(Encoding.pairs), i, j))
-        zero_bit_rate, _ = found("zero_bit", partial(_compared, feature_map, vectors, Encoder(Encoding.zero_bit), i, j))
-        rate, n_odd = found("b_bit", partial(_compared, feature_map, vectors, b_bit, i, j))
-        full, zero_bit = (kernel_estimate(one, s, 0.0) for one in (full_rate, zero_bit_rate))
-        odd = n_odd.astype(np.int64)
-        chance = chances(b_bit, feature_map.spec.input_dim, s, odd[i], odd[j])
+        pairs = row_pairs(n, self.pairs, self.seed)
+        found = _found(feature_map, vectors, pairs, by, self.gamma, progress or Progress())
+        exact, b_bit = found["exact"], found["b_bit"] / s
+        full, zero_bit = (kernel_estimate(found[name] / s, s, 0.0) for name in ("full", "zero_bit"))
+        odd = found["odd"]
+        chance = chances(by, feature_map.spec.input_dim, s, odd[pairs[0]], odd[pairs[1]])
         answer = CollisionErrors(
-            pairs=len(i),
+            pairs=len(exact),
             exact=Exact(mean=float(exact.mean())),
             full=_collided(full.value, full, exact),
             zero_bit=_collided(zero_bit.value, zero_bit, exact),
-            b_bit=_collided(rate, kernel_estimate(rate, s, chance), exact),
-            rbf=None if self.gamma is None else _rbf(rbf_estimate(full, self.gamma).value, rbf),
+            b_bit=_collided(b_bit, kernel_estimate(b_bit, s, chance), exact),
+            rbf=None if self.gamma is None else _rbf(rbf_estimate(full, self.gamma).value, found["rbf"]),
         )
         return Finding(answer)
 
 
-def _exact(
+def _found(
     feature_map: FeatureMap,
-    rows: Rows,
-    i: NDArray[np.int64],
-    j: NDArray[np.int64],
+    vectors: Rows,
+    pairs: tuple[Whole, Whole],
+    by: Encoder,
     gamma: float | None,
-) -> tuple[Numbers, Numbers]:
-    """Of each pair, the min-max kernel, and the RBF kernel where there is a gamma."""
-    n = rows.shape[0]
-    exact, rbf = np.empty(len(i)), np.empty(0 if gamma is None else len(i))
-    for block in row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(rows.size))):
-        x, y = rows[i[block]], rows[j[block]]
-        exact[block] = feature_map.exact_pairs(x, y)
+    progress: Progress,
+) -> dict[str, Array]:
+    """What is known of the pairs.
+
+    Returns:
+        `exact` and, with a gamma, `rbf`: the kernels of each pair. `full`, `zero_bit` and `b_bit`: how many of its
+        samples, their i*, and its codes agree. `odd`: how many codes of each row are odd.
+    """
+    n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
+    found = unpacked(progress.restored()) or {
+        "exact": np.empty(len(i)),
+        "rbf": np.empty(0 if gamma is None else len(i)),
+        **{name: np.zeros(len(i), np.int64) for name in ("full", "zero_bit", "b_bit")},
+        "odd": np.zeros(n, np.int64),
+        "done": np.array(0),
+    }
+    kernels = [*row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(vectors.size)))]
+    hashes = [*row_blocks(s, _hashes_per_block(n))]
+    of = len(kernels) + len(hashes)
+
+    def pause() -> None:
+        progress.report(int(found["done"]), of)
+        progress.checkpoint(partial(packed, **found))
+
+    for block in kernels[found["done"] :]:
+        x, y = vectors[i[block]], vectors[j[block]]
+        found["exact"][block] = feature_map.exact_pairs(x, y)
         if gamma is not None:
-            rbf[block] = feature_map.rbf_pairs(x, y, gamma)
-    return exact, rbf
+            found["rbf"][block] = feature_map.rbf_pairs(x, y, gamma)
+        found["done"] += 1
+        pause()
+    for block in hashes[found["done"] - len(kernels) :]:
+        # What a block adds is added at its end, for what is kept before must not hold a part of it.
+        added = _agreements(feature_map.samples(vectors, block, pause), by, block.start, pairs, pause)
+        for name, counts in added.items():
+            found[name] += counts
+        found["done"] += 1
+        pause()
+    return found
 
 
-def _compared(
-    feature_map: FeatureMap, rows: Rows, by: Encoder, i: NDArray[np.int64], j: NDArray[np.int64]
-) -> tuple[Numbers, NDArray[np.int64]]:
-    """Of each pair, how often its codes agree, and of each row, how many of them are odd."""
-    codes = feature_map.codes(rows, by)
-    rates = np.empty(len(i))
-    for block in row_blocks(len(i), _CODES_PER_BLOCK // feature_map.n_output):
-        rates[block] = collision_rate(codes[i[block]], codes[j[block]])
-    return rates, odd_codes(by, codes)
+def _agreements(
+    samples: Samples, by: Encoder, first_hash: int, pairs: tuple[Whole, Whole], pause: Pause
+) -> dict[str, Whole]:
+    """`full`, `zero_bit`, `b_bit` and `odd` as above, of the samples (n, hashes, 2) from `first_hash` on."""
+    i, j = pairs
+    codes = by.encode(samples, first_hash)
+    written = {"full": samples, "zero_bit": samples[..., 0], "b_bit": codes}
+    added = {name: np.empty(len(i), np.int64) for name in written}
+    for block in row_blocks(len(i), _CODES_PER_BLOCK // samples.shape[1]):
+        for name, of_rows in written.items():
+            added[name][block] = collisions(of_rows[i[block]], of_rows[j[block]])
+        pause()
+    return added | {"odd": odd_codes(by, codes)}
+
+
+def _hashes_per_block(n: int) -> int:
+    """How many hashes of n rows are held at a time; with fewer, the entries of the rows would be read too often."""
+    return max(_LEAST_HASHES, _SAMPLES_PER_BLOCK // n)
 
 
 def _collided(rate: Numbers, estimate: Estimate, exact: Numbers) -> Collided:

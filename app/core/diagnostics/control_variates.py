@@ -8,11 +8,14 @@ from app.core.arrays import Array
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap
+from app.core.progress import Pause, no_pause
 from app.core.samplers.base import NORMAL_LAW
 from app.core.spec import Form
 
 # Of a correction, absolute: that of features in float32.
 _MOST_ROUNDING = 1e-7
+# Of the product that gives the covariance, on one thread.
+_PRODUCTS_PER_SECOND = 1 << 34
 
 
 class Estimator(StrEnum):
@@ -45,12 +48,16 @@ class ControlVariates:
 
     Far from one another, where k(δ) is 0, so is the correction, which no moment outgrows.
 
+    Args:
+        feature_map: with frequencies.
+        before_long_call: is called if finding the moments may take more than a second.
+
     Raises:
         InvalidInput: the kernel is not one normal law's, features are normalised and so no mean over frequencies, or
             the moments leave the range of float64.
     """
 
-    def __init__(self, feature_map: FeatureMap) -> None:
+    def __init__(self, feature_map: FeatureMap, before_long_call: Pause = no_pause) -> None:
         spec = feature_map.spec
         if spec.normalize:
             raise InvalidInput(
@@ -67,6 +74,8 @@ class ControlVariates:
                 "/estimators",
             )
         self._is_complex = spec.form is Form.complex
+        if frequencies.size * frequencies.shape[1] > _PRODUCTS_PER_SECOND:
+            before_long_call()
         with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
             self._mean: Matrix = weights @ frequencies
             self._excess: Matrix = (frequencies.T * weights) @ frequencies
@@ -76,7 +85,15 @@ class ControlVariates:
         if not (np.isfinite(self._mean).all() and np.isfinite(self._size)):
             raise InvalidInput("the moments of the frequencies leave the range of float64", "/estimators")
 
-    def estimate(self, estimator: Estimator, x: Matrix, y: Matrix, exact: Matrix, approximate: Array) -> Array:
+    def estimate(
+        self,
+        estimator: Estimator,
+        x: Matrix,
+        y: Matrix,
+        exact: Matrix,
+        approximate: Array,
+        pause: Pause = no_pause,
+    ) -> Array:
         """The estimates of a Gram block, float64 or complex128.
 
         Args:
@@ -85,6 +102,7 @@ class ControlVariates:
             y: the same, (m, d).
             exact: their kernel, (n, m).
             approximate: the inner products of their features, (n, m).
+            pause: is called between steps of a quarter of a second.
 
         Raises:
             InvalidInput: products of rows and moments leave the range of float64.
@@ -96,10 +114,10 @@ class ControlVariates:
                 lags = np.subtract.outer(x @ self._mean, y @ self._mean)
                 approximate = approximate + 1j * _corrected(exact, lags)
             if estimator is Estimator.cv2:
-                approximate = approximate + _corrected(exact, self._quadratic(x, y, exact)) / 2
+                approximate = approximate + _corrected(exact, self._quadratic(x, y, exact, pause)) / 2
         return approximate
 
-    def _quadratic(self, x: Matrix, y: Matrix, exact: Matrix) -> Matrix:
+    def _quadratic(self, x: Matrix, y: Matrix, exact: Matrix, pause: Pause) -> Matrix:
         """δᵀ(Σ̂ − Σ_l ξ_l Σ)δ, (n, m), of no use where the kernel is 0.
 
         Multiplied out, and from the differences themselves where rows are so long that little would be left of it.
@@ -113,6 +131,7 @@ class ControlVariates:
         for i in np.flatnonzero(is_off.any(axis=1)):
             differences = y[is_off[i]].astype(np.float64) - x[i]
             quadratic[i, is_off[i]] = np.einsum("ij,ij->i", differences @ self._excess, differences)
+            pause()
         return quadratic
 
 

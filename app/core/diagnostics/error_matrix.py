@@ -1,6 +1,6 @@
 """The matrix of the errors of a Gram matrix, tile by tile, and what is told of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from app.core.diagnostics.random_pairs import Whole
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
 from app.core.maps.results import Gives
+from app.core.progress import Pause, Progress, begin_anew, no_pause, packed, unpacked
 
 # Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
 BINS = 61
@@ -30,8 +31,25 @@ class Figures(TypedDict):
     bias: Annotated[float, Field(description="The mean of E_ij, which is real, as E is Hermitian.")]
 
 
-Estimate = Callable[[slice, slice, NDArray[np.float64]], Array]
-"""Rows, columns and the exact kernel of a tile to its estimate."""
+class Tile(NamedTuple):
+    """A tile of a Gram matrix."""
+
+    rows: slice
+    columns: slice
+    x: Rows
+    """The vectors of its rows."""
+    y: Rows
+    """Those of its columns; on the diagonal the same object as `x`, so that a map does its work once."""
+
+    @classmethod
+    def of(cls, vectors: Rows, rows: slice, columns: slice) -> "Tile":
+        """The tile at a place of the Gram matrix of all vectors."""
+        x = vectors[rows]
+        return cls(rows, columns, x, x if rows == columns else vectors[columns])
+
+
+Estimate = Callable[[Tile, NDArray[np.float64], Pause], Array]
+"""A tile and its exact kernel to the estimate of it; with a call between steps of a quarter of a second."""
 
 
 class Sketch(TypedDict):
@@ -53,30 +71,32 @@ class Norms(NamedTuple):
     spectral: float
 
 
-def estimates_of(feature_map: FeatureMap, estimators: Sequence[Estimator], rows: Rows) -> dict[Estimator, Estimate]:
-    """How to estimate the tiles of the Gram matrix of the rows.
+def estimates_of(
+    feature_map: FeatureMap, estimators: Sequence[Estimator], vectors: Rows, before_long_call: Pause = no_pause
+) -> dict[Estimator, Estimate]:
+    """How to estimate the tiles of the Gram matrix of the vectors.
 
     Raises:
         InvalidInput: control variates that have no meaning for this map.
     """
 
-    def by_map(block: slice, columns: slice, exact: NDArray[np.float64]) -> Array:
+    def by_map(tile: Tile, exact: NDArray[np.float64], pause: Pause) -> Array:
         del exact
-        return feature_map.gram(rows[block], rows[columns])
+        return feature_map.gram(tile.x, tile.y, pause)
 
     if not set(estimators) - {Estimator.map}:
         return dict.fromkeys(estimators, by_map)
     if Gives.frequencies not in feature_map.gives:
         kind = feature_map.spec.kernel.kind
         raise InvalidInput(f"control variates are moments of frequencies; kernel {kind} has none", "/estimators")
-    controls = ControlVariates(feature_map)
-    prepared = dense(feature_map.kernel.prepared(rows, "/vectors"))
+    controls = ControlVariates(feature_map, before_long_call)
+    prepared = dense(feature_map.kernel.prepared(vectors, "/vectors"))
 
     def by(estimator: Estimator) -> Estimate:
         if estimator is Estimator.map:
             return by_map
-        return lambda block, columns, exact: controls.estimate(
-            estimator, prepared[block], prepared[columns], exact, by_map(block, columns, exact)
+        return lambda tile, exact, pause: controls.estimate(
+            estimator, prepared[tile.rows], prepared[tile.columns], exact, by_map(tile, exact, pause), pause
         )
 
     return {estimator: by(estimator) for estimator in estimators}
@@ -86,73 +106,86 @@ class ErrorMatrix:
     """E = K̂ − K, of which one triangle is held.
 
     Args:
-        feature_map: Fourier or hashing.
-        rows: of which the matrices are.
+        feature_map: of any family.
+        vectors: of which the matrices are.
         estimate: gives tiles of K̂.
         pairs: i > j, of which exact and estimated kernels are noted for a picture.
-        told: is called after each tile.
+        progress: told how many tiles are done. Its states hold the tiles of matrices that are not too large.
     """
 
     def __init__(
         self,
         feature_map: FeatureMap,
-        rows: Rows,
+        vectors: Rows,
         estimate: Estimate,
         pairs: tuple[Whole, Whole],
-        told: Callable[[], None],
+        progress: Progress,
     ) -> None:
-        self._n = rows.shape[0]
+        self._n, self._progress = vectors.shape[0], progress
         self._is_complex = feature_map.gram_dtype.kind == "c"
-        self._tiles = HermitianTiles(self._n, self._is_complex)
-        self._squares = self._sum = self._max = 0.0
-        self._scatter = np.empty((2, len(pairs[0])))
-        for block, columns in tile_places(self._n):
-            exact = feature_map.exact_gram(rows[block], rows[columns])
-            estimated = estimate(block, columns, exact)
-            i, j = pairs[0] - block.start, pairs[1] - columns.start
+        state = unpacked(progress.restored())
+        self._tiles = HermitianTiles(self._n, self._is_complex, state)
+        self._scatter = state.get("scatter", np.zeros((2, len(pairs[0]))))
+        for tile in _tiles_to_set(self._tiles, vectors, progress, self._pause):
+            exact = feature_map.exact_gram(tile.x, tile.y, self._pause)
+            estimated = estimate(tile, exact, self._pause)
+            i, j = pairs[0] - tile.rows.start, pairs[1] - tile.columns.start
             inside = (i >= 0) & (i < len(exact)) & (j >= 0) & (j < exact.shape[1])
             self._scatter[:, inside] = exact[i[inside], j[inside]], estimated[i[inside], j[inside]].real
-            error = estimated - exact
-            self._tiles.add(block, columns, error)
-            twice = 1 if block == columns else 2
-            self._sum += twice * float(error.real.sum())
-            size = np.abs(error)
-            self._max = max(self._max, float(size.max()))
-            self._squares += twice * float(np.vdot(size, size))
-            told()
+            self._tiles.add(tile.rows, tile.columns, estimated - exact)
 
     def figures(self, norms: Norms) -> Figures:
         """What is told of it, beside the norms of K."""
-        entries = self._n**2
+        entries, tiles = self._n**2, self._tiles
         return Figures(
-            relative_frobenius=float(np.sqrt(self._squares)) / norms.frobenius,
-            relative_spectral=self._tiles.spectral_norm() / norms.spectral,
-            max_abs=self._max,
-            mean_square=self._squares / entries,
-            bias=self._sum / entries,
+            relative_frobenius=float(np.sqrt(tiles.squares)) / norms.frobenius,
+            relative_spectral=tiles.spectral_norm(self._pause) / norms.spectral,
+            max_abs=tiles.largest,
+            mean_square=tiles.squares / entries,
+            bias=tiles.sum / entries,
         )
 
     def sketch(self) -> Sketch:
         """What to draw of it."""
-        least = 0.0 if self._is_complex else -1.0
+        least, largest = 0.0 if self._is_complex else -1.0, self._tiles.largest
         counts, edges = np.zeros(BINS, np.int64), np.linspace(least, 1.0, BINS + 1)
         for mirrored, tile in self._tiles:
             # As parts of the largest: the bins of tiny errors themselves may be narrower than numbers lie.
-            values = (np.abs(tile) if self._is_complex else tile) / np.float64(self._max or 1.0)
+            values = (np.abs(tile) if self._is_complex else tile) / np.float64(largest or 1.0)
             # Rounding to float32 takes the largest out of the range.
             found, _ = np.histogram(np.clip(values, least, 1.0), BINS, (least, 1.0))
             counts += (2 if mirrored else 1) * found
+            self._pause()
         exact, estimate = self._scatter.tolist()
-        return Sketch(edges=(self._max * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
+        return Sketch(edges=(largest * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
+
+    def _pause(self) -> None:
+        self._progress.checkpoint(lambda: _kept(self._tiles, scatter=self._scatter))
 
 
-def exact_norms(feature_map: FeatureMap, rows: Rows, told: Callable[[], None]) -> Norms:
-    """Norms of K; `told` is called after each tile."""
-    n = rows.shape[0]
-    tiles, squares = HermitianTiles(n, False), 0.0
-    for block, columns in tile_places(n):
-        exact = feature_map.exact_gram(rows[block], rows[columns])
-        squares += (1 if block == columns else 2) * float(np.vdot(exact, exact))
-        tiles.add(block, columns, exact)
-        told()
-    return Norms(float(np.sqrt(squares)), tiles.spectral_norm())
+def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> Norms:
+    """Norms of K; `progress` as of `ErrorMatrix`."""
+    tiles = HermitianTiles(vectors.shape[0], False, unpacked(progress.restored()))
+
+    def pause() -> None:
+        progress.checkpoint(lambda: _kept(tiles))
+
+    for tile in _tiles_to_set(tiles, vectors, progress, pause):
+        tiles.add(tile.rows, tile.columns, feature_map.exact_gram(tile.x, tile.y, pause))
+    return Norms(float(np.sqrt(tiles.squares)), tiles.spectral_norm(pause))
+
+
+def _tiles_to_set(tiles: HermitianTiles, vectors: Rows, progress: Progress, pause: Pause) -> Iterator[Tile]:
+    """The tiles that are missing, one after the other; tells of each and pauses when it is done."""
+    missing, of = tiles.missing(), len(list(tile_places(vectors.shape[0])))
+    for left, (rows, columns) in zip(range(len(missing), 0, -1), missing, strict=True):
+        progress.report(of - left, of)
+        yield Tile.of(vectors, rows, columns)
+        progress.report(of - left + 1, of)
+        pause()
+
+
+def _kept(tiles: HermitianTiles, **arrays: NDArray[np.float64]) -> bytes:
+    """The state of a matrix; empty, which is to begin anew, if it is too large to be kept."""
+    state = tiles.state()
+    return begin_anew() if state is None else packed(**state, **arrays)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, family, made
 from app.core.maps.base_spec import BaseSpec
 from app.core.papers import MM, QMC
-from app.core.progress import Parts, Progress
+from app.core.progress import Parts, Pausing, Progress, Reported, begin_anew
 
 MOST_ROWS = 20_000
 SCATTER_PAIRS = 2000
@@ -106,31 +106,27 @@ class Gram(Diagnostic):
             InvalidInput: too few or too many rows or without a kernel, meaningless control variates, errors out of
                 float32.
         """
-        del threads
         vectors = rows["vectors"]
         n = vectors.shape[0]
         if not 2 <= n <= MOST_ROWS:
             raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
         feature_map.check_rows(vectors, "/vectors")
-        estimates = estimates_of(feature_map, self.estimators, vectors)
-        baselines = {seed: feature_map.baseline(seed) for seed in map_seeds(self.seed, self.seeds)}
-        compared = {seed: spec for seed, spec in baselines.items() if spec is not None}
         progress = progress or Progress()
-        parts, tiles = Parts(progress), _Tiles(progress, n, 1 + len(estimates) + len(compared))
-        norms = Norms(*parts.once("exact", lambda: [*exact_norms(feature_map, vectors, tiles.one_more)]))
-        tiles.end_matrix()
+        parts = Parts(progress)
+        estimates = estimates_of(feature_map, self.estimators, vectors, lambda: progress.before_long_call(parts.state))
+        baselines = {seed: feature_map.baseline(seed) for seed in map_seeds(self.seed, self.seeds)}
+        compared = {str(seed): spec for seed, spec in baselines.items() if spec is not None}
+        matrices = _Matrices(progress, parts, 1 + len(estimates) + len(compared), len([*tile_places(n)]))
+        norms = Norms(*matrices.once("exact", lambda within: [*exact_norms(feature_map, vectors, within)]))
         figures: dict[str, Figures] = {}
         sketches: dict[str, Sketch] = {}
         pairs = row_pairs(n, SCATTER_PAIRS, self.seed)
         for estimator, estimate in estimates.items():
-            measure = partial(_measured, feature_map, vectors, estimate, pairs, norms, tiles.one_more)
-            figures[estimator.value], sketches[estimator.value] = parts.once(estimator.value, measure)
-            tiles.end_matrix()
+            measure = partial(_measured, feature_map, vectors, estimate, pairs, norms)
+            figures[estimator.value], sketches[estimator.value] = matrices.once(estimator.value, measure)
         found = []
-        for seed, spec in compared.items():
-            of_seed = partial(_of_baseline, spec, vectors, norms, tiles.one_more)
-            found.append(parts.once(str(seed), of_seed))
-            tiles.end_matrix()
+        for name, spec in compared.items():
+            found.append(matrices.once(name, partial(_of_baseline, spec, vectors, norms, threads)))
         baseline = _baseline(found) if found else None
         answer = GramErrors(
             rows=n,
@@ -142,42 +138,51 @@ class Gram(Diagnostic):
         return Finding(answer, _drawing(answer, sketches))
 
 
-class _Tiles:
-    """Tells how many tiles of all matrices are done."""
+class _Matrices:
+    """The matrices, each a part of the whole work; all have the same number of tiles.
 
-    def __init__(self, progress: Progress, n: int, matrices: int) -> None:
-        self._progress, self._each = progress, len(list(tile_places(n)))
-        self._matrices = self._tiles = 0
-        self._of = matrices * self._each
+    Args:
+        progress: of the whole work, told how many tiles of all matrices are done.
+        parts: of it.
+        count: how many matrices.
+        tiles: of each of them.
+    """
 
-    def one_more(self) -> None:
-        """Of the matrix that is measured."""
-        self._tiles += 1
-        self._progress.report(self._matrices * self._each + self._tiles, self._of)
+    def __init__(self, progress: Progress, parts: Parts, count: int, tiles: int) -> None:
+        self._progress, self._parts, self._count, self._tiles = progress, parts, count, tiles
+        self._done = 0
 
-    def end_matrix(self) -> None:
-        """It is measured, or was known."""
-        self._matrices, self._tiles = self._matrices + 1, 0
-        self._progress.report(self._matrices * self._each, self._of)
+    def once(self, name: str, measure: Callable[[Progress], Any]) -> Any:
+        """What was measured of a matrix, in this attempt or in an earlier one."""
+        within = Reported(self._parts.within(name), self._tell)
+        result = self._parts.once(name, lambda: measure(within))
+        self._done += 1
+        self._tell(0)
+        return result
+
+    def _tell(self, tile: int, of: int = 0) -> None:
+        del of
+        self._progress.report(self._done * self._tiles + tile, self._count * self._tiles)
 
 
 def _measured(
     feature_map: FeatureMap,
-    rows: Rows,
+    vectors: Rows,
     estimate: Estimate,
     pairs: tuple[Whole, Whole],
     norms: Norms,
-    told: Callable[[], None],
+    progress: Progress,
 ) -> tuple[Figures, Sketch]:
     """In a function of its own, so that one matrix of errors is let go before the next is made."""
-    error = ErrorMatrix(feature_map, rows, estimate, pairs, told)
+    error = ErrorMatrix(feature_map, vectors, estimate, pairs, progress)
     return error.figures(norms), error.sketch()
 
 
-def _of_baseline(spec: BaseSpec, rows: Rows, norms: Norms, told: Callable[[], None]) -> Figures:
-    baseline = made(spec)
-    estimate = estimates_of(baseline, [Estimator.map], rows)[Estimator.map]
-    return ErrorMatrix(baseline, rows, estimate, row_pairs(rows.shape[0], 0, 0), told).figures(norms)
+def _of_baseline(spec: BaseSpec, vectors: Rows, norms: Norms, threads: int, progress: Progress) -> Figures:
+    # While the map is built, which is done again after an interruption, the state is that of the matrix.
+    baseline = made(spec, threads, Pausing(progress, lambda: progress.restored() or begin_anew()))
+    estimate = estimates_of(baseline, [Estimator.map], vectors)[Estimator.map]
+    return ErrorMatrix(baseline, vectors, estimate, row_pairs(vectors.shape[0], 0, 0), progress).figures(norms)
 
 
 def _baseline(found: list[Figures]) -> Baseline:

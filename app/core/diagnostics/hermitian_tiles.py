@@ -1,6 +1,7 @@
 """A Hermitian matrix held as float32 tiles of its lower triangle, and its spectral norm."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from app.core.arrays import row_blocks
 from app.core.compiled import compiled
 from app.core.errors import InvalidInput
+from app.core.progress import Pause, no_pause
 
 Matrix = NDArray[Any]
 
@@ -19,8 +21,8 @@ TILE_ROWS = 2048
 SPECTRAL_TOLERANCE = 1e-7
 # Up to here all eigenvalues are as quickly computed as one.
 _MOST_ROWS_DENSE = 64
-# Multiplications an entry of the whole matrix that the norm takes: on Gram errors of data some 25 products.
-OPERATIONS_PER_ENTRY = 60
+# Tiles that take more are not kept in a state: writing them would take longer than computing them again.
+MOST_KEPT_BYTES = 1 << 26
 
 
 def tile_places(n: int) -> Iterator[tuple[slice, slice]]:
@@ -31,24 +33,47 @@ def tile_places(n: int) -> Iterator[tuple[slice, slice]]:
 
 
 class HermitianTiles:
-    """Tiles set one after the other, then the spectral norm of the whole.
+    """Tiles set one after the other, in the order of `tile_places`; sums over the whole matrix; its spectral norm.
 
     Entries are rounded to float32 (complex64), each to 6e-8 of itself: half the memory, (n²/2)·4 bytes or twice that,
-    and no loss that the tolerance of the norm would show. Products are summed in float64.
+    and no loss that the tolerance of the norm would show. Sums are of the entries before, in float64, and so are
+    products.
 
     Args:
         n: rows of the matrix.
         is_complex: whether it has an imaginary part.
+        state: what `state` gave earlier, to go on from.
     """
 
-    def __init__(self, n: int, is_complex: bool) -> None:
+    def __init__(self, n: int, is_complex: bool, state: Mapping[str, Matrix] | None = None) -> None:
         self._n = n
         self._stored = np.dtype(np.complex64 if is_complex else np.float32)
         self._summed = np.dtype(np.complex128 if is_complex else np.float64)
         self._tiles: list[tuple[slice, slice, Matrix]] = []
+        self.squares = self.sum = self.largest = 0.0
+        """Σ |E_ij|², Σ Re E_ij and max |E_ij|, of all n² entries once all tiles are set."""
+        if state:
+            self.squares, self.sum, self.largest = state["sums"].tolist()
+            held = state["held"]
+            for rows, columns in tile_places(n):
+                shape = rows.stop - rows.start, columns.stop - columns.start
+                if held.size:
+                    self._tiles.append((rows, columns, held[: prod(shape)].reshape(shape)))
+                held = held[prod(shape) :]
+
+    def state(self) -> dict[str, Matrix] | None:
+        """The sums and all tiles that are set; None if these take too much memory to be kept."""
+        if sum(tile.nbytes for _, _, tile in self._tiles) > MOST_KEPT_BYTES:
+            return None
+        held = np.concatenate([np.empty(0, self._stored), *(tile.ravel() for _, _, tile in self._tiles)])
+        return {"sums": np.array([self.squares, self.sum, self.largest]), "held": held}
+
+    def missing(self) -> list[tuple[slice, slice]]:
+        """The places of the tiles that are not set yet."""
+        return list(tile_places(self._n))[len(self._tiles) :]
 
     def add(self, rows: slice, columns: slice, tile: Matrix) -> None:
-        """Keep one tile, at a place of `tile_places`.
+        """Set the next tile, at the first of the missing places.
 
         Raises:
             InvalidInput: an entry leaves the range of float32, in which no norm could be found.
@@ -58,13 +83,21 @@ class HermitianTiles:
         if not np.isfinite(stored).all():
             raise InvalidInput("errors of these rows leave the range of float32", "/estimators")
         self._tiles.append((rows, columns, stored))
+        twice = 1 if rows == columns else 2
+        self.sum += twice * float(tile.real.sum())
+        size = np.abs(tile)
+        self.largest = max(self.largest, float(size.max()))
+        self.squares += twice * float(np.vdot(size, size))
 
     def __iter__(self) -> Iterator[tuple[bool, Matrix]]:
         """Every tile, and whether it stands for its mirror image too."""
         return ((rows != columns, tile) for rows, columns, tile in self._tiles)
 
-    def spectral_norm(self) -> float:
-        """The largest |eigenvalue|, to `SPECTRAL_TOLERANCE` of itself, by Lanczos' method from a fixed start."""
+    def spectral_norm(self, pause: Pause = no_pause) -> float:
+        """The largest |eigenvalue|, to `SPECTRAL_TOLERANCE` of itself, by Lanczos' method from a fixed start.
+
+        It takes products with the whole matrix, some 25 of them, and pauses within each.
+        """
         scale = max(float(np.abs(tile).max()) for _, _, tile in self._tiles)
         if scale == 0:
             return 0.0
@@ -72,7 +105,7 @@ class HermitianTiles:
             return float(np.linalg.norm(self._tiles[0][2].astype(self._summed), 2))
         # Scaled, so that nothing inside takes a small error for a zero.
         operator = LinearOperator(
-            (self._n, self._n), matvec=lambda v: self._product(v.ravel()) / scale, dtype=self._summed
+            (self._n, self._n), matvec=lambda v: self._product(v.ravel(), pause) / scale, dtype=self._summed
         )
         start = np.random.default_rng(0).standard_normal(self._n).astype(self._summed)
         largest = eigsh(
@@ -86,7 +119,7 @@ class HermitianTiles:
         )
         return scale * float(abs(largest[0]))
 
-    def _product(self, vector: Matrix) -> Matrix:
+    def _product(self, vector: Matrix, pause: Pause) -> Matrix:
         vector = np.ascontiguousarray(vector, self._summed)
         product = np.zeros(self._n, self._summed)
         # What a tile off the diagonal adds as its own mirror image; of a whole square that is dropped.
@@ -94,6 +127,7 @@ class HermitianTiles:
         for rows, columns, tile in self._tiles:
             mirrored = dropped[: tile.shape[1]] if rows == columns else product[columns]
             _add_products(tile, vector[rows], vector[columns], product[rows], mirrored)
+            pause()
         return product
 
 

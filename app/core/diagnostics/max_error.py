@@ -1,6 +1,6 @@
 """The greatest error of a map's kernel over a ball of differences."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Annotated, Literal
 
@@ -17,15 +17,18 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import FeatureMap
-from app.core.maps.results import Gives
+from app.core.maps.results import Gives, Spectrum
 from app.core.papers import GQ
 from app.core.progress import Progress, packed, unpacked
 from app.core.spec import Form
+from app.core.threads import for_each
 
 Matrix = NDArray[np.float64]
 
 # Phases, or entries of points, held at a time.
 _PHASES_PER_BLOCK = 1 << 20
+# Of these, those that one thread computes at a time.
+_PHASES_PER_PART = 1 << 17
 
 
 class DiameterError(TypedDict):
@@ -87,40 +90,12 @@ class MaxError(Diagnostic):
         Raises:
             InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
         """
-        del rows, threads
-        spec = feature_map.spec
-        frequencies, weights, kernel, at_zero = feature_map.spectrum()
-        for i, diameter in enumerate(self.diameters):
-            if isinstance(kernel, CorrelationRbf) and diameter > 2:
-                raise InvalidInput(
-                    f"diameter is {diameter:.6g}; rows of unit length, which this kernel compares, differ by at most 2",
-                    f"/diameters/{i}",
-                )
-        is_complex = spec.form is Form.complex
-        reach = float(np.abs(frequencies).sum(axis=1).max())
-        if self.diameters and max(self.diameters) * max(reach, 1.0) > np.finfo(np.float64).max / 4:
-            raise InvalidInput(f"a diameter of {max(self.diameters):.3g} makes phases that leave float64", "/diameters")
-        progress = progress or Progress()
-        state = unpacked(progress.restored())
-        squares, largest = state.get("found", np.zeros((2, len(self.diameters))))
-        restored = int(state.get("done", 0))
-        origin = np.zeros((1, spec.input_dim))
-        done = 0
-        for lags in _unit_ball(self.samples, spec.input_dim, len(weights), self.seed):
-            done += len(lags)
-            if done <= restored:
-                continue
-            projected = lags @ frequencies.T
-            for i, diameter in enumerate(self.diameters):
-                phases = diameter * projected
-                exact = kernel.gram(diameter * lags, origin)[:, 0] / at_zero
-                error = np.abs(np.cos(phases) @ weights - exact)
-                if is_complex:
-                    error = np.hypot(error, np.sin(phases) @ weights)
-                squares[i] += error @ error
-                largest[i] = max(largest[i], error.max())
-            progress.report(done, self.samples)
-            progress.checkpoint(partial(packed, found=np.array([squares, largest]), done=np.array(done)))
+        del rows
+        spectrum = feature_map.spectrum()
+        self._check_diameters(spectrum)
+        is_complex = feature_map.spec.form is Form.complex
+        errors = _Errors(spectrum, is_complex, threads)
+        largest, squares = self._sums(errors, progress or Progress())
         found = zip(self.diameters, largest.tolist(), np.sqrt(squares / self.samples).tolist(), strict=True)
         answer = MaxErrors(
             form=(Form.complex if is_complex else Form.cos_sin).value,
@@ -131,6 +106,78 @@ class MaxError(Diagnostic):
             ],
         )
         return Finding(answer, drawing(answer))
+
+    def _check_diameters(self, spectrum: Spectrum) -> None:
+        for i, diameter in enumerate(self.diameters):
+            if isinstance(spectrum.kernel, CorrelationRbf) and diameter > 2:
+                raise InvalidInput(
+                    f"diameter is {diameter:.6g}; rows of unit length, which this kernel compares, differ by at most 2",
+                    f"/diameters/{i}",
+                )
+        reach = float(np.abs(spectrum.frequencies).sum(axis=1).max())
+        if max(self.diameters) * max(reach, 1.0) > np.finfo(np.float64).max / 4:
+            raise InvalidInput(f"a diameter of {max(self.diameters):.3g} makes phases that leave float64", "/diameters")
+
+    def _sums(self, errors: "_Errors", progress: Progress) -> tuple[Matrix, Matrix]:
+        """Of each diameter, the greatest error and the sum of the squares of all errors."""
+        state = unpacked(progress.restored())
+        squares, largest = state.get("found", np.zeros((2, len(self.diameters))))
+        restored = int(state.get("done", 0))
+        # A step is a block of points of one ball.
+        done, of = 0, self.samples * len(self.diameters)
+        s, d = errors.spectrum.frequencies.shape
+        for lags in _unit_ball(self.samples, d, s, self.seed):
+            if done + len(lags) * len(self.diameters) <= restored:
+                done += len(lags) * len(self.diameters)
+                continue
+            projected = errors.projected(lags)
+            for i, diameter in enumerate(self.diameters):
+                done += len(lags)
+                if done <= restored:
+                    continue
+                error = errors.at(diameter, lags, projected)
+                squares[i] += error @ error
+                largest[i] = max(largest[i], error.max())
+                progress.report(done, of)
+                progress.checkpoint(partial(packed, found=np.array([squares, largest]), done=np.array(done)))
+        return largest, squares
+
+
+class _Errors:
+    """Errors |k(δ) − k̂(δ)| of the kernel of a set, some rows of δ on each thread."""
+
+    def __init__(self, spectrum: Spectrum, is_complex: bool, threads: int) -> None:
+        self.spectrum = spectrum
+        self._is_complex = is_complex
+        self._threads = threads
+
+    def projected(self, lags: Matrix) -> Matrix:
+        """w_l·δ of every frequency, (n, s)."""
+        projected = np.empty((len(lags), len(self.spectrum.weights)))
+
+        def project(part: slice) -> None:
+            np.matmul(lags[part], self.spectrum.frequencies.T, out=projected[part])
+
+        self._share_out(project, len(lags))
+        return projected
+
+    def at(self, diameter: float, lags: Matrix, projected: Matrix) -> Matrix:
+        """Errors at `diameter` times the lags, (n,)."""
+        error = np.empty(len(lags))
+        origin = np.zeros((1, lags.shape[1]))
+
+        def measure(part: slice) -> None:
+            phases = diameter * projected[part]
+            exact = self.spectrum.kernel.gram(diameter * lags[part], origin)[:, 0] / self.spectrum.scale
+            error[part] = np.abs(np.cos(phases) @ self.spectrum.weights - exact)
+            if self._is_complex:
+                error[part] = np.hypot(error[part], np.sin(phases) @ self.spectrum.weights)
+
+        self._share_out(measure, len(lags))
+        return error
+
+    def _share_out(self, work: Callable[[slice], None], n: int) -> None:
+        for_each(work, row_blocks(n, _PHASES_PER_PART // len(self.spectrum.weights)), self._threads)
 
 
 def _unit_ball(n: int, d: int, n_frequencies: int, seed: int) -> Iterator[Matrix]:

@@ -1,8 +1,7 @@
 """The variance of a map's kernel estimate for pairs of rows: in closed form, and simulated over seeds."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, family, made
 from app.core.maps.results import Gives
 from app.core.papers import GMM, MM
-from app.core.progress import Progress, packed, unpacked
+from app.core.progress import Pausing, Progress, packed, unpacked
 
 Numbers = NDArray[np.float64]
 
@@ -111,7 +110,6 @@ class Variance(Diagnostic):
         Raises:
             InvalidInput: x and y are not as many rows, gamma has no meaning, or rows have no kernel.
         """
-        del threads
         x, y = self._pairs(feature_map, rows)
         if x.shape[0] != y.shape[0]:
             raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; pairs need as many", "/y")
@@ -125,12 +123,7 @@ class Variance(Diagnostic):
         feature_map.check_rows(y, "/y")
         exact, (own, closed) = feature_map.exact_pairs(x, y), feature_map.closed_forms(x, y, self.gamma)
         of_pairs = closed_forms_of_pairs(closed, len(exact))
-
-        def estimated(seed: int) -> Array:
-            return made(feature_map.spec.model_copy(update={"seed": seed})).estimated_pairs(x, y)
-
-        dtype = np.result_type(feature_map.gram_dtype, np.float64)
-        estimates = _of_every(map_seeds(self.seed, self.repeats), estimated, len(exact), dtype, progress or Progress())
+        estimates = _estimates(feature_map, x, y, map_seeds(self.seed, self.repeats), progress or Progress(), threads)
         rbf = None
         if self.gamma is not None:
             rbf = rbf_estimate(kernel_estimate(estimates, feature_map.n_frequencies, 0.0), self.gamma).value
@@ -177,16 +170,16 @@ def correlated_pairs(feature_map: FeatureMap, correlations: list[float]) -> tupl
     return x.astype(spec.numpy_dtype), y.astype(spec.numpy_dtype)
 
 
-def _of_every(
-    seeds: list[int], compute: Callable[[int], Array], n: int, dtype: np.dtype[Any], progress: Progress
-) -> Array:
-    """What maps of these seeds give for n pairs, (seeds, n)."""
-    found: Array = np.empty((len(seeds), n), dtype)
+def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], progress: Progress, threads: int) -> Array:
+    """Estimates of the pairs by maps of these seeds, (seeds, n)."""
+    found: Array = np.empty((len(seeds), x.shape[0]), np.result_type(feature_map.gram_dtype, np.float64))
     known = unpacked(progress.restored()).get("found", found[:0])
     found[: len(known)] = known
     for done in range(len(known), len(seeds)):
         progress.report(done, len(seeds))
-        found[done] = compute(seeds[done])
+        keep = partial(packed, found=found[:done])
+        other = made(feature_map.spec.model_copy(update={"seed": seeds[done]}), threads, Pausing(progress, keep))
+        found[done] = other.estimated_pairs(x, y, partial(progress.checkpoint, keep))
         progress.checkpoint(partial(packed, found=found[: done + 1]))
     return found
 

@@ -1,18 +1,19 @@
 """Box discrepancy: the mean squared error of a frequency set over a box of differences (QMC paper, section 4)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from app.core.arrays import row_blocks
 from app.core.discrepancy.fourier_integrals import expansion, integrate
+from app.core.discrepancy.product_kernel import product_kernel
 from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
-from app.core.kernels.scaled import ProductKernel
-from app.core.progress import Pause, no_pause
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.progress import Pause, Progress, no_pause, packed, unpacked
 from app.core.threads import for_each
 
 # Parts of the work for each thread, so that all end together; below so many factors a thread costs more than it gains.
@@ -21,6 +22,7 @@ _PARTS, _WORTH_A_THREAD = 4, 1 << 16
 _FACTORS_PER_PAUSE, _INTEGRALS_PER_PAUSE = 1 << 23, 1 << 18
 # What it costs to write an entry of a matrix and its mirror image, in factors.
 _FACTORS_PER_ENTRY = 32
+_NO_MATRIX = np.empty((0, 0))
 # Half the largest float64: neither the difference of two frequencies nor its product with the box overflows below.
 _MOST = np.finfo(np.float64).max / 2
 
@@ -84,7 +86,8 @@ class BoxDiscrepancy:
         points = self.points(frequencies)
         s = len(frequencies)
         gram, unused = np.empty((s, s)), np.empty(s)
-        self._row_sums(points, np.ones(s), unused, gram, pause)
+        for _ in self._row_sums(points, np.ones(s), unused, gram):
+            pause()
         return gram
 
     def means(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
@@ -108,13 +111,10 @@ class BoxDiscrepancy:
     def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
         points, weights = self.points(frequencies), _weights(frequencies, weights)
-        pulls = np.empty(len(weights))
-        self._row_sums(points, weights, pulls, np.empty((0, 0)), pause)
-        # Every pair came once, and no point with itself.
-        pulls *= 2
-        pulls += weights
-        pulls -= 2 * self.means(frequencies, pause)
-        return math.exp(self.log_energy) + math.fsum(weights * pulls)
+        sums = np.empty(len(weights))
+        for _ in self._row_sums(points, weights, sums):
+            pause()
+        return self._normalized(frequencies, weights, sums, pause)
 
     def value_and_gradient(
         self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
@@ -151,9 +151,29 @@ class BoxDiscrepancy:
         """Frequencies (s, d) as `pulls` takes them; InvalidInput where a product b_j w_j leaves float64."""
         return tabulated(self._checked(frequencies), self.box)
 
-    def measured(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> Measured:
-        """N beside D² and what independent draws would have; frequencies (s, d), weights (s,), 1/s if not given."""
-        normalized = max(0.0, self.normalized(frequencies, weights, pause))
+    def measured(
+        self, frequencies: Matrix, weights: Matrix | None = None, progress: Progress | None = None
+    ) -> Measured:
+        """N beside D² and what independent draws would have; frequencies (s, d), weights (s,), 1/s if not given.
+
+        Args:
+            frequencies: w, (s, d).
+            weights: ξ, (s,); 1/s if not given.
+            progress: told how many frequencies have met all those before them.
+        """
+        points, weights = self.points(frequencies), _weights(frequencies, weights)
+        progress = progress or Progress()
+        state = unpacked(progress.restored())
+        sums, begun = state.get("sums", np.zeros(len(weights))), int(state.get("done", 0))
+        done = begun
+
+        def pause() -> None:
+            progress.checkpoint(partial(packed, sums=sums, done=np.array(done)))
+
+        for done in self._row_sums(points, weights, sums, first=begun):
+            progress.report(done, len(weights))
+            pause()
+        normalized = max(0.0, self._normalized(frequencies, weights, sums, pause))
         # Taken from 0 rather than negated: the negative of 0 has a sign.
         expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / len(frequencies)
         log_squared = None
@@ -183,15 +203,31 @@ class BoxDiscrepancy:
         def work(rows: slice) -> None:
             integrate(self._panels, phases[rows], factors[rows], slopes[rows])
 
-        self._share_out(work, len(phases), phases.size, _INTEGRALS_PER_PAUSE, pause)
+        for _ in self._shared_out(work, len(phases), phases.size, _INTEGRALS_PER_PAUSE):
+            pause()
         return factors, slopes
 
-    def _row_sums(self, points: Points, weights: Matrix, sums: Matrix, gram: Matrix, pause: Pause) -> None:
+    def _normalized(self, frequencies: Matrix, weights: Matrix, sums: Matrix, pause: Pause) -> float:
+        """N of points whose Σ_{l<m} ξ_l H_lm is known, (s,): every pair came once, and no point with itself."""
+        pulls = 2 * sums
+        pulls += weights
+        pulls -= 2 * self.means(frequencies, pause)
+        return math.exp(self.log_energy) + math.fsum(weights * pulls)
+
+    def _row_sums(
+        self, points: Points, weights: Matrix, sums: Matrix, gram: Matrix = _NO_MATRIX, first: int = 0
+    ) -> Iterator[int]:
+        """Fill `sums` with Σ_{l<m} ξ_l H_lm from the row `first` on, and `gram` with H unless it is empty.
+
+        Yields:
+            How many rows are done.
+        """
+
         def work(rows: slice) -> None:
             sinc_rows(self.box, points, rows.start, rows.stop, weights, sums[rows], gram)
 
         per_pair = len(self.box) + (_FACTORS_PER_ENTRY if gram.size else 0)
-        self._share_out(work, len(sums), len(sums) ** 2 * per_pair // 2, _FACTORS_PER_PAUSE, pause)
+        return self._shared_out(work, len(sums), len(sums) ** 2 * per_pair // 2, _FACTORS_PER_PAUSE, first)
 
     def _sums(
         self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix, pause: Pause
@@ -199,38 +235,24 @@ class BoxDiscrepancy:
         def work(rows: slice) -> None:
             sinc_gradients(self.box, points, weights, targets, rows.start, sums[rows], gradients[rows])
 
-        self._share_out(work, len(sums), len(sums) * points.coordinates.size, _FACTORS_PER_PAUSE, pause)
-
-    def _share_out(self, work: Callable[[slice], None], n: int, n_factors: int, per_pause: int, pause: Pause) -> None:
-        """Work on n rows, the last of a step first: where rows grow longer, the longest. No sum spans two rows."""
-        threads = min(self._threads, max(1, n_factors // _WORTH_A_THREAD))
-        steps = -(-n_factors // (per_pause * threads))
-        for step in row_blocks(n, -(-n // max(1, steps))):
-            rows = step.stop - step.start
-            parts = row_blocks(rows, -(-rows // (_PARTS * threads)) if threads > 1 else rows)
-            for_each(work, reversed([slice(step.start + at.start, step.start + at.stop) for at in parts]), threads)
+        for _ in self._shared_out(work, len(sums), len(sums) * points.coordinates.size, _FACTORS_PER_PAUSE):
             pause()
 
+    def _shared_out(
+        self, work: Callable[[slice], None], n: int, n_factors: int, per_pause: int, first: int = 0
+    ) -> Iterator[int]:
+        """Work on n rows, the last of a step first: where rows grow longer, the longest. No sum spans two rows.
 
-def product_kernel(kernel: AnyKernel, input_dim: int) -> ProductKernel:
-    """The product of one-dimensional kernels that the kernel is for vectors of `input_dim` entries.
-
-    Raises:
-        InvalidInput: it is none.
-    """
-    if isinstance(kernel, ProductKernel):
-        kernel.check(input_dim)
-        return kernel
-    if isinstance(kernel, ShiftInvariantKernel):
-        kernel.check(input_dim)
-        block = kernel.blocks(input_dim)[0]
-        if block.coordinates is None and isinstance(block.kernel, ProductKernel):
-            return block.kernel
-    raise InvalidInput(
-        f"kernel {kernel.kind} is no product of one-dimensional kernels, as the box discrepancy wants; "
-        "gaussian, laplacian, cauchy and correlation_rbf are",
-        "/kernel",
-    )
+        Yields:
+            How many rows are done, after each step.
+        """
+        threads = min(self._threads, max(1, n_factors // _WORTH_A_THREAD))
+        steps = -(-n_factors // (per_pause * threads))
+        for step in row_blocks(n - first, -(-n // max(1, steps))):
+            start, rows = first + step.start, step.stop - step.start
+            parts = row_blocks(rows, -(-rows // (_PARTS * threads)) if threads > 1 else rows)
+            for_each(work, reversed([slice(start + at.start, start + at.stop) for at in parts]), threads)
+            yield first + step.stop
 
 
 def _weights(frequencies: Matrix, weights: Matrix | None) -> Matrix:

@@ -3,11 +3,13 @@
 A new family is a file or folder of its own and its class in `FAMILIES`.
 """
 
+from app.core.building import Building
 from app.core.maps.base import FeatureMap
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.consistent_sampling import ConsistentSamplingMap
 from app.core.maps.fourier.fourier_map import FourierMap
 from app.core.maps.results import Arrays, Built
+from app.core.progress import Progress
 from app.core.samplers.base import AnySampler
 
 FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap]
@@ -28,9 +30,15 @@ def opened(spec: BaseSpec, arrays: Arrays, threads: int = 1) -> FeatureMap:
     return family(spec)(spec, arrays, threads)
 
 
-def made(spec: BaseSpec, threads: int = 1) -> FeatureMap:
-    """A map that is built and opened at once; raises what its family's `build` does."""
-    return opened(spec, family(spec).build(spec).arrays, threads)
+def made(spec: BaseSpec, threads: int = 1, progress: Progress | None = None) -> FeatureMap:
+    """A map that is built and opened at once; raises what its family's `build` does.
+
+    Args:
+        spec: of the map.
+        threads: how many the building, and a call of the map, may use.
+        progress: of the building.
+    """
+    return opened(spec, family(spec).build(spec, Building(threads, progress or Progress())).arrays, threads)
 
 
 __all__ = [

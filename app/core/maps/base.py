@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.core.arrays import Array, Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.hashing.encodings import Codes, Encoder, Encoding
+from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
 from app.core.hashing.estimates import Agreements
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.maps.base_spec import BaseSpec
@@ -216,6 +216,16 @@ class FeatureMap(ABC):
 
         Raises:
             InvalidInput: rows have no code and the encoder does not mark them, or the family gives no codes.
+        """
+        raise self.refusal(Gives.codes)
+
+    def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """The samples (i*, t*) that codes are made of, (n, hashes, 2); −1 for a row without one.
+
+        Args:
+            rows: (n, d).
+            hashes: which of the `n_output` hashes.
+            pause: see above.
         """
         raise self.refusal(Gives.codes)
 

@@ -223,6 +223,10 @@ class ConsistentSamplingMap(FeatureMap):
         threads = self._threads if steps > STEPS_PER_THREAD else 1
         for_each(work, row_blocks(n, min(-(-n // threads), n * _STEPS_PER_PART // max(1, steps))), threads, pause)
 
+    def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """(i*, t*) of the rows, (n, hashes, 2); −1 for a row without a sample."""
+        return self._sampler.samples(rows, hashes, pause)
+
 
 def _hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
     """The kernel of a spec and its number of hashes; InvalidInput if it is another kernel, or there is no number."""

@@ -32,8 +32,8 @@ def test_hashes_of_tiny_errors_are_measured_and_drawn(least: float) -> None:
 @pytest.mark.parametrize("size", [0.0, 5e-324, 1e-310, 1e-50, 1e-40, 1e30])
 def test_bins_of_any_width_count_every_entry(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
     made, x = fourier(dtype="float64"), rows(10, 5)
-    monkeypatch.setattr(type(made), "gram", lambda self, u, v: self.exact_gram(u, v) * 0 + size)
-    monkeypatch.setattr(type(made), "exact_gram", lambda _, u, v: np.zeros((len(u), len(v))))
+    monkeypatch.setattr(type(made), "gram", lambda self, u, v, _: self.exact_gram(u, v, None) * 0 + size)
+    monkeypatch.setattr(type(made), "exact_gram", lambda _, u, v, __: np.zeros((len(u), len(v))))
     monkeypatch.setattr("app.core.diagnostics.gram.exact_norms", lambda *_: (1.0, 1.0))
     monkeypatch.setattr("app.core.diagnostics.gram.ErrorMatrix.figures", lambda *_: {"relative_frobenius": size})
     found = gram(made, x, seeds=0)
