@@ -39,6 +39,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/diagnostics/box_discrepancy.py": "core/discrepancy/test_box_discrepancy.py",
         "core/diagnostics/closed_forms.py": "core/diagnostics/test_variance.py",
         "core/diagnostics/error_matrix.py": "core/diagnostics/test_gram.py",
+        "core/discrepancy/product_kernel.py": "core/discrepancy/test_box_extremes.py",
         "core/errors.py": "core/test_arrays.py",
         "core/hashing/entries.py": "core/hashing/test_parameters.py",
         "core/hashing/sampling.py": "core/hashing/test_reimplementation.py",
