@@ -73,7 +73,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     },
     "runs in a process of its own": {
         "__main__.py": "test_settings.py",  # and test_client.py
-        "jobs/job_context.py": "jobs/test_worker.py",
         "jobs/job_limits.py": "jobs/test_worker.py",
         "jobs/job_process.py": "jobs/test_worker.py",
         "jobs/worker_supervisor.py": "api/routes/test_jobs.py",
