@@ -65,8 +65,8 @@ def shell(folder: Path, own_service: str) -> Shell:
     }
 
     def run(language: str, command: str) -> str:
-        for shown, real in replaced.items():
-            command = command.replace(shown, real)
+        # All at once: the interpreter's own path may hold what is replaced.
+        command = re.sub("|".join(map(re.escape, replaced)), lambda shown: replaced[shown[0]], command)
         by = ["bash", "-euo", "pipefail", "-c"] if language == "sh" else [sys.executable, "-c"]
         ended = subprocess.run(
             [*by, command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False

@@ -82,9 +82,9 @@ class Recommendations:
         """
         rows = given.rows["vectors"]
         n, d = rows.shape
-        kernel.check(d)
         if not kernel.compares_sparse:
             self._check_dense(rows)
+        kernel.check(d)
         wanted = fitting(
             Wanted(options.budget, options.target_error),
             n,

@@ -12,7 +12,6 @@ from app.store.reservations import LUA
 # pieces are missing.
 COMMIT = f"""{LUA}
 local stored, found = manifest(KEYS[1])
-if stored == ARGV[1] then return stored end
 if ARGV[3] == '' and stored and not failed(found) then return stored end
 -- What version 0.1.0 has reserved has no token but its job.
 if ARGV[3] ~= '' and ((found.token or found.job) ~= ARGV[3] or failed(found)) then return stored or '' end

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 import redis
 
-from app.jobs.errors import TooManyJobs
+from app.jobs.errors import JobHasEnded, TooManyJobs
 from app.jobs.jobs import Jobs
 from app.jobs.queue import Message
 from app.jobs.record import JobError
@@ -129,7 +129,11 @@ def test_the_map_takes_the_place_of_its_reservation(client: redis.Redis, maps: M
     before = keys_of(client, "m")
     with pytest.raises(NameTaken):
         maps.create(new(), manifest)
-    end(client, manifest, "succeeded")
+    assert manifest.job is not None
+    running = attempt(client, manifest.job)
+    with pytest.raises(JobHasEnded):  # but for writing it down
+        Jobs(client, 1, 600).cancel(manifest.job)
+    assert Scripts(client).run("end", manifest.job, running.message, "succeeded", 600, "", "") == 1
     assert keys_of(client, "m") == before
 
 
