@@ -157,8 +157,8 @@ def _found(
     """
     n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
     found = unpacked(progress.restored()) or {
-        "exact": np.empty(len(i)),
-        "rbf": np.empty(0 if gamma is None else len(i)),
+        "exact": np.zeros(len(i)),
+        "rbf": np.zeros(0 if gamma is None else len(i)),
         **{name: np.zeros(len(i), np.int64) for name in ("full", "zero_bit", "b_bit")},
         "odd": np.zeros(n, np.int64),
         "done": np.array(0),
