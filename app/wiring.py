@@ -47,7 +47,7 @@ def wire(settings: Settings) -> Wired:
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
     maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs, datasets)
     diagnostics = Diagnostics(limits, settings.threads)
-    recommendations = Recommendations(datasets, limits, settings.max_job_bytes)
+    recommendations = Recommendations(datasets, limits, settings.max_job_bytes, settings.threads)
     return Wired(client.close, map_store, limits, status, jobs, maps, datasets, diagnostics, recommendations)
 
 

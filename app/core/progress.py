@@ -150,6 +150,10 @@ class Parts:
         finished = {name: orjson.Fragment(result) for name, result in self._finished.items()}
         return orjson.dumps({"finished": finished, "begun": begun}) + b"\n" + inner
 
+    def restored_state(self) -> bytes:
+        """The state that an earlier attempt has left, to keep as it is until a part is gone on with."""
+        return self._progress.restored() or self.state()
+
     def restored(self, name: str) -> bytes | None:
         """The state that an earlier attempt has left of a part; None to begin it."""
         begun, inner = self._begun

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.core.arrays import PostedRows, Rows, dense, vectors
+from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
@@ -41,12 +42,14 @@ class Recommendations:
         datasets: that samplers may learn from.
         limits: of a request.
         max_job_bytes: the most memory that trials may take.
+        threads: how many a trial may use; the times that it measures are of so many.
     """
 
-    def __init__(self, datasets: Datasets, limits: Limits, max_job_bytes: int) -> None:
+    def __init__(self, datasets: Datasets, limits: Limits, max_job_bytes: int, threads: int) -> None:
         self._datasets = datasets
         self._limits = limits
         self._max_job_bytes = max_job_bytes
+        self._threads = threads
 
     def scaled_kernel(self, options: RecommendationOptions, rows: Rows) -> dict[str, Any]:
         """The kernel of a request, its length scale taken from the rows where the request names how.
@@ -106,7 +109,13 @@ class Recommendations:
             digests=dataset_digests(given.digests | digests),
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
             run=lambda progress: _found(
-                rows, kernel, wanted, options, {name: kept(name, "/samplers") for name in learned}, progress
+                rows,
+                kernel,
+                wanted,
+                options,
+                {name: kept(name, "/samplers") for name in learned},
+                self._threads,
+                progress,
             ),
             nbytes=recommended_bytes(n, d, wanted, options.samplers, kernel),
         )
@@ -122,6 +131,7 @@ def _found(
     wanted: Wanted,
     options: RecommendationOptions,
     learned_from: Mapping[str, Rows],
+    threads: int,
     progress: Progress,
 ) -> Finding[Ranking]:
     found = recommended(
@@ -131,8 +141,7 @@ def _found(
         options.samplers,
         seeds=options.seeds,
         seed=options.seed,
-        progress=progress,
-        rows_of=lambda dataset, _: learned_from[dataset],
+        building=Building(threads, progress, lambda dataset, _: learned_from[dataset]),
     )
     answer = ranking(rows.shape[0], found)
     return Finding(answer, drawing(answer))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from app.core.building import Building
 from app.core.diagnostics import collisions, hermitian_tiles, max_error
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.diagnostics.collisions import Collisions
@@ -36,7 +37,7 @@ GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
 
 def ranking(progress: Progress) -> Any:
     """A recommendation, its seconds aside."""
-    found = recommended(X, GAUSSIAN, Wanted(64, None), progress=progress)
+    found = recommended(X, GAUSSIAN, Wanted(64, None), building=Building(progress=progress))
     return [trial._replace(seconds_per_1000_rows=0.0) for trial in found.ranked], found.skipped
 
 

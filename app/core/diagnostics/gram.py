@@ -10,6 +10,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.core.arrays import Rows
+from app.core.building import Building
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.control_variates import ESTIMATORS, Estimator
 from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Norms, Sketch, estimates_of, exact_norms
@@ -113,7 +114,12 @@ class Gram(Diagnostic):
         feature_map.check_rows(vectors, "/vectors")
         progress = progress or Progress()
         parts = Parts(progress)
-        estimates = estimates_of(feature_map, self.estimators, vectors, lambda: progress.before_long_call(parts.state))
+        estimates = estimates_of(
+            feature_map,
+            self.estimators,
+            vectors,
+            lambda: progress.before_long_call(lambda: progress.restored() or parts.state()),
+        )
         baselines = {seed: feature_map.baseline(seed) for seed in map_seeds(self.seed, self.seeds)}
         compared = {str(seed): spec for seed, spec in baselines.items() if spec is not None}
         matrices = _Matrices(progress, parts, 1 + len(estimates) + len(compared), len([*tile_places(n)]))
@@ -180,7 +186,7 @@ def _measured(
 
 def _of_baseline(spec: BaseSpec, vectors: Rows, norms: Norms, threads: int, progress: Progress) -> Figures:
     # While the map is built, which is done again after an interruption, the state is that of the matrix.
-    baseline = made(spec, threads, Pausing(progress, lambda: progress.restored() or begin_anew()))
+    baseline = made(spec, Building(threads, Pausing(progress, lambda: progress.restored() or begin_anew())))
     estimate = estimates_of(baseline, [Estimator.map], vectors)[Estimator.map]
     return ErrorMatrix(baseline, vectors, estimate, row_pairs(vectors.shape[0], 0, 0), progress).figures(norms)
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.core.arrays import Array, Rows
+from app.core.building import Building
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.closed_forms import ClosedForms, closed_forms_of_pairs
 from app.core.diagnostics.random_pairs import map_seeds
@@ -178,7 +179,8 @@ def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], prog
     for done in range(len(known), len(seeds)):
         progress.report(done, len(seeds))
         keep = partial(packed, found=found[:done])
-        other = made(feature_map.spec.model_copy(update={"seed": seeds[done]}), threads, Pausing(progress, keep))
+        spec = feature_map.spec.model_copy(update={"seed": seeds[done]})
+        other = made(spec, Building(threads, Pausing(progress, keep)))
         found[done] = other.estimated_pairs(x, y, partial(progress.checkpoint, keep))
         progress.checkpoint(partial(packed, found=found[: done + 1]))
     return found

@@ -9,7 +9,6 @@ from app.core.maps.base_spec import BaseSpec
 from app.core.maps.consistent_sampling import ConsistentSamplingMap
 from app.core.maps.fourier.fourier_map import FourierMap
 from app.core.maps.results import Arrays, Built
-from app.core.progress import Progress
 from app.core.samplers.base import AnySampler
 
 FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap]
@@ -30,15 +29,15 @@ def opened(spec: BaseSpec, arrays: Arrays, threads: int = 1) -> FeatureMap:
     return family(spec)(spec, arrays, threads)
 
 
-def made(spec: BaseSpec, threads: int = 1, progress: Progress | None = None) -> FeatureMap:
+def made(spec: BaseSpec, building: Building | None = None) -> FeatureMap:
     """A map that is built and opened at once; raises what its family's `build` does.
 
     Args:
         spec: of the map.
-        threads: how many the building, and a call of the map, may use.
-        progress: of the building.
+        building: its surroundings; the map, too, uses as many threads.
     """
-    return opened(spec, family(spec).build(spec, Building(threads, progress or Progress())).arrays, threads)
+    building = building or Building()
+    return opened(spec, family(spec).build(spec, building).arrays, building.threads)
 
 
 __all__ = [

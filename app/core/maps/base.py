@@ -195,9 +195,9 @@ class FeatureMap(ABC):
         if wanted not in self.gives:
             raise self.refusal(wanted, called)
 
-    def apply(self, rows: Rows) -> Array:
+    def apply(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """The features of the rows, or their codes where the map gives no features."""
-        return self.transform(rows) if Gives.features in self.gives else self.codes(rows)
+        return self.transform(rows, pause) if Gives.features in self.gives else self.codes(rows, pause=pause)
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features of the rows, (n, d) to (n, n_output) in `gram_dtype`.
