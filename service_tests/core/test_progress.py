@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.building import Building
-from app.core.diagnostics import collisions, hermitian_tiles, max_error
+from app.core.diagnostics import Diagnostic, collisions, hermitian_tiles, max_error
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.diagnostics.collisions import Collisions
 from app.core.diagnostics.control_variates import Estimator
@@ -20,6 +20,7 @@ from app.core.diagnostics.max_error import MaxError
 from app.core.diagnostics.variance import Variance
 from app.core.discrepancy import box_discrepancy
 from app.core.kernels import Kernel
+from app.core.maps import FeatureMap
 from app.core.maps.fourier import fourier_map
 from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, packed, unpacked
 from app.core.recommendations import trials
@@ -106,6 +107,31 @@ def test_work_tells_how_far_it_has_come(compute: Callable[[Progress], Any]) -> N
     assert 0.6 < parts[-1] <= 1
     assert len({of for _, of, _ in watched.told}) == 1
     assert len(set(parts)) > 4
+
+
+class Gaps(Progress):
+    """Measures the time of this process between two calls, of all its threads, which other processes do not prolong."""
+
+    def __init__(self) -> None:
+        self._last = time.process_time()
+        self.longest = 0.0
+
+    def checkpoint(self, _: Callable[[], bytes]) -> None:
+        now = time.process_time()
+        self._last, self.longest = now, max(self.longest, now - self._last)
+
+
+@pytest.mark.long
+def test_pauses_are_short_where_work_is_long() -> None:
+    x = {"vectors": rows(2100, 3, 300, dtype="float32")}
+    hashes, features = hashing(input_dim=300, s=512), fourier(input_dim=300, s=4096)
+    cv2 = Gram(estimators=(Estimator.cv2,), seeds=0)
+    runs: list[tuple[Diagnostic, FeatureMap]] = [(Gram(), hashes), (Collisions(), hashes), (cv2, features)]
+    runs.append((MaxError(diameters=(1.0,), samples=5000), features))
+    for diagnostic, made in runs:
+        gaps = Gaps()
+        diagnostic.run(made, x, gaps)
+        assert gaps.longest < 0.6, diagnostic.kind
 
 
 def test_a_part_is_computed_once_and_its_numbers_keep_every_bit() -> None:

@@ -113,8 +113,12 @@ class ControlVariates:
             if self._is_complex:
                 lags = np.subtract.outer(x @ self._mean, y @ self._mean)
                 approximate = approximate + 1j * _corrected(exact, lags)
+                pause()
             if estimator is Estimator.cv2:
-                approximate = approximate + _corrected(exact, self._quadratic(x, y, exact, pause)) / 2
+                quadratic = self._quadratic(x, y, exact, pause)
+                pause()
+                approximate = approximate + _corrected(exact, quadratic) / 2
+                pause()
         return approximate
 
     def _quadratic(self, x: Matrix, y: Matrix, exact: Matrix, pause: Pause) -> Matrix:
@@ -124,7 +128,9 @@ class ControlVariates:
         """
         x_excess = x @ self._excess
         quadratic: Matrix = np.add.outer(np.einsum("ij,ij->i", x_excess, x), np.einsum("ij,ij->i", y @ self._excess, y))
+        pause()
         quadratic -= 2 * (x_excess @ y.T)
+        pause()
         terms = np.add.outer(*(self._size * np.square(rows.astype(np.float64)).sum(axis=1) for rows in (x, y)))
         # Written so that what is not finite is off too.
         is_off = ~(np.finfo(np.float64).eps * terms * exact <= _MOST_ROUNDING) & (exact > 0)

@@ -19,7 +19,7 @@ from app.core.threads import for_each
 # Parts of the work for each thread, so that all end together; below so many factors a thread costs more than it gains.
 _PARTS, _WORTH_A_THREAD = 4, 1 << 16
 # What a thread does between two pauses, a tenth of a second or less: factors of pairs of points, and integrals.
-_FACTORS_PER_PAUSE, _INTEGRALS_PER_PAUSE = 1 << 23, 1 << 18
+_FACTORS_PER_PAUSE, _INTEGRALS_PER_PAUSE = 1 << 23, 1 << 17
 # What it costs to write an entry of a matrix and its mirror image, in factors.
 _FACTORS_PER_ENTRY = 32
 _NO_MATRIX = np.empty((0, 0))

@@ -29,7 +29,7 @@ _OPERATIONS_PER_COMPARISON = 16
 # Samples held at a time while a Gram block is counted.
 _SAMPLES_PER_GRAM = 1 << 20
 # What one thread does at a time, a tenth of a second or less.
-_STEPS_PER_PART = 1 << 26
+_STEPS_PER_PART = 1 << 24
 
 
 class ConsistentSamplingMap(FeatureMap):
