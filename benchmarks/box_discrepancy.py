@@ -92,7 +92,7 @@ def gradient_table(repeats: int, threads: int) -> None:
         "value and gradient, 1 thread": lambda: alone.value_and_gradient(frequencies),
         "plain NumPy": lambda: plain(measure, frequencies),
         "one moving point, pull and mean with gradients": lambda: (
-            alone.pulls(fixed, weights, frequencies[:1]),
+            alone.pulls(fixed, weights, alone.points(frequencies[:1])),
             alone.means_and_gradients(frequencies[:1]),
         ),
     }

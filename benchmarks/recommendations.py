@@ -9,6 +9,7 @@ DIR holds letter.npz, cpu.npz and mnist5000_raw.npz, each with an array X of row
 """
 
 import argparse
+import json
 import time
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from app.core.maps import family, opened
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.length_scale import Heuristic, length_scale
 from app.core.recommendations.trials import recommended
-from app.core.samplers.moment_matching import MomentMatching
 from app.core.spec import MapSpec
 from benchmarks.gram_error import SETS
 
@@ -51,15 +51,15 @@ def main() -> None:
         rows, others = everything[chosen[:ROWS]], everything[chosen[ROWS : 2 * ROWS]].astype(np.float32)
         begun = time.perf_counter()
         kernel = Gaussian(kind="gaussian", length_scale=length_scale(Heuristic.nearest_neighbor, rows, "gaussian"))
-        ranked = recommended(rows.astype(np.float32), kernel, Wanted(options.budget, None), seeds=SEEDS).ranked
+        ranked = recommended(rows.astype(np.float32), kernel, Wanted(options.budget, None), seeds=SEEDS)["ranked"]
         taken = time.perf_counter() - begun
         exact = kernel.gram(others.astype(np.float64), others.astype(np.float64))
-        held_out = [error(trial.spec, others, exact) for trial in ranked]
+        held_out = [error(MapSpec.model_validate_json(json.dumps(trial["spec"])), others, exact) for trial in ranked]
         best = ranked[0]
-        sampler = best.spec.sampler
-        label = f"{sampler.kind} over {sampler.base.kind}" if isinstance(sampler, MomentMatching) else sampler.kind
+        sampler = best["spec"]["sampler"]
+        label = f"{sampler['kind']} over {sampler['base']['kind']}" if sampler.get("base") else sampler["kind"]
         print(
-            f"| {name} | {label}, {best.n_output} columns | {best.error_mean:.4f} | {held_out[0]:.4f} | "
+            f"| {name} | {label}, {best['n_output']} columns | {best['error_mean']:.4f} | {held_out[0]:.4f} | "
             f"{min(held_out):.4f} | {held_out[0] / min(held_out):.3f} | {len(ranked)} | {taken:.1f} s |",
             flush=True,
         )

@@ -35,9 +35,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     },
     "a part of something larger, whose tests try it": {
         "core/building.py": "core/samplers/test_learning.py",
-        "core/diagnostics/bounds.py": "core/diagnostics/test_max_error.py",
         "core/diagnostics/box_discrepancy.py": "core/discrepancy/test_box_discrepancy.py",
-        "core/diagnostics/closed_forms.py": "core/diagnostics/test_variance.py",
         "core/diagnostics/error_matrix.py": "core/diagnostics/test_gram.py",
         "core/discrepancy/product_kernel.py": "core/discrepancy/test_box_extremes.py",
         "core/errors.py": "core/test_arrays.py",

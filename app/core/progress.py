@@ -112,6 +112,52 @@ class TimedProgress(Progress):
         raise OutOfTime(make_state(), *self._last)
 
 
+class Inner(Progress):
+    """Progress of a part of some work: its states are kept in those of the whole, and it tells only what it is to.
+
+    Args:
+        whole: progress of the whole work.
+        state: takes what gives the state of the part, and gives that of the whole.
+        restored: the state of the part to go on from; None to begin it.
+        tell: takes the steps done of the part; is called at each pause too, as a step may take long.
+    """
+
+    def __init__(
+        self,
+        whole: Progress,
+        state: Callable[[Callable[[], bytes]], bytes],
+        restored: bytes | None = None,
+        tell: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._whole, self._state, self._restored, self._tell = whole, state, restored, tell
+        self._last = 0
+
+    def report(self, step: int, of: int, objective: float | None = None) -> None:
+        """Tell it on."""
+        del of, objective
+        self._last = step
+        self._tell(step)
+
+    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
+        """Tell once more how far the part has come, and keep the state of the whole."""
+        self._tell(self._last)
+        self._whole.checkpoint(lambda: self._state(make_state))
+
+    def before_long_call(self, make_state: Callable[[], bytes]) -> None:
+        """Likewise, before a long call inside of the part."""
+        self._tell(self._last)
+        self._whole.before_long_call(lambda: self._state(make_state))
+
+    def restored(self) -> bytes | None:
+        """The state of the part."""
+        return self._restored
+
+
+def keeping_nothing(whole: Progress, make_state: Callable[[], bytes]) -> Progress:
+    """Progress of a step that has no state of its own: where it offers one, that of the whole work is kept."""
+    return Inner(whole, lambda _: make_state())
+
+
 class Parts:
     """Results of the parts of some work: a part that an earlier attempt has finished is not computed again.
 
@@ -124,114 +170,33 @@ class Parts:
         head, _, inner = (progress.restored() or _NOTHING_DONE).partition(b"\n")
         state = orjson.loads(head)
         self._finished = {name: orjson.dumps(result) for name, result in state["finished"].items()}
-        self._begun: tuple[str, bytes] = state["begun"], inner
+        self._begun: dict[str, bytes] = {state["begun"]: inner}
 
-    def once(self, name: str, compute: Callable[[], Any]) -> Any:
+    def once(self, name: str, compute: Callable[[Progress], Any], tell: Callable[[int], None] = lambda _: None) -> Any:
         """The result of a part, as JSON gives it back; numbers keep their every bit.
 
         Args:
             name: of the part.
-            compute: gives what JSON can hold, or arrays.
+            compute: gives what JSON can hold, or arrays. It takes the progress of the part, whose states are kept until
+                the part is finished; after an empty one the part is begun anew.
+            tell: takes the steps done of the part, as of `Inner`.
         """
         if name not in self._finished:
-            self._finished[name] = orjson.dumps(compute(), option=orjson.OPT_SERIALIZE_NUMPY)
-            self._progress.checkpoint(self.state)
+            inside = Inner(
+                self._progress, lambda inner: self._state(name, inner()), self._begun.get(name) or None, tell
+            )
+            self._finished[name] = orjson.dumps(compute(inside), option=orjson.OPT_SERIALIZE_NUMPY)
+            self._progress.checkpoint(self._state)
         return orjson.loads(self._finished[name])
-
-    def within(self, name: str) -> Progress:
-        """Progress for the inside of a part, whose states are kept until it is finished. Its reports are not told on.
-
-        An empty state means that the part is begun anew.
-        """
-        return _Within(self, self._progress, name)
-
-    def state(self, begun: str = "", inner: bytes = b"") -> bytes:
-        """The finished parts, and the state of the part that is begun."""
-        finished = {name: orjson.Fragment(result) for name, result in self._finished.items()}
-        return orjson.dumps({"finished": finished, "begun": begun}) + b"\n" + inner
 
     def restored_state(self) -> bytes:
         """The state that an earlier attempt has left, to keep as it is until a part is gone on with."""
-        return self._progress.restored() or self.state()
+        return self._progress.restored() or self._state()
 
-    def restored(self, name: str) -> bytes | None:
-        """The state that an earlier attempt has left of a part; None to begin it."""
-        begun, inner = self._begun
-        return (inner or None) if begun == name else None
-
-
-class _Within(Progress):
-    """Progress inside of one part."""
-
-    def __init__(self, parts: Parts, progress: Progress, name: str) -> None:
-        self._parts, self._progress, self._name = parts, progress, name
-
-    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """Keep the state of the part, and the parts finished before."""
-        self._progress.checkpoint(lambda: self._parts.state(self._name, make_state()))
-
-    def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """As above, before a long call inside of the part."""
-        self._progress.before_long_call(lambda: self._parts.state(self._name, make_state()))
-
-    def restored(self) -> bytes | None:
-        """The state of the part."""
-        return self._parts.restored(self._name)
-
-
-class Reported(Progress):
-    """Progress of a part of some work that tells on how far it has come: also at each pause, as a step may take long.
-
-    Args:
-        within: of the part.
-        tell: takes the steps done of the part, and how many it has.
-    """
-
-    def __init__(self, within: Progress, tell: Callable[[int, int], None]) -> None:
-        self._within, self._tell = within, tell
-        self._last = 0, 1
-
-    def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """Tell it on."""
-        del objective
-        self._last = step, of
-        self._tell(step, of)
-
-    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """Tell once more how far it has come, and keep the state of the part."""
-        self._tell(*self._last)
-        self._within.checkpoint(make_state)
-
-    def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """Likewise, before a long call."""
-        self._tell(*self._last)
-        self._within.before_long_call(make_state)
-
-    def restored(self) -> bytes | None:
-        """The state of the part."""
-        return self._within.restored()
-
-
-class Pausing(Progress):
-    """Progress of a step that keeps nothing of its own: where it offers a state, it is that of the whole work.
-
-    Args:
-        progress: of the whole work.
-        make_state: gives its state.
-    """
-
-    def __init__(self, progress: Progress, make_state: Callable[[], bytes]) -> None:
-        self._progress, self._make_state = progress, make_state
-
-    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """Keep the state of the whole work."""
-        del make_state
-        self._progress.checkpoint(self._make_state)
-
-    def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """As above, before a long call inside of the step."""
-        del make_state
-        self._progress.before_long_call(self._make_state)
+    def _state(self, begun: str = "", inner: bytes = b"") -> bytes:
+        """The finished parts, and the state of the part that is begun."""
+        finished = {name: orjson.Fragment(result) for name, result in self._finished.items()}
+        return orjson.dumps({"finished": finished, "begun": begun}) + b"\n" + inner
 
 
 def no_pause() -> None:

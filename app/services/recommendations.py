@@ -12,10 +12,9 @@ from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
 from app.core.kernels import KERNELS, Kernel
 from app.core.progress import Progress
-from app.core.recommendations.answer import Ranking, drawing, ranking
-from app.core.recommendations.candidates import Wanted
+from app.core.recommendations.answer import Ranking, drawing
+from app.core.recommendations.candidates import Wanted, fitting, recommended_bytes, widest_map_bytes
 from app.core.recommendations.length_scale import Heuristic, length_scale
-from app.core.recommendations.memory import fitting, recommended_bytes, widest_map_bytes
 from app.core.recommendations.options import RecommendationOptions
 from app.core.recommendations.trials import MOST_ROWS, recommended
 from app.services.building import kept_rows
@@ -134,7 +133,7 @@ def _found(
     threads: int,
     progress: Progress,
 ) -> Finding[Ranking]:
-    found = recommended(
+    answer = recommended(
         rows,
         kernel,
         wanted,
@@ -143,5 +142,4 @@ def _found(
         seed=options.seed,
         building=Building(threads, progress, lambda dataset, _: learned_from[dataset]),
     )
-    answer = ranking(rows.shape[0], found)
     return Finding(answer, drawing(answer))

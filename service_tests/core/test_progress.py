@@ -39,7 +39,7 @@ GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
 def ranking(progress: Progress) -> Any:
     """A recommendation, its seconds aside."""
     found = recommended(X, GAUSSIAN, Wanted(64, None), building=Building(progress=progress))
-    return [trial._replace(seconds_per_1000_rows=0.0) for trial in found.ranked], found.skipped
+    return [{**trial, "seconds_per_1000_rows": 0.0} for trial in found["ranked"]], found["skipped"]
 
 
 EVERY: dict[str, Callable[[Progress], Any]] = {
@@ -139,12 +139,12 @@ def test_a_part_is_computed_once_and_its_numbers_keep_every_bit() -> None:
     numbers = (rng.normal(size=1000) * 10.0 ** rng.integers(-300, 300, size=1000)).tolist()
     first = WatchedWork()
     parts = Parts(first)
-    assert parts.once("numbers", lambda: numbers) == numbers
-    assert parts.once("array", lambda: np.array(numbers)) == numbers
+    assert parts.once("numbers", lambda _: numbers) == numbers
+    assert parts.once("array", lambda _: np.array(numbers)) == numbers
     resumed = Parts(WatchedWork(first.states[-1]))
     for name in ("numbers", "array"):
-        assert resumed.once(name, lambda: pytest.fail("it is known")) == numbers
-    assert resumed.once("pi", lambda: {"π": [math.pi, None]}) == {"π": [math.pi, None]}
+        assert resumed.once(name, lambda _: pytest.fail("it is known")) == numbers
+    assert resumed.once("pi", lambda _: {"π": [math.pi, None]}) == {"π": [math.pi, None]}
 
 
 def test_arrays_are_packed_whole() -> None:
@@ -193,16 +193,16 @@ def test_work_out_of_time_goes_on_to_the_same(compute: Callable[[Progress], Any]
 
 
 def test_a_part_that_was_begun_goes_on_from_its_own_state() -> None:
-    def count(progress: Progress, to: int) -> list[int]:
+    def count(progress: Progress) -> list[int]:
         found = list(progress.restored() or b"")
-        while len(found) < to:
+        while len(found) < 3:
             found.append(len(found))
             progress.checkpoint(lambda: bytes(found))
         return found
 
     def both(progress: Progress) -> list[list[int]]:
         parts = Parts(progress)
-        return [parts.once(name, partial(count, parts.within(name), 3)) for name in ("a", "b")]
+        return [parts.once(name, count) for name in ("a", "b")]
 
     whole = WatchedWork()
     assert both(whole) == [[0, 1, 2]] * 2
@@ -212,5 +212,6 @@ def test_a_part_that_was_begun_goes_on_from_its_own_state() -> None:
         assert both(again) == [[0, 1, 2]] * 2
         assert len(again.states) == len(whole.states) - done, "what was done is not done again"
     long = WatchedWork()
-    Parts(long).within("a").before_long_call(bytes)
-    assert Parts(WatchedWork(long.states[0])).within("a").restored() is None, "an empty state begins the part anew"
+    Parts(long).once("a", lambda inside: inside.before_long_call(bytes))
+    restored = Parts(WatchedWork(long.states[0])).once("a", lambda inside: inside.restored())
+    assert restored is None, "an empty state begins the part anew"

@@ -11,12 +11,13 @@ from typing_extensions import TypedDict
 from app.core.datasets import column_ranges
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Takes
 from app.core.discrepancy import box_discrepancy
+from app.core.discrepancy.box_discrepancy import Measured
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap
 from app.core.maps.results import Gives
 from app.core.papers import QMC
-from app.core.progress import Parts, Progress, Reported
+from app.core.progress import Parts, Progress
 
 # Frequencies, and what pairs of them are computed from, in float64, by coordinate.
 _BYTES_PER_COORDINATE = 64
@@ -24,19 +25,14 @@ _BYTES_PER_COORDINATE = 64
 _BYTES_PER_SIDE = 2500
 
 
-class ScaleError(TypedDict):
-    """On one box."""
+class Scale(TypedDict):
+    """Which box."""
 
     box_scale: Annotated[float, Field(description="The factor of the box.")]
-    discrepancy_squared: Annotated[
-        float | None, Field(description="D² of theorem 7; null where it leaves the range of float64.")
-    ]
-    log_discrepancy_squared: Annotated[float | None, Field(description="log D²; null where D² is 0.")]
-    normalized: Annotated[float, Field(description="N, the mean of |k(u) − k̂(u)|² over the box.")]
-    expected_monte_carlo: Annotated[
-        float, Field(description="The expectation of N for as many independent draws from the kernel's law.")
-    ]
-    ratio: Annotated[float | None, Field(description="N over that; null where that is 0.")]
+
+
+class ScaleError(Scale, Measured):
+    """On one box."""
 
 
 class BoxErrors(TypedDict):
@@ -89,28 +85,23 @@ class BoxDiscrepancy(Diagnostic):
         """
         box = self._box(feature_map, rows)
         frequencies, weights, kernel, _ = feature_map.spectrum()
-
         progress = progress or Progress()
-        parts, of = Parts(progress), len(self.box_scales) * len(weights)
+        parts, s = Parts(progress), len(weights)
 
-        def at(step: int, scale: float) -> ScaleError:
-            within = Reported(
-                parts.within(repr(scale)), lambda done, _: progress.report(step * len(weights) + done, of)
-            )
+        def at(scale: float, within: Progress) -> ScaleError:
             with np.errstate(over="ignore"):  # a box of infinity is refused by name
                 scaled = scale * box
             found = box_discrepancy.BoxDiscrepancy(kernel, scaled, threads).measured(frequencies, weights, within)
-            return ScaleError(
-                box_scale=scale,
-                discrepancy_squared=found.squared,
-                log_discrepancy_squared=found.log_squared,
-                normalized=found.normalized,
-                expected_monte_carlo=found.expected_monte_carlo,
-                ratio=found.ratio,
-            )
+            return {"box_scale": scale, **found}
 
-        errors = [parts.once(repr(scale), partial(at, step, scale)) for step, scale in enumerate(self.box_scales)]
-        return Finding(BoxErrors(box=box.tolist(), scales=errors))
+        def tell(step: int, done: int) -> None:
+            progress.report(step * s + done, len(self.box_scales) * s)
+
+        scales = [
+            parts.once(repr(scale), partial(at, scale), partial(tell, step))
+            for step, scale in enumerate(self.box_scales)
+        ]
+        return Finding(BoxErrors(box=box.tolist(), scales=scales))
 
     def _box(self, feature_map: FeatureMap, rows: GivenRows) -> NDArray[np.float64]:
         """b, (d,): as given, or how far differences of the rows, as the kernel compares them, reach."""

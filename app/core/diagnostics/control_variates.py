@@ -26,14 +26,6 @@ class Estimator(StrEnum):
     cv2 = "cv2"
 
 
-ESTIMATORS = {
-    Estimator.map: "The inner product of the features.",
-    Estimator.cv1: "With the first moment of the frequencies as a control. It corrects the imaginary part of the form "
-    "complex; in the real forms the best coefficient is 0, and cv1 is the map.",
-    Estimator.cv2: "With the first two moments as controls; to first order what moment matching attains with features.",
-}
-
-
 class ControlVariates:
     """Equation (10) of the moment-matching paper with the optimal coefficients β₁ = β₂ = k(δ).
 

@@ -1,10 +1,10 @@
 """The matrix of the errors of a Gram matrix, tile by tile, and what is told of it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Annotated, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -13,9 +13,10 @@ from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
 from app.core.diagnostics.random_pairs import Whole
 from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap
 from app.core.maps.results import Gives
-from app.core.progress import Pause, Progress, begin_anew, no_pause, packed, unpacked
+from app.core.progress import Pause, Progress, no_pause, unpacked
 
 # Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
 BINS = 61
@@ -41,14 +42,8 @@ class Tile(NamedTuple):
     y: Rows
     """Those of its columns; on the diagonal the same object as `x`, so that a map does its work once."""
 
-    @classmethod
-    def of(cls, vectors: Rows, rows: slice, columns: slice) -> "Tile":
-        """The tile at a place of the Gram matrix of all vectors."""
-        x = vectors[rows]
-        return cls(rows, columns, x, x if rows == columns else vectors[columns])
 
-
-Estimate = Callable[[Tile, NDArray[np.float64], Pause], Array]
+Estimate = Callable[[Tile, Matrix, Pause], Array]
 """A tile and its exact kernel to the estimate of it; with a call between steps of a quarter of a second."""
 
 
@@ -64,42 +59,27 @@ class Sketch(TypedDict):
     estimate: list[float]
 
 
-class Norms(NamedTuple):
-    """Of the exact matrix."""
-
-    frobenius: float
-    spectral: float
-
-
 def estimates_of(
     feature_map: FeatureMap, estimators: Sequence[Estimator], vectors: Rows, before_long_call: Pause = no_pause
-) -> dict[Estimator, Estimate]:
-    """How to estimate the tiles of the Gram matrix of the vectors.
+) -> dict[str, Estimate]:
+    """How to estimate the tiles of the Gram matrix of the vectors, by the name of the estimator.
 
     Raises:
         InvalidInput: control variates that have no meaning for this map.
     """
-
-    def by_map(tile: Tile, exact: NDArray[np.float64], pause: Pause) -> Array:
-        del exact
-        return feature_map.gram(tile.x, tile.y, pause)
-
     if not set(estimators) - {Estimator.map}:
-        return dict.fromkeys(estimators, by_map)
+        return {Estimator.map.value: lambda tile, _, pause: feature_map.gram(tile.x, tile.y, pause)}
     if Gives.frequencies not in feature_map.gives:
         kind = feature_map.spec.kernel.kind
         raise InvalidInput(f"control variates are moments of frequencies; kernel {kind} has none", "/estimators")
     controls = ControlVariates(feature_map, before_long_call)
     prepared = dense(feature_map.kernel.prepared(vectors, "/vectors"))
 
-    def by(estimator: Estimator) -> Estimate:
-        if estimator is Estimator.map:
-            return by_map
-        return lambda tile, exact, pause: controls.estimate(
-            estimator, prepared[tile.rows], prepared[tile.columns], exact, by_map(tile, exact, pause), pause
-        )
+    def by(estimator: Estimator, tile: Tile, exact: Matrix, pause: Pause) -> Array:
+        approximate = feature_map.gram(tile.x, tile.y, pause)
+        return controls.estimate(estimator, prepared[tile.rows], prepared[tile.columns], exact, approximate, pause)
 
-    return {estimator: by(estimator) for estimator in estimators}
+    return {estimator.value: partial(by, estimator) for estimator in estimators}
 
 
 class ErrorMatrix:
@@ -132,14 +112,14 @@ class ErrorMatrix:
             i, j = pairs[0] - tile.rows.start, pairs[1] - tile.columns.start
             inside = (i >= 0) & (i < len(exact)) & (j >= 0) & (j < exact.shape[1])
             self._scatter[:, inside] = exact[i[inside], j[inside]], estimated[i[inside], j[inside]].real
-            self._tiles.add(tile.rows, tile.columns, estimated - exact)
+            self._tiles.add(estimated - exact)
 
-    def figures(self, norms: Norms) -> Figures:
+    def figures(self, frobenius: float, spectral: float) -> Figures:
         """What is told of it, beside the norms of K."""
         entries, tiles = self._n**2, self._tiles
         return Figures(
-            relative_frobenius=float(np.sqrt(tiles.squares)) / norms.frobenius,
-            relative_spectral=tiles.spectral_norm(self._pause) / norms.spectral,
+            relative_frobenius=float(np.sqrt(tiles.squares)) / frobenius,
+            relative_spectral=tiles.spectral_norm(self._pause) / spectral,
             max_abs=tiles.largest,
             mean_square=tiles.squares / entries,
             bias=tiles.sum / entries,
@@ -160,32 +140,24 @@ class ErrorMatrix:
         return Sketch(edges=(largest * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
 
     def _pause(self) -> None:
-        self._progress.checkpoint(lambda: _kept(self._tiles, scatter=self._scatter))
+        self._progress.checkpoint(lambda: self._tiles.state(scatter=self._scatter))
 
 
-def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> Norms:
-    """Norms of K; `progress` as of `ErrorMatrix`."""
+def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> tuple[float, float]:
+    """Frobenius and spectral norm of K; `progress` as of `ErrorMatrix`."""
     tiles = HermitianTiles(vectors.shape[0], False, unpacked(progress.restored()))
-
-    def pause() -> None:
-        progress.checkpoint(lambda: _kept(tiles))
-
+    pause = partial(progress.checkpoint, tiles.state)
     for tile in _tiles_to_set(tiles, vectors, progress, pause):
-        tiles.add(tile.rows, tile.columns, feature_map.exact_gram(tile.x, tile.y, pause))
-    return Norms(float(np.sqrt(tiles.squares)), tiles.spectral_norm(pause))
+        tiles.add(feature_map.exact_gram(tile.x, tile.y, pause))
+    return float(np.sqrt(tiles.squares)), tiles.spectral_norm(pause)
 
 
 def _tiles_to_set(tiles: HermitianTiles, vectors: Rows, progress: Progress, pause: Pause) -> Iterator[Tile]:
     """The tiles that are missing, one after the other; tells of each and pauses when it is done."""
-    missing, of = tiles.missing(), len(list(tile_places(vectors.shape[0])))
-    for left, (rows, columns) in zip(range(len(missing), 0, -1), missing, strict=True):
-        progress.report(of - left, of)
-        yield Tile.of(vectors, rows, columns)
-        progress.report(of - left + 1, of)
+    of = len([*tile_places(vectors.shape[0])])
+    for done, (rows, columns) in enumerate(tiles.missing, of - len(tiles.missing)):
+        progress.report(done, of)
+        x = vectors[rows]
+        yield Tile(rows, columns, x, x if rows == columns else vectors[columns])
+        progress.report(done + 1, of)
         pause()
-
-
-def _kept(tiles: HermitianTiles, **arrays: NDArray[np.float64]) -> bytes:
-    """The state of a matrix; empty, which is to begin anew, if it is too large to be kept."""
-    state = tiles.state()
-    return begin_anew() if state is None else packed(**state, **arrays)

@@ -1,27 +1,27 @@
 """How far a map's Gram matrix is from the kernel's, beside that of Monte Carlo frequencies."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.core.arrays import Rows
 from app.core.building import Building
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.control_variates import ESTIMATORS, Estimator
-from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Norms, Sketch, estimates_of, exact_norms
+from app.core.diagnostics.control_variates import Estimator
+from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Sketch, estimates_of, exact_norms
 from app.core.diagnostics.hermitian_tiles import TILE_ROWS, tile_places
 from app.core.diagnostics.random_pairs import Whole, map_seeds, row_pairs
 from app.core.drawing import Drawing, Histogram, Panel, Points
 from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap, family, made
 from app.core.maps.base_spec import BaseSpec
 from app.core.papers import MM, QMC
-from app.core.progress import Parts, Pausing, Progress, Reported, begin_anew
+from app.core.progress import Parts, Progress, begin_anew, keeping_nothing
 
 MOST_ROWS = 20_000
 SCATTER_PAIRS = 2000
@@ -72,7 +72,14 @@ class Gram(Diagnostic):
 
     estimators: Annotated[
         tuple[Annotated[Estimator, Field(strict=False)], ...],
-        Field(min_length=1, max_length=3, description=" ".join(f"{key}: {text}" for key, text in ESTIMATORS.items())),
+        Field(
+            min_length=1,
+            max_length=3,
+            description="map: The inner product of the features. cv1: With the first moment of the frequencies as a "
+            "control. It corrects the imaginary part of the form complex; in the real forms the best coefficient is 0, "
+            "and cv1 is the map. cv2: With the first two moments as controls; to first order what moment matching "
+            "attains with features.",
+        ),
     ] = (Estimator.map,)
     seeds: Annotated[int, Field(ge=0, le=20, description="Number of Monte Carlo maps to compare with.")] = 5
     seed: Seed = 0
@@ -113,26 +120,25 @@ class Gram(Diagnostic):
             raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
         feature_map.check_rows(vectors, "/vectors")
         progress = progress or Progress()
-        parts = Parts(progress)
+        parts, tiles = Parts(progress), len([*tile_places(n)])
         estimates = estimates_of(
-            feature_map,
-            self.estimators,
-            vectors,
-            lambda: progress.before_long_call(lambda: progress.restored() or parts.state()),
+            feature_map, self.estimators, vectors, partial(progress.before_long_call, parts.restored_state)
         )
         baselines = {seed: feature_map.baseline(seed) for seed in map_seeds(self.seed, self.seeds)}
         compared = {str(seed): spec for seed, spec in baselines.items() if spec is not None}
-        matrices = _Matrices(progress, parts, 1 + len(estimates) + len(compared), len([*tile_places(n)]))
-        norms = Norms(*matrices.once("exact", lambda within: [*exact_norms(feature_map, vectors, within)]))
+        names = ["exact", *estimates, *compared]
+
+        def once(name: str, measure: Callable[[Progress], Any]) -> Any:
+            before = names.index(name) * tiles
+            return parts.once(name, measure, lambda tile: progress.report(before + tile, len(names) * tiles))
+
+        norms = once("exact", partial(exact_norms, feature_map, vectors))
         figures: dict[str, Figures] = {}
         sketches: dict[str, Sketch] = {}
         pairs = row_pairs(n, SCATTER_PAIRS, self.seed)
-        for estimator, estimate in estimates.items():
-            measure = partial(_measured, feature_map, vectors, estimate, pairs, norms)
-            figures[estimator.value], sketches[estimator.value] = matrices.once(estimator.value, measure)
-        found = []
-        for name, spec in compared.items():
-            found.append(matrices.once(name, partial(_of_baseline, spec, vectors, norms, threads)))
+        for name, estimate in estimates.items():
+            figures[name], sketches[name] = once(name, partial(_measured, feature_map, vectors, estimate, pairs, norms))
+        found = [once(name, partial(_of_baseline, spec, vectors, norms, threads)) for name, spec in compared.items()]
         baseline = _baseline(found) if found else None
         answer = GramErrors(
             rows=n,
@@ -144,65 +150,34 @@ class Gram(Diagnostic):
         return Finding(answer, _drawing(answer, sketches))
 
 
-class _Matrices:
-    """The matrices, each a part of the whole work; all have the same number of tiles.
-
-    Args:
-        progress: of the whole work, told how many tiles of all matrices are done.
-        parts: of it.
-        count: how many matrices.
-        tiles: of each of them.
-    """
-
-    def __init__(self, progress: Progress, parts: Parts, count: int, tiles: int) -> None:
-        self._progress, self._parts, self._count, self._tiles = progress, parts, count, tiles
-        self._done = 0
-
-    def once(self, name: str, measure: Callable[[Progress], Any]) -> Any:
-        """What was measured of a matrix, in this attempt or in an earlier one."""
-        within = Reported(self._parts.within(name), self._tell)
-        result = self._parts.once(name, lambda: measure(within))
-        self._done += 1
-        self._tell(0)
-        return result
-
-    def _tell(self, tile: int, of: int = 0) -> None:
-        del of
-        self._progress.report(self._done * self._tiles + tile, self._count * self._tiles)
-
-
 def _measured(
     feature_map: FeatureMap,
     vectors: Rows,
     estimate: Estimate,
     pairs: tuple[Whole, Whole],
-    norms: Norms,
+    norms: Sequence[float],
     progress: Progress,
 ) -> tuple[Figures, Sketch]:
     """In a function of its own, so that one matrix of errors is let go before the next is made."""
     error = ErrorMatrix(feature_map, vectors, estimate, pairs, progress)
-    return error.figures(norms), error.sketch()
+    return error.figures(*norms), error.sketch()
 
 
-def _of_baseline(spec: BaseSpec, vectors: Rows, norms: Norms, threads: int, progress: Progress) -> Figures:
+def _of_baseline(spec: BaseSpec, vectors: Rows, norms: Sequence[float], threads: int, progress: Progress) -> Figures:
     # While the map is built, which is done again after an interruption, the state is that of the matrix.
-    baseline = made(spec, Building(threads, Pausing(progress, lambda: progress.restored() or begin_anew())))
+    baseline = made(spec, Building(threads, keeping_nothing(progress, lambda: progress.restored() or begin_anew())))
     estimate = estimates_of(baseline, [Estimator.map], vectors)[Estimator.map]
-    return ErrorMatrix(baseline, vectors, estimate, row_pairs(vectors.shape[0], 0, 0), progress).figures(norms)
+    return ErrorMatrix(baseline, vectors, estimate, row_pairs(vectors.shape[0], 0, 0), progress).figures(*norms)
 
 
 def _baseline(found: list[Figures]) -> Baseline:
     values = np.array([[*figures.values()] for figures in found])
-    deviations = values.std(axis=0, ddof=1) if len(found) > 1 else None
 
-    def figures(numbers: NDArray[np.float64]) -> Figures:
+    def figures(numbers: Matrix) -> Figures:
         return cast(Figures, dict(zip(found[0], numbers.tolist(), strict=True)))
 
-    return Baseline(
-        seeds=len(found),
-        mean=figures(values.mean(axis=0)),
-        sd=None if deviations is None else figures(deviations),
-    )
+    deviations = figures(values.std(axis=0, ddof=1)) if len(found) > 1 else None
+    return Baseline(seeds=len(found), mean=figures(values.mean(axis=0)), sd=deviations)
 
 
 def _ratios(figures: Figures, baseline: Figures) -> dict[str, float | None]:

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from app.core.arrays import row_blocks
 from app.core.compiled import compiled
 from app.core.errors import InvalidInput
-from app.core.progress import Pause, no_pause
+from app.core.progress import Pause, begin_anew, no_pause, packed
 
 Matrix = NDArray[Any]
 
@@ -42,11 +42,11 @@ class HermitianTiles:
     Args:
         n: rows of the matrix.
         is_complex: whether it has an imaginary part.
-        state: what `state` gave earlier, to go on from.
+        state: the arrays of what `state` gave earlier, to go on from.
     """
 
     def __init__(self, n: int, is_complex: bool, state: Mapping[str, Matrix] | None = None) -> None:
-        self._n = n
+        self._n, self._places = n, [*tile_places(n)]
         self._stored = np.dtype(np.complex64 if is_complex else np.float32)
         self._summed = np.dtype(np.complex128 if is_complex else np.float64)
         self._tiles: list[tuple[slice, slice, Matrix]] = []
@@ -55,29 +55,31 @@ class HermitianTiles:
         if state:
             self.squares, self.sum, self.largest = state["sums"].tolist()
             held = state["held"]
-            for rows, columns in tile_places(n):
+            while held.size:
+                rows, columns = self.missing[0]
                 shape = rows.stop - rows.start, columns.stop - columns.start
-                if held.size:
-                    self._tiles.append((rows, columns, held[: prod(shape)].reshape(shape)))
+                self._tiles.append((rows, columns, held[: prod(shape)].reshape(shape)))
                 held = held[prod(shape) :]
 
-    def state(self) -> dict[str, Matrix] | None:
-        """The sums and all tiles that are set; None if these take too much memory to be kept."""
+    def state(self, **others: Matrix) -> bytes:
+        """The sums, all tiles that are set, and others; empty, which is to begin anew, if the tiles are too large."""
         if sum(tile.nbytes for _, _, tile in self._tiles) > MOST_KEPT_BYTES:
-            return None
+            return begin_anew()
         held = np.concatenate([np.empty(0, self._stored), *(tile.ravel() for _, _, tile in self._tiles)])
-        return {"sums": np.array([self.squares, self.sum, self.largest]), "held": held}
+        return packed(sums=np.array([self.squares, self.sum, self.largest]), held=held, **others)
 
+    @property
     def missing(self) -> list[tuple[slice, slice]]:
         """The places of the tiles that are not set yet."""
-        return list(tile_places(self._n))[len(self._tiles) :]
+        return self._places[len(self._tiles) :]
 
-    def add(self, rows: slice, columns: slice, tile: Matrix) -> None:
-        """Set the next tile, at the first of the missing places.
+    def add(self, tile: Matrix) -> None:
+        """Set the tile at the first of the missing places.
 
         Raises:
             InvalidInput: an entry leaves the range of float32, in which no norm could be found.
         """
+        rows, columns = self.missing[0]
         with np.errstate(over="ignore"):  # refused by name below
             stored = tile.astype(self._stored)
         if not np.isfinite(stored).all():

@@ -2,28 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Annotated, Literal
+from math import e
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.core.arrays import row_blocks
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.bounds import greatest_error_bound
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Positive
+from app.core.kernels.base import Matrix, Positive
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import FeatureMap
 from app.core.maps.results import Gives, Spectrum
 from app.core.papers import GQ
 from app.core.progress import Progress, packed, unpacked
+from app.core.samplers.dense_grid import DenseGrid
+from app.core.samplers.polynomially_exact import PolynomiallyExact
+from app.core.samplers.sparse_grid import SparseGrid
 from app.core.spec import Form
 from app.core.threads import for_each
-
-Matrix = NDArray[np.float64]
 
 # Phases, or entries of points, held at a time.
 _PHASES_PER_BLOCK = 1 << 20
@@ -79,13 +79,11 @@ class MaxError(Diagnostic):
         """Errors of the map's kernel over balls, after figure 1 of the quadrature paper.
 
         δ is uniform in the ball |δ|₂ ≤ M, in the unit of the vectors; the points of the smaller balls are those of the
-        larger ones, shrunk. In high dimension nearly all lie near the surface. The greatest error over finitely many
-        points is less than that over the ball. Two rows of a region of diameter M differ by no more than M.
+        larger ones, shrunk. In high dimension nearly all lie near the surface.
 
         k̂(δ) = Σ ξ_l cos(w_l·δ) is computed from the frozen arrays in float64. The form `complex` has the error's
         imaginary part Σ ξ_l sin(w_l·δ) too. The form `phase` has noise that is no function of δ, and is not seen here.
-        For a normalised map both kernels are divided by their value at 0. For kernel correlation_rbf, δ is the
-        difference of two rows of unit length, so that diameters end at 2.
+        For a normalised map both kernels are divided by their value at 0.
 
         Raises:
             InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
@@ -121,10 +119,9 @@ class MaxError(Diagnostic):
     def _sums(self, errors: "_Errors", progress: Progress) -> tuple[Matrix, Matrix]:
         """Of each diameter, the greatest error and the sum of the squares of all errors."""
         state = unpacked(progress.restored())
-        squares, largest = state.get("found", np.zeros((2, len(self.diameters))))
-        restored = int(state.get("done", 0))
+        squares, largest = found = state.get("found", np.zeros((2, len(self.diameters))))
         # A step is a block of points of one ball.
-        done, of = 0, self.samples * len(self.diameters)
+        done, restored, of = 0, int(state.get("done", 0)), self.samples * len(self.diameters)
         s, d = errors.spectrum.frequencies.shape
         for lags in _unit_ball(self.samples, d, s, self.seed):
             if done + len(lags) * len(self.diameters) <= restored:
@@ -139,17 +136,16 @@ class MaxError(Diagnostic):
                 squares[i] += error @ error
                 largest[i] = max(largest[i], error.max())
                 progress.report(done, of)
-                progress.checkpoint(partial(packed, found=np.array([squares, largest]), done=np.array(done)))
+                progress.checkpoint(partial(packed, found=found, done=np.array(done)))
         return largest, squares
 
 
-class _Errors:
+class _Errors(NamedTuple):
     """Errors |k(δ) − k̂(δ)| of the kernel of a set, some rows of δ on each thread."""
 
-    def __init__(self, spectrum: Spectrum, is_complex: bool, threads: int) -> None:
-        self.spectrum = spectrum
-        self._is_complex = is_complex
-        self._threads = threads
+    spectrum: Spectrum
+    is_complex: bool
+    threads: int
 
     def projected(self, lags: Matrix) -> Matrix:
         """w_l·δ of every frequency, (n, s)."""
@@ -170,14 +166,14 @@ class _Errors:
             phases = diameter * projected[part]
             exact = self.spectrum.kernel.gram(diameter * lags[part], origin)[:, 0] / self.spectrum.scale
             error[part] = np.abs(np.cos(phases) @ self.spectrum.weights - exact)
-            if self._is_complex:
+            if self.is_complex:
                 error[part] = np.hypot(error[part], np.sin(phases) @ self.spectrum.weights)
 
         self._share_out(measure, len(lags))
         return error
 
     def _share_out(self, work: Callable[[slice], None], n: int) -> None:
-        for_each(work, row_blocks(n, _PHASES_PER_PART // len(self.spectrum.weights)), self._threads)
+        for_each(work, row_blocks(n, _PHASES_PER_PART // len(self.spectrum.weights)), self.threads)
 
 
 def _unit_ball(n: int, d: int, n_frequencies: int, seed: int) -> Iterator[Matrix]:
@@ -190,16 +186,48 @@ def _unit_ball(n: int, d: int, n_frequencies: int, seed: int) -> Iterator[Matrix
             yield points[block]
 
 
+def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | None:
+    """A bound of |k(δ) − k̂(δ)| for every |δ| ≤ `diameter`, in the unit of the vectors; None where none is proved.
+
+    The spectrum is subgaussian with parameter b: of N(0, diag σ_j⁻²), b = 1/min σ_j. Quadrature paper:
+
+    - Theorem 2, of rules with non-negative weights exact to the even total degree R: 3(e b²M²/R)^(R/2). Sampler
+      polynomially_exact has R = degree, one less if that is odd; dense_grid has R = 2L − 2, the largest even number up
+      to its degree 2L − 1.
+    - Theorem 3, of sparse grids of level A ≥ 24 e b²M²: 2^d (12 e b²M²/A)^A.
+
+    They hold for exact arithmetic, to which float32 adds some 1e-7. Kernel anova, a sum of kernels on its subsets, has
+    none; nor has a bound beyond the range of float64.
+    """
+    spec = feature_map.spec
+    deviations = feature_map.spectrum().kernel.normal_deviations(spec.input_dim)
+    if deviations is None:
+        return None
+    with np.errstate(over="ignore"):  # an infinite bound is none
+        square = np.square(np.float64(diameter) * deviations.max())
+        match spec.sampler:
+            case PolynomiallyExact(degree=degree):
+                bound = _theorem_2(square, degree - degree % 2)
+            case DenseGrid(points_per_dim=points):
+                bound = _theorem_2(square, 2 * points - 2)
+            case SparseGrid(level=level) if level >= 24 * e * square and level:
+                bound = 2.0**spec.input_dim * (12 * e * square / level) ** level
+            case _:
+                return None
+    return float(bound) if np.isfinite(bound) else None
+
+
+def _theorem_2(square: np.float64, degree: int) -> np.float64:
+    """Infinity for degree 0, which the theorem does not speak of."""
+    return 3 * (e * square / degree) ** (degree / 2) if degree else np.float64(np.inf)
+
+
 def drawing(answer: MaxErrors) -> Drawing:
     """Greatest and RMS error against the diameter, and the bound where there is one."""
     found = sorted(answer["diameters"], key=lambda one: one["diameter"])
     curves = []
-    members: tuple[tuple[Literal["max", "rms", "bound"], str], ...] = (
-        ("max", "greatest"),
-        ("rms", "root mean square"),
-        ("bound", "bound"),
-    )
-    for member, label in members:
+    labels: dict[Literal["max", "rms", "bound"], str] = {"max": "greatest", "rms": "root mean square", "bound": "bound"}
+    for member, label in labels.items():
         points = [(one["diameter"], error) for one in found if (error := one[member]) is not None]
         if points:
             x, y = zip(*points, strict=True)

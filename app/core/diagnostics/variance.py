@@ -1,7 +1,7 @@
 """The variance of a map's kernel estimate for pairs of rows: in closed form, and simulated over seeds."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,21 +11,59 @@ from typing_extensions import TypedDict
 from app.core.arrays import Array, Rows
 from app.core.building import Building
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.closed_forms import ClosedForms, closed_forms_of_pairs
 from app.core.diagnostics.random_pairs import map_seeds
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
-from app.core.kernels.base import Positive
+from app.core.kernels.base import Matrix, Positive
 from app.core.maps import FeatureMap, family, made
 from app.core.maps.results import Gives
 from app.core.papers import GMM, MM
-from app.core.progress import Pausing, Progress, packed, unpacked
-
-Numbers = NDArray[np.float64]
-
+from app.core.progress import Progress, begin_anew, keeping_nothing, packed, unpacked
 
 # Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
 _BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 80, 2000
+
+
+class ClosedForms(TypedDict):
+    """Variances of one pair's estimate; null where none is known, or the estimate has no meaning for the map."""
+
+    # φ is the kernel divided by its value at 0: the characteristic function of w, E cos w·δ, of rows δ apart, for s
+    # frequencies or hashes. Those of the form complex are E|k̂ − k|², the imaginary part included.
+
+    monte_carlo: Annotated[
+        float | None,
+        Field(
+            description="This map with independent frequencies. Per frequency 1 − φ(δ)² in the form complex, "
+            "½ + ½φ(2δ) − φ(δ)² in cos_sin, ½ more in phase; normalised, `nrff`."
+        ),
+    ]
+    cv1: Annotated[
+        float | None,
+        Field(
+            description="Control variates of the first moment, for normally distributed frequencies (moment-matching "
+            "paper, corollary 1): with t = δᵀΣδ, less by t e^(−t)/s, in the form complex only."
+        ),
+    ]
+    cv2: Annotated[float | None, Field(description="Control variates of two moments: less than cv1 by ½t² e^(−t)/s.")]
+    moment_matching: Annotated[
+        float | None, Field(description="That of cv2, to first order in 1/s (moment-matching paper, corollary 2).")
+    ]
+    rff: Annotated[float | None, Field(description="The form phase (GMM paper, theorem 2).")]
+    nrff: Annotated[
+        float | None,
+        Field(
+            description="The form phase, normalised (GMM paper, theorem 3, for any spectral kernel), to first order: "
+            "(1 + ½φ(2δ) − (7 − φ(2δ))φ(δ)²/4)/s, the theorem where φ(2δ) = φ(δ)⁴."
+        ),
+    ]
+    gcws: Annotated[float | None, Field(description="g(1 − g)/s, g the min-max kernel (GMM paper, (12)).")]
+    rbf_from_gcws: Annotated[
+        float | None,
+        Field(
+            description="64γ² e^(−4γz²) g(1 − g)³/(1 + g)⁶/s, z = (1 − g)/(1 + g), to first order (GMM paper, theorem "
+            "4, (26))."
+        ),
+    ]
 
 
 class Empirical(TypedDict):
@@ -89,7 +127,7 @@ class Variance(Diagnostic):
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """Memory of rows in float64, a map, what it makes of them, all estimates, and the answer."""
-        x, y = self._pairs(feature_map, rows)
+        x, y = self.pairs(feature_map, rows)
         n = int(max(x.shape[0], y.shape[0]))
         made = family(feature_map.spec).drawing_bytes(feature_map.spec)
         if Gives.features in feature_map.gives:
@@ -102,16 +140,12 @@ class Variance(Diagnostic):
     def run(
         self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
     ) -> Finding[Variances]:
-        """Variance of the estimate of k(x_i, y_i) for each i.
+        """Variance of the estimate of k(x_i, y_i) for each i, simulated with maps of the same spec and other seeds.
 
-        Simulated with maps of the same spec and other seeds, of which a map that has nothing random makes no two: its
-        variance is 0. Closed forms speak of independent frequencies or hashes; the map's own is among them for samplers
-        monte_carlo, gcws and moment_matching over monte_carlo.
-
-        Raises:
-            InvalidInput: x and y are not as many rows, gamma has no meaning, or rows have no kernel.
+        It is 0 of a map that has nothing random. Closed forms speak of independent frequencies or hashes; the map's own
+        is among them for samplers monte_carlo, gcws and moment_matching over monte_carlo.
         """
-        x, y = self._pairs(feature_map, rows)
+        x, y = self.pairs(feature_map, rows)
         if x.shape[0] != y.shape[0]:
             raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; pairs need as many", "/y")
         sampler = feature_map.spec.sampler
@@ -123,52 +157,42 @@ class Variance(Diagnostic):
         feature_map.check_rows(x, "/x")
         feature_map.check_rows(y, "/y")
         exact, (own, closed) = feature_map.exact_pairs(x, y), feature_map.closed_forms(x, y, self.gamma)
-        of_pairs = closed_forms_of_pairs(closed, len(exact))
         estimates = _estimates(feature_map, x, y, map_seeds(self.seed, self.repeats), progress or Progress(), threads)
         rbf = None
         if self.gamma is not None:
             rbf = rbf_estimate(kernel_estimate(estimates, feature_map.n_frequencies, 0.0), self.gamma).value
+        pairs = []
+        for i in range(len(exact)):
+            known = {name: float(variances[i]) for name, variances in closed.items()}
+            pairs.append(
+                PairVariance(
+                    exact=float(exact[i]),
+                    closed_form=None if own is None else known.get(own),
+                    closed_forms=cast(ClosedForms, dict.fromkeys(ClosedForms.__annotations__) | known),
+                    empirical=_empirical(estimates[:, i]),
+                    rbf_empirical=None if rbf is None else _empirical(rbf[:, i]),
+                )
+            )
         answer = Variances(
             form=None if feature_map.form is None else feature_map.form.value,
             s=feature_map.n_frequencies,
             repeats=self.repeats,
             own=own,
-            pairs=[
-                PairVariance(
-                    exact=float(exact[i]),
-                    closed_form=float(closed[own][i]) if own is not None and own in closed else None,
-                    closed_forms=of_pairs[i],
-                    empirical=_empirical(estimates[:, i]),
-                    rbf_empirical=None if rbf is None else _empirical(rbf[:, i]),
-                )
-                for i in range(len(exact))
-            ],
+            pairs=pairs,
         )
         return Finding(answer)
 
-    def _pairs(self, feature_map: FeatureMap, rows: GivenRows) -> tuple[Rows, Rows]:
+    def pairs(self, feature_map: FeatureMap, rows: GivenRows) -> tuple[Rows, Rows]:
+        """The rows x and y that came, or such as have the correlations, in the map's dtype.
+
+        Raises:
+            InvalidInput: correlations say nothing of the kernel, or no such rows exist.
+        """
         if self.correlations is None:
             return rows["x"], rows["y"]
-        return correlated_pairs(feature_map, list(self.correlations))
-
-
-def correlated_pairs(feature_map: FeatureMap, correlations: list[float]) -> tuple[Rows, Rows]:
-    """Pairs of rows, in the map's dtype, for correlations ρ.
-
-    For kernel correlation_rbf, rows whose cosine is ρ. For kernel gmm, rows whose min-max kernel is
-    g = (1 − √((1 − ρ)/2))/(1 + √((1 − ρ)/2)), the limit for rows of many coordinates on which theorem 4 of the GMM
-    paper rests; the pairs have one coordinate off the centre.
-
-    Raises:
-        InvalidInput: another kernel, a ρ outside [−1, 1], or one dimension, which has no ρ but ±1.
-    """
-    spec = feature_map.spec
-    rho = np.array(correlations, np.float64)
-    outside = np.flatnonzero(~(np.abs(rho) <= 1))
-    if outside.size:
-        raise InvalidInput(f"correlation {rho[outside[0]]:.6g} is outside [-1, 1]", f"/correlations/{outside[0]}")
-    x, y = feature_map.kernel.correlated_pairs(rho, spec.input_dim)
-    return x.astype(spec.numpy_dtype), y.astype(spec.numpy_dtype)
+        spec = feature_map.spec
+        x, y = feature_map.kernel.correlated_pairs(np.array(self.correlations), spec.input_dim)
+        return x.astype(spec.numpy_dtype), y.astype(spec.numpy_dtype)
 
 
 def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], progress: Progress, threads: int) -> Array:
@@ -178,15 +202,15 @@ def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], prog
     found[: len(known)] = known
     for done in range(len(known), len(seeds)):
         progress.report(done, len(seeds))
-        keep = partial(packed, found=found[:done])
+        inside = keeping_nothing(progress, partial(packed, found=found[:done]))
         spec = feature_map.spec.model_copy(update={"seed": seeds[done]})
-        other = made(spec, Building(threads, Pausing(progress, keep)))
-        found[done] = other.estimated_pairs(x, y, partial(progress.checkpoint, keep))
+        other = made(spec, Building(threads, inside))
+        found[done] = other.estimated_pairs(x, y, partial(inside.checkpoint, begin_anew))
         progress.checkpoint(partial(packed, found=found[: done + 1]))
     return found
 
 
-def _empirical(estimates: NDArray[np.complex128] | Numbers) -> Empirical:
+def _empirical(estimates: NDArray[np.complex128] | Matrix) -> Empirical:
     """Of the estimates of one pair, one a map."""
     mean = estimates.mean()
     squares = np.square(np.abs(estimates - mean))

@@ -1,11 +1,13 @@
 """Box discrepancy: the mean squared error of a frequency set over a box of differences (QMC paper, section 4)."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from app.core.arrays import row_blocks
 from app.core.discrepancy.fourier_integrals import expansion, integrate
@@ -23,23 +25,24 @@ _FACTORS_PER_PAUSE, _INTEGRALS_PER_PAUSE = 1 << 23, 1 << 17
 # What it costs to write an entry of a matrix and its mirror image, in factors.
 _FACTORS_PER_ENTRY = 32
 _NO_MATRIX = np.empty((0, 0))
+_Told = Callable[[int], None]
+"""A pause that is told how many rows are done."""
 # Half the largest float64: neither the difference of two frequencies nor its product with the box overflows below.
 _MOST = np.finfo(np.float64).max / 2
 
 
-class Measured(NamedTuple):
+class Measured(TypedDict):
     """The box discrepancy of one set, as people compare it."""
 
-    normalized: float
-    """N, the mean of |k(u) − k̂(u)|² over the box; 0 where rounding made it negative."""
-    log_squared: float | None
-    """log D², D² = N Π b_j/π; None where N or a b_j is 0."""
-    squared: float | None
-    """D²; None where it leaves the normal range of float64."""
-    expected_monte_carlo: float
-    """(1 − A)/s, the expectation of N for as many independent draws from the kernel's law."""
-    ratio: float | None
-    """N over that; None where that is 0."""
+    discrepancy_squared: Annotated[
+        float | None, Field(description="D² of theorem 7; null where it leaves the range of float64.")
+    ]
+    log_discrepancy_squared: Annotated[float | None, Field(description="log D²; null where D² is 0.")]
+    normalized: Annotated[float, Field(description="N, the mean of |k(u) − k̂(u)|² over the box.")]
+    expected_monte_carlo: Annotated[
+        float, Field(description="The expectation of N for as many independent draws from the kernel's law.")
+    ]
+    ratio: Annotated[float | None, Field(description="N over that; null where that is 0.")]
 
 
 class BoxDiscrepancy:
@@ -83,11 +86,9 @@ class BoxDiscrepancy:
 
     def gram(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
         """H, (s, s), of frequencies (s, d): positive semidefinite, and singular to rounding where points are many."""
-        points = self.points(frequencies)
         s = len(frequencies)
         gram, unused = np.empty((s, s)), np.empty(s)
-        for _ in self._row_sums(points, np.ones(s), unused, gram):
-            pause()
+        self._row_sums(self.points(frequencies), np.ones(s), unused, lambda _: pause(), gram)
         return gram
 
     def means(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
@@ -112,8 +113,7 @@ class BoxDiscrepancy:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
         points, weights = self.points(frequencies), _weights(frequencies, weights)
         sums = np.empty(len(weights))
-        for _ in self._row_sums(points, weights, sums):
-            pause()
+        self._row_sums(points, weights, sums, lambda _: pause())
         return self._normalized(frequencies, weights, sums, pause)
 
     def value_and_gradient(
@@ -124,27 +124,27 @@ class BoxDiscrepancy:
         The gradient by the weights is 2(Hξ − v), of `gram` and `means`.
         """
         points, weights = self.points(frequencies), _weights(frequencies, weights)
-        pulls, gradients = np.empty(len(weights)), np.empty(frequencies.shape)
-        self._sums(points, weights, points, pulls, gradients, pause)
+        pulls, gradients = self.pulls(points, weights, points, pause)
         means, slopes = self.means_and_gradients(frequencies, pause)
         pulls -= 2 * means
         gradients -= slopes
         gradients *= 2 * weights[:, None]
         return math.exp(self.log_energy) + math.fsum(weights * pulls), gradients
 
-    def pulls(self, fixed: Points, weights: Matrix, moving: Matrix) -> tuple[Matrix, Matrix]:
-        """Σ_l ξ_l H(w_l, x) for every moving point x of (n, d), (n,), and its gradients by x, (n, d): in O(n s d).
+    def pulls(self, fixed: Points, weights: Matrix, moving: Points, pause: Pause = no_pause) -> tuple[Matrix, Matrix]:
+        """Σ_l ξ_l H(w_l, x) for each of n moving points x, (n,), and its gradients by x, (n, d): in O(n s d).
 
-        With it and `means_and_gradients`, N of a set with one more point x of weight ξ is N of the set plus
-        2ξ(Σ_l ξ_l H(w_l, x) − v(x)) + ξ².
-
-        Args:
-            fixed: what `points` made of the set, once for all calls.
-            weights: ξ_l, (s,).
-            moving: the points, (n, d).
+        The weights ξ_l, (s,), are those of the fixed points w_l. With it and `means_and_gradients`, N of a set with one
+        more point x of weight ξ is N of the set plus 2ξ(Σ_l ξ_l H(w_l, x) − v(x)) + ξ².
         """
-        pulls, gradients = np.empty(len(moving)), np.empty(moving.shape)
-        self._sums(fixed, weights, self.points(moving), pulls, gradients, no_pause)
+        d, n = moving.coordinates.shape
+        pulls, gradients = np.empty(n), np.empty((n, d))
+
+        def work(rows: slice) -> None:
+            sinc_gradients(self.box, fixed, weights, moving, rows.start, pulls[rows], gradients[rows])
+
+        n_factors = n * fixed.coordinates.size
+        self._share_out(work, n, n_factors, _FACTORS_PER_PAUSE, lambda _: pause())
         return pulls, gradients
 
     def points(self, frequencies: Matrix) -> Points:
@@ -154,7 +154,7 @@ class BoxDiscrepancy:
     def measured(
         self, frequencies: Matrix, weights: Matrix | None = None, progress: Progress | None = None
     ) -> Measured:
-        """N beside D² and what independent draws would have; frequencies (s, d), weights (s,), 1/s if not given.
+        """N, 0 where rounding made it negative, beside D² = N Π b_j/π and what independent draws would have: (1 − A)/s.
 
         Args:
             frequencies: w, (s, d).
@@ -165,15 +165,13 @@ class BoxDiscrepancy:
         progress = progress or Progress()
         state = unpacked(progress.restored())
         sums, begun = state.get("sums", np.zeros(len(weights))), int(state.get("done", 0))
-        done = begun
 
-        def pause() -> None:
+        def keep(done: int) -> None:
+            progress.report(done, len(weights))
             progress.checkpoint(partial(packed, sums=sums, done=np.array(done)))
 
-        for done in self._row_sums(points, weights, sums, first=begun):
-            progress.report(done, len(weights))
-            pause()
-        normalized = max(0.0, self._normalized(frequencies, weights, sums, pause))
+        self._row_sums(points, weights, sums, keep, first=begun)
+        normalized = max(0.0, self._normalized(frequencies, weights, sums, partial(keep, len(weights))))
         # Taken from 0 rather than negated: the negative of 0 has a sign.
         expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / len(frequencies)
         log_squared = None
@@ -182,11 +180,11 @@ class BoxDiscrepancy:
         limits = np.finfo(np.float64)
         is_in_range = log_squared is not None and math.log(limits.tiny) < log_squared < math.log(limits.max)
         return Measured(
-            normalized,
-            log_squared,
-            math.exp(log_squared) if log_squared is not None and is_in_range else None,
-            expected,
-            normalized / expected if expected > 0 else None,
+            discrepancy_squared=math.exp(log_squared) if log_squared is not None and is_in_range else None,
+            log_discrepancy_squared=log_squared,
+            normalized=normalized,
+            expected_monte_carlo=expected,
+            ratio=normalized / expected if expected > 0 else None,
         )
 
     def _checked(self, frequencies: Matrix) -> Matrix:
@@ -203,8 +201,7 @@ class BoxDiscrepancy:
         def work(rows: slice) -> None:
             integrate(self._panels, phases[rows], factors[rows], slopes[rows])
 
-        for _ in self._shared_out(work, len(phases), phases.size, _INTEGRALS_PER_PAUSE):
-            pause()
+        self._share_out(work, len(phases), phases.size, _INTEGRALS_PER_PAUSE, lambda _: pause())
         return factors, slopes
 
     def _normalized(self, frequencies: Matrix, weights: Matrix, sums: Matrix, pause: Pause) -> float:
@@ -215,44 +212,27 @@ class BoxDiscrepancy:
         return math.exp(self.log_energy) + math.fsum(weights * pulls)
 
     def _row_sums(
-        self, points: Points, weights: Matrix, sums: Matrix, gram: Matrix = _NO_MATRIX, first: int = 0
-    ) -> Iterator[int]:
-        """Fill `sums` with Σ_{l<m} ξ_l H_lm from the row `first` on, and `gram` with H unless it is empty.
-
-        Yields:
-            How many rows are done.
-        """
+        self, points: Points, weights: Matrix, sums: Matrix, pause: _Told, gram: Matrix = _NO_MATRIX, first: int = 0
+    ) -> None:
+        """Fill `sums` with Σ_{l<m} ξ_l H_lm from the row `first` on, and `gram` with H unless it is empty."""
 
         def work(rows: slice) -> None:
             sinc_rows(self.box, points, rows.start, rows.stop, weights, sums[rows], gram)
 
         per_pair = len(self.box) + (_FACTORS_PER_ENTRY if gram.size else 0)
-        return self._shared_out(work, len(sums), len(sums) ** 2 * per_pair // 2, _FACTORS_PER_PAUSE, first)
+        self._share_out(work, len(sums), len(sums) ** 2 * per_pair // 2, _FACTORS_PER_PAUSE, pause, first)
 
-    def _sums(
-        self, points: Points, weights: Matrix, targets: Points, sums: Matrix, gradients: Matrix, pause: Pause
+    def _share_out(
+        self, work: Callable[[slice], None], n: int, n_factors: int, per_pause: int, pause: _Told, first: int = 0
     ) -> None:
-        def work(rows: slice) -> None:
-            sinc_gradients(self.box, points, weights, targets, rows.start, sums[rows], gradients[rows])
-
-        for _ in self._shared_out(work, len(sums), len(sums) * points.coordinates.size, _FACTORS_PER_PAUSE):
-            pause()
-
-    def _shared_out(
-        self, work: Callable[[slice], None], n: int, n_factors: int, per_pause: int, first: int = 0
-    ) -> Iterator[int]:
-        """Work on n rows, the last of a step first: where rows grow longer, the longest. No sum spans two rows.
-
-        Yields:
-            How many rows are done, after each step.
-        """
+        """Work on n rows, the last of a step first: where rows grow longer, the longest. No sum spans two rows."""
         threads = min(self._threads, max(1, n_factors // _WORTH_A_THREAD))
         steps = -(-n_factors // (per_pause * threads))
         for step in row_blocks(n - first, -(-n // max(1, steps))):
             start, rows = first + step.start, step.stop - step.start
             parts = row_blocks(rows, -(-rows // (_PARTS * threads)) if threads > 1 else rows)
             for_each(work, reversed([slice(start + at.start, start + at.stop) for at in parts]), threads)
-            yield first + step.stop
+            pause(first + step.stop)
 
 
 def _weights(frequencies: Matrix, weights: Matrix | None) -> Matrix:

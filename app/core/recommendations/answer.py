@@ -7,7 +7,6 @@ from typing_extensions import TypedDict
 
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.model import DumpOf
-from app.core.recommendations.trials import Recommendation
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
 
@@ -43,28 +42,6 @@ class Ranking(TypedDict):
     ranked: list[RankedTrial]
     best: Annotated[_Spec, Field(description="To PUT.")]
     skipped: list[Skipped]
-
-
-def ranking(rows: int, found: Recommendation) -> Ranking:
-    """The answer, of a recommendation that was measured on so many rows."""
-    ranked = [
-        RankedTrial(
-            spec=trial.spec.model_dump(mode="json"),
-            n_output=trial.n_output,
-            error_mean=trial.error_mean,
-            error_sd=trial.error_sd,
-            bytes=trial.bytes,
-            seconds_per_1000_rows=trial.seconds_per_1000_rows,
-        )
-        for trial in found.ranked
-    ]
-    skipped = [
-        Skipped(sampler=one.sampler.model_dump(mode="json"), columns=one.columns, reason=one.refusal)
-        for one in found.skipped
-    ]
-    return Ranking(
-        rows=rows, target_reached=found.target_reached, ranked=ranked, best=ranked[0]["spec"], skipped=skipped
-    )
 
 
 def drawing(answer: Ranking) -> Drawing:

@@ -1,4 +1,4 @@
-"""The specs worth trying for a kernel within a number of output columns."""
+"""The specs worth trying for a kernel within a number of output columns, and the memory that trying them takes."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -7,7 +7,8 @@ from pydantic import TypeAdapter
 
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.maps import family_of
+from app.core.maps import family, family_of
+from app.core.maps.results import Gives
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
 
@@ -18,6 +19,13 @@ _LEAST_COLUMNS = 1 << 4
 _FEWEST_COLUMNS = 2
 # A budget is tried whole, halved and quartered: what half of it would cost in accuracy is worth knowing.
 _FRACTIONS = (1, 2, 4)
+
+# Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row.
+_BYTES_PER_FEATURE, _BYTES_PER_SAMPLE = 8, 72
+_BYTES_PER_PAIR = 32
+_BYTES_PER_ENTRY = 24
+# Recommended maps have cos_sin features of float32.
+_COLUMNS_PER_FREQUENCY, _FROZEN_BYTES = 2, 4
 
 _SAMPLERS: TypeAdapter[tuple[Sampler, ...]] = TypeAdapter(tuple[Sampler, ...])
 
@@ -51,15 +59,6 @@ class Wanted(NamedTuple):
     """Columns that are tried where there is no budget."""
 
 
-class Candidate(NamedTuple):
-    """A spec to try, or why the sampler cannot be tried within so many columns."""
-
-    sampler: Sampler
-    columns: int
-    spec: MapSpec | None
-    refusal: str | None = None
-
-
 def column_counts(wanted: Wanted) -> list[int]:
     """The numbers of output columns to try, in increasing order."""
     if wanted.target_error is None and wanted.budget is not None:
@@ -71,8 +70,8 @@ def column_counts(wanted: Wanted) -> list[int]:
 
 def candidates(
     kernel: Kernel, input_dim: int, columns: int, samplers: Sequence[Sampler] | None, seed: int
-) -> Iterator[Candidate]:
-    """One candidate of every sampler, at most `columns` wide, of form `cos_sin`; codes count as columns.
+) -> Iterator[tuple[Sampler, MapSpec | str]]:
+    """Every sampler with its spec, at most `columns` wide, of form `cos_sin`, or why there is none; codes are columns.
 
     Args:
         kernel: with its length scale resolved.
@@ -86,6 +85,57 @@ def candidates(
             s = family_of(sampler).size_for(sampler, columns, input_dim)
             spec = MapSpec(input_dim=input_dim, kernel=kernel, sampler=sampler, s=s, seed=seed)
         except InvalidInput as error:
-            yield Candidate(sampler, columns, None, error.detail)
+            yield sampler, error.detail
         else:
-            yield Candidate(sampler, columns, spec)
+            yield sampler, spec
+
+
+def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
+    """Memory of the frozen arrays of the widest map that may be recommended; hashes freeze none."""
+    if not kernel.has_frequencies:
+        return 0
+    return _FROZEN_BYTES * (input_dim + 1) * (column_counts(wanted)[-1] // _COLUMNS_PER_FREQUENCY)
+
+
+def fitting(
+    wanted: Wanted,
+    n: int,
+    input_dim: int,
+    samplers: Sequence[Sampler] | None,
+    kernel: Kernel,
+    *,
+    map_bytes: int,
+    work_bytes: int,
+) -> Wanted:
+    """The wishes; if they name no budget, without sizes whose frozen arrays, or whose trials, take more memory."""
+    if wanted.budget is not None:
+        return wanted
+    while wanted.most > _COLUMNS_PER_FREQUENCY and (
+        widest_map_bytes(input_dim, wanted, kernel) > map_bytes
+        or recommended_bytes(n, input_dim, wanted, samplers, kernel) > work_bytes
+    ):
+        wanted = wanted._replace(most=wanted.most // 2)
+    return wanted
+
+
+def recommended_bytes(
+    n: int, input_dim: int, wanted: Wanted, samplers: Sequence[Sampler] | None, kernel: Kernel
+) -> int:
+    """Memory that `recommended` takes beside the rows: n×n matrices, and the widest of its maps with what it makes.
+
+    Args:
+        n: rows.
+        input_dim: their length.
+        wanted: budget and target.
+        samplers: which; None for the defaults of the kernel.
+        kernel: to approximate.
+    """
+    made = 0
+    for columns in column_counts(wanted):
+        for _, spec in candidates(kernel, input_dim, columns, samplers, 0):
+            if not isinstance(spec, str):
+                its_family = family(spec)
+                of_entry = _BYTES_PER_FEATURE if Gives.features in its_family.gives else _BYTES_PER_SAMPLE
+                made = max(made, its_family.drawing_bytes(spec) + n * columns * of_entry)
+    dense = 0 if kernel.compares_sparse else _BYTES_PER_ENTRY * n * input_dim
+    return _BYTES_PER_PAIR * n * n + dense + made

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +13,9 @@ from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap, made
-from app.core.progress import Parts, Pause, Progress, Reported, begin_anew
-from app.core.recommendations.candidates import Candidate, Wanted, candidates, column_counts
+from app.core.progress import Parts, Pause, Progress, begin_anew
+from app.core.recommendations.answer import RankedTrial, Ranking, Skipped
+from app.core.recommendations.candidates import Wanted, candidates, column_counts
 from app.core.samplers import Sampler
 from app.core.spec import MapSpec
 from app.core.threads import for_each
@@ -27,30 +28,6 @@ _SEEDS = 1 << 64
 _EXACT_COORDINATES_PER_PART = 1 << 25
 
 
-class Trial(NamedTuple):
-    """A spec and what was measured."""
-
-    spec: MapSpec
-    n_output: int
-    error_mean: float
-    """Relative Frobenius error of the Gram matrix, mean over the seeds."""
-    error_sd: float
-    """Standard deviation over the seeds; 0 for one seed."""
-    bytes: int
-    """Size of the frozen arrays."""
-    seconds_per_1000_rows: float
-    """Time of a transform, on the machine that measured it."""
-
-
-class Recommendation(NamedTuple):
-    """The trials, the best first, and the candidates that could not be tried."""
-
-    ranked: list[Trial]
-    skipped: list[Candidate]
-    target_reached: bool | None = None
-    """Whether the best is within the target; None without a target."""
-
-
 def recommended(
     rows: Rows,
     kernel: Kernel,
@@ -60,7 +37,7 @@ def recommended(
     seeds: int = 3,
     seed: int = 0,
     building: Building | None = None,
-) -> Recommendation:
+) -> Ranking:
     """Try samplers and sizes on the rows and rank them.
 
     Without a target the smallest mean error is best. With one, sizes grow until a sampler reaches it, and the narrowest
@@ -86,42 +63,46 @@ def recommended(
     building = building or Building()
     progress = building.progress
     parts, counts = Parts(progress), column_counts(wanted)
-    exact = _exact(
-        kernel, rows, building.threads, lambda: progress.checkpoint(lambda: progress.restored() or parts.state())
-    )
-    trials: dict[str, Trial] = {}
-    skipped: list[Candidate] = []
+    exact = _exact(kernel, rows, building.threads, partial(progress.checkpoint, parts.restored_state))
+    measure = partial(_measured, rows=rows, exact=exact, building=building)
+    trials: dict[str, RankedTrial] = {}
+    skipped: list[Skipped] = []
+
+    def tell(place: int, of: int, _: int = 0) -> None:
+        progress.report(place, of)
+
     for step, columns in enumerate(counts):
         every = list(candidates(kernel, rows.shape[1], columns, samplers, seed))
-        for place, candidate in enumerate(every):
-            tell = partial(progress.report, step * len(every) + place, len(counts) * len(every))
-            tell()
-            if candidate.spec is not None and candidate.spec.canonical() in trials:  # a rule that dictates its size
+        for place, (sampler, spec) in enumerate(every, step * len(every)):
+            told = partial(tell, place, len(counts) * len(every))
+            told()
+            name = spec if isinstance(spec, str) else spec.canonical()
+            if name in trials:  # a rule that dictates its size
                 continue
-            measure = partial(_measured, rows=rows, exact=exact, building=building)
-            tried = _tried(candidate, seeds, parts, measure, tell)
-            if isinstance(tried, Trial):
-                trials[tried.spec.canonical()] = tried
+            tried = spec if isinstance(spec, str) else _tried(spec, seeds, parts, measure, told)
+            if isinstance(tried, str):
+                skipped.append(Skipped(sampler=sampler.model_dump(mode="json"), columns=columns, reason=tried))
             else:
-                skipped.append(tried)
-        if wanted.target_error is not None and any(t.error_mean <= wanted.target_error for t in trials.values()):
+                trials[name] = tried
+        if wanted.target_error is not None and any(t["error_mean"] <= wanted.target_error for t in trials.values()):
             break
-    return _ranked(list(trials.values()), skipped, wanted.target_error)
+    return _ranked(rows.shape[0], [*trials.values()], skipped, wanted.target_error)
 
 
-def _ranked(trials: list[Trial], skipped: list[Candidate], target: float | None) -> Recommendation:
+def _ranked(rows: int, trials: list[RankedTrial], skipped: list[Skipped], target: float | None) -> Ranking:
     """Trials within the target by their width, then the others by their error; InvalidInput if there are none."""
     if not trials:
-        refusals = "; ".join(dict.fromkeys(f"{one.sampler.kind}: {one.refusal}" for one in skipped))
+        refusals = "; ".join(dict.fromkeys(f"{one['sampler']['kind']}: {one['reason']}" for one in skipped))
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
 
-    def place(trial: Trial) -> tuple[bool, float, float]:
-        if target is not None and trial.error_mean <= target:
-            return False, trial.n_output, trial.error_mean
-        return True, trial.error_mean, trial.n_output
+    def place(trial: RankedTrial) -> tuple[bool, float, float]:
+        if target is not None and trial["error_mean"] <= target:
+            return False, trial["n_output"], trial["error_mean"]
+        return True, trial["error_mean"], trial["n_output"]
 
     ranked = sorted(trials, key=place)
-    return Recommendation(ranked, skipped, None if target is None else ranked[0].error_mean <= target)
+    reached = None if target is None else ranked[0]["error_mean"] <= target
+    return Ranking(rows=rows, target_reached=reached, ranked=ranked, best=ranked[0]["spec"], skipped=skipped)
 
 
 def _exact(kernel: Kernel, rows: Rows, threads: int, pause: Pause) -> Matrix:
@@ -138,33 +119,34 @@ def _exact(kernel: Kernel, rows: Rows, threads: int, pause: Pause) -> Matrix:
 
 
 def _tried(
-    candidate: Candidate,
+    spec: MapSpec,
     seeds: int,
     parts: Parts,
-    measure: Callable[[MapSpec, bool, Progress], dict[str, Any]],
-    tell: Callable[[], None],
-) -> Trial | Candidate:
-    """The trial of a candidate, or the candidate with the reason why it cannot be built."""
-    if candidate.spec is None:
-        return candidate
-    errors = []
+    measure: Callable[[MapSpec, bool, Progress], dict[str, Any] | str],
+    tell: Callable[[int], None],
+) -> RankedTrial | str:
+    """The trial of a spec, or the reason why it cannot be built."""
+    every = []
     for k in range(seeds):
-        spec = candidate.spec.model_copy(update={"seed": (candidate.spec.seed + k) % _SEEDS})
-        name = spec.canonical()
-        within = Reported(parts.within(name), lambda *_: tell())
-        found = parts.once(name, partial(measure, spec, k == 0, within))
-        if "refusal" in found:
-            return candidate._replace(spec=None, refusal=found["refusal"])
-        errors.append(found["error"])
-        if k == 0:
-            told = found["told"]
-    error_sd = float(np.std(errors, ddof=1)) if seeds > 1 else 0.0
-    return Trial(candidate.spec, error_mean=float(np.mean(errors)), error_sd=error_sd, **told)
+        other = spec.model_copy(update={"seed": (spec.seed + k) % _SEEDS})
+        found = parts.once(other.canonical(), partial(measure, other, k == 0), tell)
+        if isinstance(found, str):
+            return found
+        every.append(found)
+    errors = [found["error"] for found in every]
+    return RankedTrial(
+        spec=spec.model_dump(mode="json"),
+        n_output=every[0]["n_output"],
+        error_mean=float(np.mean(errors)),
+        error_sd=float(np.std(errors, ddof=1)) if seeds > 1 else 0.0,
+        bytes=every[0]["bytes"],
+        seconds_per_1000_rows=every[0]["seconds"],
+    )
 
 
 def _measured(
     spec: MapSpec, tells: bool, progress: Progress, *, rows: Rows, exact: Matrix, building: Building
-) -> dict[str, Any]:
+) -> dict[str, Any] | str:
     """The error of a map and, if wanted, what else a trial tells; or a refusal."""
 
     def pause() -> None:
@@ -175,15 +157,15 @@ def _measured(
         its_map = made(spec, building._replace(progress=progress))
         error = float(np.linalg.norm(its_map.gram(rows, rows, pause) - exact) / np.linalg.norm(exact))
     except InvalidInput as refused:
-        return {"refusal": refused.detail}
+        return refused.detail
     if not tells:
         return {"error": error}
-    told = {
+    return {
+        "error": error,
         "n_output": its_map.n_output,
         "bytes": sum(array.nbytes for array in its_map.arrays.values()),
-        "seconds_per_1000_rows": _seconds(its_map, rows, pause) * 1000 / rows.shape[0],
+        "seconds": _seconds(its_map, rows, pause) * 1000 / rows.shape[0],
     }
-    return {"error": error, "told": told}
 
 
 def _seconds(its_map: FeatureMap, rows: Rows, pause: Pause) -> float:

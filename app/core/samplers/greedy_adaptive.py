@@ -72,7 +72,7 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         for t in range(len(before), s):
             starts = base.frequencies[(t + np.arange(self.starts)) % s]
             placed[t] = self._next(measure, placed[:t], starts, scales, pause)
-            pulls, _ = measure.pulls(measure.points(placed[:t]), np.ones(t), placed[t : t + 1])
+            pulls, _ = measure.pulls(measure.points(placed[:t]), np.ones(t), measure.points(placed[t : t + 1]))
             pairs += 2 * float(pulls[0]) + 1
             means += float(measure.means(placed[t : t + 1])[0])
             progress.report(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
@@ -103,7 +103,7 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         def objective(standard: Matrix, pause: Pause) -> tuple[float, Matrix]:
             pause()
             at = (standard / scales)[None]
-            pulls, gradients = measure.pulls(fixed, weights, at)
+            pulls, gradients = measure.pulls(fixed, weights, measure.points(at))
             means, slopes = measure.means_and_gradients(at)
             return float(pulls[0] - means[0]), (gradients[0] - slopes[0]) / scales
 

@@ -95,5 +95,5 @@ def test_tiles_that_have_no_norm_are_refused(wrong: float, is_complex: bool) -> 
     tile = np.eye(100) + (0j if is_complex else 0)
     tile[3, 2] = wrong
     with pytest.raises(InvalidInput, match="leave the range of float32") as caught:
-        HermitianTiles(100, is_complex).add(slice(0, 100), slice(0, 100), tile)
+        HermitianTiles(100, is_complex).add(tile)
     assert caught.value.pointer == "/estimators"

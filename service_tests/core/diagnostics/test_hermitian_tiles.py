@@ -16,7 +16,7 @@ def hermitian(n: int, is_complex: bool, scale: float) -> Any:
 def tiles(matrix: Any) -> HermitianTiles:
     held = HermitianTiles(len(matrix), np.iscomplexobj(matrix))
     for rows, columns in tile_places(len(matrix)):
-        held.add(rows, columns, matrix[rows, columns])
+        held.add(matrix[rows, columns])
     return held
 
 

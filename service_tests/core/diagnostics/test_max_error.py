@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.bounds import greatest_error_bound
-from app.core.diagnostics.max_error import DiameterError
+from app.core.diagnostics.max_error import DiameterError, greatest_error_bound
 from app.core.errors import InvalidInput
 from app.core.spec import Form
 from service_tests.cases import covered

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.variance import PairVariance, Variance, correlated_pairs
+from app.core.diagnostics.variance import PairVariance, Variance
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
 from app.core.spec import Form
@@ -131,13 +131,13 @@ def test_hashes_have_the_binomial_variance_and_that_of_theorem_4() -> None:
         assert abs(rbf["variance"] - wanted) < 4 * rbf["standard_error"] + 0.1 * wanted
 
 
-CORRELATIONS = [-1.0, -0.3, 0.0, 0.5, 0.95, 1.0]
+CORRELATIONS = (-1.0, -0.3, 0.0, 0.5, 0.95, 1.0)
 
 
 @pytest.mark.parametrize("d", [2, 5])
 def test_pairs_of_unit_rows_have_the_correlations(d: int) -> None:
     made = fourier(input_dim=d, kernel={"kind": "correlation_rbf", "gamma": 2.0}, dtype="float64")
-    x, y = correlated_pairs(made, CORRELATIONS)
+    x, y = Variance(correlations=CORRELATIONS).pairs(made, {})
     np.testing.assert_allclose(np.diag(made.exact_gram(x, y)), np.exp(-2 * (1 - np.array(CORRELATIONS))), rtol=1e-12)
     assert len(variances(made, x, y, repeats=2)["pairs"]) == len(CORRELATIONS)
 
@@ -149,7 +149,7 @@ def test_pairs_of_unit_rows_have_the_correlations(d: int) -> None:
 def test_pairs_of_hashed_rows_have_the_kernel_of_theorem_4(its_kernel: Fields, dtype: str) -> None:
     made = hashing(kernel={"kind": "gmm"} | its_kernel, dtype=dtype)
     root = np.sqrt((1 - np.array(CORRELATIONS)) / 2)
-    x, y = correlated_pairs(made, CORRELATIONS)
+    x, y = Variance(correlations=CORRELATIONS).pairs(made, {})
     assert x.dtype == y.dtype == dtype
     np.testing.assert_allclose(
         made.exact_pairs(x, y), (1 - root) / (1 + root), atol=1e-5 if dtype == "float32" else 1e-12
@@ -188,17 +188,16 @@ def test_what_has_no_meaning_is_refused(made: FeatureMap, options: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("made", "correlations", "pointer"),
+    ("made", "correlations"),
     [
-        (fourier(), [0.5], "/correlations"),
-        (hashing(), [0.5, 1.5], "/correlations/1"),
-        (fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, input_dim=1), [1.0, 0.5], "/correlations"),
+        (fourier(), (0.5,)),
+        (fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, input_dim=1), (1.0, 0.5)),
     ],
 )
-def test_correlations_without_a_pair_are_refused(made: FeatureMap, correlations: list[float], pointer: str) -> None:
+def test_correlations_without_a_pair_are_refused(made: FeatureMap, correlations: tuple[float, ...]) -> None:
     with pytest.raises(InvalidInput) as caught:
-        correlated_pairs(made, correlations)
-    assert caught.value.pointer == pointer
+        Variance(correlations=correlations).pairs(made, {})
+    assert caught.value.pointer == "/correlations"
 
 
 @pytest.mark.parametrize(

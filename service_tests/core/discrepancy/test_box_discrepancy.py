@@ -63,7 +63,7 @@ def test_independent_draws_have_the_expectation(name: str, d: int) -> None:
     made, box, _, _ = example(name, 1, d)
     measure = BoxDiscrepancy(made, box)
     found = np.array([measure.normalized(drawn(made, 24, d, seed)) for seed in range(300)])
-    expected = measure.measured(drawn(made, 24, d, 0)).expected_monte_carlo
+    expected = measure.measured(drawn(made, 24, d, 0))["expected_monte_carlo"]
     assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
 
 
@@ -117,4 +117,4 @@ def test_a_coordinate_of_no_extent_has_no_part() -> None:
     flat = BoxDiscrepancy(product_kernel("gaussian", [*made.scales(3).tolist(), 1.0]), np.array([*box, 0.0]))
     wider = np.concatenate([frequencies, np.random.default_rng(4).normal(size=(25, 1))], axis=1)
     assert abs(flat.normalized(wider, weights) - BoxDiscrepancy(made, box).normalized(frequencies, weights)) < 1e-15
-    assert flat.measured(wider).squared is None
+    assert flat.measured(wider)["discrepancy_squared"] is None

@@ -27,15 +27,17 @@ def test_nothing_overflows(name: str, ratio: float, size: float, d: int) -> None
     assert np.isfinite(gradients).all()
     assert math.isfinite(value)
     assert -(10 + d) * 2e-16 < value < 4  # the rounding that the docstring tells
-    assert measured.normalized == pytest.approx(max(0, value), abs=(10 + d) * 2e-16)
-    assert 0 <= measured.expected_monte_carlo < 0.1 + 1e-15
-    assert measured.ratio is not None
-    assert math.isfinite(measured.ratio)
+    assert measured["normalized"] == pytest.approx(max(0, value), abs=(10 + d) * 2e-16)
+    assert 0 <= measured["expected_monte_carlo"] < 0.1 + 1e-15
+    assert measured["ratio"] is not None
+    assert math.isfinite(measured["ratio"])
     # D² itself leaves the range of float64 in many dimensions, its logarithm does not.
-    assert measured.log_squared is None or math.isfinite(measured.log_squared)
+    assert measured["log_discrepancy_squared"] is None or math.isfinite(measured["log_discrepancy_squared"])
     logs = math.log(np.finfo(np.float64).tiny), math.log(np.finfo(np.float64).max)
-    is_in_range = measured.log_squared is not None and logs[0] < measured.log_squared < logs[1]
-    assert (measured.squared is not None) == is_in_range
+    is_in_range = (
+        measured["log_discrepancy_squared"] is not None and logs[0] < measured["log_discrepancy_squared"] < logs[1]
+    )
+    assert (measured["discrepancy_squared"] is not None) == is_in_range
 
 
 def test_frequencies_far_from_any_lag_leave_the_energy_and_the_diagonal() -> None:
@@ -61,17 +63,17 @@ def test_phases_of_any_size_leave_the_energy_and_the_near_pairs(name: str, side:
 def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 30, d)
     measured = BoxDiscrepancy(made, box).measured(frequencies, weights)
-    assert measured.squared is not None
-    assert measured.log_squared is not None
-    assert measured.squared == pytest.approx(measured.normalized * (box / np.pi).prod(), rel=1e-12)
-    assert math.exp(measured.log_squared) == pytest.approx(measured.squared)
-    assert measured.ratio == pytest.approx(measured.normalized / measured.expected_monte_carlo)
+    assert measured["discrepancy_squared"] is not None
+    assert measured["log_discrepancy_squared"] is not None
+    assert measured["discrepancy_squared"] == pytest.approx(measured["normalized"] * (box / np.pi).prod(), rel=1e-12)
+    assert math.exp(measured["log_discrepancy_squared"]) == pytest.approx(measured["discrepancy_squared"])
+    assert measured["ratio"] == pytest.approx(measured["normalized"] / measured["expected_monte_carlo"])
 
 
 def test_a_box_of_no_extent_has_no_error_and_no_ratio() -> None:
     measured = BoxDiscrepancy(product_kernel("cauchy", 1.0), np.zeros(3)).measured(np.ones((2, 3)))
-    assert math.copysign(1, measured.expected_monte_carlo) == 1
-    assert measured == (0.0, None, None, 0.0, None)
+    assert math.copysign(1, measured["expected_monte_carlo"]) == 1
+    assert [*measured.values()] == [None, None, 0.0, 0.0, None]
 
 
 def test_one_frequency_at_zero_and_no_more() -> None:

@@ -76,7 +76,7 @@ def test_a_moving_point_adds_what_the_set_with_it_has_more(name: str, d: int) ->
     made, box, frequencies, weights = example(name, 90, d)
     measure = BoxDiscrepancy(made, box)
     fixed, moving, weight = measure.points(frequencies[:-1]), frequencies[-1:], weights[-1]
-    pulls, gradients = measure.pulls(fixed, weights[:-1], moving)
+    pulls, gradients = measure.pulls(fixed, weights[:-1], measure.points(moving))
     means, slopes = measure.means_and_gradients(moving)
     grown, of_all = measure.value_and_gradient(frequencies, weights)
     before = measure.normalized(frequencies[:-1], weights[:-1])
@@ -113,7 +113,7 @@ def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) ->
             gradients,
             measure.gram(frequencies),
             *measure.means_and_gradients(frequencies),
-            *measure.pulls(fixed, weights, frequencies + 1),
+            *measure.pulls(fixed, weights, measure.points(frequencies + 1)),
         ]
 
     alone = every(1)

@@ -8,8 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.kernels import Kernel
-from app.core.recommendations.candidates import Wanted, column_counts
-from app.core.recommendations.memory import fitting, recommended_bytes
+from app.core.recommendations.candidates import Wanted, column_counts, fitting, recommended_bytes
 from app.core.recommendations.trials import recommended
 from app.core.samplers import Sampler
 
