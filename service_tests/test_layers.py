@@ -1,6 +1,8 @@
 """Imports go down only: each layer may import the layers named for it, and libraries only where they belong."""
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,3 +162,10 @@ def test_a_breach_is_caught(module: str, source: str) -> None:
 )
 def test_what_is_allowed_is_no_breach(module: str, source: str) -> None:
     assert breaches(module, source) == []
+
+
+@pytest.mark.parametrize("module", ["app.main", "app.jobs.worker", "app.jobs.job_process"])
+def test_libraries_that_take_long_to_load_wait_for_their_first_use(module: str) -> None:
+    source = f"import sys, {module}; print({{'matplotlib', 'scipy.stats'}} & sys.modules.keys())"
+    loaded = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout
+    assert loaded.strip() == "set()"

@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 
 from app.core.drawing import Curve, Drawing, Histogram, Mark, Panel, Points
 
-MEDIA_TYPE = "image/svg+xml"
-
 # Mid-tones that stand out from white and from black alike (contrast of 3 and more), told apart by the colour-blind.
 _COLOURS = ("#1f83c9", "#d1650c", "#24915a", "#b65aa5", "#9a7d0a", "#5a7be0", "#c9424a", "#6d7f86")
 _DIAGONAL_COLOUR = "#808080"

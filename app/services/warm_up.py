@@ -7,7 +7,8 @@ from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.maps import made
 from app.core.spec import MapSpec
 
-_FOURIER = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "sobol"}}'
+_GAUSSIAN = '{"kind": "gaussian", "length_scale": 1}'
+_FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "monte_carlo"}}}}'
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
 # Maps of so many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31

@@ -6,7 +6,7 @@ from app.core.diagnostics.max_error import MaxErrors, drawing
 from app.core.drawing import Curve, Drawing, Histogram, Panel, Points
 from app.core.recommendations.answer import Ranking
 from app.core.recommendations.answer import drawing as drawing_of_ranking
-from app.pictures import svg
+from app.pictures.svg import svg
 
 SIZES: list[tuple[float, ...]] = [(0.0, 0.0), (0.0, 0.1), (0.0, 1e-300), (0.5, 1e-9), (1e9, 0.0)]
 

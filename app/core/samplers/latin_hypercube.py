@@ -2,8 +2,6 @@
 
 from typing import Literal
 
-from scipy.stats import qmc
-
 from app.core.kernels.base import Matrix
 from app.core.samplers.base import PointSampler, Rng
 
@@ -24,4 +22,6 @@ class LatinHypercube(PointSampler):
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` points, stratified in each coordinate."""
+        from scipy.stats import qmc  # when first used: it takes most of a second, and 30 MB
+
         return qmc.LatinHypercube(d, rng=int(rng.integers(1 << 63))).random(n)

@@ -5,14 +5,13 @@ from typing import Literal
 
 import numpy as np
 from pydantic import Field
-from scipy.stats import qmc
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.advice import SizeAdvice
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 
-MOST_DIMENSIONS: int = qmc.Sobol.MAXDIM
+MOST_DIMENSIONS = 21_201
 # What a float64 in (0, 1) holds exactly. 30 bits, the engine's default, would put scrambled coordinates on exact zeros,
 # and an engine ends after as many points as its bits can tell apart.
 BITS = 52
@@ -68,6 +67,8 @@ class Sobol(PointSampler):
 
 def sobol_blocks(n: int, d: int, scramble_seed: int | None, skip_origin: bool) -> Iterator[tuple[slice, Matrix]]:
     """Rows of the first n points and these points, (rows, d), block by block; without a seed not scrambled."""
+    from scipy.stats import qmc  # when first used: it takes most of a second, and 30 MB
+
     engine = qmc.Sobol(d, scramble=scramble_seed is not None, bits=BITS, rng=scramble_seed)
     if skip_origin:
         engine.random(1)  # fast_forward of SciPy 1.17 fails beyond 32 bits

@@ -10,7 +10,7 @@ from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.error_matrix import BINS
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.errors import InvalidInput
-from app.pictures import svg
+from app.pictures.svg import svg
 from service_tests.core.combinations import rows
 from service_tests.core.diagnostics.measure import drawn, gram, gram_errors
 from service_tests.core.specs import fourier, hashing

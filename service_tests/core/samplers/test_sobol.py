@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from app.core.samplers import sobol
+from app.core.samplers.sobol import MOST_DIMENSIONS
 from service_tests.core.specs import refusal, sampler, spec
 
 Points = NDArray[np.float64]
@@ -18,6 +19,10 @@ NO_ORIGIN = "sobol without scrambling starts at the origin, which was skipped; t
 def points(n: int, d: int, seed: int = 1, **fields: Any) -> Points:
     made: Points = sampler(kind="sobol", **fields).points(n, d, np.random.default_rng(seed))
     return made
+
+
+def test_the_engine_knows_as_many_dimensions() -> None:
+    assert MOST_DIMENSIONS == qmc.Sobol.MAXDIM
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 3), (100, 3), (1023, 4), (100, 5000), (70_000, 5)])
