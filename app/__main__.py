@@ -21,8 +21,9 @@ from app import client
 from app.client import ClientFailed
 from app.jobs.worker_supervisor import WorkerSupervisor
 from app.settings import Settings
+from app.store.binary import StoreNotStarted
 from app.store.connection import connect
-from app.store.embedded import EmbeddedStore, StoreNotStarted
+from app.store.embedded import EmbeddedStore
 
 _SHUTDOWN_SECONDS = 8
 _LOOK_SECONDS = 0.25

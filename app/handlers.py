@@ -9,15 +9,12 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.recommendations.options import RecommendationOptions
 from app.formats import Posted, findings, json_measuring
-from app.jobs import attached_rows
-from app.jobs.handlers import Handlers, Result
-from app.jobs.job_context import JobContext
+from app.jobs.job_context import Handlers, JobContext, Result
 from app.services import building, recommendations
 from app.services.datasets import Datasets
-from app.services.diagnostics import Diagnostics
 from app.services.errors import DatasetNotFound, MapNotReady, NotFound
 from app.services.maps import Maps
-from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement
+from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, Measurements, detached
 from app.services.recommendations import Recommendations
 from app.store.maps import MapStore
 
@@ -30,8 +27,8 @@ class Measuring(NamedTuple):
 
     maps: Maps
     datasets: Datasets
-    diagnostics: Diagnostics
     recommendations: Recommendations
+    measurements: Measurements
 
     def diagnostic(self, context: JobContext) -> Measurement:
         """The diagnostic that a job was submitted for."""
@@ -43,7 +40,7 @@ class Measuring(NamedTuple):
         else:
             body = context.attachment(_BODY)
             options, posted = json_measuring.diagnostic(body, wanted, spec.input_dim, _parsed)
-        return self.diagnostics.measurement(subject, options, self.datasets.gated(posted, spec.gate))
+        return self.measurements.diagnostic(subject, options, self.datasets.gated(posted, spec.gate))
 
     def recommendation(self, context: JobContext) -> Measurement:
         """The recommendation that a job was submitted for."""
@@ -88,7 +85,7 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
 def _posted(context: JobContext) -> Posted:
     """The rows that a job was submitted with, or the references to them."""
     return {
-        member: attached_rows.from_bytes(context.attachment(member)) if reference is None else Reference(*reference)
+        member: detached(context.attachment(member)) if reference is None else Reference(*reference)
         for member, reference in context.payload["rows"].items()
     }
 

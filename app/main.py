@@ -17,7 +17,6 @@ from app.api.middleware import HeadAsGet, RequestId
 from app.api.queries import refuse_unclear_parameters
 from app.api.routes import ROUTERS
 from app.api.shutdown import Shutdown
-from app.services.measurements import Measurements
 from app.settings import Settings
 from app.wiring import Wired, wire
 
@@ -67,9 +66,8 @@ def _context(settings: Settings, wired: Wired, shutdown: Shutdown) -> Context:
         admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
         maps=wired.maps,
         datasets=wired.datasets,
-        diagnostics=wired.diagnostics,
         recommendations=wired.recommendations,
-        measurements=Measurements(wired.jobs, settings.max_result_bytes, settings.max_job_bytes),
+        measurements=wired.measurements,
         jobs=wired.jobs,
         status=wired.status,
         shutdown=shutdown,

@@ -4,15 +4,14 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from app import handlers
-from app.jobs.handlers import Handlers
-from app.jobs.job_limits import JobLimits
+from app.jobs.job_context import Handlers
 from app.jobs.jobs import Jobs
-from app.jobs.worker import run_jobs
+from app.jobs.worker import JobLimits, Worker
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.diagnostics import Diagnostics
 from app.services.limits import Limits
 from app.services.maps import Maps
+from app.services.measurements import Measurements
 from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.services.warm_up import warm_up
@@ -32,8 +31,8 @@ class Wired(NamedTuple):
     jobs: Jobs
     maps: Maps
     datasets: Datasets
-    diagnostics: Diagnostics
     recommendations: Recommendations
+    measurements: Measurements
 
 
 def wire(settings: Settings) -> Wired:
@@ -46,15 +45,15 @@ def wire(settings: Settings) -> Wired:
     map_store = MapStore(client)
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
     maps = Maps(map_store, limits, cache, settings.threads, status.unfit, jobs, datasets)
-    diagnostics = Diagnostics(limits, settings.threads)
     recommendations = Recommendations(datasets, limits, settings.max_job_bytes, settings.threads)
-    return Wired(client.close, map_store, limits, status, jobs, maps, datasets, diagnostics, recommendations)
+    measurements = Measurements(jobs, limits, settings.max_job_bytes, settings.threads)
+    return Wired(client.close, map_store, limits, status, jobs, maps, datasets, recommendations, measurements)
 
 
 def job_handlers(settings: Settings) -> Handlers:
     """The handlers of every kind of job, on the store at `settings.redis_url`."""
     wired = wire(settings)
-    measuring = handlers.Measuring(wired.maps, wired.datasets, wired.diagnostics, wired.recommendations)
+    measuring = handlers.Measuring(wired.maps, wired.datasets, wired.recommendations, wired.measurements)
     return handlers.handlers(wired.map_store, measuring, settings.threads)
 
 
@@ -63,7 +62,7 @@ def run_worker(settings: Settings, kinds: Handlers) -> None:
     # Each job has a process of its own, made from this one. What is compiled here need not be compiled there.
     warm_up()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
-    run_jobs(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl)
+    Worker(_store_url(settings), settings.store_timeout, kinds, limits, settings.job_ttl).run()
 
 
 def _store_url(settings: Settings) -> str:

@@ -11,7 +11,6 @@ from app.api.shutdown import Shutdown
 from app.core.names import NAME_PATTERN
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
-from app.services.diagnostics import Diagnostics
 from app.services.limits import Limits
 from app.services.maps import Maps
 from app.services.measurements import Measurements
@@ -33,7 +32,6 @@ class Context:
     admission: Admission
     maps: Maps
     datasets: Datasets
-    diagnostics: Diagnostics
     recommendations: Recommendations
     measurements: Measurements
     jobs: Jobs

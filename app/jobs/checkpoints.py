@@ -6,13 +6,9 @@ from typing import NamedTuple
 MAX_CHECKPOINT_BYTES = 256 << 20
 # Version of what is stored of a job. To be raised with every change of its record, and of what any work's states hold.
 FORMAT = 3
+_VERSIONS = " ".join(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))
 # Stands before every stored state: the versions that made it.
-_MAKERS = (
-    " ".join(
-        [f"state {FORMAT}", *(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))]
-    ).encode()
-    + b"\n"
-)
+_MAKERS = f"state {FORMAT} {_VERSIONS}\n".encode()
 
 
 class Checkpoint(NamedTuple):
@@ -23,11 +19,6 @@ class Checkpoint(NamedTuple):
     step: int
     of: int
     objective: float | None = None
-
-    @property
-    def progress(self) -> dict[str, str]:
-        """The progress as it stands in a job's record."""
-        return progress(self.step, self.of, self.objective)
 
 
 def progress(step: int, of: int, objective: float | None) -> dict[str, str]:

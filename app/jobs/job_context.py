@@ -4,7 +4,7 @@ import logging
 import math
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,16 +12,15 @@ import orjson
 import redis
 
 from app.core.progress import Progress
-from app.jobs import checkpoints
+from app.jobs import checkpoints, scripts
 from app.jobs.errors import NotMine
 from app.jobs.prelude import key
-from app.jobs.scripts import Scripts
 from app.store import pieces
-from app.store.errors import StoreUnavailable, store_errors
+from app.store.errors import StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-# Between two reports of progress at the least.
+# Between two reports of progress at the least: five a second are enough for anybody.
 _PROGRESS_SECONDS = 0.2
 # Before that, first steps say little of how long the others take: they load and compile, or are over in no time.
 _ETA_SECONDS = 1.0
@@ -44,11 +43,11 @@ class JobContext(Progress):
 
     def __init__(self, client: redis.Redis, job_id: str, message: str, fields: dict[str, str]) -> None:
         self.job_id = job_id
-        self._client = client
-        self._scripts = Scripts(client)
         self.message = message
+        self._client = client
         self._fields = fields
-        packed: dict[str, Any] = orjson.loads(pieces.read(client, key(job_id, "payload"), 1))
+        written = pieces.read(client, key(job_id, "payload"), int(fields.get("payload_pieces", 1)))
+        packed: dict[str, Any] = orjson.loads(written)
         self.payload: dict[str, Any] = packed["payload"]
         self._attachments: dict[str, tuple[str, int]] = packed["attachments"]
         self._first: tuple[float, int] | None = None
@@ -63,11 +62,7 @@ class JobContext(Progress):
         return pieces.read(self._client, prefix, pieces.count(length))
 
     def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """Say that `step` of `of` steps are done, and the value of what is being minimised, if anything is.
-
-        Cheap: most calls do nothing, as five a second are enough for anybody. A report that the store does not take is
-        dropped.
-        """
+        """See `Progress.report`. Most calls do nothing, and a report that the store does not take is dropped."""
         now = time.monotonic()
         if self._first is None or not self._worked:
             # What was restored took no time, and says nothing of the rest.
@@ -85,18 +80,14 @@ class JobContext(Progress):
         began, first = self._first
         tells = step > first and now >= began + _ETA_SECONDS
         eta = f"{(now - began) / (step - first) * (of - step):.3f}" if tells else ""
-        try:
-            with store_errors():
-                progress = checkpoints.progress(step, of, objective).values()
-                self._scripts.run("progress", self.job_id, self.message, *progress, eta)
-        except StoreUnavailable:
-            return
+        with suppress(StoreUnavailable):
+            self._run("progress", *checkpoints.progress(step, of, objective).values(), eta)
 
     def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """Keep what is needed to go on from here, in place of what was kept before.
+        """See `Progress.checkpoint`. A state is kept in place of the one before, whole or not at all.
 
-        Call it as often as you like: before it is due, nothing is made. It is kept whole or not at all; not if it has
-        more than MAX_CHECKPOINT_BYTES: then the one before, if there is one, is what a death costs.
+        It is not kept if it has more than MAX_CHECKPOINT_BYTES: then the one before, if there is one, is what a death
+        costs.
 
         Raises:
             NotMine: the job is not this attempt's any more.
@@ -112,9 +103,7 @@ class JobContext(Progress):
             return
         prefix = key(self.job_id, f"checkpoint:{secrets.token_hex(4)}")
         try:
-            written = self.write(prefix, made)
-            with store_errors():
-                kept = self._scripts.run("checkpoint", self.job_id, self.message, prefix, keys=written)
+            kept = self._run("checkpoint", prefix, keys=self.write(prefix, made))
         except StoreUnavailable:
             kept = 1  # the one before is still there, and the next will do
             # A store that is full must not stay full of what was never kept.
@@ -126,9 +115,9 @@ class JobContext(Progress):
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
     def restored(self) -> bytes | None:
-        """The last checkpoint of earlier attempts, or that the job was submitted with; None if there is none.
+        """The last checkpoint of earlier attempts, or that the job was submitted with.
 
-        None too if other versions made it.
+        None if there is none, or if other versions made it.
         """
         prefix = self._fields.get("checkpoint")
         if not prefix:
@@ -142,11 +131,28 @@ class JobContext(Progress):
         Raises:
             NotMine: the job is not this attempt's any more.
         """
-        with store_errors():
-            if not self._scripts.run("announce", self.job_id, self.message, keys=keys):
-                raise NotMine(self.job_id)
+        if not self._run("announce", keys=keys):
+            raise NotMine(self.job_id)
 
     def write(self, prefix: str, data: bytes) -> list[str]:
         """Write bytes that go with the job, whatever becomes of it; gives the keys. Raises what `announce` does."""
         self.announce(pieces.keys(prefix, len(data)))
         return pieces.write(self._client, prefix, data)
+
+    def _run(self, name: str, *args: Any, keys: list[str] | None = None) -> Any:
+        return scripts.run(self._client, name, self.job_id, self.message, *args, keys=keys or [])
+
+
+Result = Mapping[str, bytes] | None
+"""Bodies by media type, the first being the one to give where a client wants none before the others; or None, if what
+was made is kept elsewhere."""
+
+Handler = Callable[[Mapping[str, Any], JobContext], Result]
+"""What a job does: from its payload, in a process of its own, which may be killed at any moment. It is then called
+again, with the last checkpoint, and must give the same result as if nothing had happened.
+
+InvalidInput and TooLarge fail the job with their detail; other exceptions are internal errors.
+"""
+
+Handlers = Mapping[str, Handler]
+"""By the kind of the job."""

@@ -15,15 +15,14 @@ import orjson
 import redis
 
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
+from app.jobs import scripts
 from app.jobs.errors import NotMine
-from app.jobs.handlers import Handlers, Result
-from app.jobs.job_context import JobContext
+from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.prelude import key
 from app.jobs.queue import Message
 from app.jobs.record import JobError
-from app.jobs.scripts import Scripts
 from app.store.connection import connect
-from app.store.errors import NewerVersion, StoreUnavailable, store_errors
+from app.store.errors import NewerVersion, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +33,7 @@ _PAUSE_SECONDS = 0.2
 
 
 def main(url: str, timeout: float, handlers: Handlers, message: Message, fields: dict[str, str], ttl: int) -> NoReturn:
-    """Be the process of one job; ends with an exit code.
+    """Be the process of one job, and end with an exit code that says whether its end is written down.
 
     Args:
         url: of the store.
@@ -47,24 +46,19 @@ def main(url: str, timeout: float, handlers: Handlers, message: Message, fields:
     _end_with_worker()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit(_run(connect(url, timeout), handlers, message, fields, ttl))
-
-
-def _run(client: redis.Redis, handlers: Handlers, message: Message, fields: dict[str, str], ttl: int) -> int:
-    """Do the work of a job and write down how it ended; gives the exit code."""
-    job_id = message.job_id
     try:
-        context = JobContext(client, job_id, message.id, fields)
+        client = connect(url, timeout)
+        context = JobContext(client, message.job_id, message.id, fields)
         outcome = _outcome(handlers, context, fields["kind"])
         context.tell()
         _end(client, context, ttl, outcome)
     except NotMine:
-        logger.warning("job %s was taken away while it ran", job_id)
-        return TRY_AGAIN
+        logger.warning("job %s was taken away while it ran", message.job_id)
+        sys.exit(TRY_AGAIN)
     except StoreUnavailable as error:
-        logger.warning("job %s will be begun again: %s", job_id, error)
-        return TRY_AGAIN
-    return DONE
+        logger.warning("job %s will be begun again: %s", message.job_id, error)
+        sys.exit(TRY_AGAIN)
+    sys.exit(DONE)
 
 
 def _end_with_worker() -> None:
@@ -110,8 +104,8 @@ def _end(client: redis.Redis, context: JobContext, ttl: int, outcome: Result | J
             error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
             bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(context, outcome)
             state = "failed" if error else "succeeded"
-            with store_errors():
-                done = Scripts(client).run("end", context.job_id, context.message, state, ttl, error, bodies, keys=kept)
+            args = [context.message, state, ttl, error, bodies]
+            done = scripts.run(client, "end", context.job_id, *args, keys=kept)
         except StoreUnavailable as away:
             logger.warning("the end of job %s is not written down yet: %s", context.job_id, away)
             time.sleep(_PAUSE_SECONDS)

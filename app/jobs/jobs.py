@@ -1,6 +1,5 @@
 """Jobs as everybody but their workers sees them: submit, look at, list, cancel, fetch the result."""
 
-import builtins
 import logging
 import secrets
 import time
@@ -13,12 +12,11 @@ import orjson
 import redis
 from pydantic import BaseModel
 
+from app.jobs import checkpoints, scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
-from app.jobs.draft import Draft
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
 from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
-from app.jobs.scripts import Scripts
 from app.store import pieces
 from app.store.errors import NewerVersion, StoreUnavailable, store_errors
 from app.store.reservations import NameTaken, Reservation
@@ -59,7 +57,6 @@ class Jobs:
 
     def __init__(self, client: redis.Redis, max_queued: int, ttl: float) -> None:
         self._client = client
-        self._scripts = Scripts(client)
         self._max_queued = max_queued
         self._ttl = round(ttl)
 
@@ -98,12 +95,14 @@ class Jobs:
             NameTaken: another has the name that was to be reserved.
         """
         job_id = job_id or self.new_id()
-        draft = Draft(job_id, kind, payload, attachments or {}, checkpoint)
-        draft.fields |= {"subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
-        written = draft.keys + ([] if reservation is None else reservation.pieces)
+        fields, parts = _drafted(job_id, payload, attachments or {}, checkpoint)
+        fields |= {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
+        written = [one for prefix, data in parts.items() for one in pieces.keys(prefix, len(data))]
+        written += [] if reservation is None else reservation.pieces
         try:
-            draft.write(self._client)
-            self._submit(job_id, draft.fields, reservation, written)
+            for prefix, data in parts.items():
+                pieces.write(self._client, prefix, data)
+            self._submit(job_id, fields, reservation, written)
         except (StoreUnavailable, TooManyJobs, NameTaken):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
             with suppress(StoreUnavailable):
@@ -115,7 +114,7 @@ class Jobs:
         """The record of a job; raises what `fields` raises."""
         return record(self.fields(job_id))
 
-    def list(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
+    def page(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
         """A page of jobs, oldest first, and the id to go on after."""
         found: list[JobRecord] = []
         after = cursor
@@ -152,8 +151,7 @@ class Jobs:
             NewerVersion: this version cannot tell how.
         """
         self.fields(job_id)
-        with store_errors():
-            before = self._scripts.run("cancel", job_id, "", self._ttl).decode()
+        before = scripts.run(self._client, "cancel", job_id, "", self._ttl).decode()
         if not before:
             raise JobNotFound(job_id)
         if before not in ("queued", "running"):
@@ -161,7 +159,7 @@ class Jobs:
             raise JobHasEnded(f"job {job_id} has already {how}")
         return self.get(job_id)
 
-    def result(self, job_id: str) -> "builtins.list[Body]":
+    def result(self, job_id: str) -> list[Body]:
         """The bodies of a job's result; read them with `parts`.
 
         Raises:
@@ -183,7 +181,7 @@ class Jobs:
         """A body of a result, piece by piece."""
         return pieces.parts(self._client, body.prefix, body.pieces)
 
-    def events(self, job_id: str, after: str) -> "builtins.list[Event]":
+    def events(self, job_id: str, after: str) -> list[Event]:
         """What has happened to a job after an event ("0" for all that is kept), oldest first.
 
         Raises:
@@ -211,13 +209,12 @@ class Jobs:
         return {name.decode(): value.decode() for name, value in stored.items()}
 
     def _submit(
-        self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: "builtins.list[str]"
+        self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: list[str]
     ) -> None:
         reserved = Reservation("", "", "", b"", []) if reservation is None else reservation
         keys = [] if reservation is None else [reserved.key, reserved.listing]
         args = [self._max_queued, reserved.manifest, reserved.name, *chain.from_iterable(fields.items())]
-        with store_errors():
-            answer = self._scripts.run("submit", job_id, "", *args, keys=keys + written)
+        answer = scripts.run(self._client, "submit", job_id, "", *args, keys=keys + written)
         match answer[0]:
             case b"taken":
                 raise NameTaken(reserved.name)
@@ -225,3 +222,21 @@ class Jobs:
                 raise TooManyJobs(answer[1], self._max_queued)
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
+
+
+def _drafted(
+    job_id: str, payload: Mapping[str, Any], attachments: Mapping[str, bytes], checkpoint: Checkpoint | None
+) -> tuple[dict[str, str], dict[str, bytes]]:
+    """What is to be written of a job: fields of its record, and what lies beside it, by the prefix of its pieces."""
+    parts = {key(job_id, f"attachment:{i}"): data for i, data in enumerate(attachments.values())}
+    described = {name: (prefix, len(data)) for name, (prefix, data) in zip(attachments, parts.items(), strict=True)}
+    packed = orjson.dumps({"payload": payload, "attachments": described})
+    parts[key(job_id, "payload")] = packed
+    fields = {"payload_pieces": str(pieces.count(len(packed)))}
+    if checkpoint is not None and len(checkpoint.state) <= checkpoints.MAX_CHECKPOINT_BYTES:
+        prefix, state = key(job_id, f"checkpoint:{secrets.token_hex(4)}"), checkpoints.stored(checkpoint.state)
+        parts[prefix] = state
+        fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(state)))}
+        if checkpoint.of:
+            fields |= checkpoints.progress(checkpoint.step, checkpoint.of, checkpoint.objective)
+    return fields, parts

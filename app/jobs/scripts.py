@@ -4,16 +4,19 @@ A script may be carried out twice, as the client library repeats a call whose re
 work done and says so.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import redis
 
 from app.jobs.checkpoints import FORMAT
 from app.jobs.prelude import CONSUMER, ENDED, GROUP, INDEX, PRELUDE, QUEUE, key
+from app.store.errors import store_errors
 
-# ARGV: id, '', most that may wait, manifest of a reservation (or ''), its name, field, value, …
-# KEYS from 5: key of that manifest and its listing, if there is one; then everything written for the job.
-_SUBMIT = f"""
+_SCRIPTS = {
+    # ARGV: id, '', most that may wait, manifest of a reservation (or ''), its name, field, value, …
+    # KEYS from 5: key of that manifest and its listing, if there is one; then everything written for the job.
+    "submit": f"""
 if redis.call('EXISTS', record) == 1 then return {{'ok'}} end
 local first = 5
 local stored, found
@@ -40,10 +43,9 @@ redis.call('ZADD', index, 0, id)
 enqueue()
 event()
 return {{'ok'}}
-"""
-
-# A message that no waiting job names is dropped.
-_CLAIM = f"""
+""",
+    # A message that no waiting job names is dropped.
+    "claim": f"""
 if mine() then return 'ok' end
 if newer() then return get('format') end
 if get('state') ~= 'queued' or get('message') ~= message then dequeue(message) return '' end
@@ -51,35 +53,31 @@ set('state', 'running', 'format', {FORMAT})
 if get('started') == '' then set('started', now()) end
 event()
 return 'ok'
-"""
-
-# ARGV: id, message, seconds run in all.
-_RENEW = f"""
+""",
+    # ARGV: id, message, seconds run in all.
+    "renew": f"""
 if not mine() then return 'lost' end
 if get('cancel') ~= '' then return 'cancelled' end
 redis.call('XCLAIM', queue, '{GROUP}', '{CONSUMER}', 0, message, 'JUSTID')
 set('ran', ARGV[3])
 return 'ok'
-"""
-
-# ARGV: id, message, progress, step, of, objective, eta.
-_PROGRESS = """
+""",
+    # ARGV: id, message, progress, step, of, objective, eta.
+    "progress": """
 if not mine() then return 0 end
 if get('cancel') ~= '' then return 0 end
 set('progress', ARGV[3], 'step', ARGV[4], 'of', ARGV[5], 'objective', ARGV[6], 'eta', ARGV[7])
 event()
 return 1
-"""
-
-# KEYS from 5: keys that are about to be written, so that they are removed whatever happens next.
-_ANNOUNCE = """
+""",
+    # KEYS from 5: keys that are about to be written, so that they are removed whatever happens next.
+    "announce": """
 if not mine() then return 0 end
 for i = 5, #KEYS do redis.call('SADD', base .. 'keys', KEYS[i]) end
 return 1
-"""
-
-# ARGV: id, message, prefix of the new checkpoint. KEYS from 5: its pieces.
-_CHECKPOINT = """
+""",
+    # ARGV: id, message, prefix of the new checkpoint. KEYS from 5: its pieces.
+    "checkpoint": """
 if not mine() then return 0 end
 local before = get('checkpoint')
 if before == ARGV[3] then return 1 end
@@ -93,10 +91,9 @@ for i = 0, tonumber('0' .. get('checkpoint_pieces')) - 1 do
 end
 set('checkpoint', ARGV[3], 'checkpoint_pieces', #KEYS - 4, 'deaths', 0)
 return 1
-"""
-
-# ARGV: id, message, state, seconds to keep, error, bodies. KEYS from 5: what is kept.
-_END = """
+""",
+    # ARGV: id, message, state, seconds to keep, error, bodies. KEYS from 5: what is kept.
+    "end": """
 if get('message') == message and get('state') == ARGV[3] then return 1 end
 if not mine() then return 0 end
 -- Whoever has asked for the end has been answered that it will come.
@@ -105,10 +102,9 @@ if state == 'failed' then set('error', ARGV[5]) end
 if state == 'succeeded' then set('bodies', ARGV[6]) end
 finish(state, tonumber(ARGV[4]))
 return 1
-"""
-
-# ARGV: id, '', seconds to keep.
-_CANCEL = """
+""",
+    # ARGV: id, '', seconds to keep.
+    "cancel": """
 local state = get('state')
 if state == 'queued' then finish('cancelled', tonumber(ARGV[3])) end
 if state == 'running' and get('cancel') == '' then
@@ -120,11 +116,10 @@ if state == 'running' and get('cancel') == '' then
   if not held() then finish('cancelled', tonumber(ARGV[3])) end
 end
 return state
-"""
-
-# ARGV: id, message, deaths to count, most deaths, seconds to keep, error. A job whose message was read and not claimed
-# goes back as it was; a message that is no job's is dropped.
-_RELEASE = """
+""",
+    # ARGV: id, message, deaths to count, most deaths, seconds to keep, error. A job whose message was read and not
+    # claimed goes back as it was; a message that is no job's is dropped.
+    "release": """
 if newer() then return '' end
 local state = get('state')
 if get('message') ~= message or (state ~= 'running' and state ~= 'queued') then dequeue(message) return '' end
@@ -143,10 +138,11 @@ end
 dequeue(message)
 enqueue()
 return 'queued'
-"""
+""",
+}
 
 # KEYS: index, queue, ended. Makes sure that workers can read, and forgets the ids of jobs that have expired.
-_TEND = f"""
+TEND = f"""
 redis.pcall('XGROUP', 'CREATE', KEYS[2], '{GROUP}', '0', 'MKSTREAM')
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', redis.call('TIME')[1], 'LIMIT', 0, 1000)) do
   redis.call('ZREM', KEYS[3], id)
@@ -155,31 +151,8 @@ end
 """
 
 
-class Scripts:
-    """The scripts, registered with a client. Those on one job are called through `run`."""
-
-    def __init__(self, client: redis.Redis) -> None:
-        self._known = {
-            name: client.register_script(PRELUDE + body)
-            for name, body in {
-                "submit": _SUBMIT,
-                "claim": _CLAIM,
-                "renew": _RENEW,
-                "progress": _PROGRESS,
-                "announce": _ANNOUNCE,
-                "checkpoint": _CHECKPOINT,
-                "end": _END,
-                "cancel": _CANCEL,
-                "release": _RELEASE,
-            }.items()
-        }
-        self._tend = client.register_script(_TEND)
-
-    def run(self, name: str, job_id: str, *args: Any, keys: list[str] | None = None) -> Any:
-        """Run a script on one job."""
-        every = [key(job_id, "record"), INDEX, QUEUE, ENDED, *(keys or [])]
-        return self._known[name](keys=every, args=[job_id, *args])
-
-    def tend(self) -> None:
-        """Prepare the queue for its workers, and forget the ids of jobs that have expired."""
-        self._tend(keys=[INDEX, QUEUE, ENDED])
+def run(client: redis.Redis, name: str, job_id: str, *args: Any, keys: Sequence[str] = ()) -> Any:
+    """Run a script on one job; StoreUnavailable."""
+    every = [key(job_id, "record"), INDEX, QUEUE, ENDED, *keys]
+    with store_errors():
+        return client.register_script(PRELUDE + _SCRIPTS[name])(keys=every, args=[job_id, *args])

@@ -3,7 +3,6 @@
 import redis
 
 from app.jobs.prelude import QUEUE
-from app.store.errors import store_errors
 
 # KEYS: the queue. Jobs that waited, and those that ran and whose lease is over, get a message of the queue in place of
 # the old one. A service of 0.1.0 may still run beside this one: it is the store that says which leases are over.
@@ -33,6 +32,5 @@ redis.call('SREM', 'rq:queues', 'rq:queue:bochner')
 
 
 def adopt_jobs(client: redis.Redis) -> None:
-    """Take over the jobs that no worker of 0.1.0 holds, and remove what its queue has left; StoreUnavailable."""
-    with store_errors():
-        client.eval(_ADOPT, 1, QUEUE)
+    """Take over the jobs that no worker of 0.1.0 holds, and remove what its queue has left."""
+    client.eval(_ADOPT, 1, QUEUE)

@@ -5,20 +5,21 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.context import ForkProcess
 from types import FrameType
+from typing import NamedTuple
 
-from app.jobs import job_process
+import psutil
+
+from app.jobs import job_process, scripts
 from app.jobs.errors import JobNotFound
-from app.jobs.handlers import Handlers
-from app.jobs.job_limits import JobLimits
+from app.jobs.job_context import Handlers
 from app.jobs.jobs import Jobs
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
-from app.jobs.recovery import Recovery
-from app.jobs.scripts import Scripts
 from app.store.connection import connect
-from app.store.errors import StoreUnavailable, store_errors
+from app.store.errors import StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +29,32 @@ _RENEW_SECONDS = 0.5
 _PAUSE_SECONDS = 1.0
 # The process of a job begins as a copy of its worker, which has everything imported and compiled.
 _FORK = multiprocessing.get_context("fork")
+
+
+class JobLimits(NamedTuple):
+    """What one job may take: seconds of running, and bytes of memory."""
+
+    seconds: float
+    nbytes: int
+
+    def passed(self, taken: float, pid: int | None) -> JobError | None:
+        """What a job takes too much of, if anything.
+
+        Args:
+            taken: seconds it ran, in all its attempts.
+            pid: of its process.
+        """
+        if taken > self.seconds:
+            detail = f"it ran for {taken:.0f} seconds; max_job_seconds is {self.seconds:g}"
+            return JobError(reason="time", detail=detail)
+        try:
+            resident = psutil.Process(pid).memory_info().rss
+        except psutil.Error:  # it ends just now
+            return None
+        if resident > self.nbytes:
+            detail = f"it took {resident} bytes of memory; max_job_bytes is {self.nbytes}"
+            return JobError(reason="memory", detail=detail)
+        return None
 
 
 class Worker:
@@ -43,26 +70,24 @@ class Worker:
 
     def __init__(self, url: str, timeout: float, handlers: Handlers, limits: JobLimits, ttl: float) -> None:
         self._url, self._timeout = url, timeout
-        client = connect(url, timeout)
-        self._queue = Queue(client)
-        self._scripts = Scripts(client)
-        self._jobs = Jobs(client, 1, ttl)
-        self._recovery = Recovery(client, ttl)
+        self._client = connect(url, timeout)
+        self._queue = Queue(self._client, ttl)
+        self._jobs = Jobs(self._client, 1, ttl)
         self._handlers = handlers
         self._limits = limits
         self._ttl = round(ttl)
         self._stopping = False
 
-    def stop(self, signum: int, frame: FrameType | None) -> None:
-        """End soon, as a handler of signals. A job that runs is given back, for another worker to go on with."""
-        del signum, frame
-        self._stopping = True
+    def run(self) -> None:
+        """Do jobs until the process is told to stop (SIGTERM, SIGINT), however often the store goes away.
 
-    def work(self) -> None:
-        """Do jobs until told to stop, however often the store goes away."""
+        Call it in the main thread. A job that runs then is given back, for another worker to go on with.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
         while not self._stopping:
             try:
-                self._recovery.look()
+                self._queue.tend()
                 message = self._queue.next(min(_READ_SECONDS, self._timeout / 2))
                 if message is not None:
                     self._answer(message)
@@ -70,20 +95,20 @@ class Worker:
                 logger.warning("the worker waits for the store: %s", error)
                 time.sleep(_PAUSE_SECONDS)
 
+    def _stop(self, signum: int, frame: FrameType | None) -> None:
+        del signum, frame
+        self._stopping = True
+
     def _answer(self, message: Message) -> None:
         """Do the job that a message tells of, if it still waits."""
-        with store_errors():
-            claimed = self._scripts.run("claim", message.job_id, message.id).decode()
+        claimed = scripts.run(self._client, "claim", message.job_id, message.id).decode()
         if not claimed:
             logger.warning("message %s tells of no job that waits; it is dropped", message.id)
         elif claimed != "ok":
             logger.warning("job %s is left to a newer version, which stored it in format %s", message.job_id, claimed)
         else:
-            try:
-                fields = self._jobs.fields(message.job_id)
-            except JobNotFound:
-                return
-            self._run(message, fields)
+            with suppress(JobNotFound):
+                self._run(message, self._jobs.fields(message.job_id))
 
     def _run(self, message: Message, fields: dict[str, str]) -> None:
         process = _FORK.Process(
@@ -97,15 +122,14 @@ class Worker:
         finally:
             process.kill()
             process.join()
-        code = process.exitcode
         if isinstance(stopped, JobError):
-            error = stopped
-            self._persist(lambda: self._fail(message, error))
-        elif stopped or code == job_process.TRY_AGAIN:
-            self._persist(lambda: self._recovery.take_back(message, deaths=0))
-        elif code != job_process.DONE:
-            logger.warning("job %s: its process ended with code %s", message.job_id, code)
-            self._persist(lambda: self._recovery.take_back(message, deaths=1))
+            args = [message.id, "failed", self._ttl, stopped.model_dump_json(), ""]
+            self._persist(lambda: scripts.run(self._client, "end", message.job_id, *args))
+        elif stopped or process.exitcode == job_process.TRY_AGAIN:
+            self._persist(lambda: self._queue.take_back(message, deaths=0))
+        elif process.exitcode != job_process.DONE:
+            logger.warning("job %s: its process ended with code %s", message.job_id, process.exitcode)
+            self._persist(lambda: self._queue.take_back(message, deaths=1))
 
     def _watch(self, process: ForkProcess, message: Message, ran: float) -> JobError | bool:
         """Wait until a job's process has ended, or has to be.
@@ -134,17 +158,12 @@ class Worker:
     def _renewed(self, message: Message, taken: float) -> bool:
         """Say that the job is still worked on; False if it is another's, or not wanted any more."""
         try:
-            with store_errors():
-                answer = self._scripts.run("renew", message.job_id, message.id, f"{taken:.3f}")
-            self._recovery.look()
+            answer = scripts.run(self._client, "renew", message.job_id, message.id, f"{taken:.3f}")
+            self._queue.tend()
         except StoreUnavailable as error:
             logger.warning("job %s goes on while the store is away: %s", message.job_id, error)
             return True
         return bool(answer == b"ok")
-
-    def _fail(self, message: Message, error: JobError) -> None:
-        with store_errors():
-            self._scripts.run("end", message.job_id, message.id, "failed", self._ttl, error.model_dump_json(), "")
 
     def _persist(self, write: Callable[[], object]) -> None:
         """Write down what became of a job, as often as it takes; once told to stop, the lease may run out instead."""
@@ -157,11 +176,3 @@ class Worker:
                 if self._stopping:
                     return
                 time.sleep(_LOOK_SECONDS)
-
-
-def run_jobs(url: str, timeout: float, handlers: Handlers, limits: JobLimits, ttl: float) -> None:
-    """Do jobs until the process is told to stop (SIGTERM, SIGINT); call it in the main thread."""
-    worker = Worker(url, timeout, handlers, limits, ttl)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, worker.stop)
-    worker.work()

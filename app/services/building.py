@@ -1,7 +1,6 @@
 """The building of maps: at once, or as a job."""
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
 from app.core.arrays import Rows
@@ -15,11 +14,12 @@ from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
 from app.services.errors import DatasetChanged, DatasetNotFound
+from app.services.status import versions
+from app.store.errors import Gone
 from app.store.maps import MapManifest, MapStore, NewMap
 from app.store.reservations import NameTaken
 
 KIND = "build-map"
-_DIGESTS = "digests"
 
 
 def kept_rows(datasets: Datasets, digests: Mapping[str, str | None]) -> RowsOf:
@@ -43,7 +43,7 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str | None]) -> RowsOf:
     return rows
 
 
-def built(name: str, spec: MapSpec, building: Building | None = None) -> NewMap:
+def built(name: str, spec: MapSpec, building: Building) -> NewMap:
     """A map, built and not stored yet. Raises what the family's `build` does."""
     made = family(spec).build(spec, building)
     return NewMap(
@@ -52,7 +52,7 @@ def built(name: str, spec: MapSpec, building: Building | None = None) -> NewMap:
         arrays=made.arrays,
         n_frequencies=made.n_frequencies,
         n_output=made.n_output,
-        generator={package: version(package) for package in ("bochner", "numpy", "scipy")},
+        generator=versions(),
         warnings=made.warnings,
         parameter_stream=family(spec).parameter_stream,
         report=made.report,
@@ -65,17 +65,9 @@ def build_later(
     name: str,
     spec: MapSpec,
     digests: Mapping[str, str],
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Checkpoint | None,
 ) -> MapManifest:
-    """Reserve the name of a map and submit the job that builds it.
-
-    Args:
-        jobs: where to.
-        store: where the map is to be.
-        name: of the map.
-        spec: of the map.
-        digests: of the datasets that the spec names, by name.
-        checkpoint: what was done of the build before; the job goes on from there.
+    """Reserve the name of a map and submit the job that builds it, from the checkpoint on if there is one.
 
     Returns:
         What stands for the map until it is built.
@@ -88,7 +80,7 @@ def build_later(
     manifest, reservation = store.reserve(name, spec.canonical(), job_id)
     jobs.submit(
         KIND,
-        {"name": name, _DIGESTS: digests},
+        {"name": name, "digests": digests},
         subject={"map": name},
         result_link=f"/v1/maps/{name}",
         reservation=reservation,
@@ -108,12 +100,9 @@ def build(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[st
     if reserved is None or reserved.job != context.job_id:
         # An earlier attempt may have stored the map and died before it could say so.
         return
-    text = store.spec(reserved)
-    if text is None:
-        raise NotMine(context.job_id)
-    building = Building(threads, context, kept_rows(datasets, payload[_DIGESTS]))
-    made = built(reserved.name, MapSpec.model_validate_json(text), building)
     try:
+        spec = MapSpec.model_validate_json(store.spec(reserved))
+        made = built(reserved.name, spec, Building(threads, context, kept_rows(datasets, payload["digests"])))
         store.create(made, reserved, context.announce)
-    except NameTaken:
+    except (Gone, NameTaken):
         raise NotMine(context.job_id) from None

@@ -1,15 +1,13 @@
-"""Things of the store kept ready in memory, and how they are fetched from there."""
+"""Things of the store kept ready in memory."""
 
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 import cachetools
-from numpy.typing import NDArray
 
-from app.store.errors import StoreDamaged
+from app.store.errors import Gone
 from app.store.manifest import Manifest
-from app.store.named import Arrays, NamedStore
 
 
 class Sized(Protocol):
@@ -23,10 +21,6 @@ class Sized(Protocol):
 M = TypeVar("M", bound=Manifest)
 T = TypeVar("T", bound=Sized)
 Found = TypeVar("Found")
-
-
-class Gone(Exception):
-    """What was read was deleted, or has expired, while it was read."""
 
 
 class Cache:
@@ -60,28 +54,3 @@ def latest(find_and_read: Callable[[], Found]) -> Found:
             return find_and_read()
         except Gone:
             continue
-
-
-def array_of(store: NamedStore[M], manifest: M, array_name: str) -> NDArray[Any]:
-    """One array of a thing.
-
-    Raises:
-        Gone: the thing is not there any more.
-        StoreDamaged: the array is not what was written.
-    """
-    array = store.read(manifest, array_name)
-    if array is None:
-        raise Gone
-    return array
-
-
-def arrays_of(store: NamedStore[M], manifest: M) -> Arrays:
-    """All arrays of a thing; raises what `array_of` raises."""
-    return {array_name: array_of(store, manifest, array_name) for array_name in manifest.arrays}
-
-
-def check_sealed(manifest: Manifest, digest: str) -> None:
-    """Raise StoreDamaged for a manifest that was changed: `digest` is what it says of the thing now."""
-    if digest != manifest.digest:
-        called = f"{manifest.kind} {manifest.name!r}"
-        raise StoreDamaged(f"the manifest of {called} does not have the digest it was stored with")

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.core.arrays import Floats
 from app.core.datasets import MOST_RANGES
@@ -12,12 +12,14 @@ from app.store.datasets import DatasetManifest
 class DatasetEntry(BaseModel):
     """A dataset, as it is listed."""
 
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True)
+
     name: str
     shape: tuple[int, int] = Field(description="Rows and columns.")
     dtype: str = Field(description="`float32` for a .npy of float32, else `float64`.")
     sparse: bool = Field(description="Whether it came, and is kept, as sparse rows.")
     digest: str = Field(description="SHA-256 over the rows in the form in which they are kept.")
-    bytes: int = Field(description="Size of what is kept.")
+    bytes: int = Field(validation_alias="nbytes", description="Size of what is kept.")
     created_at: datetime
     expires_at: datetime | None = Field(description="When it is deleted by itself; null for never.")
 
@@ -39,16 +41,7 @@ class DatasetPage(BaseModel):
 
 def entry(manifest: DatasetManifest) -> DatasetEntry:
     """The record of a stored dataset without its ranges."""
-    return DatasetEntry(
-        name=manifest.name,
-        shape=manifest.shape,
-        dtype=manifest.dtype,
-        sparse=manifest.sparse,
-        digest=manifest.digest,
-        bytes=manifest.nbytes,
-        created_at=manifest.created_at,
-        expires_at=manifest.expires_at,
-    )
+    return DatasetEntry.model_validate(manifest)
 
 
 def record(manifest: DatasetManifest, ranges: Floats | None) -> DatasetRecord:

@@ -7,15 +7,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Floats, PostedRows, Rows, vectors
+from app.core.arrays import PostedRows, Rows, vectors
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
-from app.services.cache import Cache, array_of, arrays_of, check_sealed, latest
+from app.services.cache import Cache, latest
 from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
 from app.services.errors import DatasetChanged, DatasetExists, DatasetNotFound
 from app.services.limits import Limits
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
+from app.store.manifest import digest_of
 from app.store.named import Arrays
 
 
@@ -98,13 +99,13 @@ class Datasets:
 
         def read() -> DatasetRecord:
             manifest = self._find(name)
-            return record(manifest, self._ranges(manifest))
+            return record(manifest, self._store.read(manifest, "ranges") if "ranges" in manifest.arrays else None)
 
         return latest(read)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> DatasetPage:
         """A page of records in order of their names, without the ranges of columns."""
-        manifests, after = self._store.list(prefix, cursor, limit)
+        manifests, after = self._store.page(prefix, cursor, limit)
         return DatasetPage(datasets=[entry(manifest) for manifest in manifests], next=after)
 
     def delete(self, name: str) -> None:
@@ -181,12 +182,9 @@ class Datasets:
 
         return latest(read)
 
-    def _ranges(self, manifest: DatasetManifest) -> Floats | None:
-        return array_of(self._store, manifest, "ranges") if "ranges" in manifest.arrays else None
-
     def _load(self, manifest: DatasetManifest) -> _Kept:
-        check_sealed(manifest, manifest.sealed())
-        arrays = arrays_of(self._store, manifest)
+        manifest.check_sealed(digest_of(manifest.arrays, shape=manifest.shape))
+        arrays = self._store.read_all(manifest)
         for array in arrays.values():
             array.flags.writeable = False  # all who use the dataset share it
         if manifest.sparse:

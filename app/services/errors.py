@@ -8,7 +8,6 @@ class NotFound(Exception):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no map {name!r}")
-        self.name = name
 
 
 class DatasetNotFound(Exception):
@@ -16,7 +15,6 @@ class DatasetNotFound(Exception):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no dataset {name!r}")
-        self.name = name
 
 
 class DatasetChanged(Exception):
@@ -36,8 +34,6 @@ class MapExists(Exception):
     def __init__(self, name: str, digest: str | None) -> None:
         which = "is being built" if digest is None else f"exists (digest {digest})"
         super().__init__(f"a map {name!r} with another spec {which}; delete it or take another name")
-        self.name = name
-        self.digest = digest
 
 
 class MapNotReady(Exception):
@@ -60,5 +56,3 @@ class DatasetExists(Exception):
 
     def __init__(self, name: str, digest: str) -> None:
         super().__init__(f"a dataset {name!r} of other rows exists (digest {digest}); delete it or take another name")
-        self.name = name
-        self.digest = digest

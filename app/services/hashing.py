@@ -9,17 +9,9 @@ import numpy as np
 
 from app.core.arrays import Answer, Array, OneHot, Rows, row_blocks
 from app.core.errors import InvalidInput, InvalidOption
+from app.core.hashing import estimates
 from app.core.hashing.encodings import BitsOf, Codes, Encoder, Encoding, encoder
-from app.core.hashing.estimates import (
-    Agreements,
-    Counts,
-    Numbers,
-    chances,
-    collision_rate,
-    kernel_estimate,
-    odd_codes,
-    rbf_estimate,
-)
+from app.core.hashing.estimates import Counts, Numbers
 from app.core.maps import FeatureMap
 from app.services.limits import Limits
 
@@ -69,7 +61,7 @@ def similarity_of_vectors(
         x: vectors.
         y: as many.
         by: which codes to compare.
-        gamma: of the RBF kernel to estimate too.
+        gamma: of the RBF kernel to estimate too; None for none.
         limits: of the request.
     """
     _check_paired(x, y)
@@ -81,7 +73,7 @@ def similarity_of_vectors(
     # Packed codes are compared unpacked, one by one.
     compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
     n, s = x.shape[0], sampling.n_output
-    agree = Agreements.none(n)
+    agree = estimates.Agreements.none(n)
     exact, rbf = np.empty(n), np.empty(n)
     for block in row_blocks(n, _CODES_PER_BLOCK // s):
         for counted, more in zip(agree, sampling.agreements(x[block], y[block], compared), strict=True):
@@ -95,29 +87,22 @@ def similarity_of_vectors(
 
 
 def similarity_of_codes(sampling: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> Answer:
-    """The kernel estimated from codes: row i of x with row i of y.
-
-    Args:
-        sampling: the map that has made the codes.
-        x: codes.
-        y: as many.
-        by: how they are written.
-        gamma: of the RBF kernel to estimate too.
-    """
+    """The kernel of row i of x with row i of y, estimated from codes that are written as `by` says."""
     _check_paired(x, y)
     if by.encoding is Encoding.packed:
         x, y = (by.unpacked(rows, sampling.n_output) for rows in (x, y))
-    return _estimates(collision_rate(x, y), odd_codes(by, x), odd_codes(by, y), by, sampling, gamma)
+    odd_x, odd_y = (estimates.odd_codes(by, rows) for rows in (x, y))
+    return _estimates(estimates.collision_rate(x, y), odd_x, odd_y, by, sampling, gamma)
 
 
 def _estimates(
     rate: Numbers, odd_x: Counts, odd_y: Counts, by: Encoder, sampling: FeatureMap, gamma: float | None
 ) -> dict[str, Array]:
     s = sampling.n_output
-    estimate = kernel_estimate(rate, s, chances(by, sampling.spec.input_dim, s, odd_x, odd_y))
+    estimate = estimates.kernel_estimate(rate, s, estimates.chances(by, sampling.spec.input_dim, s, odd_x, odd_y))
     answer: dict[str, Array] = {"estimate": estimate.value, "standard_error": estimate.standard_error}
     if gamma is not None:
-        rbf = rbf_estimate(estimate, gamma)
+        rbf = estimates.rbf_estimate(estimate, gamma)
         answer |= {"rbf_estimate": rbf.value, "rbf_standard_error": rbf.standard_error}
     return answer
 

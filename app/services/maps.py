@@ -1,7 +1,7 @@
 """Create, find, list and delete maps, and keep those in use ready."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -17,13 +17,13 @@ from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
 from app.services.building import build_later, built, kept_rows
-from app.services.cache import Cache, Gone, arrays_of, check_sealed, latest
+from app.services.cache import Cache, latest
 from app.services.datasets import Datasets
 from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NotFound
 from app.services.limits import Limits
 from app.services.map_records import MapPage, MapRecord, read_spec, record
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
-from app.store.maps import MapManifest, MapStore, NewMap, SpecEntry, digest
+from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable
+from app.store.maps import MapManifest, MapStore, SpecEntry, digest
 from app.store.reservations import NameTaken, State
 
 logger = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class Maps:
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> MapPage:
         """A page of records in order of their names."""
-        manifests, after = self._store.list(prefix, cursor, limit)
+        manifests, after = self._store.page(prefix, cursor, limit)
         maps = []
         for manifest in manifests:
             try:
@@ -171,22 +171,14 @@ class Maps:
         if reason := self._unfit():
             raise StoreUnavailable(f"{reason}; no map is created there")
         digests = self._digests(spec)
-        made = self._built(name, spec, digests, progress)
-        if isinstance(made, NewMap):
-            return Created(record(self._store.create(made), spec), True)
-        reserved = build_later(self._jobs, self._store, name, spec, digests, made)
-        return Created(record(reserved, spec), True)
-
-    def _built(
-        self, name: str, spec: MapSpec, digests: Mapping[str, str], progress: Progress | None
-    ) -> NewMap | Checkpoint | None:
-        """The map; or what a job goes on from, None where it is to begin."""
-        if progress is None:
-            return None
-        try:
-            return built(name, spec, Building(self._threads, progress, kept_rows(self._datasets, digests)))
-        except OutOfTime as over:
-            return Checkpoint(over.state, over.step, over.of, over.objective)
+        checkpoint = None
+        if progress is not None:
+            try:
+                building = Building(self._threads, progress, kept_rows(self._datasets, digests))
+                return Created(record(self._store.create(built(name, spec, building)), spec), True)
+            except OutOfTime as over:
+                checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
+        return Created(record(build_later(self._jobs, self._store, name, spec, digests, checkpoint), spec), True)
 
     def _digests(self, spec: MapSpec) -> dict[str, str]:
         """Digests of the datasets that the sampler learns from; refuses at once what its job could only fail at."""
@@ -196,10 +188,8 @@ class Maps:
         there = self._datasets.get(dataset)
         columns = there.shape[1]
         if columns != spec.input_dim:
-            raise InvalidInput(
-                f"dataset {dataset!r} has {columns} columns; input_dim {spec.input_dim} wants as many",
-                "/sampler/dataset",
-            )
+            detail = f"dataset {dataset!r} has {columns} columns; input_dim {spec.input_dim} wants as many"
+            raise InvalidInput(detail, "/sampler/dataset")
         return {dataset: there.digest}
 
     def _same(self, there: MapManifest, spec: MapSpec) -> MapRecord:
@@ -211,16 +201,11 @@ class Maps:
         """
         text = spec.canonical()
         # An earlier version may have written the same spec in other words.
-        if there.spec not in (SpecEntry.of(text), text) and self._spec(there).canonical() != text:
-            raise MapExists(there.name, there.digest or None)
+        if there.spec not in (SpecEntry.of(text), text):
+            stored = read_spec(there.name, self._store.spec(there))
+            if stored.canonical() != text:
+                raise MapExists(there.name, there.digest or None)
         return record(there, spec)
-
-    def _spec(self, manifest: MapManifest) -> MapSpec:
-        """The spec of a map; Gone if the map was deleted meanwhile, or made anew."""
-        text = self._store.spec(manifest)
-        if text is None:
-            raise Gone
-        return read_spec(manifest.name, text)
 
     def _find(self, name: str) -> MapManifest:
         manifest = self._store.find(name)
@@ -239,17 +224,13 @@ class Maps:
         return there.job if there is not None and there.state is State.building else None
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
-        text = self._store.spec(manifest)
-        if text is None:
-            raise Gone
-        check_sealed(manifest, digest(text, manifest.arrays, manifest.parameter_stream))
+        text, stream = self._store.spec(manifest), manifest.parameter_stream
+        manifest.check_sealed(digest(text, manifest.arrays, stream))
         spec = read_spec(manifest.name, text)
         known = family(spec).parameter_stream
-        if manifest.parameter_stream is not None and known is not None and manifest.parameter_stream > known:
-            raise NewerVersion(f"map {manifest.name!r}", f"parameter stream {manifest.parameter_stream}", known)
-        if manifest.parameter_stream != known:
-            raise StoreDamaged(
-                f"map {manifest.name!r} was made with parameter stream {manifest.parameter_stream}; "
-                f"this version knows {known}"
-            )
-        return opened(spec, arrays_of(self._store, manifest), self._threads)
+        if stream is not None and known is not None and stream > known:
+            raise NewerVersion(f"map {manifest.name!r}", f"parameter stream {stream}", known)
+        if stream != known:
+            made = f"map {manifest.name!r} was made with parameter stream {stream}"
+            raise StoreDamaged(f"{made}; this version knows {known}")
+        return opened(spec, self._store.read_all(manifest), self._threads)

@@ -3,15 +3,20 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from app.core.diagnostics import Finding
+import numpy as np
+from scipy import sparse
+
+from app.core.arrays import Rows
+from app.core.diagnostics import Diagnostic, Finding
 from app.core.errors import TooLarge
 from app.core.model import Frozen
-from app.core.progress import OutOfTime, Progress
-from app.jobs import attached_rows
+from app.core.progress import OutOfTime, Progress, packed, unpacked
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
-from app.services.datasets import GatedRows
+from app.services.datasets import GatedRows, dataset_digests
+from app.services.limits import Limits
+from app.services.maps import OpenMap
 
 DIAGNOSE, RECOMMEND = "diagnose", "recommend"
 
@@ -35,13 +40,40 @@ class Measurement(NamedTuple):
 
 
 class Measurements(NamedTuple):
-    """Runs measurements, or submits jobs that run them."""
+    """Prepares diagnostics, and runs measurements or submits jobs that run them."""
 
     jobs: Jobs
-    max_bytes: int
-    """The most memory that a measurement may take in a request."""
+    limits: Limits
+    """Of a request. A measurement may take as much memory as a result."""
     max_job_bytes: int
     """The most memory that a job may take."""
+    threads: int
+    """How many a diagnostic may use."""
+
+    def diagnostic(self, subject: OpenMap, diagnostic: Diagnostic, given: GatedRows) -> Measurement:
+        """A diagnostic of a map, ready to run.
+
+        Args:
+            subject: the map.
+            diagnostic: with its options.
+            given: rows behind the gate of the map.
+
+        Raises:
+            InvalidInput: it can be seen at once that there is no answer.
+            TooLarge: the rows that it makes itself take more memory than a request may.
+        """
+        feature_map, rows = subject.feature_map, given.rows
+        diagnostic.check(feature_map, rows)
+        self.limits.check_result(diagnostic.made_rows_bytes(feature_map))
+        return Measurement(
+            kind=DIAGNOSE,
+            subject={"map": subject.name, "diagnostic": diagnostic.kind},
+            options=diagnostic,
+            given=given,
+            digests={f"map {subject.name!r}": subject.digest, **dataset_digests(given.digests)},
+            run=lambda progress: diagnostic.run(feature_map, rows, progress, self.threads),
+            nbytes=diagnostic.memory_bytes(feature_map, rows),
+        )
 
     def run_or_submit(
         self, measurement: Measurement, progress: Progress | None
@@ -62,7 +94,7 @@ class Measurements(NamedTuple):
             detail = f"it would take {nbytes} bytes of memory; max_job_bytes is {self.max_job_bytes}"
             raise TooLarge(detail, limit="max_job_bytes", allowed=self.max_job_bytes, value=nbytes)
         checkpoint = None
-        if progress is not None and nbytes <= self.max_bytes:
+        if progress is not None and nbytes <= self.limits.max_result_bytes:
             try:
                 return measurement.run(progress)
             except OutOfTime as over:
@@ -81,7 +113,23 @@ class Measurements(NamedTuple):
         return self.jobs.submit(
             measurement.kind,
             payload,
-            attachments={member: attached_rows.to_bytes(rows[member]) for member in rows if member not in references},
+            attachments={member: attached(rows[member]) for member in rows if member not in references},
             subject=measurement.subject,
             checkpoint=checkpoint,
         )
+
+
+def attached(rows: Rows) -> bytes:
+    """Rows as they are attached to a job."""
+    if isinstance(rows, np.ndarray):
+        return packed(rows=rows)
+    return packed(values=rows.data, indices=rows.indices, indptr=rows.indptr, shape=np.array(rows.shape))
+
+
+def detached(attachment: bytes) -> Rows:
+    """The rows that `attached` was given, in their dtype."""
+    arrays = unpacked(attachment)
+    if "rows" in arrays:
+        return arrays["rows"]
+    parts = (arrays["values"], arrays["indices"], arrays["indptr"])
+    return sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))

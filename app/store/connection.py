@@ -1,31 +1,25 @@
-"""The connection to the Redis-compatible server, and what can be learnt of its keeping."""
+"""The connection to the Redis-compatible server, and how safely it keeps what it is given."""
 
 import secrets
-from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import redis
+from pydantic import BaseModel
 from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
 from app.store.errors import store_errors
 
+Durability = Literal["always", "everysec", "rdb", "volatile"]
+"""What a crash of the server may cost, from nothing to everything.
 
-class Durability(StrEnum):
-    """What a crash of the server may cost, from nothing to everything.
-
-    always: nothing acknowledged. everysec: about the last second. rdb: all since the last snapshot, or since the
-    kernel last wrote the append-only file out of its own accord. volatile: everything.
-    """
-
-    always = "always"
-    everysec = "everysec"
-    rdb = "rdb"
-    volatile = "volatile"
+always: nothing acknowledged. everysec: about the last second. rdb: all since the last snapshot, or since the kernel
+last wrote the append-only file of its own accord. volatile: everything.
+"""
 
 
-class Keeping(NamedTuple):
-    """What the server said of itself."""
+class StoreInfo(BaseModel):
+    """What the store said of itself."""
 
     server: str
     durability: Durability
@@ -33,7 +27,7 @@ class Keeping(NamedTuple):
 
     def unfit(self) -> str | None:
         """Why acknowledged maps are not safe there; None if they are."""
-        if self.durability is Durability.volatile:
+        if self.durability == "volatile":
             return "the store keeps nothing on disk (no append-only file, no snapshots)"
         if self.maxmemory_policy != "noeviction":
             return f"the store may evict maps (maxmemory-policy is {self.maxmemory_policy}; noeviction is wanted)"
@@ -55,25 +49,18 @@ def connect(url: str, timeout: float) -> redis.Redis:
     return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
 
 
-def keeping(client: redis.Redis) -> Keeping:
-    """Ask the server for its version, durability and eviction policy.
-
-    Raises:
-        StoreUnavailable: it does not answer.
-    """
+def keeping(client: redis.Redis) -> StoreInfo:
+    """Version, durability and eviction policy of the server; StoreUnavailable if it does not answer."""
     with store_errors():
         info = client.info()
     name = "valkey" if "valkey_version" in info else "redis"
     version = info.get("valkey_version", info.get("redis_version", "unknown"))
-    return Keeping(f"{name} {version}", _durability(client, info), str(info.get("maxmemory_policy", "unknown")))
+    policy = str(info.get("maxmemory_policy", "unknown"))
+    return StoreInfo(server=f"{name} {version}", durability=_durability(client, info), maxmemory_policy=policy)
 
 
 def check_writable(client: redis.Redis) -> None:
-    """Write a key and remove it again.
-
-    Raises:
-        StoreUnavailable: the server does not answer, is full, or is a replica.
-    """
+    """Write a key and remove it; StoreUnavailable if the server does not answer, is full, or is a replica."""
     key = f"bochner:probe:{secrets.token_hex(8)}"
     with store_errors():
         client.set(key, b"", px=1000)
@@ -83,9 +70,9 @@ def check_writable(client: redis.Redis) -> None:
 def _durability(client: redis.Redis, info: dict[str, Any]) -> Durability:
     if info.get("aof_enabled"):
         # Off or unknown, the kernel's own write-back decides: nearest to a snapshot.
-        synced = {"always": Durability.always, "everysec": Durability.everysec}
-        return synced.get(_setting(client, "appendfsync", unknown="everysec"), Durability.rdb)
-    return Durability.rdb if _setting(client, "save", unknown="") else Durability.volatile
+        synced: dict[str, Durability] = {"always": "always", "everysec": "everysec"}
+        return synced.get(_setting(client, "appendfsync", unknown="everysec"), "rdb")
+    return "rdb" if _setting(client, "save", unknown="") else "volatile"
 
 
 def _setting(client: redis.Redis, name: str, unknown: str) -> str:

@@ -1,6 +1,5 @@
 """Datasets in the store: dense rows as one array, sparse ones as the three of CSR, and the ranges of the columns."""
 
-import builtins
 import secrets
 from datetime import datetime, timedelta
 from typing import Self, cast
@@ -42,13 +41,9 @@ class DatasetManifest(Manifest):
         """Of the entries of the rows."""
         return self.arrays["values" if self.sparse else "rows"].dtype
 
-    def sealed(self) -> str:
-        """The digest of what the manifest says of the rows."""
-        return digest_of(self.arrays, shape=self.shape)
-
 
 class DatasetStore(NamedStore[DatasetManifest]):
-    """Create, renew, find, list, read and delete datasets. What has expired is as if it had never been."""
+    """Create, renew, find, page through, read and delete datasets. What has expired is as if it had never been."""
 
     def __init__(self, client: redis.Redis) -> None:
         super().__init__(client, DatasetManifest)
@@ -69,10 +64,6 @@ class DatasetStore(NamedStore[DatasetManifest]):
         if created and ttl is not None:
             self._tidy()
         return standing, created
-
-    def list(self, prefix: str, after: str | None, limit: int) -> tuple[builtins.list[DatasetManifest], str | None]:
-        """A page of the datasets, see `_list`."""
-        return self._list(prefix, after, limit)
 
     def renew(self, standing: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
         """Let a dataset live for so many seconds from now on, or for ever.
@@ -98,10 +89,10 @@ class DatasetStore(NamedStore[DatasetManifest]):
         """
         try:
             with store_errors():
-                names = cast(builtins.list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
+                names = cast(list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
         except StoreUnavailable:
             return  # the dataset is there, and that is what was asked for
-        self._forget_expired(name.decode() for name in names)
+        self._forget_expired([name.decode() for name in names])
 
 
 def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:

@@ -14,8 +14,6 @@ from filelock import FileLock, Timeout
 from app.store.binary import StoreNotStarted, find_binary
 from app.store.server import SOCKET_NAME, Server, adopt, reply, spawn, wait_until_ready
 
-__all__ = ["EmbeddedStore", "StoreNotStarted", "find_binary"]
-
 SOCKET_PATH_BYTES = 103  # macOS has room for 104 with the closing zero byte, Linux for 108
 CHECK_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 4.0
@@ -25,15 +23,14 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddedStore:
-    """Runs the server, starts it again when it dies, ends it with the service.
+    """Runs the server: starts it again when it dies, and ends it with the service.
 
-    The server is not tied to the life of this process: if the service is killed its server stays, and the next service
-    on the same directory adopts it. A lock in the directory keeps a second service out; the system drops the lock with
-    the process that holds it.
+    If the service is killed, its server lives on, and the next service on the same directory adopts it. A lock in the
+    directory keeps a second service out. The system drops the lock with the process that holds it.
 
     Args:
-        data_dir: home of the append-only file, socket, lock and log; created, with mode 0700, if missing.
-        binary: the server program; else see `find_binary`.
+        data_dir: where append-only file, socket, lock and log are; made with mode 0700 if it is missing.
+        binary: the server program; without it, what `find_binary` finds.
     """
 
     def __init__(self, data_dir: Path, binary: Path | None = None) -> None:
@@ -63,15 +60,12 @@ class EmbeddedStore:
         Raises:
             StoreNotStarted: none answers there.
         """
-        # Kept until this process ends, as it may be needed to reach the server again.
-        if len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
-            self._link = _short_link(self._data_dir)
         if reply(self._socket) is None:
             raise StoreNotStarted(f"No service runs on {self._data_dir}: start one, or set REDIS_URL.")
         return f"unix://{quote(str(self._socket))}"
 
     def start(self) -> None:
-        """Lock the directory and adopt or start its server; returns when it answers, with all its data loaded.
+        """Lock the directory, and adopt or start its server. It answers, and has all its data, when this returns.
 
         Raises:
             StoreNotStarted: the directory is not usable or in use, or no server can be brought up.
@@ -82,8 +76,6 @@ class EmbeddedStore:
         self._stopping.clear()
         self._take_directory()
         try:
-            if len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
-                self._link = _short_link(self._data_dir)
             self._bring_up(program)
             self._supervisor = Thread(target=self._supervise, args=(program,), name="store", daemon=True)
             self._supervisor.start()
@@ -92,7 +84,7 @@ class EmbeddedStore:
             raise
 
     def stop(self) -> None:
-        """End the server, adopted or not, and free the directory; nothing happens if the store is not running."""
+        """End the server, adopted or not, and free the directory. Nothing happens if the store is not running."""
         # The supervisor first, or it would start again what is ended here.
         self._stopping.set()
         if self._supervisor is not None:
@@ -115,6 +107,9 @@ class EmbeddedStore:
 
     @property
     def _socket(self) -> Path:
+        """The server's socket, by a short link where its path is too long. The link lasts until `stop`."""
+        if self._link is None and len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
+            self._link = _short_link(self._data_dir)
         return (self._link or self._data_dir) / SOCKET_NAME
 
     def _take_directory(self) -> None:
@@ -157,19 +152,11 @@ def _short_link(data_dir: Path) -> Path:
 
 
 def _end(server: Server) -> None:
-    server.ask_to_end()
-    if _ended(server):
-        return
-    logger.warning("the store's server, process %d, does not exit; killing it", server.pid)
-    server.kill()
-    if not _ended(server):
-        logger.error("the store's server, process %d, has survived its kill", server.pid)
-
-
-def _ended(server: Server) -> bool:
-    deadline = time.monotonic() + END_SECONDS
-    while not server.gone():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+    for end, complaint in ((server.ask_to_end, "does not exit; killing it"), (server.kill, "has survived its kill")):
+        end()
+        deadline = time.monotonic() + END_SECONDS
+        while time.monotonic() < deadline:
+            if server.gone():
+                return
+            time.sleep(0.02)
+        logger.error("the store's server, process %d, %s", server.pid, complaint)

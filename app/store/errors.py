@@ -14,6 +14,10 @@ class StoreDamaged(Exception):
     """The store answered with something that this service did not write or cannot read."""
 
 
+class Gone(Exception):
+    """What is read was deleted, or has expired, since it was found."""
+
+
 class NewerVersion(Exception):
     """Something was stored by a newer version of the service, in a way that this one does not know.
 

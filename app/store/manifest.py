@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
-from app.store import pieces
 from app.store.errors import NewerVersion, StoreDamaged
 
 
@@ -33,11 +32,6 @@ class ArrayEntry(BaseModel):
     def nbytes(self) -> int:
         """Size in bytes."""
         return prod(self.shape) * np.dtype(self.dtype).itemsize
-
-    @property
-    def pieces(self) -> int:
-        """Number of pieces."""
-        return pieces.count(self.nbytes)
 
 
 class Manifest(BaseModel):
@@ -78,6 +72,12 @@ class Manifest(BaseModel):
     def stored(self) -> bytes:
         """The manifest as it is stored."""
         return self.model_dump_json(exclude_defaults=True).encode()
+
+    def check_sealed(self, digest: str) -> None:
+        """Raise StoreDamaged if the manifest was changed; `digest` is what it says of the thing now."""
+        if digest != self.digest:
+            called = f"{self.kind} {self.name!r}"
+            raise StoreDamaged(f"the manifest of {called} does not have the digest it was stored with")
 
     @classmethod
     def parse(cls, stored: bytes) -> Self:

@@ -1,18 +1,18 @@
 """Maps in the store."""
 
-import builtins
 import hashlib
 import json
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import redis
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import from_json
 
-from app.store import version_0_1_0
-from app.store.errors import StoreDamaged
+from app.store.errors import Gone, StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import NamedStore, contents, fitting
 from app.store.reservations import SPEC, NameTaken, Reservation, State
@@ -77,7 +77,7 @@ class MapManifest(Manifest):
         try:
             return super().parse(stored)
         except StoreDamaged:
-            members = version_0_1_0.reservation(stored)
+            members = _reservation_of_0_1_0(stored)
             if members is None:
                 raise
             try:
@@ -101,21 +101,21 @@ class NewMap(NamedTuple):
 
 
 class MapStore(NamedStore[MapManifest]):
-    """Create, reserve, find, list, read and delete maps."""
+    """Create, reserve, find, page through, read and delete maps."""
 
     def __init__(self, client: redis.Redis) -> None:
         super().__init__(client, MapManifest)
 
-    def spec(self, manifest: MapManifest) -> str | None:
-        """The text of a map's spec, its digest verified; None if the map is not there any more.
+    def spec(self, manifest: MapManifest) -> str:
+        """The text of a map's spec, its digest verified.
 
         Raises:
+            Gone: the map is not there any more.
             StoreDamaged: the spec is not what was written.
         """
         if isinstance(manifest.spec, str):
             return manifest.spec
-        read = self._read(manifest, SPEC, manifest.spec.sha256)
-        return None if read is None else read.decode()
+        return self._read(manifest, SPEC, manifest.spec.sha256).decode()
 
     def with_spec(self, manifest: MapManifest | None) -> tuple[MapManifest, str] | None:
         """A manifest and the spec that lies beside it; of the map that has the name now, if it was made anew meanwhile.
@@ -124,15 +124,14 @@ class MapStore(NamedStore[MapManifest]):
             StoreDamaged: the spec is not what was written.
         """
         while manifest is not None:
-            spec = self.spec(manifest)
-            if spec is not None:
-                return manifest, spec
+            with suppress(Gone):
+                return manifest, self.spec(manifest)
             manifest = self.find(manifest.name)
         return None
 
-    def list(self, prefix: str, after: str | None, limit: int) -> tuple[builtins.list[MapManifest], str | None]:
-        """A page of the maps, see `_list`; their specs count as well."""
-        manifests, following = self._list(prefix, after, limit)
+    def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[MapManifest], str | None]:
+        """See `NamedStore.page`; the lengths of specs count as well."""
+        manifests, following = super().page(prefix, after, limit)
         page = manifests[: fitting(manifest.lengths.get(SPEC, 0) for manifest in manifests)]
         return page, following if len(page) == len(manifests) else page[-1].name
 
@@ -140,7 +139,7 @@ class MapStore(NamedStore[MapManifest]):
         self,
         new: NewMap,
         instead_of: MapManifest | None = None,
-        announce: Callable[[builtins.list[str]], None] = lambda _: None,
+        announce: Callable[[list[str]], None] = lambda _: None,
     ) -> MapManifest:
         """Store a map.
 
@@ -202,3 +201,16 @@ def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | Non
     if parameter_stream is not None:
         others["parameter_stream"] = parameter_stream
     return digest_of(arrays, **others)
+
+
+def _reservation_of_0_1_0(stored: bytes) -> dict[str, Any] | None:
+    """The members of a manifest for what version 0.1.0 put under a reserved name; None if it is something else."""
+    try:
+        read = from_json(stored)
+    except ValueError:
+        return None
+    if not isinstance(read, dict) or read.pop("pending", None) != 1:
+        return None
+    state = "building" if read.get("error") is None else "failed"
+    # It had no token; scripts know it by its job.
+    return read | {"schema_version": 1, "state": state, "token": read.get("job")}

@@ -6,7 +6,6 @@ live, so that a creator that dies leaves nothing for long; one script then makes
 together, for ever or for the time that the thing has to live.
 """
 
-import builtins
 import hashlib
 import logging
 from bisect import bisect_right
@@ -20,7 +19,7 @@ import redis
 from numpy.typing import NDArray
 
 from app.store import pieces, scripts
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest
 
 logger = logging.getLogger(__name__)
@@ -65,7 +64,7 @@ class NamedStore(Generic[M]):
             self._delete(keys=[self._key(name), self._index, *self._pieces(name, stored)], args=[stored, name])
         return True
 
-    def _list(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
+    def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
         """Up to `limit` things in order of their names, and the name to go on after, None at the end.
 
         Names of things that expired take part in the count, and are then forgotten; what cannot be read is left out.
@@ -78,16 +77,17 @@ class NamedStore(Generic[M]):
         """
         lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
         with store_errors():
-            names = cast(
-                builtins.list[bytes],
-                self._client.zrangebylex(self._index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1),
-            )
-            page = [name.decode() for name in names[:limit]]
-            page = page[: self._fitting(page)]
-            keys = [self._key(name) for name in page]
-            stored = cast(builtins.list[bytes | None], self._client.mget(keys)) if page else []
+            found = self._client.zrangebylex(self._index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1)
+            names = [name.decode() for name in cast(list[bytes], found)]
+            keys = [self._key(name) for name in names[:limit]]
+            with self._client.pipeline(transaction=False) as lengths:
+                for key in keys:
+                    lengths.strlen(key)
+                n = fitting(cast(list[int], lengths.execute()))
+            page = names[:limit][:n]
+            stored = cast(list[bytes | None], self._client.mget(keys[:n])) if page else []
         if None in stored:
-            self._forget_expired(name for name, one in zip(page, stored, strict=True) if one is None)
+            self._forget_expired([name for name, one in zip(page, stored, strict=True) if one is None])
         things = []
         for one in stored:
             if one is not None:
@@ -97,27 +97,23 @@ class NamedStore(Generic[M]):
                     logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
 
-    def _fitting(self, names: builtins.list[str]) -> int:
-        """How many of the first things make a page."""
-        with self._client.pipeline(transaction=False) as pipeline:
-            for name in names:
-                pipeline.strlen(self._key(name))
-            return fitting(cast(builtins.list[int], pipeline.execute()))
-
-    def read(self, manifest: M, array_name: str) -> NDArray[Any] | None:
-        """One array, its digest verified; None if the thing was deleted or has expired meanwhile.
+    def read(self, manifest: M, array_name: str) -> NDArray[Any]:
+        """One array, its digest verified.
 
         Raises:
+            Gone: the thing is not there any more.
             StoreDamaged: the array is not what was written.
         """
         entry = manifest.arrays[array_name]
         read = self._read(manifest, array_name, entry.sha256)
-        if read is None:
-            return None
         return np.frombuffer(read, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
 
-    def _read(self, manifest: M, name: str, sha256: str) -> bytearray | None:
-        """What is kept in pieces under a name, its digest verified; None if the thing is not there any more."""
+    def read_all(self, manifest: M) -> Arrays:
+        """All arrays of a thing, by name; raises what `read` raises."""
+        return {array_name: self.read(manifest, array_name) for array_name in manifest.arrays}
+
+    def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
+        """What is kept in pieces under a name, its digest verified; raises what `read` raises."""
         length = manifest.lengths[name]
         buffer, end = bytearray(length), 0
         called = f"{name} of {manifest.kind} {manifest.name!r}"
@@ -129,7 +125,7 @@ class NamedStore(Generic[M]):
             standing = self.find(manifest.name)
             if standing is not None and standing.token == manifest.token:
                 raise StoreDamaged(f"a piece of {called} is missing") from error
-            return None
+            raise Gone from error
         if hashlib.sha256(buffer).hexdigest() != sha256:
             raise StoreDamaged(f"{called} does not have the digest it was stored with")
         return buffer
@@ -140,7 +136,7 @@ class NamedStore(Generic[M]):
         contents: Mapping[str, Buffer],
         ttl: int | None = None,
         instead_of: str = "",
-        announce: Callable[[builtins.list[str]], None] = lambda _: None,
+        announce: Callable[[list[str]], None] = lambda _: None,
     ) -> bytes:
         """Store a thing, unless something else stands under its name than is expected.
 
@@ -154,13 +150,14 @@ class NamedStore(Generic[M]):
         Returns:
             What stands under the name now: the manifest, if the thing was stored, b"" for nothing.
         """
-        announce(self._piece_keys(manifest))
+        keys = self._piece_keys(manifest)
+        announce(keys)
         self._write(manifest, contents)
         stored = self._committed(manifest, instead_of, ttl)
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
-        if stored != manifest.stored:
-            self._unlink(self._piece_keys(manifest))
+        if manifest.token.encode() not in stored:
+            pieces.discard(self._client, keys)
         return stored
 
     def _write(self, manifest: M, contents: Mapping[str, Buffer]) -> None:
@@ -171,7 +168,7 @@ class NamedStore(Generic[M]):
         except StoreUnavailable:
             # A store that is full must not stay full of what was never committed.
             with suppress(StoreUnavailable):
-                self._unlink(self._piece_keys(manifest))
+                pieces.discard(self._client, self._piece_keys(manifest))
             raise
 
     def _committed(self, manifest: M, instead_of: str, ttl: int | None) -> bytes | None:
@@ -181,30 +178,24 @@ class NamedStore(Generic[M]):
         with store_errors():
             return cast(bytes | None, self._commit(keys=keys, args=args))
 
-    def _forget_expired(self, names: Iterable[str]) -> None:
+    def _forget_expired(self, names: list[str]) -> None:
         """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
-        expired = builtins.list(names)
         with suppress(StoreUnavailable), store_errors():
-            self._forget(keys=[self._index, *map(self._key, expired)], args=expired)
+            self._forget(keys=[self._index, *map(self._key, names)], args=names)
 
     def _stored(self, name: str) -> bytes | None:
         with store_errors():
             return cast(bytes | None, self._client.get(self._key(name)))
 
-    def _pieces(self, name: str, stored: bytes) -> builtins.list[str]:
+    def _pieces(self, name: str, stored: bytes) -> list[str]:
         """Keys of a thing's pieces, found by their names where its manifest cannot be read."""
         try:
             return self._piece_keys(self._manifest.parse(stored))
         except (StoreDamaged, NewerVersion):
             key = self._key(name)
             with store_errors():
-                found = builtins.list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
+                found = list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
             return [piece.decode() for piece in found if piece != key.encode()]
-
-    def _unlink(self, keys: builtins.list[str]) -> None:
-        with store_errors():
-            for piece in keys:
-                self._client.unlink(piece)
 
     def _key(self, name: str) -> str:
         return f"bochner:{{{self._manifest.kind}:{name}}}:manifest"
@@ -212,7 +203,7 @@ class NamedStore(Generic[M]):
     def _prefix(self, manifest: M, name: str) -> str:
         return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}:{name}"
 
-    def _piece_keys(self, manifest: M) -> builtins.list[str]:
+    def _piece_keys(self, manifest: M) -> list[str]:
         return [
             key
             for name, length in manifest.lengths.items()
@@ -227,4 +218,4 @@ def contents(arrays: Arrays) -> dict[str, Buffer]:
 
 def fitting(lengths: Iterable[int]) -> int:
     """How many of the first things make a page, by their lengths in bytes; one at the least."""
-    return max(1, bisect_right(builtins.list(accumulate(lengths)), _PAGE_BYTES))
+    return max(1, bisect_right(list(accumulate(lengths)), _PAGE_BYTES))

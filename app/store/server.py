@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
+import psutil
 import redis
 
 from app.store.binary import StoreNotStarted
@@ -40,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class Started:
-    """A child process of ours; what it logs begins at byte `log_start` of the log."""
+    """A server that is our child process. What it logs begins at byte `log_start` of the log."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path, log_start: int) -> None:
         self._process = process
@@ -61,17 +62,17 @@ class Started:
         self._process.kill()
 
     def last_words(self) -> str:
-        """Why it ended, as far as it said: exit code (negative: the signal) and last lines of its log."""
+        """Why it has ended, as far as it said: its exit code (negative: the signal) and last lines of its log."""
         words = self._log.read_bytes()[self._log_start :].decode(errors="replace").split("\n")
         tail = " | ".join([line.strip() for line in words if line.strip()][-LOG_TAIL_LINES:])
         return f"exited with code {self._process.poll()}: {tail or 'it logged nothing'}"
 
 
 class Adopted:
-    """A server that another process started.
+    """A server that another process has started.
 
-    It is watched through a connection that stays open, because a process id may be taken by another process and a
-    socket file may be deleted while its server goes on writing.
+    A connection that stays open tells whether it lives: another process may get its process id, and its socket file may
+    be deleted while it goes on writing.
     """
 
     def __init__(self, pid: int, path: Path, line: socket.socket) -> None:
@@ -80,14 +81,14 @@ class Adopted:
         self._line = line
 
     def gone(self) -> bool:
-        """Whether it has ended, by its end of the connection; a child rewriting the file may hold that open longer."""
+        """Whether it has ended, by its end of the connection; a child that rewrites the file may close that late."""
         try:
             hung_up = self._line.recv(1024) == b""
         except BlockingIOError:
             hung_up = False
         except OSError:
             hung_up = True
-        if not hung_up and (_exists(self.pid) or reply(self._path) is not None):
+        if not hung_up and (psutil.pid_exists(self.pid) or reply(self._path) is not None):
             return False
         self._line.close()
         return True
@@ -128,7 +129,7 @@ def reply(path: Path) -> str | None:
 def adopt(path: Path, data_dir: Path, stopping: Event) -> Adopted | None:
     """Take over the server that listens at the socket, if there is one.
 
-    Two servers on one append-only file would ruin it, so whoever listens is waited for, however long it loads.
+    Two servers on one append-only file would ruin it. So this waits for whoever listens, however long it loads.
 
     Raises:
         StoreNotStarted: it stays silent, it is not the server of this directory, or it may lose acknowledged writes.
@@ -222,12 +223,3 @@ def _connect(path: Path) -> socket.socket:
         line.close()
         raise
     return line
-
-
-def _exists(pid: int) -> bool:
-    with suppress(PermissionError):  # another user's process exists too
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-    return True

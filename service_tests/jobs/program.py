@@ -22,8 +22,7 @@ from app.core.progress import Progress
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.jobs import worker_supervisor
-from app.jobs.handlers import Handlers
-from app.jobs.job_context import JobContext
+from app.jobs.job_context import Handlers, JobContext
 from app.settings import Settings
 from app.store.errors import NewerVersion
 from service_tests.jobs.site import PROGRAM

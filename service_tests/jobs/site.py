@@ -11,13 +11,12 @@ from typing import IO, Any
 import psutil
 import redis
 
+from app.jobs import scripts
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.prelude import CONSUMER, GROUP, QUEUE, key
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobRecord
-from app.jobs.recovery import Recovery
-from app.jobs.scripts import Scripts
 from app.store.errors import StoreUnavailable
 from service_tests.servers import until
 
@@ -31,7 +30,7 @@ class Site:
         self.url = url
         self.client = client
         self.jobs = Jobs(client, 100, 600)
-        self.recovery = Recovery(client, 600)
+        self.queue = Queue(client, 600)
         self.workers: list[subprocess.Popen[bytes]] = []
 
     def start(self, *options: str, stderr: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
@@ -117,13 +116,13 @@ def attempt(client: redis.Redis, job_id: str) -> JobContext:
     message = read(client)
     while message.job_id != job_id:
         message = read(client)
-    assert Scripts(client).run("claim", job_id, message.id) == b"ok"
+    assert scripts.run(client, "claim", job_id, message.id) == b"ok"
     return JobContext(client, job_id, message.id, Jobs(client, 1, 60).fields(job_id))
 
 
 def read(client: redis.Redis) -> Message:
     """The next message."""
-    message = Queue(client).next(1)
+    message = Queue(client, 600).next(1)
     assert message is not None
     return message
 

@@ -9,9 +9,8 @@ from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.jobs import Jobs
 from app.jobs.prelude import INDEX, key
-from app.jobs.queue import Message
+from app.jobs.queue import Message, Queue
 from app.jobs.record import JobState
-from app.jobs.scripts import Scripts
 from service_tests.checks import keys
 from service_tests.jobs.site import Site
 
@@ -85,14 +84,14 @@ def test_jobs_are_listed_page_by_page_in_the_order_they_came(site: Site) -> None
             seen: list[str] = []
             cursor = None
             while True:
-                page = site.jobs.list(state, cursor, limit)
+                page = site.jobs.page(state, cursor, limit)
                 assert len(page.jobs) <= limit
                 seen += [job.id for job in page.jobs]
                 cursor = page.next
                 if cursor is None:
                     break
             assert seen == wanted, (state, limit)
-    assert site.jobs.list(JobState.failed, None, 10).jobs == []
+    assert site.jobs.page(JobState.failed, None, 10).jobs == []
 
 
 def test_ended_jobs_expire_whole(site: Site) -> None:
@@ -100,8 +99,8 @@ def test_ended_jobs_expire_whole(site: Site) -> None:
     job = brief.submit("test-walk", {})
     brief.cancel(job.id)
     time.sleep(2.1)
-    assert brief.list(None, None, 10).jobs == []
-    Scripts(site.client).tend()
+    assert brief.page(None, None, 10).jobs == []
+    Queue(site.client, 60).tend()
     assert site.client.zcard(INDEX) == 0
     assert {one for one in keys(site.client) if b"{job:" in one} == set()
 
@@ -115,7 +114,7 @@ def test_a_job_goes_on_from_the_state_it_was_submitted_with(site: Site, length: 
     attempt = site.attempt(job.id)
     assert attempt.restored() == state
     site.jobs.cancel(job.id)
-    site.recovery.take_back(Message(attempt.message, job.id), deaths=0)
+    site.queue.take_back(Message(attempt.message, job.id), deaths=0)
     assert site.jobs.get(job.id).state is JobState.cancelled
     assert site.keys_of(job.id) == set()
 

@@ -4,13 +4,12 @@ from typing import Any, cast
 
 import pytest
 
+from app.jobs import scripts
 from app.jobs.checkpoints import FORMAT
 from app.jobs.errors import JobNotFound, NotMine
 from app.jobs.prelude import GROUP, QUEUE, key
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobState
-from app.jobs.recovery import Recovery
-from app.jobs.scripts import Scripts
 from app.store.errors import NewerVersion
 from service_tests.checks import keys
 from service_tests.jobs.site import Site, read
@@ -22,9 +21,9 @@ def _empty(site: Site) -> None:
 
 
 @pytest.fixture
-def recovery(site: Site) -> Recovery:
-    """A recovery that has not looked yet."""
-    return Recovery(site.client, 60)
+def queue(site: Site) -> Queue:
+    """A queue that has not been tended yet."""
+    return Queue(site.client, 60)
 
 
 def test_a_job_and_its_message_come_and_go_together(site: Site) -> None:
@@ -34,62 +33,62 @@ def test_a_job_and_its_message_come_and_go_together(site: Site) -> None:
     assert site.counts() == (1, 1)
     site.jobs.cancel(second)
     assert site.counts() == (0, 1)
-    assert Scripts(site.client).run("end", first, attempt.message, "succeeded", 60, "", "") == 1
+    assert scripts.run(site.client, "end", first, attempt.message, "succeeded", 60, "", "") == 1
     assert site.counts() == (0, 0)
 
 
-def test_messages_are_read_in_the_order_they_came_and_once(site: Site) -> None:
+def test_messages_are_read_in_the_order_they_came_and_once(site: Site, queue: Queue) -> None:
     ids = [site.jobs.submit("test-walk", {}).id for _ in range(5)]
     assert [read(site.client).job_id for _ in range(5)] == ids
-    assert Queue(site.client).next(0.01) is None
-    assert Queue(site.client).abandoned() == []
+    assert queue.next(0.01) is None
+    queue.tend()
+    assert site.counts() == (0, 5), "none is taken from a worker that lives"
 
 
-def test_a_job_is_only_its_holders(site: Site, recovery: Recovery) -> None:
-    scripts = Scripts(site.client)
+def test_a_job_is_only_its_holders(site: Site, queue: Queue) -> None:
     job = site.jobs.submit("test-walk", {})
     first = site.attempt(job.id)
-    assert scripts.run("claim", job.id, first.message) == b"ok"  # as after a lost reply
-    assert scripts.run("claim", job.id, "1-1") == b""
-    assert scripts.run("renew", job.id, "1-1", "1") == b"lost"
+    assert scripts.run(site.client, "claim", job.id, first.message) == b"ok"  # as after a lost reply
+    assert scripts.run(site.client, "claim", job.id, "1-1") == b""
+    assert scripts.run(site.client, "renew", job.id, "1-1", "1") == b"lost"
     site.abandon(first.message)
-    recovery.look()
+    queue.tend()
     assert site.jobs.get(job.id).state is JobState.queued
     second = site.attempt(job.id)
     assert second.message != first.message
     for late in (
-        scripts.run("renew", job.id, first.message, "1") != b"lost",
-        scripts.run("progress", job.id, first.message, "1", 1, 1, "", ""),
-        scripts.run("announce", job.id, first.message, keys=["bochner:x"]),
-        scripts.run("checkpoint", job.id, first.message, "p", keys=["bochner:x"]),
-        scripts.run("end", job.id, first.message, "succeeded", 60, "", ""),
+        scripts.run(site.client, "renew", job.id, first.message, "1") != b"lost",
+        scripts.run(site.client, "progress", job.id, first.message, "1", 1, 1, "", ""),
+        scripts.run(site.client, "announce", job.id, first.message, keys=["bochner:x"]),
+        scripts.run(site.client, "checkpoint", job.id, first.message, "p", keys=["bochner:x"]),
+        scripts.run(site.client, "end", job.id, first.message, "succeeded", 60, "", ""),
     ):
         assert late == 0
     with pytest.raises(NotMine):
         first.announce(["bochner:x"])
-    assert not recovery.take_back(Message(first.message, job.id), deaths=1)
+    assert not queue.take_back(Message(first.message, job.id), deaths=1)
     assert site.jobs.get(job.id).state is JobState.running
     for _ in range(2):
-        assert scripts.run("end", job.id, second.message, "succeeded", 60, "", "") == 1
+        assert scripts.run(site.client, "end", job.id, second.message, "succeeded", 60, "", "") == 1
     assert len(site.jobs.events(job.id, "0")) == 5  # queued, running, queued, running, succeeded
     assert site.counts() == (0, 0)
 
 
-def test_who_renews_keeps_the_job(site: Site, recovery: Recovery) -> None:
+def test_who_renews_keeps_the_job(site: Site, queue: Queue) -> None:
     job = site.jobs.submit("test-walk", {})
     attempt = site.attempt(job.id)
     site.abandon(attempt.message)
-    assert Scripts(site.client).run("renew", job.id, attempt.message, "1") == b"ok"
-    recovery.look()
+    assert scripts.run(site.client, "renew", job.id, attempt.message, "1") == b"ok"
+    queue.tend()
     assert site.jobs.get(job.id).state is JobState.running
 
 
 def test_a_message_read_by_a_worker_that_died_before_it_could_claim_the_job_comes_again(
-    site: Site, recovery: Recovery
+    site: Site, queue: Queue
 ) -> None:
     job = site.jobs.submit("test-walk", {})
     site.abandon(read(site.client).id)
-    recovery.look()
+    queue.tend()
     assert site.jobs.fields(job.id).get("deaths") is None
     assert site.attempt(job.id).job_id == job.id
 
@@ -97,7 +96,7 @@ def test_a_message_read_by_a_worker_that_died_before_it_could_claim_the_job_come
 def test_a_job_that_dies_again_and_again_is_given_up(site: Site) -> None:
     job = site.jobs.submit("test-walk", {})
     for deaths in range(1, 14):
-        site.recovery.take_back(Message(site.attempt(job.id).message, job.id), deaths=1)
+        site.queue.take_back(Message(site.attempt(job.id).message, job.id), deaths=1)
         assert (site.jobs.get(job.id).state is JobState.failed) == (deaths == 13)
     error = site.jobs.get(job.id).error
     assert error is not None
@@ -112,19 +111,19 @@ def test_a_running_job_whose_worker_is_dead_is_cancelled_at_once(site: Site) -> 
     site.abandon(site.attempt(other.id).message)
     assert site.jobs.cancel(other.id).state is JobState.cancelled
     assert site.counts() == (0, 1)
-    assert Scripts(site.client).run("renew", job.id, attempt.message, "1") == b"cancelled"
+    assert scripts.run(site.client, "renew", job.id, attempt.message, "1") == b"cancelled"
 
 
 @pytest.mark.parametrize("fields", [{"job": "0" * 24}, {"other": "x"}, {"job": b"\xff\xfe"}, {"job": ""}])
-def test_a_message_that_is_no_jobs_is_dropped(site: Site, recovery: Recovery, fields: Any) -> None:
-    recovery.look()
+def test_a_message_that_is_no_jobs_is_dropped(site: Site, queue: Queue, fields: Any) -> None:
+    queue.tend()
     site.client.xadd(QUEUE, fields)
     message = read(site.client)
-    assert Scripts(site.client).run("claim", message.job_id, message.id) == b""
+    assert scripts.run(site.client, "claim", message.job_id, message.id) == b""
     assert (site.client.xlen(QUEUE), site.counts()) == (0, (0, 0))
     site.client.xadd(QUEUE, fields)
     site.abandon(read(site.client).id)  # its reader died
-    Recovery(site.client, 60).look()
+    Queue(site.client, 60).tend()
     assert site.counts() == (0, 0)
     assert keys(site.client) == set()
 
@@ -136,18 +135,18 @@ def test_a_second_message_of_a_job_is_dropped(site: Site) -> None:
         Message(str(cast(bytes, site.client.xadd(QUEUE, {"job": job.id})), "ascii"), job.id),
     )
     assert read(site.client) == second
-    assert Scripts(site.client).run("claim", job.id, second.id) == b""
+    assert scripts.run(site.client, "claim", job.id, second.id) == b""
     assert site.jobs.get(job.id).state is JobState.queued
-    assert Scripts(site.client).run("claim", job.id, first.id) == b"ok"
+    assert scripts.run(site.client, "claim", job.id, first.id) == b"ok"
     assert site.counts() == (0, 1)
 
 
-def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site, recovery: Recovery) -> None:
+def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site, queue: Queue) -> None:
     lost, other = (site.jobs.submit("test-walk", {}).id for _ in range(2))
     for job_id in (lost, other):
         site.abandon(site.attempt(job_id).message)
     site.client.unlink(key(lost, "record"))
-    recovery.look()
+    queue.tend()
     assert site.counts() == (1, 0)
     assert site.jobs.get(other).state is JobState.queued
     with pytest.raises(JobNotFound):
@@ -169,17 +168,17 @@ def test_a_job_of_a_newer_version_is_refused_by_name_and_the_others_are_listed(
     for call in (site.jobs.get, site.jobs.cancel, site.jobs.result):
         with pytest.raises(NewerVersion, match=told):
             call(job_id)
-    assert [job.id for job in site.jobs.list(None, None, 10).jobs] == [mine]
+    assert [job.id for job in site.jobs.page(None, None, 10).jobs] == [mine]
     assert told in caplog.text
 
 
-def test_a_job_of_a_newer_version_is_left_to_a_worker_of_that_version(site: Site, recovery: Recovery) -> None:
+def test_a_job_of_a_newer_version_is_left_to_a_worker_of_that_version(site: Site, queue: Queue) -> None:
     job_id = newer(site)
     before = site.client.hgetall(key(job_id, "record"))
     message = read(site.client)
-    assert Scripts(site.client).run("claim", job_id, message.id) == str(FORMAT + 1).encode()
+    assert scripts.run(site.client, "claim", job_id, message.id) == str(FORMAT + 1).encode()
     site.abandon(message.id)
-    recovery.look()
+    queue.tend()
     assert site.client.hgetall(key(job_id, "record")) == before
     assert site.client.xpending(QUEUE, GROUP)["pending"] == 1, "for the recovery of the newer version to find"
 

@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from app.jobs.prelude import QUEUE, key
+from app.jobs.queue import Queue
 from app.jobs.record import JobState
-from app.jobs.recovery import Recovery
 from service_tests.jobs.site import Site
 
 QUEUED, RUNNING = "bochner:jobs:queued", "bochner:jobs:running"
@@ -41,7 +41,7 @@ def test_jobs_that_were_left_are_taken_on_and_nothing_is_left_of_the_old_queue(s
     client.hset("rq:worker:1", "pid", "1")
     client.sadd("rq:workers:bochner", "rq:worker:1")
     client.sadd("rq:workers", "rq:worker:1", "rq:worker:2")
-    Recovery(site.client, 60).look()
+    Queue(site.client, 60).tend()
     for job_id in (running, waiting):
         assert site.jobs.get(job_id).state is JobState.queued
         site.attempt(job_id)
@@ -62,6 +62,6 @@ def test_a_job_that_was_left_is_cancelled_without_a_worker(
     """A worker of that version may still hold the last one, and looks at what the record says."""
     job_id = left(site, state, lease)
     assert (site.jobs.cancel(job_id).state is JobState.cancelled) == cancelled
-    Recovery(site.client, 60).look()
+    Queue(site.client, 60).tend()
     assert site.counts() == (0, 0)
     assert client.hget(key(job_id, "record"), "cancel") == (None if cancelled else b"1")

@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from app.services.cache import Cache, Gone, array_of, latest
+from app.services.cache import Cache, latest
+from app.store.errors import Gone
 from service_tests.races import at_once
 
 
@@ -106,10 +107,3 @@ def test_what_goes_while_it_is_read_is_looked_for_again() -> None:
         return number
 
     assert latest(find) == 3
-
-    class Empty:
-        def read(self, *_: Any) -> None:
-            return None
-
-    with pytest.raises(Gone):
-        array_of(Empty(), Listed("m", "a"), "weights")  # type: ignore[arg-type, type-var]

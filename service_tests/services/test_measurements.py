@@ -4,18 +4,20 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from app.core.datasets import Reference
 from app.core.diagnostics import Finding
 from app.core.diagnostics.max_error import MaxError
 from app.core.errors import TooLarge
 from app.core.progress import OutOfTime, Progress
-from app.jobs.attached_rows import from_bytes
 from app.jobs.jobs import Jobs
 from app.services.datasets import GatedRows
-from app.services.measurements import Measurement, Measurements
+from app.services.measurements import Measurement, Measurements, attached, detached
+from service_tests.services.conftest import LIMITS
 
 ROWS: Any = np.arange(6.0).reshape(2, 3)
+DENSE: Any = np.random.default_rng(1).normal(size=(7, 3))
 FOUND: Finding[Any] = Finding({"rows": 2})
 
 
@@ -33,7 +35,9 @@ def measured(nbytes: int, progress: Progress | None, run: Any = lambda _: FOUND)
     options, digests = MaxError(diameters=(1.0, 2.0)), {"dataset 'd'": "sha256:1"}
     measurement = Measurement("diagnose", {"map": "m"}, options, given, digests, run, nbytes)
     jobs = Submitted()
-    return Measurements(cast(Jobs, jobs), 100, 200).run_or_submit(measurement, progress), jobs
+    return Measurements(cast(Jobs, jobs), LIMITS._replace(max_result_bytes=100), 200, 1).run_or_submit(
+        measurement, progress
+    ), jobs
 
 
 def unwanted(_: Progress) -> Any:
@@ -71,4 +75,22 @@ def test_a_job_goes_on_from_where_time_was_over_with_the_same_options_and_rows()
     assert jobs.payload["rows"] == {"x": None, "y": ["d", 5, 2, "/y"]}
     assert jobs.payload["digests"] == {"dataset 'd'": "sha256:1"}
     assert jobs.others["attachments"].keys() == {"x"}, "what a reference names is read again"
-    np.testing.assert_array_equal(cast(Any, from_bytes(jobs.others["attachments"]["x"])), ROWS)
+    np.testing.assert_array_equal(cast(Any, detached(jobs.others["attachments"]["x"])), ROWS)
+
+
+@pytest.mark.parametrize("rows", [DENSE, DENSE.astype(np.float32), DENSE[:0]], ids=["double", "single", "none"])
+def test_dense_rows_come_back(rows: Any) -> None:
+    found: Any = detached(attached(rows))
+    assert (found.dtype, found.flags.c_contiguous) == (rows.dtype, True)
+    np.testing.assert_array_equal(found, rows)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sparse_rows_come_back_sparse_however_wide(dtype: Any) -> None:
+    parts: Any = (np.array([0.5, -1], dtype), [0, (1 << 31) - 1], [0, 1, 1, 2])
+    rows: Any = sparse.csr_array(parts, shape=(3, 1 << 31))
+    found: Any = detached(attached(rows))
+    assert isinstance(found, sparse.csr_array)
+    assert (found.dtype, found.shape) == (dtype, (3, 1 << 31))
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(found, part), getattr(rows, part))

@@ -11,7 +11,8 @@ import redis
 
 import app
 from app.store import server
-from app.store.embedded import EmbeddedStore, find_binary
+from app.store.binary import find_binary
+from app.store.embedded import EmbeddedStore
 from service_tests.servers import until
 
 DEADLINE = 60.0

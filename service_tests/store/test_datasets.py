@@ -9,7 +9,7 @@ import redis
 
 from app.store.connection import connect
 from app.store.datasets import DatasetManifest, DatasetStore, described
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
+from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
 from app.store.scripts import FORGET
@@ -52,7 +52,7 @@ def create(
 
 
 def names(store: DatasetStore, limit: int = 100) -> list[str]:
-    return [manifest.name for manifest in store.list("", None, limit)[0]]
+    return [manifest.name for manifest in store.page("", None, limit)[0]]
 
 
 def test_what_is_created_is_found_and_read_bit_for_bit(client: redis.Redis, datasets: DatasetStore) -> None:
@@ -60,7 +60,6 @@ def test_what_is_created_is_found_and_read_bit_for_bit(client: redis.Redis, data
     assert created
     assert datasets.find("d") == manifest
     rows = datasets.read(manifest, "rows")
-    assert rows is not None
     assert rows.tobytes() == matrix(megabytes=2.5).tobytes()
     assert {key.split(b"}")[0] for key in keys(client) - {INDEX.encode()}} == {b"bochner:{dataset:d"}
     assert {client.ttl(key) for key in keys(client)} == {-1}
@@ -76,7 +75,6 @@ def test_arrays_without_entries_are_kept_too(datasets: DatasetStore) -> None:
     assert manifest.sparse
     for name, array in arrays.items():
         found = datasets.read(manifest, name)
-        assert found is not None
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
 
 
@@ -87,7 +85,7 @@ def test_a_map_and_a_dataset_of_one_name_do_not_meet(client: redis.Redis, datase
     assert datasets.delete("d")
     manifest = maps.find("d")
     assert manifest is not None
-    assert maps.read(manifest, "frequencies") is not None
+    maps.read(manifest, "frequencies")
 
 
 def test_all_keys_of_a_dataset_that_expires_go_together(client: redis.Redis, datasets: DatasetStore) -> None:
@@ -101,7 +99,8 @@ def test_all_keys_of_a_dataset_that_expires_go_together(client: redis.Redis, dat
     assert 0 <= min(ends) / 1000 - manifest.expires_at.timestamp() < 30
     until(lambda: datasets.find("d") is None)
     until(lambda: keys(client) == {INDEX.encode()})
-    assert datasets.read(manifest, "rows") is None
+    with pytest.raises(Gone):
+        datasets.read(manifest, "rows")
     assert not datasets.delete("d")
     assert create(datasets, seed=1)[1], "the name is free again"
 
@@ -112,9 +111,11 @@ def test_a_dataset_that_expires_while_it_is_read_is_gone_and_not_damaged(
     """Some of its pieces first, as the server may find them."""
     manifest, _ = create(datasets, megabytes=2.5, ttl=1)
     until(lambda: datasets.find("d") is None)
-    assert datasets.read(manifest, "rows") is None
+    with pytest.raises(Gone):
+        datasets.read(manifest, "rows")
     standing, _ = create(datasets, seed=2, megabytes=2.5)
-    assert datasets.read(manifest, "rows") is None
+    with pytest.raises(Gone):
+        datasets.read(manifest, "rows")
     client.delete(*(key for key in keys(client) if key.endswith(b":rows:1")))
     with pytest.raises(StoreDamaged, match="missing"):
         datasets.read(standing, "rows")
@@ -125,7 +126,7 @@ def test_a_dataset_that_expires_while_it_is_read_is_gone_and_not_damaged(
 def test_a_dataset_is_read_on_while_it_is_renewed(datasets: DatasetStore) -> None:
     manifest, _ = create(datasets, ttl=50)
     datasets.renew(manifest, 100)
-    assert datasets.read(manifest, "rows") is not None
+    datasets.read(manifest, "rows")
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, 50), (50, None), (50, 90), (90, 50)])
@@ -189,7 +190,7 @@ def test_of_ten_creators_at_once_exactly_one_wins(client: redis.Redis, datasets:
     assert len(winners) == 1
     assert {manifest.token for manifest, _ in answers} == {winners[0].token}
     assert len(keys(client)) == 4
-    assert datasets.read(winners[0], "rows") is not None
+    datasets.read(winners[0], "rows")
 
 
 def test_the_list_shows_none_that_expired_and_forgets_them(client: redis.Redis, datasets: DatasetStore) -> None:
@@ -197,13 +198,13 @@ def test_the_list_shows_none_that_expired_and_forgets_them(client: redis.Redis, 
         create(datasets, name, ttl=1 if name in "bcf" else None)
     assert client.zcard(INDEX) == 6
     until(lambda: len(keys(client)) == 7)
-    found, following = datasets.list("", None, 2)
+    found, following = datasets.page("", None, 2)
     assert [manifest.name for manifest in found] == ["a"]
     assert following == "b"
-    found, following = datasets.list("", following, 2)
+    found, following = datasets.page("", following, 2)
     assert [manifest.name for manifest in found] == ["d"]
     assert following == "d"
-    found, following = datasets.list("", following, 2)
+    found, following = datasets.page("", following, 2)
     assert [manifest.name for manifest in found] == ["e"]
     assert following is None
     assert client.zrange(INDEX, 0, -1) == [b"a", b"d", b"e"]

@@ -12,7 +12,8 @@ from filelock import FileLock
 
 import app
 from app.store import binary, server
-from app.store.embedded import EmbeddedStore, StoreNotStarted, find_binary
+from app.store.binary import StoreNotStarted, find_binary
+from app.store.embedded import EmbeddedStore
 from service_tests.servers import until
 from service_tests.store.site import DEADLINE, Site, lives, reachable, server_pid
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.store import named
 from app.store.connection import connect
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
+from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.maps import MapManifest, MapStore, NewMap
 from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
 from app.store.reservations import NameTaken
@@ -51,7 +51,6 @@ def test_what_is_created_is_found_and_read_bit_for_bit(maps: MapStore) -> None:
     assert maps.find("n") is None
     for name, array in given.arrays.items():
         found = maps.read(manifest, name)
-        assert found is not None
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
         assert found.tobytes() == array.tobytes()
 
@@ -91,7 +90,7 @@ def test_until_the_commit_pieces_expire_and_no_map_is_there(client: redis.Redis,
     assert len(left) == 4
     assert all(0 < client.ttl(key) <= UNCOMMITTED_TTL for key in left)
     assert maps.find("m") is None
-    assert maps.list("", None, 10) == ([], None)
+    assert maps.page("", None, 10) == ([], None)
     maps.create(new(megabytes=1.5))
 
 
@@ -141,7 +140,7 @@ def test_of_twenty_creators_at_once_exactly_one_wins(client: redis.Redis, maps: 
     assert len(winners) == 1
     assert maps.find("m") == winners[0]
     assert len(keys(client)) == 6
-    assert maps.read(winners[0], "frequencies") is not None
+    maps.read(winners[0], "frequencies")
 
 
 def test_deleting_leaves_no_key(client: redis.Redis, maps: MapStore) -> None:
@@ -151,16 +150,18 @@ def test_deleting_leaves_no_key(client: redis.Redis, maps: MapStore) -> None:
     assert len(keys_of(client, "m")) == 7
     assert maps.delete("m")
     assert keys(client) == before
-    assert maps.list("", None, 10)[0][0].name == "other"
+    assert maps.page("", None, 10)[0][0].name == "other"
     assert not maps.delete("m")
 
 
 def test_a_map_deleted_while_it_is_read_is_gone_and_not_damaged(maps: MapStore) -> None:
     manifest = maps.create(new(seed=1))
     maps.delete("m")
-    assert maps.read(manifest, "frequencies") is None
+    with pytest.raises(Gone):
+        maps.read(manifest, "frequencies")
     maps.create(new(seed=2))
-    assert maps.read(manifest, "frequencies") is None
+    with pytest.raises(Gone):
+        maps.read(manifest, "frequencies")
 
 
 def piece_of(client: redis.Redis, array: str = "frequencies", i: int = 0) -> bytes:
@@ -176,7 +177,7 @@ def test_a_flipped_bit_is_noticed(client: redis.Redis, maps: MapStore, offset: i
     client.set(piece, bytes(stored))
     with pytest.raises(StoreDamaged, match="digest"):
         maps.read(manifest, "frequencies")
-    assert maps.read(manifest, "weights") is not None
+    maps.read(manifest, "weights")
 
 
 @pytest.mark.parametrize("damage", ["short", "long", "empty", "swapped"])
@@ -220,7 +221,7 @@ def test_a_manifest_that_was_changed_is_not_guessed_at(
         maps.create(new())
     assert keys(client) == before
     maps.create(new("other"))
-    assert [manifest.name for manifest in maps.list("", None, 9)[0]] == ["other"]
+    assert [manifest.name for manifest in maps.page("", None, 9)[0]] == ["other"]
     assert maps.delete("m")
     assert maps.delete("other")
     assert not keys(client)
@@ -237,7 +238,7 @@ def test_a_map_of_a_newer_version_is_refused_by_name(
     told = "map 'm' was made by a newer version of the service, with schema version 3; this version knows 2"
     with pytest.raises(NewerVersion, match=f"^{told}$"):
         maps.find("m")
-    assert [manifest.name for manifest in maps.list("", None, 9)[0]] == ["other"]
+    assert [manifest.name for manifest in maps.page("", None, 9)[0]] == ["other"]
     assert told in caplog.text
     assert maps.delete("m")
     assert maps.delete("other")
@@ -249,7 +250,7 @@ def test_the_list_is_ordered_and_goes_on_after_a_name(maps: MapStore) -> None:
         maps.create(new(name))
 
     def names(prefix: str, after: str | None, limit: int) -> tuple[list[str], str | None]:
-        found, following = maps.list(prefix, after, limit)
+        found, following = maps.page(prefix, after, limit)
         return [manifest.name for manifest in found], following
 
     assert names("", None, 10) == (["B", "a.1", "a.10", "a.2", "b"], None)
@@ -273,7 +274,7 @@ def test_long_things_make_short_pages(maps: MapStore, monkeypatch: pytest.Monkey
         pages: list[list[str]] = []
         after: str | None = None
         while not pages or after is not None:
-            page, after = maps.list("", after, 100)
+            page, after = maps.page("", after, 100)
             pages.append([manifest.name for manifest in page])
         assert [len(page) for page in pages] == lengths
         assert [name for page in pages for name in page] == names
@@ -286,7 +287,7 @@ def test_long_specs_make_short_pages(maps: MapStore, monkeypatch: pytest.MonkeyP
     pages: list[list[str]] = []
     after: str | None = None
     while not pages or after is not None:
-        page, after = maps.list("", after, 100)
+        page, after = maps.page("", after, 100)
         pages.append([manifest.name for manifest in page])
     assert pages == [["m0", "m1", "m2"], ["m3", "m4"]]
 
@@ -294,7 +295,7 @@ def test_long_specs_make_short_pages(maps: MapStore, monkeypatch: pytest.MonkeyP
 def test_a_server_that_is_gone_is_unavailable_not_empty(tmp_path: Any) -> None:
     with connect(f"unix://{tmp_path}/nobody.sock", 1) as client:
         gone = MapStore(client)
-        calls = (gone.find, gone.delete, lambda _: gone.create(new()), lambda _: gone.list("", None, 1))
+        calls = (gone.find, gone.delete, lambda _: gone.create(new()), lambda _: gone.page("", None, 1))
         for call in calls:
             with pytest.raises(StoreUnavailable):
                 call("m")

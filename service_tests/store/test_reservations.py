@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 import redis
 
+from app.jobs import scripts
 from app.jobs.errors import JobHasEnded, TooManyJobs
 from app.jobs.jobs import Jobs
-from app.jobs.queue import Message
+from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
-from app.jobs.recovery import Recovery
-from app.jobs.scripts import Scripts
 from app.store.connection import connect
+from app.store.errors import Gone
 from app.store.maps import MapManifest, MapStore, SpecEntry
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken, Reservation, State
@@ -57,7 +57,7 @@ def end(client: redis.Redis, manifest: MapManifest, state: str) -> None:
     assert manifest.job is not None
     running = attempt(client, manifest.job)
     error = ERROR.model_dump_json() if state == "failed" else ""
-    assert Scripts(client).run("end", manifest.job, running.message, state, 600, error, "") == 1
+    assert scripts.run(client, "end", manifest.job, running.message, state, 600, error, "") == 1
 
 
 def pieces(client: redis.Redis) -> set[bytes]:
@@ -69,15 +69,16 @@ def test_a_reservation_comes_and_goes_with_its_job(client: redis.Redis, maps: Ma
     assert maps.find("m") == manifest
     assert (manifest.state, manifest.digest, manifest.arrays) == (State.building, "", {})
     assert maps.spec(manifest) == LONG
-    assert maps.list("", None, 10) == ([manifest], None)
+    assert maps.page("", None, 10) == ([manifest], None)
     assert len(pieces(client)) == 3
     assert {client.ttl(key) for key in keys_of(client, "m")} == {-1}
     assert manifest.job is not None
     Jobs(client, 1, 600).cancel(manifest.job)
     assert maps.find("m") is None
-    assert maps.spec(manifest) is None
+    with pytest.raises(Gone):
+        maps.spec(manifest)
     assert maps.with_spec(manifest) is None
-    assert maps.list("", None, 10) == ([], None)
+    assert maps.page("", None, 10) == ([], None)
     assert keys_of(client, "m") == set()
 
 
@@ -91,7 +92,7 @@ def test_a_running_job_that_is_cancelled_frees_the_name_at_once(client: redis.Re
         maps.create(new(), manifest)
     assert keys_of(client, "m") == set()
     again = reserve(client)
-    Recovery(client, 600).take_back(Message(running.message, manifest.job), deaths=0)
+    Queue(client, 600).take_back(Message(running.message, manifest.job), deaths=0)
     assert maps.find("m") == again, "the end of the first is nothing to the second"
     with pytest.raises(NameTaken):
         maps.create(new(), manifest)
@@ -133,7 +134,7 @@ def test_the_map_takes_the_place_of_its_reservation(client: redis.Redis, maps: M
     running = attempt(client, manifest.job)
     with pytest.raises(JobHasEnded):  # but for writing it down
         Jobs(client, 1, 600).cancel(manifest.job)
-    assert Scripts(client).run("end", manifest.job, running.message, "succeeded", 600, "", "") == 1
+    assert scripts.run(client, "end", manifest.job, running.message, "succeeded", 600, "", "") == 1
     assert keys_of(client, "m") == before
 
 
@@ -194,7 +195,7 @@ def test_a_reservation_of_version_0_1_0_is_read_and_moved_on_when_it_is_written(
     manifest = old(client)
     assert (manifest.state, manifest.spec, manifest.schema_version) == (State.building, LONG, 1)
     assert maps.spec(manifest) == LONG
-    assert maps.list("", None, 10) == ([manifest], None)
+    assert maps.page("", None, 10) == ([manifest], None)
     built = maps.create(new()._replace(spec=LONG), manifest)
     assert built.schema_version == 2
     assert (maps.find("m"), maps.spec(built)) == (built, LONG)

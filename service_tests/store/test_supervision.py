@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from app.store import embedded, server
-from app.store.embedded import StoreNotStarted
+from app.store.binary import StoreNotStarted
 from service_tests.servers import until
 from service_tests.store.site import DEADLINE, Site, ended, lives, reachable, server_pid
 

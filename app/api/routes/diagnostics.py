@@ -58,7 +58,7 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
         subject = context.maps.open(name)
         spec = subject.feature_map.spec
         options, posted = json_measuring.diagnostic(body, wanted, spec.input_dim, bodies.parse)
-        return context.diagnostics.measurement(subject, options, context.datasets.gated(posted, spec.gate))
+        return context.measurements.diagnostic(subject, options, context.datasets.gated(posted, spec.gate))
 
     return await _answer(request, context, [JSON, SVG] if wanted.draws else [JSON], prepare)
 

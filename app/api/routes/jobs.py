@@ -67,7 +67,7 @@ async def list_jobs(
     cursor: Annotated[str | None, Query(description="`next` of the page before.", pattern=_ID)] = None,
 ) -> JobPage:
     """List jobs, oldest first. With `state`, a page may be short or empty and not be the last: go by `next`."""
-    return await context.admission.ask(lambda: context.jobs.list(state, cursor, limit))
+    return await context.admission.ask(lambda: context.jobs.page(state, cursor, limit))
 
 
 @router.get("/{id}", operation_id="get_job")

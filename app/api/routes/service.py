@@ -12,6 +12,7 @@ from app.api.problem_kinds import KINDS
 from app.api.problems import problem
 from app.services.catalog import Catalog, catalog
 from app.services.status import versions
+from app.store.connection import StoreInfo
 
 router = APIRouter(tags=["service"])
 
@@ -26,14 +27,6 @@ class Ready(BaseModel):
     """Requests will be served."""
 
     status: Literal["ready"]
-
-
-class StoreInfo(BaseModel):
-    """What the store said of itself."""
-
-    server: str
-    durability: Literal["always", "everysec", "rdb", "volatile"]
-    maxmemory_policy: str
 
 
 class Info(BaseModel):
@@ -67,13 +60,10 @@ async def ready(request: Request, context: ContextOf) -> Response:
 @router.get("/v1/info", operation_id="info")
 async def info(context: ContextOf) -> Info:
     """Versions, limits, and how the store keeps what it is given."""
-    keeping = await context.admission.ask(context.status.keeping)
     return Info(
         versions=versions(),
         limits=dict(context.every_limit),
-        store=StoreInfo(
-            server=keeping.server, durability=keeping.durability.value, maxmemory_policy=keeping.maxmemory_policy
-        ),
+        store=await context.admission.ask(context.status.keeping),
     )
 
 
