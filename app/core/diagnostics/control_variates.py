@@ -9,7 +9,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap
 from app.core.progress import Pause, no_pause
-from app.core.samplers.base import NORMAL_LAW
+from app.core.samplers.normal_law import NORMAL_LAW
 from app.core.spec import Form
 
 # Of a correction, absolute: that of features in float32.

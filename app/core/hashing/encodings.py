@@ -117,7 +117,13 @@ class Encoder(NamedTuple):
         if self.encoding is Encoding.zero_bit:
             return samples[..., 0]
         hashes = np.arange(first_hash, first_hash + samples.shape[1], dtype=np.uint64)
-        words = self._words(samples, hashes)
+        words = samples[..., 0].astype(np.uint64)
+        whole = self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair
+        if whole or self.bits_of is BitsOf.mixed_index:
+            # Each hash mixes in its own way, or the few samples of dominated rows would collide in all or in none.
+            words = mixed(mixed(hashes) + words)
+        if whole:
+            words = mixed(words + samples[..., 1].astype(np.uint64))
         words &= np.uint64((1 << self.bits) - 1)
         if self.encoding is Encoding.one_hot:
             words += hashes << np.uint64(self.bits)
@@ -133,7 +139,7 @@ class Encoder(NamedTuple):
         return of_bits and self.bits_of is BitsOf.index
 
     def chance(self, input_dim: int, same_sign: float | NDArray[np.float64] = 0.5) -> NDArray[np.float64]:
-        """How often the codes of different samples are equal, in the shape of `same_sign`.
+        """How often the codes of different samples are equal, in the shape of `same_sign`, m.
 
         Mixed bits are spread evenly. Bits of the index are those of the coordinate above one for the sign. Let samples
         be independent, of each coordinate alike, and m how often their signs are the same; then of d coordinates the
@@ -142,11 +148,8 @@ class Encoder(NamedTuple):
         with two signs, are so both counted exactly: for m = ½ and m = 1 it is the share of pairs of different indices
         that end alike.
 
-        Args:
-            input_dim: of the map, d.
-            same_sign: m: ½ for signs mixed evenly, 1 for rows that both have entries of one sign only, the same (after
-                centering). The chance is then 1 for a single bit: all codes are equal. Without meaning where codes do
-                not show signs.
+        m is ½ for signs mixed evenly, and 1 for rows that both have entries of one sign only, the same (after
+        centering): the chance is then 1 for a single bit. It means nothing where codes do not show signs.
         """
         if not self.shows_sign:
             return np.full(np.shape(same_sign), 2.0**-self.bits if self.bits else 0.0)
@@ -159,16 +162,6 @@ class Encoder(NamedTuple):
         chance: NDArray[np.float64] = np.multiply(same_sign, equal / input_dim) / np.subtract(input_dim, same_sign)
         return chance
 
-    def _words(self, samples: Samples, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        """The words of which codes keep the lowest bits, a copy."""
-        index = samples[..., 0].astype(np.uint64)
-        whole = self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair
-        if not whole and self.bits_of is BitsOf.index:
-            return index
-        # Each hash j mixes in its own way: the few samples of dominated rows would else collide in every hash or none.
-        words = mixed(mixed(hashes) + index)
-        return mixed(words + samples[..., 1].astype(np.uint64)) if whole else words
-
     def unpacked(self, codes: Codes, s: int) -> Codes:
         """Codes of the encoding `packed`, uint8 (n, ⌈s·bits/8⌉), back to one code a hash, (n, s)."""
         bits = np.unpackbits(codes, axis=1, count=s * self.bits, bitorder="little")
@@ -178,11 +171,7 @@ class Encoder(NamedTuple):
 
 
 def encoder(encoding: Encoding, bits: int | None, bits_of: BitsOf | None, marked: bool = False) -> Encoder:
-    """The encoder of these options, None standing for the usual.
-
-    Raises:
-        InvalidOption: an option has no meaning for this encoding, or a value it does not take.
-    """
+    """The encoder of these options, None for the usual; InvalidOption for what means nothing to this encoding."""
     if encoding in (Encoding.pairs, Encoding.zero_bit):
         if bits is not None:
             raise InvalidOption(f"encoding {encoding.value} keeps whole numbers; bits has no meaning for it", "bits")

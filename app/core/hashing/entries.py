@@ -25,11 +25,7 @@ class Entries(NamedTuple):
 
 
 def entries(rows: Rows, kernel: GeneralizedMinMax) -> Entries:
-    """The entries of rows (n, d) behind the gate.
-
-    Raises:
-        InvalidInput: an entry minus its centre leaves the range of float64.
-    """
+    """The entries of rows (n, d) behind the gate; InvalidInput if one minus its centre leaves the range of float64."""
     if kernel.stays_sparse(rows):
         columns, values = rows.indices.astype(np.int64), rows.data.astype(np.float64)
         ends = rows.indptr[1:].astype(np.int64)
@@ -48,15 +44,10 @@ def entries(rows: Rows, kernel: GeneralizedMinMax) -> Entries:
 
 @compiled
 def _fill(columns: Whole, values: Matrix, ends: Whole, indptr: Whole, coordinate: Whole, magnitude: Matrix) -> None:
-    """Compact what is not zero.
+    """Compact what is not zero of rows whose values stand one after the other, each row up to its one of `ends`.
 
-    Args:
-        columns: of the values; of the first row only where all have the same.
-        values: the rows, one after the other.
-        ends: where each row ends.
-        indptr: (rows + 1,), receives where each row's entries begin, and the end of the last.
-        coordinate: like values, receives i = 2·column, plus 1 for a negative value.
-        magnitude: like values, receives |value|.
+    `columns` are those of the values, or of the first row only where all have the same. Of each entry, `coordinate`
+    receives 2·column, plus 1 for a negative value, and `magnitude` |value|; `indptr`, (rows + 1,), where rows begin.
     """
     found = 0
     k = 0

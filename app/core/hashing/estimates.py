@@ -19,16 +19,12 @@ class Estimate(NamedTuple):
 
 
 class Agreements(NamedTuple):
-    """Counts for pairs of rows, each of shape (n,)."""
+    """Counts for n pairs of rows, each (n,): codes that agree, i* that agree, and the `odd_codes` of both rows."""
 
     codes: Counts
-    """Hashes whose codes agree."""
     zero_bit: Counts
-    """Hashes whose i* agree."""
     odd_x: Counts
-    """Odd codes of the first row of each pair, as `odd_codes` counts them."""
     odd_y: Counts
-    """Odd codes of the second row."""
 
     @classmethod
     def none(cls, n: int) -> "Agreements":
@@ -52,7 +48,7 @@ def collisions(x: Codes, y: Codes) -> Counts:
 
 
 def collision_rate(x: Codes, y: Codes) -> Numbers:
-    """Allocation of hashes whose codes agree, row i of x with row i of y: (n, s) or (n, s, 2) to (n,)."""
+    """Share of hashes whose codes agree, row i of x with row i of y: (n, s) or (n, s, 2) to (n,)."""
     rate: Numbers = collisions(x, y) / x.shape[1]
     return rate
 
@@ -84,10 +80,9 @@ def kernel_estimate(rate: Numbers, s: int, chance: float | Numbers) -> Estimate:
     does, which is no certainty: the kernel may then still be some 3/s away (the 95 % bound of s equal outcomes).
 
     Args:
-        rate: shares of hashes that agree, shape (n,).
+        rate: shares of the s hashes that agree, shape (n,).
         s: number of hashes.
-        chance: c, of all pairs or of each; 0 for codes that tell all samples apart. Where it is 1 all codes agree
-            whatever the kernel, and estimate and standard error are NaN.
+        chance: c, of all pairs or of each. Where it is 1 all codes agree whatever the kernel, and both numbers are NaN.
     """
     with np.errstate(invalid="ignore"):  # 0/0 is meant
         return Estimate((rate - chance) / (1 - chance), np.sqrt(rate * (1 - rate) / s) / (1 - chance))

@@ -34,15 +34,9 @@ def fill_table(seed: Word, first_coordinate: int, first_hash: int, table: Table)
 
 @compiled
 def sample_rows(indptr: Whole, coordinates: Whole, logs: Table, table: Table, first_hash: int, out: Whole) -> None:
-    """Sample sparse rows with the parameters of a table.
+    """Sample `Entries` with the parameters of a table of all coordinates and hashes.
 
-    Args:
-        indptr: row k has the entries indptr[k] … indptr[k + 1] − 1.
-        coordinates: coordinate i of each entry, increasing within a row.
-        logs: p·log ũ_i of each entry.
-        table: r, 1/r, κ and β of all coordinates and hashes.
-        first_hash: the hash of the first column of `out`.
-        out: (rows, hashes, 2), receives (i*, t*), −1 for a row without entries.
+    `out`, (rows, hashes, 2), receives (i*, t*) of the hashes from `first_hash` on, −1 for a row without entries.
     """
     n_rows, n_coordinates = out.shape[0], table.shape[0]
     width = min(_HASHES, out.shape[1])
@@ -89,14 +83,8 @@ def sample_columns(
 ) -> None:
     """Sample sparse rows coordinate by coordinate, drawing the parameters of each once and keeping none.
 
-    Args:
-        seed: the map's seed.
-        first_hash: the hash of the first column of `index` and `level`.
-        rows: row of each entry.
-        coordinates: coordinate i of each entry, in increasing order.
-        logs: p·log ũ_i of each entry.
-        index: (rows, hashes), receives i*; of a row without entries it stays as it is.
-        level: (rows, hashes), receives t*.
+    Entries come by increasing coordinate i, each with its row and p·log ũ_i. `index` and `level`, (rows, hashes),
+    receive i* and t* of the hashes from `first_hash` on; of a row without entries they stay as they are.
     """
     n_rows, n_hashes = index.shape
     smallest = np.full((n_rows, n_hashes), np.inf)

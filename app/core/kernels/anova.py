@@ -101,11 +101,10 @@ class Anova(ShiftInvariantKernel):
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """A Gaussian kernel for each subset."""
-        subsets = self._subsets
-        weights = self.weights or (1.0,) * len(subsets)
+        weights = self.weights or (1.0,) * len(self._subsets)
         return tuple(
             Block(Gaussian(kind="gaussian", length_scale=self._scale(subset)), subset, weight)
-            for subset, weight in zip(subsets, weights, strict=True)
+            for subset, weight in zip(self._subsets, weights, strict=True)
         )
 
     def warnings(self) -> tuple[str, ...]:

@@ -60,11 +60,7 @@ class AnyKernel(Kind):
         return int(8 * (x.shape[0] + y.shape[0]) * x.shape[1])
 
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
-        """The rows (n, d) as the kernel compares them, for most kernels as they came.
-
-        Raises:
-            InvalidInput: rows have no kernel; it names them.
-        """
+        """The rows (n, d) as the kernel compares them, for most as they came; InvalidInput names those without one."""
         return rows
 
     @property
@@ -80,8 +76,7 @@ class AnyKernel(Kind):
     def correlated_pairs(self, correlations: Matrix, input_dim: int) -> tuple[Rows, Rows]:
         """Pairs of float64 rows (n, input_dim), row i of both having correlation i of these in [−1, 1], (n,).
 
-        Raises:
-            InvalidInput: the kernel does not depend on correlations, or no such rows exist.
+        InvalidInput where the kernel does not depend on correlations, or no such rows exist.
         """
         raise InvalidInput(f"correlations say nothing of kernel {self.kind}; give pairs of vectors", "/correlations")
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from app.core.arrays import Rows, dense, leading_columns, named
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix
-from app.core.kernels.min_max import dense_min_max, sparse_min_max
+from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
 from app.core.papers import GMM
 
 # Memory of an entry in the two forms; a sparse one has its column beside it.
@@ -126,7 +126,7 @@ class GeneralizedMinMax(AnyKernel):
         A centre makes all rows dense anyhow, when their turn comes. The sums of the two forms may differ in the last
         bit, so rows must be brought into one form before they are shared out.
         """
-        if self.center is not None or _is_sparse(x) == _is_sparse(y) or not (x.shape[0] and y.shape[0]):
+        if self.center is not None or sparse.issparse(x) == sparse.issparse(y) or not (x.shape[0] and y.shape[0]):
             return x, y
         if self._compares_sparse(x, y):
             return sparse.csr_array(x), sparse.csr_array(y)
@@ -177,46 +177,37 @@ class GeneralizedMinMax(AnyKernel):
 
     def _compares_sparse(self, x: Rows, y: Rows) -> bool:
         """Whether x and y are compared in sparse form: if both are, or if the dense one takes less memory so."""
-        if self.center is not None or not (_is_sparse(x) or _is_sparse(y)):
+        if self.center is not None or not (sparse.issparse(x) or sparse.issparse(y)):
             return False
-        if _is_sparse(x) and _is_sparse(y):
+        if sparse.issparse(x) and sparse.issparse(y):
             return True
-        made_sparse, made_dense = (y, x) if _is_sparse(x) else (x, y)
+        made_sparse, made_dense = (y, x) if sparse.issparse(x) else (x, y)
         return _BYTES_PER_STORED * _stored(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
 
     def _compared(self, x: Rows, y: Rows, paired: bool) -> Matrix:
         """Kernel of every row of x and of y, (n, m), or of row i of x and row i of y, (n, 1)."""
         out = np.empty((x.shape[0], 1 if paired else y.shape[0]))
-        if out.size:
-            x, y = self.in_one_form(x, y)
-            if self.stays_sparse(x) and self.stays_sparse(y):
-                self._fill_sparse(x, y, paired, out)
-            else:
-                dense_min_max(*self._powers(dense(x)), *self._powers(dense(y)), self.p, paired, out)
+        if not out.size:
+            return out
+        x, y = self.in_one_form(x, y)
+        if self.stays_sparse(x) and self.stays_sparse(y):
+            columns, numbers = np.unique(np.concatenate([x.indices, y.indices]), return_inverse=True)
+            u, v = self._sparse_powers(x, numbers[: x.nnz]), self._sparse_powers(y, numbers[x.nnz :])
+            sparse_min_max(u, v, self.p, len(columns), paired, out)
+        else:
+            dense_min_max(*self._powers(dense(x)), *self._powers(dense(y)), self.p, paired, out)
         return out
 
-    def _fill_sparse(self, x: sparse.csr_array, y: sparse.csr_array, paired: bool, out: Matrix) -> None:
-        _, numbers = np.unique(np.concatenate([x.indices, y.indices]), return_inverse=True)
-        n_columns = int(numbers.max(initial=-1)) + 1
-        u, u_top = self._sparse_powers(x)
-        v, v_top = self._sparse_powers(y)
-        u_ends, v_ends = x.indptr.astype(np.int64), y.indptr.astype(np.int64)
-        u_columns, v_columns = numbers[: x.nnz], numbers[x.nnz :]
-        sparse_min_max(u, u_columns, u_ends, u_top, v, v_columns, v_ends, v_top, self.p, n_columns, paired, out)
-
-    def _sparse_powers(self, rows: sparse.csr_array) -> tuple[Matrix, Matrix]:
-        """Signed powers of the entries that are stored, and log top of each row, as `_powers` has them."""
+    def _sparse_powers(self, rows: sparse.csr_array, columns: NDArray[np.int64]) -> Sparse:
+        """Signed powers of the entries that are stored and log top of each row, as `_powers` has them."""
         values = rows.data.astype(np.float64)
         magnitude: Matrix = np.abs(values)
         lengths = np.diff(rows.indptr)
         top = np.zeros(len(lengths))
         np.maximum.at(top, np.repeat(np.arange(len(lengths)), lengths), magnitude)
         log_top = np.log(top)
-        return self._signed_powers(magnitude, np.repeat(log_top, lengths), values), log_top
-
-
-def _is_sparse(rows: Rows) -> bool:
-    return not isinstance(rows, np.ndarray)
+        powers = self._signed_powers(magnitude, np.repeat(log_top, lengths), values)
+        return powers, columns, rows.indptr.astype(np.int64), log_top
 
 
 def _stored(rows: Rows) -> int:

@@ -76,10 +76,7 @@ def _correlation(z: Matrix, nu: float) -> Matrix:
         correlation: Matrix = np.exp((1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(z) + log_bessel)
     # Where K_ν overflows, z is so small that one term of its series is exact; at z = 0 it is the limit.
     near = ~np.isfinite(log_bessel) & (z < 1) | (z == 0)
-    if nu > 1:
-        correlation[near] = 1 - z[near] ** 2 / (4 * (nu - 1))
-    else:
-        correlation[near] = 1
+    correlation[near] = 1 - z[near] ** 2 / (4 * (nu - 1)) if nu > 1 else 1
     correlation[~np.isfinite(correlation)] = 0
     return correlation.clip(max=1)
 

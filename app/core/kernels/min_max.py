@@ -13,6 +13,8 @@ from app.core.compiled import compiled
 
 Matrix = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Sparse = tuple[Matrix, Whole, Whole, Matrix]
+"""Sparse rows in CSR form: signed powers, numbers of their columns, indptr, and top of each row."""
 
 
 @compiled
@@ -56,24 +58,9 @@ def _sparse_pair(
 
 
 @compiled
-def sparse_min_max(
-    x: Matrix,
-    x_columns: Whole,
-    x_indptr: Whole,
-    x_top: Matrix,
-    y: Matrix,
-    y_columns: Whole,
-    y_indptr: Whole,
-    y_top: Matrix,
-    p: float,
-    n_columns: int,
-    paired: bool,
-    out: Matrix,
-) -> None:
-    """The kernel of sparse rows in CSR form, into out (n, m), or (n, 1) if only row i of x goes with row i of y.
-
-    `x_columns` and `y_columns` number the columns that occur from 0 to `n_columns` − 1.
-    """
+def sparse_min_max(x_rows: Sparse, y_rows: Sparse, p: float, n_columns: int, paired: bool, out: Matrix) -> None:
+    """The kernel of sparse rows, as `dense_min_max`; the columns that occur are numbered from 0 to `n_columns` − 1."""
+    (x, x_columns, x_indptr, x_top), (y, y_columns, y_indptr, y_top) = x_rows, y_rows
     scattered = np.zeros(n_columns)
     y_sums = np.empty(y_indptr.shape[0] - 1)
     for j in range(y_sums.shape[0]):

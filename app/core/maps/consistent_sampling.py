@@ -10,8 +10,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Samples
 from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
 from app.core.hashing.parameter_stream import STREAM_VERSION
-from app.core.hashing.parameters import filling_bytes
-from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, refuse_rows, refuse_unsampled
+from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, filling_bytes, refuse_rows, refuse_unsampled
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.base import Matrix
 from app.core.kernels.gmm import GeneralizedMinMax

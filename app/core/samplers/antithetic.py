@@ -6,8 +6,7 @@ import numpy as np
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
-from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice
 from app.core.samplers.monte_carlo import MonteCarlo
 
 

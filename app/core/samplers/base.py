@@ -1,7 +1,7 @@
 """Bases of the samplers: of all, of those of frequencies, of those that learn, and of those that only place points."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.model import Kind
-from app.core.samplers.advice import SizeAdvice
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
 _LEAST = 2.0**-53
@@ -20,14 +19,33 @@ _BYTES_PER_COORDINATE = 56
 _COORDINATES_PER_SECOND = 1 << 24
 # Matrices from this size on take more than a second to decompose.
 _LONG_DIMENSIONS = 1024
+# What the sum of weights may miss of 1 without a warning.
+_MOST_LOST = 0.01
 
 PRODUCTS_PER_SECOND = 1 << 33
 """Multiplications of matrix products that pass within a second or so."""
 
 Rng = np.random.Generator
 
-NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
-"""The limit of rules for the normal law, in the words of the catalogue."""
+
+class SizeAdvice(str):
+    """A refusal or warning about a number of frequencies, in words for the only set of a map.
+
+    It also knows its parts: where the set is one of several, what to say is the number for all of them.
+    """
+
+    reason: str
+    better: tuple[int, ...]
+
+    def __new__(cls, reason: str, came: int, *better: int) -> Self:
+        """Say the reason, what came, and the numbers to take instead."""
+        advice = super().__new__(cls, f"{reason}; s = {came}, take {' or '.join(map(str, better))}")
+        advice.reason, advice.better = reason, better
+        return advice
+
+    def for_each_of(self, sets: int) -> str:
+        """The advice, with the numbers that give each of the sets a better one."""
+        return f"{self.reason}; take s = {' or '.join(str(sets * size) for size in self.better)}"
 
 
 class FrequencySet(NamedTuple):
@@ -122,24 +140,8 @@ class LearnedSampler(FrequencySampler):
         """Learn the set; all randomness comes from `rng`, and all else that the spec does not say from `building`."""
 
 
-def normal_deviations(kernel: SpectralKernel, input_dim: int, kind: str, law: str = NORMAL_LAW) -> Matrix:
-    """Standard deviations of the frequencies, (d,), for a method that serves the normal law only.
-
-    Raises:
-        InvalidInput: the kernel's frequencies have another law.
-    """
-    deviations = kernel.normal_deviations(input_dim)
-    if deviations is None:
-        raise InvalidInput(f"{kind} is a rule for {law}; for this kernel sampler sobol works", "/sampler/kind")
-    return deviations
-
-
 def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: int) -> None:
-    """Refuse more uniforms than a sequence of `most` dimensions has.
-
-    Raises:
-        InvalidInput: the frequencies of `kernel` take more; some take more uniforms than coordinates.
-    """
+    """Raise InvalidInput if frequencies of the kernel take more uniforms than a sequence of `most` dimensions has."""
     extra = kernel.uniforms_per_frequency(input_dim) - input_dim
     if input_dim + extra > most:
         raise InvalidInput(
@@ -159,6 +161,13 @@ def check_products(kind: str, s: int, input_dim: int, most_dimensions: int, most
     if s * input_dim**2 > most:
         reason = f"{kind} takes s·d² multiplications, {most} at the most (sampler {instead} takes more)"
         raise InvalidInput(SizeAdvice(reason, s, most // input_dim**2), "/s")
+
+
+def sum_warnings(total: float, advice: str = "") -> tuple[str, ...]:
+    """The warning about weights whose sum is not 1, with advice, none if the sum is near enough."""
+    if abs(total - 1) > _MOST_LOST:
+        return (f"the weights sum to {total:.4g}, so that k(x, x) is not 1{advice}",)
+    return ()
 
 
 def inside(points: Matrix) -> Matrix:

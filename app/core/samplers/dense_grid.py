@@ -9,9 +9,8 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet, Rng, normal_deviations
-from app.core.samplers.gauss_hermite import gauss_hermite
-from app.core.samplers.reach import directions, reach, reach_warnings
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
+from app.core.samplers.normal_law import NORMAL_LAW, directions, gauss_hermite, normal_deviations, reach, reach_warnings
 
 _MOST_POINTS = 1 << 20
 

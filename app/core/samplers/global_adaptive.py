@@ -57,10 +57,10 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
             return value, (gradient / scales).ravel()
 
         progress = building.progress
-        end = minimised(objective, (base.frequencies * scales).ravel(), self.iterations, progress)
-        found = base._replace(frequencies=end.x.reshape(s, input_dim) / scales)
-        first, last = (
-            measure.normalized(frequencies, pause=partial(progress.checkpoint, end.state))
-            for frequencies in (base.frequencies, found.frequencies)
+        end, state = minimised(objective, (base.frequencies * scales).ravel(), self.iterations, progress)
+        found, pause = (
+            base._replace(frequencies=end.reshape(s, input_dim) / scales),
+            partial(progress.checkpoint, state),
         )
+        first, last = (measure.normalized(one.frequencies, pause=pause) for one in (base, found))
         return report_of(found, first, last, product, rows)

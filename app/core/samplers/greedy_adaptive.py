@@ -79,18 +79,15 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
             kept = partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means]))
             pause = partial(progress.checkpoint, kept)
             pause()
-        found = base._replace(frequencies=placed)
         first, last = (max(0.0, measure.normalized(one, pause=pause)) for one in (base.frequencies, placed))
+        warnings = base.warnings
         # What is less than this apart is rounding.
         if last > (1 + _CLEARLY) * first + (10 + input_dim) * np.finfo(np.float64).eps:
-            found = found._replace(
-                warnings=(
-                    *base.warnings,
-                    f"base {self.base.kind} alone has the smaller box discrepancy ({first:.3g}, here {last:.3g}): take "
-                    "it, or global_adaptive",
-                )
+            warnings += (
+                f"base {self.base.kind} alone has the smaller box discrepancy ({first:.3g}, here {last:.3g}): take it, "
+                "or global_adaptive",
             )
-        return report_of(found, first, last, product, rows)
+        return report_of(FrequencySet(placed, base.weights, warnings), first, last, product, rows)
 
     def _next(self, measure: BoxDiscrepancy, placed: Matrix, starts: Matrix, scales: Matrix, pause: Pause) -> Matrix:
         """The lowest of the minima next to the starts, in units of the law.

@@ -78,6 +78,7 @@ class Halton(PointSampler):
         return tuple(warnings)
 
     def _coordinate(self, indices: NDArray[np.int64], base: int, rng: Rng) -> Matrix:
+        """Digits of the indices, permuted and mirrored at the point: Σ_k permutations[k](digit_k) base^(−k−1)."""
         last = int(indices[-1])
         n_digits = 1
         while base**n_digits <= last:
@@ -92,7 +93,12 @@ class Halton(PointSampler):
             one = np.arange(base) if self.scramble == "none" else _reversed_radix(base)
             permutations = np.broadcast_to(one, (n_digits, base))
             tail = 0.0
-        return _radical_inverse(indices, base, permutations) + tail
+        inverse, place = np.zeros(len(indices)), 1.0
+        for permutation in permutations:
+            indices, digit = np.divmod(indices, base)
+            place /= base
+            inverse += place * permutation[digit]
+        return inverse + tail
 
 
 def _primes(count: int) -> list[int]:
@@ -105,18 +111,6 @@ def _primes(count: int) -> list[int]:
             sieve[number * number :: number] = False
     primes: list[int] = np.flatnonzero(sieve)[:count].tolist()
     return primes
-
-
-def _radical_inverse(indices: NDArray[np.int64], base: int, permutations: NDArray[np.int64]) -> Matrix:
-    """Digits of the indices, permuted and mirrored at the point: Σ_k permutations[k](digit_k) base^(−k−1)."""
-    inverse = np.zeros(len(indices))
-    rest = indices
-    place = 1.0
-    for permutation in permutations:
-        rest, digit = np.divmod(rest, base)
-        place /= base
-        inverse += place * permutation[digit]
-    return inverse
 
 
 def _reversed_radix(base: int) -> NDArray[np.int64]:

@@ -1,6 +1,6 @@
 """Rank-1 lattices."""
 
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -12,16 +12,15 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySet, PointSampler, Rng, check_dimensions, inside
+from app.core.samplers.base import FrequencySet, PointSampler, Rng, SizeAdvice, check_dimensions, inside
 from app.core.samplers.lattice_search import lattice_points, learned_vector
 from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
 _MOST_LEARNED = 1 << 12
 _BYTES_PER_PAIR = 40
-_VECTOR = Path(__file__).with_name("kuo_lattice_33002.npy")
-_MOST_DIMENSIONS = len(np.load(_VECTOR, mmap_mode="r"))
+_VECTOR: NDArray[np.int64] = np.load(Path(__file__).with_name("kuo_lattice_33002.npy")).astype(np.int64)
+_MOST_DIMENSIONS = len(_VECTOR)
 
 
 class Lattice(BoxFields, PointSampler):
@@ -99,21 +98,12 @@ class Lattice(BoxFields, PointSampler):
         warnings: list[str] = []
         shared = d - len(np.unique(_classes(_multipliers(n, d), n)))
         if shared:
-            warnings.append(
-                SizeAdvice(
-                    f"lattice repeats or mirrors {shared} of its {d} columns, which move together (halton never does)",
-                    n,
-                    1 << (4 * d - 1).bit_length(),
-                )
-            )
+            reason = f"lattice repeats or mirrors {shared} of its {d} columns, which move together (halton never does)"
+            warnings.append(SizeAdvice(reason, n, 1 << (4 * d - 1).bit_length()))
         if n & (n - 1) or not _LEAST_EMBEDDED <= n <= _MOST_EMBEDDED:
-            warnings.append(
-                SizeAdvice(
-                    f"the generating vector was made for powers of two from {_LEAST_EMBEDDED} to {_MOST_EMBEDDED}",
-                    n,
-                    min(max(1 << (n - 1).bit_length(), _LEAST_EMBEDDED), _MOST_EMBEDDED),
-                )
-            )
+            reason = f"the generating vector was made for powers of two from {_LEAST_EMBEDDED} to {_MOST_EMBEDDED}"
+            better = min(max(1 << (n - 1).bit_length(), _LEAST_EMBEDDED), _MOST_EMBEDDED)
+            warnings.append(SizeAdvice(reason, n, better))
         if not self.shift:
             warnings.append("lattice without random shift was moved by half a step, away from the origin")
         return tuple(warnings)
@@ -133,7 +123,7 @@ def _multipliers(n: int, d: int) -> NDArray[np.int64]:
     Entries whose class came before, and those that share a factor with n and so reach a part of its n values only,
     are replaced by classes of units nobody took. There are φ(n)/2 of them, n/4 for powers of two.
     """
-    multipliers = _generating_vector()[:d] % n
+    multipliers = _VECTOR[:d] % n
     units = np.flatnonzero(np.gcd(multipliers, n) == 1)
     kept = units[np.unique(_classes(multipliers[units], n), return_index=True)[1]]
     if len(kept) < d:
@@ -145,9 +135,3 @@ def _multipliers(n: int, d: int) -> NDArray[np.int64]:
         replaced = np.setdiff1d(np.arange(d), kept)[: len(free)]
         multipliers[replaced] = free[: len(replaced)]
     return multipliers
-
-
-@cache
-def _generating_vector() -> NDArray[np.int64]:
-    vector: NDArray[np.int32] = np.load(_VECTOR)
-    return vector.astype(np.int64)

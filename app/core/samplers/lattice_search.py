@@ -1,7 +1,7 @@
 """The generating vector of a rank-1 lattice, found for one kernel on one box."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -30,17 +30,8 @@ def learned_vector(
     H and v are products over the coordinates: with those of the components before, a candidate costs one comparison of
     all pairs of points in one coordinate, O(n²), whatever the dimension.
 
-    Args:
-        kernel: of the frequencies.
-        box: b_j, (d,).
-        start: multipliers to try beside those drawn, (d,).
-        shift: of the lattice, (d,).
-        n: number of points.
-        rng: draws the candidates.
-        building: told of every candidate.
-
-    Returns:
-        The multipliers, (d,), and the state from which they are found at once.
+    The box has the sides b_j, (d,); `start` are multipliers to try beside those that `rng` draws, `shift` is that of
+    the lattice of n points, both (d,). Returned beside the multipliers is the state from which they are found at once.
     """
     tried = [np.unique([z, *some]) for z, some in zip(start, _candidates(len(box), n, rng), strict=True)]
     total, done = sum(map(len, tried)), 0
@@ -59,12 +50,14 @@ def learned_vector(
         # What was chosen before the interruption is made again.
         chosen = line.joined(best.multiplier, joined, pause) if best.behind else joined
         done += best.behind
-        for found in line.compared(tried[j], best, chosen, joined, pause):
-            best, chosen = found
-            done += 1
+        for candidate in tried[j][best.behind :].tolist():
+            gram, means = line.joined(candidate, joined, pause)
+            error = float(gram.sum() / n**2 - 2 * means.mean())
+            if error < best.error:
+                best, chosen = best._replace(multiplier=candidate, error=error), (gram, means)
+            best, done = best._replace(behind=best.behind + 1), done + 1
             # That of the coordinates so far: each one more adds to what the points must fit.
-            told = max(0.0, energy + best.error) if np.isfinite(best.error) else None
-            building.progress.report(done, total, told)
+            building.progress.report(done, total, max(0.0, energy + best.error) if np.isfinite(best.error) else None)
             keep = partial(best.packed, vector[:j].copy())
             pause()
         vector[j], joined = best.multiplier, chosen
@@ -103,18 +96,6 @@ class _Component:
         self._shift, self._n = shift, n
         self.energy = math.exp(self._measure.log_energy)
         """A_j."""
-
-    def compared(
-        self, candidates: NDArray[np.int64], best: _Best, chosen: Joined, before: Joined, pause: Pause
-    ) -> Iterator[tuple[_Best, Joined]]:
-        """Try the candidates that are not behind; after each, the best so far and what it gives."""
-        for candidate in candidates[best.behind :]:
-            gram, means = self.joined(int(candidate), before, pause)
-            error = float(gram.sum() / self._n**2 - 2 * means.mean())
-            if error < best.error:
-                best, chosen = best._replace(multiplier=int(candidate), error=error), (gram, means)
-            best = best._replace(behind=best.behind + 1)
-            yield best, chosen
 
     def joined(self, multiplier: int, before: Joined, pause: Pause) -> Joined:
         """H and v of the coordinates before with this one of the multiplier."""

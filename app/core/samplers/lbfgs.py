@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -13,24 +13,16 @@ from app.core.progress import Pause, Progress, begin_anew, packed, unpacked
 
 # Pairs of the memory: so many, unless each is so large that they pass so many bytes.
 _MEMORY, _MEMORY_BYTES = 20, 1 << 27
-# Wolfe's conditions as usual for quasi-Newton directions (Nocedal and Wright, section 3.1).
-_DECREASE, _CURVATURE, _MOST_TRIALS = 1e-4, 0.9, 30
+_MOST_TRIALS = 30
 
 Objective = Callable[[Matrix, Pause], tuple[float, Matrix]]
 """Value and gradient at a point, (n,) to a number above 0 and (n,). It pauses between steps of its own."""
 
 
-class Minimum(NamedTuple):
-    """Where a minimisation ended."""
-
-    x: Matrix
-    value: float
-    state: Callable[[], bytes]
-    """Gives the state from which the minimisation comes to its end at once."""
-
-
-def minimised(objective: Objective, start: Matrix, iterations: int, progress: Progress) -> Minimum:
-    """A point below `start`, (n,), after up to `iterations` steps, none of which goes up.
+def minimised(
+    objective: Objective, start: Matrix, iterations: int, progress: Progress
+) -> tuple[Matrix, Callable[[], bytes]]:
+    """A point below `start`, (n,), after up to `iterations` steps down, and the state from which it is found at once.
 
     Limited-memory BFGS with a line search to the strong Wolfe conditions: Nocedal and Wright (2006), Numerical
     optimization, algorithms 7.4, 7.5 and 3.5. The objective is divided by its value at the start. What `progress`
@@ -42,7 +34,7 @@ def minimised(objective: Objective, start: Matrix, iterations: int, progress: Pr
     else:
         unit, gradient = objective(start, partial(progress.checkpoint, begin_anew))
         if unit <= 0:
-            return Minimum(start, unit, begin_anew)
+            return start, begin_anew
         at = _State(start, 1.0, gradient / unit, 0, [], [], unit)
 
     def scaled(x: Matrix, pause: Pause) -> tuple[float, Matrix]:
@@ -60,7 +52,7 @@ def minimised(objective: Objective, start: Matrix, iterations: int, progress: Pr
         at = lower
         progress.report(at.done, iterations, at.value * at.unit)
         progress.checkpoint(at.packed)
-    return Minimum(at.x, at.value * at.unit, at.packed)
+    return at.x, at.packed
 
 
 def minimisation_bytes(n: int) -> int:
@@ -93,32 +85,23 @@ class _State(NamedTuple):
 
 def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
     """The state after a step that goes down, None where the line search finds none."""
-    last: dict[bytes, tuple[float, Matrix]] = {}
 
-    def evaluated(x: Matrix) -> tuple[float, Matrix]:
-        # The search asks for value and gradient at one point by two calls.
-        key = x.tobytes()
-        if key not in last:
-            last.clear()
-            last[key] = objective(x, pause)
-        return last[key]
+    @lru_cache(maxsize=1)  # the search asks for value and gradient at one point by two calls
+    def evaluated(x: bytes) -> tuple[float, Matrix]:
+        return objective(np.frombuffer(x), pause)
 
     def value(x: Matrix) -> float:
-        return evaluated(x)[0]
+        return evaluated(x.tobytes())[0]
 
     def gradient(x: Matrix) -> Matrix:
-        return evaluated(x)[1]
+        return evaluated(x.tobytes())[1]
 
     direction = -_times_inverse_hessian(at.gradient, at.moves, at.changes)
-    limits = (_DECREASE, _CURVATURE, None, None, _MOST_TRIALS)
     with warnings.catch_warnings():
         # A search that finds nothing is answered below.
         warnings.simplefilter("ignore", RuntimeWarning)
-        step = line_search(value, gradient, at.x, direction, at.gradient, at.value, None, (), *limits)[0]
-    if step is None:
-        return None
-    x = at.x + step * direction
-    if value(x) >= at.value:
+        step = line_search(value, gradient, at.x, direction, at.gradient, at.value, maxiter=_MOST_TRIALS)[0]
+    if step is None or value(x := at.x + step * direction) >= at.value:
         return None
     kept = min(_MEMORY, max(1, _MEMORY_BYTES // (2 * x.nbytes)))
     moves, changes = [*at.moves, x - at.x], [*at.changes, gradient(x) - at.gradient]

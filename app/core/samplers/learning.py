@@ -16,8 +16,7 @@ from app.core.kernels.base import Matrix, Positive, SpectralKernel
 from app.core.kernels.scaled import ProductKernel
 from app.core.model import Frozen
 from app.core.names import NAME_PATTERN
-from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySet
+from app.core.samplers.base import FrequencySet, SizeAdvice
 
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"
 """The limit of samplers that learn on a box, in the words of the catalogue."""
@@ -50,11 +49,7 @@ class BoxFields(Frozen):
         return self.dataset
 
     def check_box(self, kernel: SpectralKernel, kind: str, input_dim: int) -> None:
-        """A product kernel, and either a box of `input_dim` sides on which it is not 0 or a dataset.
-
-        Raises:
-            InvalidInput: the kernel is another, both came or none, or the box is too short, too long or too wide.
-        """
+        """Raise InvalidInput unless there is a product kernel, and a dataset or a box on which it can be learned."""
         if not isinstance(kernel, ProductKernel):
             raise InvalidInput(
                 f"{kind} learns on a box for {PRODUCT_LAW}; for this kernel sampler sobol works", "/sampler/kind"
@@ -74,8 +69,7 @@ class BoxFields(Frozen):
     ) -> tuple[BoxDiscrepancy, ProductKernel, Rows | None]:
         """The discrepancy to minimise, its kernel, and the rows of the dataset, if there is one.
 
-        Raises:
-            InvalidInput: there is no such dataset, or its box is too wide.
+        InvalidInput if there is no such dataset, or nothing can be learned on its box.
         """
         product, rows = product_kernel(kernel, input_dim), None
         if self.dataset is None:

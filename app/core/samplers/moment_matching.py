@@ -9,8 +9,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import MM
-from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, check_products
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice, check_products
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points, check_base
 

@@ -49,14 +49,8 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Of
     entries are above 0, solves for these, and exchanges all whose sign, or whose gradient's, is wrong. At the end the
     conditions of Karush, Kuhn and Tucker hold, which for a convex programme are enough.
 
-    Args:
-        matrix: M, (n, n), symmetric and positive definite.
-        right: r, (n,).
-        support: a first guess of the entries above 0, (n,).
-        before_call: is told of every system that is solved.
-
-    Raises:
-        Unsolved: the matrix is singular to rounding.
+    M, (n, n), is symmetric and positive definite; Unsolved is raised where it is singular to rounding. `support`, (n,),
+    is a first guess of the entries above 0; `before_call` is told of every system that is solved.
     """
     inside, fewest, patience = support.copy(), len(right) + 1, _PATIENCE
     tolerance = _TOLERANCE * float(np.abs(right).max(initial=0.0))

@@ -7,14 +7,8 @@ import numpy as np
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.samplers.base import (
-    NORMAL_LAW,
-    FrequencySampler,
-    FrequencySet,
-    Rng,
-    check_products,
-    normal_deviations,
-)
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, check_products
+from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations
 
 # Together they bound the time to some ten seconds.
 _MOST_DIMENSIONS = 4096

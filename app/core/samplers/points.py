@@ -21,11 +21,7 @@ Points = Annotated[PointKinds, Discriminator("kind")]
 
 
 def check_base(base: Points, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-    """Ask the base whether the combination has a meaning; its pointers become those of a base.
-
-    Raises:
-        InvalidInput: it has none, or the base is one that learns.
-    """
+    """Raise InvalidInput, with the pointers of a base, if the base learns or the combination has no meaning."""
     if base.learns:
         raise InvalidInput(f"a base is drawn, not learned: base {base.kind} takes no learn", "/sampler/base/learn")
     try:

@@ -12,8 +12,8 @@ from scipy.special import factorial
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet, Rng, normal_deviations
-from app.core.samplers.reach import reach_of, reach_warnings
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
+from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations, reach_of, reach_warnings
 
 _MOST_EQUATIONS = 400
 _MOST_ENTRIES = 1 << 20

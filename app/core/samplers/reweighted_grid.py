@@ -10,13 +10,15 @@ from pydantic import Field
 from app.core.arrays import dense, row_blocks
 from app.core.building import Building
 from app.core.datasets import sampled
+from app.core.discrepancy.product_kernel import product_kernel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.kernels.scaled import ProductKernel
 from app.core.papers import GQ
-from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, normal_deviations
+from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, sum_warnings
 from app.core.samplers.learning import Dataset, report_of
 from app.core.samplers.nonnegative import UNWATCHED, Offer, Unsolved, nonnegative, offer, sparse_support, support_state
+from app.core.samplers.normal_law import normal_deviations
 from app.core.samplers.subsampled_grid import SubsampledGrid
 
 _LAW = "normally distributed frequencies on all coordinates (kernels gaussian, correlation_rbf)"
@@ -25,7 +27,6 @@ _MOST_CANDIDATES = 8192
 _MOST_PAIRS = 1 << 21
 # Added to the diagonal as part of its mean, so that candidates that the rows cannot tell apart share their weight.
 _RIDGE = 1e-8
-_MOST_LOST = 0.01
 _BYTES_PER_PAIR, _BYTES_PER_FEATURE = 32, 56
 # Rows of the normal equations made at a time: their complex products take several times the memory.
 _ROWS_PER_BLOCK = 512
@@ -91,9 +92,7 @@ class ReweightedGrid(LearnedSampler):
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The candidates kept, with their weights."""
-        if not isinstance(kernel, ProductKernel):
-            raise AssertionError("check() lets no such kernel through")
-        rows = building.rows(self.dataset, "/sampler/dataset")
+        product, rows = product_kernel(kernel, input_dim), building.rows(self.dataset, "/sampler/dataset")
         grid = SubsampledGrid(kind="subsampled_grid", points_per_dim=self.points_per_dim)
         candidates = _distinct(grid.frequency_set(kernel, self._n_candidates(s), input_dim, rng).frequencies)
         # n(n − 1)/2 ≤ pairs.
@@ -102,7 +101,7 @@ class ReweightedGrid(LearnedSampler):
         progress = building.progress
         progress.report(_ROWS, _STEPS, None)
         state = progress.restored() or b""
-        matrix, right, energy = normal_equations(candidates, fit, kernel, offer(progress, lambda: state))
+        matrix, right, energy = normal_equations(candidates, fit, product, offer(progress, lambda: state))
         equal = np.full(len(candidates), 1 / len(candidates))
         start = _error(matrix, right, energy, equal)
         matrix[np.diag_indices_from(matrix)] += _RIDGE * np.trace(matrix) / len(matrix)
@@ -124,17 +123,11 @@ class ReweightedGrid(LearnedSampler):
                 "/sampler/dataset",
             )
         end = _error(matrix, right, energy, weights)
-        found = FrequencySet(candidates[kept][weights > 0], weights[weights > 0])
-        total = float(found.weights.sum())
-        if abs(total - 1) > _MOST_LOST:
-            found = found._replace(
-                warnings=(
-                    f"the weights sum to {total:.4g}, so that k(x, x) is not 1: that fits the other rows best; take a "
-                    "larger s",
-                )
-            )
+        positive = weights > 0
+        warnings = sum_warnings(float(weights[positive].sum()), ": that fits the other rows best; take a larger s")
+        found = FrequencySet(candidates[kept][positive], weights[positive], warnings)
         progress.report(_STEPS, _STEPS, max(0.0, end))
-        return report_of(found, start, end, kernel, rows)
+        return report_of(found, start, end, product, rows)
 
     def _n_candidates(self, s: int) -> int:
         return self.candidates or _CANDIDATES_PER_FREQUENCY * s

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
-from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import PointSampler, Rng, check_dimensions
+from app.core.samplers.base import PointSampler, Rng, SizeAdvice, check_dimensions
 
 MOST_DIMENSIONS = 21_201
 # What a float64 in (0, 1) holds exactly. 30 bits, the engine's default, would put scrambled coordinates on exact zeros,

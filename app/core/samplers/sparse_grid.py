@@ -10,9 +10,8 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import NORMAL_LAW, FrequencySampler, FrequencySet, Rng, normal_deviations
-from app.core.samplers.gauss_hermite import gauss_hermite
-from app.core.samplers.reach import reach_of, reach_warnings
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
+from app.core.samplers.normal_law import NORMAL_LAW, gauss_hermite, normal_deviations, reach_of, reach_warnings
 
 _MOST_POINTS = 1 << 17
 

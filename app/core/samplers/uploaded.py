@@ -8,7 +8,7 @@ from pydantic import Field
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import GQ
-from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
+from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, sum_warnings
 
 Row = Annotated[tuple[float, ...], Field(fail_fast=True)]
 
@@ -59,5 +59,4 @@ class Uploaded(FrequencySampler):
         weights = np.full(n, 1 / n) if self.weights is None else np.array(self.weights)
         with np.errstate(over="ignore"):  # an infinite sum is refused by the map
             total = float(weights.sum())
-        warnings = (f"the weights sum to {total:.4g}, so that k(x, x) is not 1",) if abs(total - 1) > 0.01 else ()
-        return FrequencySet(np.array(self.frequencies), weights, warnings)
+        return FrequencySet(np.array(self.frequencies), weights, sum_warnings(total))

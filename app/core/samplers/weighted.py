@@ -13,8 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import begin_anew, packed, unpacked
-from app.core.samplers.advice import SizeAdvice
-from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
+from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings
 from app.core.samplers.halton import Halton
 from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
 from app.core.samplers.points import Points, check_base
@@ -23,7 +22,6 @@ from app.core.samplers.points import Points, check_base
 _CUT_OFF = 1e-13
 _MOST_FREQUENCIES = 4096
 _ITERATIONS_PER_FREQUENCY = 30
-_MOST_LOST = 0.01
 _BYTES_PER_PAIR = 40
 # From so many weights on, eigenvectors and solution may take more than a second.
 _LONG = 700
@@ -89,11 +87,8 @@ class Weighted(BoxFields, LearnedSampler):
         warnings = base.warnings
         if self.normalize_weights:
             weights /= total
-        elif abs(total - 1) > _MOST_LOST:
-            warnings += (
-                f"the weights sum to {total:.4g}, so that k(x, x) is not 1: take a smaller box_scale, a larger s, or "
-                "normalize_weights",
-            )
+        else:
+            warnings += sum_warnings(total, ": take a smaller box_scale, a larger s, or normalize_weights")
         kept = weights > 0
         found = FrequencySet(base.frequencies[kept], weights[kept], warnings)
         end = measure.normalized(found.frequencies, found.weights, pause)
@@ -110,6 +105,6 @@ def least_weights(gram: Matrix, means: Matrix) -> Matrix:
     eigenvalues, vectors = eigh(gram)
     kept = eigenvalues > _CUT_OFF * eigenvalues[-1]
     roots, vectors = np.sqrt(eigenvalues[kept]), vectors[:, kept]
-    weights, _ = nnls((vectors * roots).T, (means @ vectors) / roots, maxiter=_ITERATIONS_PER_FREQUENCY * len(means))
-    found: Matrix = weights
-    return found
+    most = _ITERATIONS_PER_FREQUENCY * len(means)
+    weights: Matrix = nnls((vectors * roots).T, (means @ vectors) / roots, maxiter=most)[0]
+    return weights

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.hashing import parameters
+from app.core.hashing import row_samples
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import ConsistentSamplingMap
 from service_tests.core.specs import gmm_spec, hashing, pairs, zero_bit
@@ -50,7 +50,7 @@ def standard_error(kernel: float) -> float:
 def sampling(request: pytest.FixtureRequest) -> Iterator[ConsistentSamplingMap]:
     """A map of 200,000 hashes, whose parameters are in tables or drawn on demand."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parameters, "MOST_TABLE_BYTES", 0 if request.param == "drawn" else 1 << 28)
+        patch.setattr(row_samples, "MOST_TABLE_BYTES", 0 if request.param == "drawn" else 1 << 28)
         made = hashing(input_dim=D, s=S)
         assert (made.bytes == 0) == (request.param == "drawn")
         yield made

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.samplers.lattice import _generating_vector, _multipliers
+from app.core.samplers.lattice import _VECTOR, _multipliers
 from service_tests.core.specs import kernel, refusal, sampler, spec
 
 Points = NDArray[np.float64]
@@ -74,7 +74,7 @@ def test_dimensions_past_the_vector_are_refused_and_as_many_are_not(its_kernel: 
     [(1 << 12, 100, 0), (1 << 12, 784, 199), (1 << 12, 1024, 329), (1 << 14, 3600, 1754), (1 << 20, 3600, 0)],
 )
 def test_repeated_entries_of_the_vector_are_replaced_and_no_others(n: int, d: int, replaced: int) -> None:
-    published, multipliers = _generating_vector()[:d] % n, _multipliers(n, d)
+    published, multipliers = _VECTOR[:d] % n, _multipliers(n, d)
     assert len(np.unique(np.minimum(multipliers, n - multipliers))) == d
     assert (np.gcd(multipliers, n) == 1).all()
     assert (published != multipliers).sum() == replaced
@@ -83,7 +83,7 @@ def test_repeated_entries_of_the_vector_are_replaced_and_no_others(n: int, d: in
 
 def test_every_column_takes_every_value_at_an_n_that_shares_factors_with_the_vector() -> None:
     steps = np.round(points(3000, 50, shift=False) * 3000 - 0.5)
-    assert (np.gcd(_generating_vector()[:50], 3000) > 1).sum() > 10
+    assert (np.gcd(_VECTOR[:50], 3000) > 1).sum() > 10
     assert (np.sort(steps, axis=0) == np.arange(3000)[:, None]).all()
 
 

@@ -9,7 +9,7 @@ import pytest
 from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.dense_grid import _reach
-from app.core.samplers.reach import reach, reach_of, reach_warnings
+from app.core.samplers.normal_law import reach, reach_of, reach_warnings
 from service_tests.core.specs import kernel, sampler, spec
 
 

@@ -1,16 +1,44 @@
-"""How far from 0 a rule is worth more than random frequencies."""
+"""Parts of the rules for normally distributed frequencies: whom they serve, their nodes, and how far they reach."""
 
 from bisect import bisect_left
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
+from numpy.polynomial import hermite_e
 
-from app.core.kernels.base import Matrix
+from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix, SpectralKernel
+
+NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
+"""The limit of rules for the normal law, in the words of the catalogue."""
 
 _DIRECTIONS = 16
 # Radii in units of σ. A rule may be right again by chance far out, so its first failure is looked for step by step.
 _RADII = np.concatenate([[0.0], np.geomspace(0.05, 10, 24)])
 _STEPS_BETWEEN = 20
+
+
+def normal_deviations(kernel: SpectralKernel, input_dim: int, kind: str, law: str = NORMAL_LAW) -> Matrix:
+    """Standard deviations of the frequencies, (d,), for a method of the normal law; InvalidInput for another law."""
+    deviations = kernel.normal_deviations(input_dim)
+    if deviations is None:
+        raise InvalidInput(f"{kind} is a rule for {law}; for this kernel sampler sobol works", "/sampler/kind")
+    return deviations
+
+
+@cache
+def gauss_hermite(n_points: int) -> tuple[Matrix, Matrix]:
+    """Nodes and weights for the standard normal law, exact for polynomials to degree 2·n_points − 1.
+
+    The nodes are made exactly symmetric, 0 exactly 0, and the weights sum to 1.
+    """
+    nodes, weights = hermite_e.hermegauss(n_points)
+    nodes = (nodes - nodes[::-1]) / 2
+    weights = weights + weights[::-1]
+    weights /= weights.sum()
+    nodes.flags.writeable = weights.flags.writeable = False
+    return nodes, weights
 
 
 def directions(input_dim: int) -> Matrix:
@@ -23,9 +51,7 @@ def directions(input_dim: int) -> Matrix:
 def reach(estimate: Callable[[float], Matrix], n_frequencies: int) -> float | None:
     """The radius |δ|/σ from which on a rule errs by more than as many Monte Carlo frequencies; None beyond 10.
 
-    Args:
-        estimate: the rule's value of the standard Gaussian kernel at a radius, along each direction.
-        n_frequencies: of the rule.
+    `estimate` gives the rule's value of the standard Gaussian kernel at a radius, along each direction.
     """
 
     def fails(radius: float) -> bool:

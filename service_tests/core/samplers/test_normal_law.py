@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.polynomial import hermite_e
 
-from app.core.samplers.gauss_hermite import gauss_hermite
+from app.core.samplers.normal_law import gauss_hermite
 
 every_size = pytest.mark.parametrize("n_points", [1, 2, 3, 5, 8, 11, 25, 60, 200])
 
