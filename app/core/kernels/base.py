@@ -15,6 +15,12 @@ Positive = Annotated[float, Field(gt=0)]
 Matrix = NDArray[np.float64]
 
 
+def check_entries(values: object, input_dim: int, name: str, pointer: str, instead: str = "") -> None:
+    """Raise InvalidInput for a list that has not one entry for each coordinate; what is no list passes."""
+    if isinstance(values, tuple) and len(values) != input_dim:
+        raise InvalidInput(f"{name} has {len(values)} entries; input_dim {input_dim} wants as many{instead}", pointer)
+
+
 class Block(NamedTuple):
     """A summand of a kernel: a spectral kernel on some coordinates, None for all of them, times a weight."""
 

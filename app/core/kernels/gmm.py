@@ -10,7 +10,7 @@ from scipy import sparse
 
 from app.core.arrays import Rows, dense, leading_columns, named
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel, Matrix, check_entries
 from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
 from app.core.papers import GMM
 
@@ -44,10 +44,7 @@ class GeneralizedMinMax(AnyKernel):
 
     def check(self, input_dim: int) -> None:
         """A centre has one entry per coordinate."""
-        if self.center is not None and len(self.center) != input_dim:
-            raise InvalidInput(
-                f"center has {len(self.center)} entries; input_dim {input_dim} wants as many", "/kernel/center"
-            )
+        check_entries(self.center, input_dim, "center", "/kernel/center")
 
     def rounded(self, dtype: np.dtype[Any]) -> "GeneralizedMinMax":
         """The kernel with its centre as the rows of a map are read, so that a row at the centre is exactly there."""

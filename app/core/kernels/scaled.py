@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, Positive, SpectralKernel
+from app.core.kernels.base import Matrix, Positive, SpectralKernel, check_entries
 
 LengthScale = Annotated[
     Annotated[Positive, Tag("number")] | Annotated[tuple[Positive, ...], Field(fail_fast=True), Tag("list")],
@@ -29,11 +29,7 @@ class ScaledKernel(SpectralKernel):
 
     def check(self, input_dim: int) -> None:
         """One length scale, or as many as there are coordinates."""
-        if isinstance(self.length_scale, tuple) and len(self.length_scale) != input_dim:
-            raise InvalidInput(
-                f"{self.scale_field} has {len(self.length_scale)} entries; input_dim {input_dim} wants as many, or one",
-                f"/kernel/{self.scale_field}",
-            )
+        check_entries(self.length_scale, input_dim, self.scale_field, f"/kernel/{self.scale_field}", ", or one")
 
     def scaled_frequencies(self, standard: Matrix) -> Matrix:
         """Frequencies at σ = 1, divided in place by σ_j."""

@@ -1,6 +1,7 @@
 """Frequencies that minimise the box discrepancy one after another."""
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Literal
 
@@ -15,7 +16,6 @@ from app.core.papers import QMC
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
-from app.core.samplers.lbfgs import Objective
 from app.core.samplers.learning import MOST_OPERATIONS, PRODUCT_LAW, BoxFields, check_operations, report_of
 from app.core.samplers.points import Points, check_base
 
@@ -97,23 +97,23 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         """
         fixed, weights = measure.points(placed), np.full(len(placed), 1 / (len(placed) + 1))
 
-        def objective(standard: Matrix, pause: Pause) -> tuple[float, Matrix]:
+        def objective(standard: Matrix) -> tuple[float, Matrix]:
             pause()
             at = (standard / scales)[None]
             pulls, gradients = measure.pulls(fixed, weights, measure.points(at))
             means, slopes = measure.means_and_gradients(at)
             return float(pulls[0] - means[0]), (gradients[0] - slopes[0]) / scales
 
-        found = [self._minimum(objective, start * scales, pause) for start in starts]
+        found = [self._minimum(objective, start * scales) for start in starts]
         return min(found, key=lambda one: one[0])[1] / scales
 
-    def _minimum(self, objective: Objective, start: Matrix, pause: Pause) -> tuple[float, Matrix]:
+    def _minimum(self, objective: Callable[[Matrix], tuple[float, Matrix]], start: Matrix) -> tuple[float, Matrix]:
         # As small as the value gets, its tolerances are to mean something.
-        value, slope = objective(start, pause)
+        value, slope = objective(start)
         unit = abs(value) or float(np.abs(slope).max()) or 1.0
 
         def scaled(at: Matrix) -> tuple[float, Matrix]:
-            value, slope = objective(at, pause)
+            value, slope = objective(at)
             return value / unit, slope / unit
 
         x, lowest, _ = fmin_l_bfgs_b(scaled, start, maxiter=self.iterations, factr=_TOLERANCE, pgtol=1e-6)

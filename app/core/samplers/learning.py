@@ -12,7 +12,7 @@ from app.core.datasets import column_ranges, sampled
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.discrepancy.product_kernel import product_kernel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, Positive, SpectralKernel
+from app.core.kernels.base import Matrix, Positive, SpectralKernel, check_entries
 from app.core.kernels.scaled import ProductKernel
 from app.core.model import Frozen
 from app.core.names import NAME_PATTERN
@@ -57,10 +57,7 @@ class BoxFields(Frozen):
         if (self.box is None) == (self.dataset is None):
             came = "neither box nor dataset" if self.box is None else "box and dataset"
             raise InvalidInput(f"{came} came; sampler {kind} takes one of them", "/sampler/box")
-        if isinstance(self.box, tuple) and len(self.box) != input_dim:
-            raise InvalidInput(
-                f"the box has {len(self.box)} entries; input_dim {input_dim} wants as many, or one", "/sampler/box"
-            )
+        check_entries(self.box, input_dim, "the box", "/sampler/box", ", or one")
         if self.dataset is None:
             self._discrepancy(kernel, self._sides(input_dim), 1)
 

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import SpectralKernel
+from app.core.kernels.base import SpectralKernel, check_entries
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, sum_warnings
 
@@ -43,11 +43,7 @@ class Uploaded(FrequencySampler):
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """One width for all frequencies, and as many weights."""
         for i, row in enumerate(self.frequencies):
-            if len(row) != input_dim:
-                raise InvalidInput(
-                    f"frequency {i} has {len(row)} entries; input_dim {input_dim} wants as many",
-                    f"/sampler/frequencies/{i}",
-                )
+            check_entries(row, input_dim, f"frequency {i}", f"/sampler/frequencies/{i}")
         if self.weights is not None and len(self.weights) != len(self.frequencies):
             raise InvalidInput(
                 f"{len(self.weights)} weights came for {len(self.frequencies)} frequencies", "/sampler/weights"
