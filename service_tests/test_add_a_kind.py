@@ -152,7 +152,7 @@ def test_the_format_reads_and_writes_rows_by_its_header(written: dict[str, Modul
 def test_the_family_has_features_of_every_kernel_and_refuses_the_rest(written: dict[str, ModuleType]) -> None:
     family: type[FeatureMap] = written["landmarks"].LandmarkMap
     landmarks = rows(30, 3, D)
-    sampler = written["own_landmarks"].OwnLandmarks(
+    sampler = written["landmarks"].OwnLandmarks(
         kind="own_landmarks", landmarks=tuple(tuple(row) for row in landmarks.tolist())
     )
     of = spec(Gaussian(kind="gaussian", length_scale=1.0), sampler, None)

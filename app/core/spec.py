@@ -1,16 +1,23 @@
 """The spec of a feature map: everything a client says to name one."""
 
-from typing import Self
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import model_validator
+from pydantic import Discriminator, model_validator
 
 from app.core.kernels import Kernel
-from app.core.maps import family
+from app.core.maps import FAMILIES, family
 from app.core.maps.base_spec import BaseSpec, Dtype
 from app.core.maps.fourier.forms import Form
-from app.core.samplers import Sampler
+from app.core.samplers.base import AnySampler
 
-__all__ = ["Dtype", "Form", "MapSpec"]
+__all__ = ["Dtype", "Form", "MapSpec", "Sampler"]
+
+if TYPE_CHECKING:
+    Sampler = AnySampler
+else:  # one of those that the families bring with them
+    Sampler = Annotated[reduce(or_, (sampler for of in FAMILIES for sampler in of.samplers)), Discriminator("kind")]
 
 
 class MapSpec(BaseSpec):

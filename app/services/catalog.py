@@ -8,7 +8,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.kernels import Kernel
 from app.core.maps.fourier.forms import FORMS, Columns
 from app.core.model import Kind
-from app.core.samplers import Sampler
+from app.core.spec import Sampler
 
 
 class Catalog(BaseModel):

@@ -13,9 +13,8 @@ from app.core.kernels import Kernel
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.kernels.scaled import ProductKernel
 from app.core.maps import ConsistentSamplingMap, FourierMap
-from app.core.samplers import Sampler
 from app.core.samplers.points import Points
-from app.core.spec import MapSpec
+from app.core.spec import MapSpec, Sampler
 
 KERNELS: tuple[type[Any], ...] = get_args(get_args(Kernel)[0])
 SAMPLERS: tuple[type[Any], ...] = get_args(get_args(Sampler)[0])

@@ -1,6 +1,6 @@
 """Feature maps: built once from a spec into named arrays, opened from those arrays, applied many times.
 
-A new family is a file or folder of its own and its class in `FAMILIES`.
+A new family is a file or folder of its own, with its samplers, and its class in `FAMILIES`.
 """
 
 from app.core.building import Building

@@ -39,8 +39,8 @@ class FeatureMap(ABC):
         threads: how many a call may use.
     """
 
-    samplers: ClassVar[type[AnySampler]]
-    """The base class of the samplers whose maps this family builds."""
+    samplers: ClassVar[tuple[type[AnySampler], ...]]
+    """The samplers whose maps this family builds, and no other does."""
     gives: ClassVar[frozenset[Gives]]
     """What maps of this family give beside their Gram block; all else they refuse."""
     parameter_stream: ClassVar[int | None] = None

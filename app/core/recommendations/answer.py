@@ -7,8 +7,7 @@ from typing_extensions import TypedDict
 
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.model import DumpOf
-from app.core.samplers import Sampler
-from app.core.spec import MapSpec
+from app.core.spec import MapSpec, Sampler
 
 # A rule out of its reach is off by orders of magnitude; the curves to compare must not be squeezed for it.
 _LARGEST_ERROR = 2.0

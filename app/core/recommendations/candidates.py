@@ -9,8 +9,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.maps import family, family_of
 from app.core.maps.results import Gives
-from app.core.samplers import Sampler
-from app.core.spec import MapSpec
+from app.core.spec import MapSpec, Sampler
 
 # Columns that are tried where there is a target and no budget: powers of two up to this, if memory allows.
 MOST_COLUMNS = 1 << 14

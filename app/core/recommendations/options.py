@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.core.kernels import Kernel
 from app.core.model import Frozen
-from app.core.samplers import Sampler
+from app.core.spec import Sampler
 
 
 class KernelMember(Frozen):

@@ -16,8 +16,7 @@ from app.core.maps import FeatureMap, made
 from app.core.progress import Parts, Pause, Progress, begin_anew
 from app.core.recommendations.answer import RankedTrial, Ranking, Skipped
 from app.core.recommendations.candidates import Wanted, candidates, column_counts
-from app.core.samplers import Sampler
-from app.core.spec import MapSpec
+from app.core.spec import MapSpec, Sampler
 from app.core.threads import for_each
 
 MOST_ROWS = 1000

@@ -1,11 +1,12 @@
-"""The samplers. A new one is a file of its own and its name here, or in `points` if it weights all alike."""
+"""The samplers of frequencies.
 
-from typing import Annotated
+A new one is a file of its own and its name here, or in `points` if it weights all alike.
+"""
 
-from pydantic import Discriminator
+from typing import get_args
 
+from app.core.samplers.base import FrequencySampler
 from app.core.samplers.dense_grid import DenseGrid
-from app.core.samplers.gcws import ConsistentWeightedSampling
 from app.core.samplers.global_adaptive import GlobalAdaptive
 from app.core.samplers.greedy_adaptive import GreedyAdaptive
 from app.core.samplers.moment_matching import MomentMatching
@@ -17,18 +18,16 @@ from app.core.samplers.subsampled_grid import SubsampledGrid
 from app.core.samplers.uploaded import Uploaded
 from app.core.samplers.weighted import Weighted
 
-Sampler = Annotated[
-    PointKinds
-    | MomentMatching
-    | DenseGrid
-    | SparseGrid
-    | SubsampledGrid
-    | PolynomiallyExact
-    | Weighted
-    | GlobalAdaptive
-    | GreedyAdaptive
-    | ReweightedGrid
-    | Uploaded
-    | ConsistentWeightedSampling,
-    Discriminator("kind"),
-]
+FREQUENCY_SAMPLERS: tuple[type[FrequencySampler], ...] = (
+    *get_args(PointKinds),
+    MomentMatching,
+    DenseGrid,
+    SparseGrid,
+    SubsampledGrid,
+    PolynomiallyExact,
+    Weighted,
+    GlobalAdaptive,
+    GreedyAdaptive,
+    ReweightedGrid,
+    Uploaded,
+)

@@ -6,8 +6,7 @@ import pytest
 
 from app.api.problem_kinds import KINDS
 from app.core.kernels import Kernel
-from app.core.samplers import Sampler
-from app.core.spec import Form
+from app.core.spec import Form, Sampler
 from service_tests.checks import JSON, assert_problem
 
 

@@ -22,7 +22,7 @@ from service_tests.core.specs import KERNELS, SAMPLERS, kind, sampler, spec
 
 ROOT = Path(app.__file__).parent
 # The families, and the kernels and samplers that are a matter of one family only.
-WITHIN = ("core/maps/", "core/kernels/gmm.py", "core/samplers/gcws.py")
+WITHIN = ("core/maps/", "core/kernels/gmm.py")
 APART = [model for model in KERNELS if not model.has_frequencies] + [
     model for model in SAMPLERS if not issubclass(model, FrequencySampler)
 ]

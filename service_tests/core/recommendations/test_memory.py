@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from app.core.kernels import Kernel
 from app.core.recommendations.candidates import Wanted, column_counts, fitting, recommended_bytes
 from app.core.recommendations.trials import recommended
-from app.core.samplers import Sampler
+from app.core.spec import Sampler
 
 _KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
 GMM = _KERNEL.validate_python({"kind": "gmm"})

@@ -12,7 +12,7 @@ from app.core.kernels import Kernel
 from app.core.maps import made
 from app.core.recommendations.candidates import DEFAULT_SAMPLERS, Wanted, candidates, column_counts
 from app.core.recommendations.trials import recommended
-from app.core.samplers import Sampler
+from app.core.spec import Sampler
 from service_tests.core.specs import spec
 
 LETTERS = np.load(Path(__file__).parents[3] / "examples" / "letters.npy")[:1600].astype(np.float32)

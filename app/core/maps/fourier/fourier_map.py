@@ -15,6 +15,7 @@ from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.results import Arrays, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
+from app.core.samplers import FREQUENCY_SAMPLERS
 from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.threads import for_each
@@ -40,7 +41,7 @@ class FourierMap(FeatureMap):
     Σ signature_l z_l(x) z_l(y) that approximates k.
     """
 
-    samplers = FrequencySampler
+    samplers = FREQUENCY_SAMPLERS
     gives = frozenset({Gives.features, Gives.frequencies})
 
     kernel: ShiftInvariantKernel
