@@ -1,5 +1,9 @@
 """The science: kernels, samplers, feature maps and hashes. No web framework, no Redis."""
 
-from app.core.threads import one_thread_for_linear_algebra
+import scipy.linalg  # noqa: F401  loads the libraries of NumPy and of SciPy, for a limit reaches only what is loaded
+from threadpoolctl import threadpool_limits
 
-one_thread_for_linear_algebra()
+# Every product of this process runs on the thread that asks for it, from now on. A limit for some time only is a limit
+# of the whole process, and two such times that overlap leave the wrong number behind. With several threads sums would
+# also round differently, and idle threads of the library spin.
+threadpool_limits(1, "blas")

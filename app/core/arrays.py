@@ -126,11 +126,9 @@ def _values(rows: Rows) -> Floats:
 
 
 def _refuse_not_finite(rows: Rows, pointer: str, complaint: str) -> None:
-    bad = ~np.isfinite(_values(rows))
+    entry = int(np.flatnonzero(~np.isfinite(_values(rows)))[0])
     if isinstance(rows, np.ndarray):
-        row, column = (int(k) for k in np.argwhere(bad)[0])
+        row, column = divmod(entry, rows.shape[1])
     else:
-        entry = int(np.flatnonzero(bad)[0])
-        row = int(np.searchsorted(rows.indptr, entry, side="right")) - 1
-        column = int(rows.indices[entry])
+        row, column = int(np.searchsorted(rows.indptr, entry, side="right")) - 1, int(rows.indices[entry])
     raise InvalidInput(f"row {row}, column {column} {complaint}", f"{pointer}/{row}/{column}")

@@ -1,32 +1,23 @@
-"""Errors in a caller's input, said without HTTP."""
+"""Errors in a caller's input, said without HTTP. Their `detail` is one sentence for a person."""
 
 
 class InvalidInput(Exception):
     """Input that no retry will mend: says what came and what was wanted.
 
-    Args:
-        detail: one sentence for a person.
-        pointer: JSON pointer (RFC 6901) to the offending member of the body, "" for the whole of it.
+    `pointer` is the JSON pointer (RFC 6901) to the offending member of the body, "" for the whole of it.
     """
 
     def __init__(self, detail: str, pointer: str = "") -> None:
         super().__init__(detail)
-        self.detail = detail
-        self.pointer = pointer
+        self.detail, self.pointer = detail, pointer
 
 
 class InvalidOption(Exception):
-    """An option beside the input that no retry will mend: says what came and what was wanted.
-
-    Args:
-        detail: one sentence for a person.
-        option: its name.
-    """
+    """An option beside the input, here by its name, that no retry will mend: says what came and what was wanted."""
 
     def __init__(self, detail: str, option: str) -> None:
         super().__init__(detail)
-        self.detail = detail
-        self.option = option
+        self.detail, self.option = detail, option
 
 
 class TooLarge(Exception):
@@ -41,7 +32,4 @@ class TooLarge(Exception):
 
     def __init__(self, detail: str, *, limit: str, allowed: int, value: int) -> None:
         super().__init__(detail)
-        self.detail = detail
-        self.limit = limit
-        self.allowed = allowed
-        self.value = value
+        self.detail, self.limit, self.allowed, self.value = detail, limit, allowed, value

@@ -1,25 +1,12 @@
-"""All threads of the computation: none of the linear algebra, and our own, among which rows are shared out."""
+"""Our own threads, among which rows are shared out."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-import scipy.linalg  # noqa: F401  loads the libraries of NumPy and of SciPy, for a limit reaches only what is loaded
-from threadpoolctl import threadpool_limits
-
 from app.core.progress import Pause, no_pause
 
 Part = TypeVar("Part")
-
-
-def one_thread_for_linear_algebra() -> None:
-    """Have every product of this process run on the thread that asks for it, from now on.
-
-    `app.core` calls it when it is imported. A limit for some time only is a limit of the whole process, and two such
-    times that overlap leave the wrong number behind. With several threads sums would also round differently, and idle
-    threads of the library spin.
-    """
-    threadpool_limits(1, "blas")
 
 
 def for_each(work: Callable[[Part], None], parts: Iterable[Part], threads: int, pause: Pause = no_pause) -> None:

@@ -31,7 +31,7 @@ def codes(sampling: FeatureMap, x: Rows, written: Encoder, limits: Limits) -> An
     s = sampling.n_output
     shape, dtype = written.row(s, sampling.spec.input_dim)
     limits.check_result(x.shape[0] * int(np.prod(shape)) * dtype.itemsize)
-    limits.check_operations(sampling.hash_operations(x))
+    limits.check_operations(sampling.operations(x))
     hashed = sampling.codes(x, written)
     return {"codes": OneHot(hashed, s << written.bits) if written.encoding is Encoding.one_hot else hashed}
 
@@ -65,11 +65,11 @@ def similarity_of_vectors(
         limits: of the request.
     """
     _check_paired(x, y)
-    limits.check_result(sampling.exact_bytes(x, y))
-    limits.check_operations(sampling.hash_operations(x) + sampling.hash_operations(y))
+    limits.check_result(sampling.kernel.exact_bytes(x, y))
+    limits.check_operations(sampling.operations(x) + sampling.operations(y))
     sampling.check_rows(x, "/x")
     sampling.check_rows(y, "/y")
-    x, y = sampling.in_one_form(x, y)
+    x, y = sampling.kernel.in_one_form(x, y)
     # Packed codes are compared unpacked, one by one.
     compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
     n, s = x.shape[0], sampling.n_output

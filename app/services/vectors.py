@@ -15,7 +15,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits) -> Answer:
         TooLarge: the result, or the work, passes a limit.
     """
     limits.check_result(x.shape[0] * feature_map.n_output * feature_map.gram_dtype.itemsize)
-    limits.check_operations(feature_map.transform_operations(x))
+    limits.check_operations(feature_map.operations(x))
     answer: dict[str, Array] = {"features": feature_map.transform(x)}
     if feature_map.signature is not None:
         answer["signature"] = feature_map.signature
@@ -26,10 +26,10 @@ def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limit
     """The approximate Gram block of x against y, and the exact one if wanted. Raises what `transform` raises."""
     n, m = x.shape[0], y.shape[0]
     limits.check_result(n * m * feature_map.gram_dtype.itemsize * (2 if exact else 1))
-    exactly = feature_map.exact_operations(x, y) if exact else 0
+    exactly = feature_map.kernel.exact_operations(x, y) if exact else 0
     limits.check_operations(feature_map.gram_operations(x, y) + exactly)
     if exact:
-        limits.check_result(feature_map.exact_bytes(x, y))
+        limits.check_result(feature_map.kernel.exact_bytes(x, y))
     answer: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
     if exact:
         dtype = np.finfo(feature_map.gram_dtype).dtype  # a complex Gram block has a real exact one

@@ -96,7 +96,7 @@ class Gram(Diagnostic):
         drawn, baseline = 0, feature_map.baseline(0)
         if self.seeds and baseline is not None:
             drawn = family(baseline).drawing_bytes(baseline) + 2 * feature_map.bytes
-        return int(matrices + feature_map.exact_bytes(tile, tile) + controls + drawn)
+        return int(matrices + feature_map.kernel.exact_bytes(tile, tile) + controls + drawn)
 
     def run(
         self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1

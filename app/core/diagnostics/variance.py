@@ -135,7 +135,7 @@ class Variance(Diagnostic):
             made += 4 * feature_map.gram_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes
         else:
             made += _BYTES_PER_HASH * feature_map.n_output * n
-        return feature_map.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * self.repeats + _BYTES_PER_PAIR)
+        return feature_map.kernel.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * self.repeats + _BYTES_PER_PAIR)
 
     def run(
         self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1

@@ -69,6 +69,10 @@ class AnyKernel(Kind):
         """The rows (n, d) as the kernel compares them, for most as they came; InvalidInput names those without one."""
         return rows
 
+    def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
+        """The rows as pairs of them are compared, so that they may be taken some at a time."""
+        return x, y
+
     @property
     def is_centered(self) -> bool:
         """Whether something is subtracted from the rows, which makes sparse ones dense."""

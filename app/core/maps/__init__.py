@@ -8,8 +8,10 @@ from app.core.maps.base import FeatureMap
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.consistent_sampling import ConsistentSamplingMap
 from app.core.maps.fourier.fourier_map import FourierMap
-from app.core.maps.results import Arrays, Built
+from app.core.maps.results import Arrays
 from app.core.samplers.base import AnySampler
+
+__all__ = ["FAMILIES", "ConsistentSamplingMap", "FeatureMap", "FourierMap", "family", "family_of", "made", "opened"]
 
 FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap]
 
@@ -30,25 +32,6 @@ def opened(spec: BaseSpec, arrays: Arrays, threads: int = 1) -> FeatureMap:
 
 
 def made(spec: BaseSpec, building: Building | None = None) -> FeatureMap:
-    """A map that is built and opened at once; raises what its family's `build` does.
-
-    Args:
-        spec: of the map.
-        building: its surroundings; the map, too, uses as many threads.
-    """
+    """A map that is built and opened at once, and uses as many threads as its building; raises what `build` does."""
     building = building or Building()
     return opened(spec, family(spec).build(spec, building).arrays, building.threads)
-
-
-__all__ = [
-    "FAMILIES",
-    "Arrays",
-    "Built",
-    "ConsistentSamplingMap",
-    "FeatureMap",
-    "FourierMap",
-    "family",
-    "family_of",
-    "made",
-    "opened",
-]

@@ -27,7 +27,7 @@ class FeatureMap(ABC):
     """A map, ready for use; its class is its family.
 
     A family says which specs it accepts, builds named arrays from them, opens such arrays and applies them to rows.
-    What it cannot do it refuses by name: `transform` is for families that give features, `codes`, `hash_operations`,
+    What it cannot do it refuses by name: `transform` is for families that give features, `codes`, `samples`,
     `agreements` and `rbf_pairs` for those that give codes, `spectrum` for those that give frequencies.
 
     Rows are always behind the gate of the spec. What takes long has an argument `pause`: it is called between steps of
@@ -45,6 +45,8 @@ class FeatureMap(ABC):
     """What maps of this family give beside their Gram block; all else they refuse."""
     parameter_stream: ClassVar[int | None] = None
     """Version of the stream of random parameters that takes the place of arrays; None where there is none."""
+    operations_per_comparison: ClassVar[int] = 1
+    """Multiplications of a matrix product that take as long as `gram` takes to compare two columns of two rows."""
 
     spec: BaseSpec
     arrays: Arrays
@@ -104,17 +106,17 @@ class FeatureMap(ABC):
     @classmethod
     @abstractmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
-        """Make the arrays of a map; all randomness comes from the seed of the spec.
-
-        Args:
-            spec: one that `check` accepts.
-            building: where samplers that learn find rows and leave their progress; by default there is nothing of it.
+        """Make the arrays of a map, whose spec `check` accepts; all randomness comes from the seed of the spec.
 
         Raises:
             InvalidInput: there is no such map.
         """
 
     # The Gram block, approximate and exact.
+
+    @abstractmethod
+    def operations(self, rows: Rows) -> int:
+        """Multiplications of a matrix product that take as long as `apply`."""
 
     @abstractmethod
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
@@ -124,21 +126,14 @@ class FeatureMap(ABC):
             InvalidInput: rows at "/x" or "/y" have no kernel, or leave the range of the dtype.
         """
 
-    @abstractmethod
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications of a matrix product that take as long as `gram`."""
+        compared = self.operations_per_comparison * int(x.shape[0]) * int(y.shape[0]) * self.n_output
+        return self.operations(x) + self.operations(y) + compared
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself, which `gram` approximates, (n, m). Raises as `gram` does."""
         return self.kernel.exact(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
-
-    def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications of a matrix product that take as long as `exact_gram`."""
-        return self.kernel.exact_operations(x, y)
-
-    def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Memory for the rows that the exact kernel takes."""
-        return self.kernel.exact_bytes(x, y)
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
         """The exact kernel of row i of x and row i of y, (n,)."""
@@ -163,12 +158,9 @@ class FeatureMap(ABC):
         return None
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
-        """Variances of the estimate of k(x_i, y_i), over maps of other seeds.
+        """Variances of the estimate of k(x_i, y_i) over maps of other seeds, for rows (n, d) that have a kernel.
 
-        Args:
-            x: rows (n, d) that have a kernel.
-            y: as many.
-            gamma: of the RBF kernel that is estimated from hashes too, where `gamma_refusal` allows it.
+        `gamma` is that of the RBF kernel that is estimated from hashes too, where `gamma_refusal` allows it.
         """
         return ClosedForms(None, {})
 
@@ -181,14 +173,12 @@ class FeatureMap(ABC):
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
         """The refusal of what this family does not give; `called` names the map."""
         kind = self.spec.kernel.kind
-        match wanted:
-            case Gives.features:
-                detail = f"{called} has kernel {kind}, which gives codes, not features: POST to /codes"
-            case Gives.codes:
-                detail = f"{called} has kernel {kind}; codes come from maps with kernel gmm: POST to /transform"
-            case Gives.frequencies:
-                detail = f"kernel {kind} has no frequencies; collisions and gram are its diagnostics"
-        return InvalidInput(detail)
+        details = {
+            Gives.features: f"{called} has kernel {kind}, which gives codes, not features: POST to /codes",
+            Gives.codes: f"{called} has kernel {kind}; codes come from maps with kernel gmm: POST to /transform",
+            Gives.frequencies: f"kernel {kind} has no frequencies; collisions and gram are its diagnostics",
+        }
+        return InvalidInput(details[wanted])
 
     def check_gives(self, wanted: Gives, called: str = "this map") -> None:
         """Raise the refusal of what this family does not give."""
@@ -207,10 +197,6 @@ class FeatureMap(ABC):
         """
         raise self.refusal(Gives.features)
 
-    def transform_operations(self, rows: Rows) -> int:
-        """Multiplications of a matrix product that take as long as `transform`."""
-        raise self.refusal(Gives.features)
-
     def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """The codes of the rows, one row of codes each, as the encoder writes them.
 
@@ -220,26 +206,12 @@ class FeatureMap(ABC):
         raise self.refusal(Gives.codes)
 
     def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """The samples (i*, t*) that codes are made of, (n, hashes, 2); −1 for a row without one.
-
-        Args:
-            rows: (n, d).
-            hashes: which of the `n_output` hashes.
-            pause: see above.
-        """
-        raise self.refusal(Gives.codes)
-
-    def hash_operations(self, rows: Rows) -> int:
-        """Multiplications of a matrix product that take as long as `codes`."""
+        """The samples (i*, t*) that codes are made of, (n, hashes, 2); −1 for a row without one."""
         raise self.refusal(Gives.codes)
 
     def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
         """How many codes agree between row i of x and row i of y, written as `by` does; all must have a code."""
         raise self.refusal(Gives.codes)
-
-    def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
-        """The rows as pairs of them are compared, so that they may be taken some at a time."""
-        return x, y
 
     def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
         """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ their cosine, (n,)."""

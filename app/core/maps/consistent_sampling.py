@@ -24,8 +24,6 @@ from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 from app.core.threads import for_each
 
-# The comparison of two samples, in multiplications of a matrix product.
-_OPERATIONS_PER_COMPARISON = 16
 # Samples held at a time while a Gram block is counted.
 _SAMPLES_PER_GRAM = 1 << 20
 # What one thread does at a time, a tenth of a second or less.
@@ -50,15 +48,12 @@ class ConsistentSamplingMap(FeatureMap):
 
     Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
     float64 whatever the map's dtype, and in an order that no number of threads changes.
-
-    Args:
-        spec: of kernel gmm.
-        threads: how many a call may use.
     """
 
     samplers = (ConsistentWeightedSampling,)
     gives = frozenset({Gives.codes})
     parameter_stream = STREAM_VERSION
+    operations_per_comparison = 16
     gram_dtype = np.dtype(np.float64)
     kernel: GeneralizedMinMax
 
@@ -106,17 +101,7 @@ class ConsistentSamplingMap(FeatureMap):
         return Built({}, s, s, ())
 
     def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
-        """The encoded samples of the rows, one row of codes each.
-
-        Args:
-            rows: behind the gate.
-            encoder: how to write them.
-            pointer: where the rows stood in the request, for the error.
-            pause: see `FeatureMap`.
-
-        Raises:
-            InvalidInput: rows are all zero and the encoder does not mark them.
-        """
+        """The encoded samples of the rows; InvalidInput if some are all zero and the encoder does not mark them."""
         shape, dtype = encoder.row(self.n_output, self.spec.input_dim)
         codes = np.empty((rows.shape[0], *shape), dtype)
         unsampled = np.zeros(rows.shape[0], np.bool_)
@@ -133,23 +118,14 @@ class ConsistentSamplingMap(FeatureMap):
         return codes
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
-        """Raise InvalidInput naming the rows that are all zero (after centering), if there are any.
-
-        Args:
-            rows: behind the gate.
-            pointer: where they stood in the request.
-        """
+        """Raise InvalidInput naming the rows that are all zero (after centering), if there are any."""
         empty = np.empty(rows.shape[0], np.bool_)
         for block in self._sampler.blocks(rows):
             empty[block] = self.kernel.empty(rows[block])
         refuse_rows(np.flatnonzero(empty), pointer)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """Collision rate of (i*, t*), rows (n, d) and (m, d) to (n, m): the unbiased estimate of the kernel.
-
-        Raises:
-            InvalidInput: rows are all zero.
-        """
+        """Collision rate of (i*, t*), the unbiased estimate of the kernel; InvalidInput if rows are all zero."""
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
         for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, sum(equal.shape))):
             x_samples = self._sampler.samples(x, hashes, pause)
@@ -171,11 +147,7 @@ class ConsistentSamplingMap(FeatureMap):
         return counts
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """The min-max kernel itself, (n, m).
-
-        Raises:
-            InvalidInput: rows are all zero.
-        """
+        """The min-max kernel itself; InvalidInput if rows are all zero."""
         self.check_rows(x, "/x")
         if y is not x:
             self.check_rows(y, "/y")
@@ -189,14 +161,6 @@ class ConsistentSamplingMap(FeatureMap):
 
         self._in_parts(fill, len(gram), steps, pause)
         return gram
-
-    def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
-        """The min-max kernel of row i of x with row i of y, (n,); none of them may be all zero."""
-        return self.kernel.pairs(x, y)
-
-    def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
-        """Both sparse or both dense, whichever takes less memory: the sums of the two forms round differently."""
-        return self.kernel.in_one_form(x, y)
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Collision rate of (i*, t*) of row i of x and row i of y."""
@@ -222,14 +186,9 @@ class ConsistentSamplingMap(FeatureMap):
         # Rounding takes cosines past 1, and a large γ makes much of that.
         return np.exp(gamma * np.minimum(cosines - 1, 0))
 
-    def hash_operations(self, rows: Rows) -> int:
+    def operations(self, rows: Rows) -> int:
         """Multiplications of a matrix product that take as long as sampling the rows."""
         return self._sampler.operations(rows)
-
-    def gram_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications that take as long as `gram`, which compares every code with every other."""
-        compared = _OPERATIONS_PER_COMPARISON * x.shape[0] * y.shape[0] * self.n_output
-        return int(self.hash_operations(x) + self.hash_operations(y) + compared)
 
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
         """Share n rows out to the threads."""

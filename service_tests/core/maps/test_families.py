@@ -142,10 +142,10 @@ def test_what_is_built_is_what_was_said_before(
 def test_a_map_gives_what_it_says_and_refuses_the_rest_by_name(of: type[FeatureMap]) -> None:
     made, x, y = built(of), rows(3, 1, dtype="float32"), rows(3, 2, dtype="float32")
     calls: dict[Gives, list[Callable[[], object]]] = {
-        Gives.features: [lambda: made.transform(x), lambda: made.transform_operations(x)],
+        Gives.features: [lambda: made.transform(x)],
         Gives.codes: [
             lambda: made.codes(x),
-            lambda: made.hash_operations(x),
+            lambda: made.samples(x, slice(0, 2)),
             lambda: made.agreements(x, y, PAIRS),
             lambda: made.rbf_pairs(x, y, 1.0),
         ],

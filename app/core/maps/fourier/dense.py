@@ -14,9 +14,6 @@ class DenseProjection:
     """Phases w_l·x for frequencies w_l that are frozen as the array `frequencies`, (n_frequencies, d).
 
     A projection owns the frozen arrays that say what the frequencies are, and all that is computed from them.
-
-    Args:
-        arrays: the frozen arrays of a map.
     """
 
     def __init__(self, arrays: Arrays) -> None:

@@ -11,21 +11,15 @@ from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.base_spec import BaseSpec, Dtype
 from app.core.maps.fourier.allocation import allocations, of_allocation, spectral
 from app.core.maps.fourier.forms import FORMS
-from app.core.maps.results import Arrays
+from app.core.maps.results import Arrays, Built
 from app.core.progress import begin_anew
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.learning import BoxFields
 from app.core.samplers.uploaded import Uploaded
 
 
-def drawn_arrays(spec: BaseSpec, building: Building) -> tuple[Arrays, tuple[str, ...], dict[str, float] | None]:
-    """The frozen arrays of a map, what the client should know about them, and the report of a set that was learned.
-
-    Frequencies and offsets come from separate streams of the seed.
-
-    Args:
-        spec: of a kernel with frequencies.
-        building: where samplers that learn find rows and leave their progress.
+def drawn(spec: BaseSpec, building: Building) -> Built:
+    """The frozen arrays of a map. Frequencies and offsets come from separate streams of the seed.
 
     Raises:
         InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights have
@@ -33,29 +27,30 @@ def drawn_arrays(spec: BaseSpec, building: Building) -> tuple[Arrays, tuple[str,
     """
     streams = np.random.SeedSequence(spec.seed).spawn(2)
     for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in streams)
-    drawn = frequency_set(spec, for_frequencies, building)
+    found = frequency_set(spec, for_frequencies, building)
     with np.errstate(over="ignore"):  # what overflows is refused by name below
         arrays: Arrays = {
-            "frequencies": drawn.frequencies.astype(spec.numpy_dtype, copy=False),
-            "weights": drawn.weights.astype(spec.numpy_dtype, copy=False),
+            "frequencies": found.frequencies.astype(spec.numpy_dtype, copy=False),
+            "weights": found.weights.astype(spec.numpy_dtype, copy=False),
         }
     check_arrays(spec, arrays)
-    warnings = drawn.warnings
+    warnings = found.warnings
     if not arrays["frequencies"].any():
         warnings += ("every frequency is 0, so that this map takes the kernel for a constant",)
-    if (drawn.weights < 0).any():
-        if FORMS[spec.form].has_offsets or spec.normalize:
+    form, s = FORMS[spec.form], len(found.weights)
+    if (found.weights < 0).any():
+        if form.has_offsets or spec.normalize:
             raise InvalidInput(
                 "this rule has negative weights, which have no real root: form phase and normalize have no "
                 "meaning; cos_sin and complex carry a signature",
                 "/normalize" if spec.normalize else "/form",
             )
-        arrays["signature"] = np.where(drawn.weights < 0, -1, 1).astype(np.int8)
+        arrays["signature"] = np.where(found.weights < 0, -1, 1).astype(np.int8)
         if spec.dtype is Dtype.float32:
             warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
-    if FORMS[spec.form].has_offsets:
-        arrays["offsets"] = uniform_angles(len(drawn.weights), spec.numpy_dtype, for_offsets)
-    return arrays, warnings, drawn.report
+    if form.has_offsets:
+        arrays["offsets"] = uniform_angles(s, spec.numpy_dtype, for_offsets)
+    return Built(arrays, s, s * form.per_frequency, warnings, found.report)
 
 
 def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) -> Building:

@@ -1,5 +1,7 @@
 """The family of Fourier maps."""
 
+from functools import partial
+
 import numpy as np
 
 from app.core.arrays import Array, Rows, dense, largest, row_blocks
@@ -10,7 +12,7 @@ from app.core.maps.base import FeatureMap
 from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.allocation import allocations, check_allocations, spectral
 from app.core.maps.fourier.dense import DenseProjection
-from app.core.maps.fourier.drawing import drawn_arrays
+from app.core.maps.fourier.drawing import drawn
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.results import Arrays, Built, ClosedForms, FrozenArray, Gives, Spectrum
@@ -103,17 +105,10 @@ class FourierMap(FeatureMap):
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """Draw frequencies and offsets."""
-        arrays, warnings, report = drawn_arrays(spec, building or Building())
-        n_frequencies = len(arrays["weights"])
-        return Built(arrays, n_frequencies, n_frequencies * FORMS[spec.form].per_frequency, warnings, report)
+        return drawn(spec, building or Building())
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
-        """Features of the rows, (n, d) to (n, n_output) in `gram_dtype`.
-
-        Raises:
-            InvalidInput: entries so large that a phase w·x could leave the range of the dtype, or rows without a
-                kernel.
-        """
+        """Features; InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
         rows = self._in_range(rows, "/vectors")
         features = np.empty((rows.shape[0], self.n_output), self.gram_dtype)
 
@@ -126,14 +121,12 @@ class FourierMap(FeatureMap):
         for_each(fill, row_blocks(len(features), _PHASES_PER_BLOCK // self.n_frequencies), self._threads, pause)
         return features
 
-    def transform_operations(self, rows: Rows) -> int:
+    def operations(self, rows: Rows) -> int:
         """Multiplications of the projection."""
         return self._projection.operations(rows)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """Inner products of the features, rows (n, d) and (m, d) to (n, m); complex for the form `complex`.
-
-        With a signature, Σ_l signature_l z_l(x) z̄_l(y).
+        """Inner products of the features, Σ_l z_l(x) z̄_l(y) times the signature_l if there are any.
 
         Summed over blocks of frequencies, so that the features of all rows never stand in memory at once.
         """
@@ -158,11 +151,6 @@ class FourierMap(FeatureMap):
             gram /= np.sqrt(squares_x)[:, None]
             gram /= np.sqrt(squares_y)
         return gram
-
-    def gram_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications of the features of x and of y, and of their products."""
-        products = x.shape[0] * y.shape[0] * self.n_output
-        return int(self.transform_operations(x) + self.transform_operations(y) + products)
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""
@@ -230,9 +218,5 @@ class FourierMap(FeatureMap):
 
     def _fill(self, out: Array, rows: Rows, frequencies: slice) -> None:
         offsets = None if self._offsets is None else self._offsets[frequencies]
-        self._columns.fill(
-            out,
-            lambda phases: self._projection.project(rows, frequencies, phases),
-            self._amplitudes[frequencies],
-            offsets,
-        )
+        project = partial(self._projection.project, rows, frequencies)
+        self._columns.fill(out, project, self._amplitudes[frequencies], offsets)

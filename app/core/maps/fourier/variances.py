@@ -16,14 +16,9 @@ from app.core.samplers.monte_carlo import MonteCarlo
 
 
 def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedForms:
-    """Variances of pairs whose prepared rows differ by `lags`, (n, d).
+    """Variances of pairs whose prepared rows differ by `lags` δ, (n, d); `independent` has independent frequencies.
 
     A kernel of several summands has s shared out among them: variances of independent sums add up.
-
-    Args:
-        spec: of the map.
-        independent: of the map of as many independent frequencies.
-        lags: δ, (n, d).
     """
     sums = {name: np.zeros(len(lags)) for name in ("monte_carlo", "first", "second", "rff", "nrff")}
     every = allocations(independent)
@@ -60,12 +55,7 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         # Rounding: at δ = 0 they are 0.
         found["cv1"] = np.maximum(sums["monte_carlo"] - sums["first"], 0)
         found["cv2"] = found["moment_matching"] = np.maximum(found["cv1"] - sums["second"], 0)
-    return ClosedForms(_own(spec), found)
-
-
-def _own(spec: BaseSpec) -> str | None:
-    """Which of the closed forms is the map's variance over seeds; None where none is known."""
     match spec.sampler:
         case MonteCarlo() | MomentMatching(base=MonteCarlo()) as sampler:
-            return sampler.kind
-    return None
+            return ClosedForms(sampler.kind, found)
+    return ClosedForms(None, found)
