@@ -17,10 +17,10 @@ class Reference(NamedTuple):
     """Rows of a dataset, named where vectors could stand."""
 
     dataset: str
-    rows: int | None
+    rows: int | None = None
     """Size of the sample; None for all rows."""
-    seed: int
-    pointer: str
+    seed: int = 0
+    pointer: str = ""
     """The place of the reference in the request."""
 
 

@@ -22,13 +22,7 @@ class Checkpoint(NamedTuple):
 
 
 def progress(step: int, of: int, objective: float | None) -> dict[str, str]:
-    """Progress as it stands in a job's record.
-
-    Args:
-        step: steps done.
-        of: steps in all; 0 where nobody knows.
-        objective: what is being minimised, if anything is.
-    """
+    """Progress as it stands in a job's record; `of` is 0 where nobody knows how many steps there are."""
     return {
         "progress": f"{min(1.0, step / of) if of > 0 else 0.0:.6g}",
         "step": str(step),

@@ -17,12 +17,7 @@ class JobHasEnded(Exception):
 
 
 class TooManyJobs(Exception):
-    """As many jobs wait as may wait.
-
-    Args:
-        waiting: how many.
-        allowed: the limit.
-    """
+    """As many jobs wait as may wait."""
 
     limit = "max_queued_jobs"
 

@@ -32,13 +32,9 @@ _PAUSE_FACTOR = 20.0
 
 
 class JobContext(Progress):
-    """One attempt at a job.
+    """One attempt at a job, whose record had the fields when the attempt began.
 
-    Args:
-        client: of the store.
-        job_id: which job.
-        message: id of the message that led to the attempt; what it writes is refused once the job has another.
-        fields: of the job's record when the attempt began.
+    A message led to the attempt. What the attempt writes is refused once the job has another message.
     """
 
     def __init__(self, client: redis.Redis, job_id: str, message: str, fields: dict[str, str]) -> None:

@@ -35,13 +35,7 @@ _PAUSE_SECONDS = 0.2
 def main(url: str, timeout: float, handlers: Handlers, message: Message, fields: dict[str, str], ttl: int) -> NoReturn:
     """Be the process of one job, and end with an exit code that says whether its end is written down.
 
-    Args:
-        url: of the store.
-        timeout: seconds one call to the store may take.
-        handlers: of the kinds of jobs.
-        message: that told of the job.
-        fields: of its record.
-        ttl: seconds to keep it once it has ended.
+    Url, timeout, handlers and ttl are those of the worker. The message told of the job, whose record has the fields.
     """
     _end_with_worker()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

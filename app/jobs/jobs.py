@@ -47,12 +47,9 @@ class Event(NamedTuple):
 
 
 class Jobs:
-    """The jobs of the store. Every method may raise StoreUnavailable.
+    """The jobs of the store: `max_queued` may wait, and ended ones are kept for `ttl` seconds.
 
-    Args:
-        client: of the store.
-        max_queued: how many may wait.
-        ttl: seconds that an ended job is kept.
+    Every method may raise StoreUnavailable.
     """
 
     def __init__(self, client: redis.Redis, max_queued: int, ttl: float) -> None:
@@ -80,15 +77,14 @@ class Jobs:
         """Have work done in the background. Once this returns, the job is kept until it has ended.
 
         Args:
-            kind: name of a registered kind.
+            kind: the name of its handler.
             payload: what its work is given; anything JSON can hold.
             attachments: bytes for the work too large for a payload, such as posted bodies or `.npy`.
             subject: what it is for, for people and clients.
             result_link: where the result will be, if the work stores it itself.
             reservation: of the name of what the job will make.
             job_id: from `new_id`, for those who need to know it beforehand.
-            checkpoint: what was done of the work before. The first attempt goes on from there, unless the state is too
-                large to be kept.
+            checkpoint: the first attempt goes on from there, unless its state is too large to be kept.
 
         Raises:
             TooManyJobs: as many wait as may.
@@ -182,11 +178,7 @@ class Jobs:
         return pieces.parts(self._client, body.prefix, body.pieces)
 
     def events(self, job_id: str, after: str) -> list[Event]:
-        """What has happened to a job after an event ("0" for all that is kept), oldest first.
-
-        Raises:
-            JobNotFound: there is no such job.
-        """
+        """What has happened to a job after an event ("0": all that is kept), oldest first. Raises JobNotFound."""
         with store_errors():
             answer = self._client.xrange(key(job_id, "events"), min=f"({after}", count=100)
             if not answer and not self._client.exists(key(job_id, "record")):

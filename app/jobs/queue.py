@@ -28,12 +28,7 @@ class Message(NamedTuple):
 
 
 class Queue:
-    """The messages of the store. Methods raise StoreUnavailable.
-
-    Args:
-        client: of the store.
-        ttl: seconds that ended jobs are kept.
-    """
+    """The messages of the store. Ended jobs are kept for `ttl` seconds. Methods raise StoreUnavailable."""
 
     def __init__(self, client: redis.Redis, ttl: float) -> None:
         self._client = client
@@ -68,9 +63,7 @@ class Queue:
     def take_back(self, message: Message, deaths: int) -> bool:
         """Let another worker go on with a job, unless it is cancelled or has died too often, which ends it.
 
-        Args:
-            message: that led to the attempt which is over.
-            deaths: how many to count.
+        The message led to the attempt that is over, which counts as so many deaths.
 
         Returns:
             False if the message was not that of an unfinished job. One that a newer version wrote is left alone.

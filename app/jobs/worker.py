@@ -38,12 +38,7 @@ class JobLimits(NamedTuple):
     nbytes: int
 
     def passed(self, taken: float, pid: int | None) -> JobError | None:
-        """What a job takes too much of, if anything.
-
-        Args:
-            taken: seconds it ran, in all its attempts.
-            pid: of its process.
-        """
+        """What a job takes too much of, if anything; `taken` are the seconds that it ran, in all its attempts."""
         if taken > self.seconds:
             detail = f"it ran for {taken:.0f} seconds; max_job_seconds is {self.seconds:g}"
             return JobError(reason="time", detail=detail)
@@ -58,14 +53,9 @@ class JobLimits(NamedTuple):
 
 
 class Worker:
-    """A worker of the store's jobs.
+    """A worker of the jobs of the store at a URL, of the kinds that it has handlers for.
 
-    Args:
-        url: of the store.
-        timeout: seconds one call to the store may take.
-        handlers: of the kinds of jobs that it can do.
-        limits: of a job.
-        ttl: seconds that ended jobs are kept.
+    One call to the store may take `timeout` seconds. Ended jobs are kept for `ttl` seconds.
     """
 
     def __init__(self, url: str, timeout: float, handlers: Handlers, limits: JobLimits, ttl: float) -> None:
@@ -132,12 +122,7 @@ class Worker:
             self._persist(lambda: self._queue.take_back(message, deaths=1))
 
     def _watch(self, process: ForkProcess, message: Message, ran: float) -> JobError | bool:
-        """Wait until a job's process has ended, or has to be.
-
-        Args:
-            process: of the job.
-            message: that told of the job.
-            ran: seconds it ran in earlier attempts.
+        """Wait until a job's process has ended, or has to be; `ran` are the seconds of earlier attempts.
 
         Returns:
             The limit that it passes; True if it must not go on for another reason; False if it has ended.

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.core.arrays import Rows
 from app.core.building import Building, RowsOf
+from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.maps import family
 from app.core.spec import MapSpec
@@ -13,7 +14,7 @@ from app.jobs.errors import NotMine
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
-from app.services.errors import DatasetChanged, DatasetNotFound
+from app.services.errors import DatasetNotFound
 from app.services.status import versions
 from app.store.errors import Gone
 from app.store.maps import MapManifest, MapStore, NewMap
@@ -22,41 +23,29 @@ from app.store.reservations import NameTaken
 KIND = "build-map"
 
 
-def kept_rows(datasets: Datasets, digests: Mapping[str, str | None]) -> RowsOf:
-    """The rows of kept datasets, as they were when a job was submitted.
+def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
+    """The rows of the datasets that a spec names, as they were when a job was submitted.
 
-    A checkpoint says nothing of the rows it was learned from, so every attempt must get the same.
-
-    Args:
-        datasets: that a spec may name.
-        digests: of those it named when the job was submitted, by name.
+    A checkpoint says nothing of the rows it was learned from, so every attempt must get the same: those with the digest
+    that the dataset had then.
     """
 
     def rows(dataset: str, pointer: str) -> Rows:
         try:
-            return datasets.rows(dataset, digest=digests[dataset])
+            found, digest = datasets.read(Reference(dataset))
         except DatasetNotFound as error:
             raise InvalidInput(str(error), pointer) from error
-        except DatasetChanged as error:
-            raise InvalidInput(f"{error} when the job was submitted", pointer) from error
+        if digest != digests[dataset]:
+            raise InvalidInput(f"dataset {dataset!r} is not the one that was there when the job was submitted", pointer)
+        return found
 
     return rows
 
 
 def built(name: str, spec: MapSpec, building: Building) -> NewMap:
     """A map, built and not stored yet. Raises what the family's `build` does."""
-    made = family(spec).build(spec, building)
-    return NewMap(
-        name=name,
-        spec=spec.canonical(),
-        arrays=made.arrays,
-        n_frequencies=made.n_frequencies,
-        n_output=made.n_output,
-        generator=versions(),
-        warnings=made.warnings,
-        parameter_stream=family(spec).parameter_stream,
-        report=made.report,
-    )
+    made = family(spec)
+    return NewMap(name, spec.canonical(), made.build(spec, building), versions(), made.parameter_stream)
 
 
 def build_later(

@@ -12,7 +12,7 @@ from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
 from app.services.cache import Cache, latest
 from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
-from app.services.errors import DatasetChanged, DatasetExists, DatasetNotFound
+from app.services.errors import DatasetExists, DatasetNotFound
 from app.services.limits import Limits
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
@@ -44,16 +44,10 @@ def dataset_digests(digests: Mapping[str, str]) -> dict[str, str]:
 
 
 class Datasets:
-    """The datasets of the service.
+    """The datasets of the service. One that has expired is not there.
 
     Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a dataset to use,
-    DatasetNotFound. A dataset that has expired is not there.
-
-    Args:
-        store: where the datasets are.
-        limits: of a request.
-        cache: for datasets kept ready.
-        unfit: says why the store cannot be trusted with new datasets, None if it can.
+    DatasetNotFound. `unfit` says why the store cannot be trusted with new datasets, None if it can.
     """
 
     def __init__(self, store: DatasetStore, limits: Limits, cache: Cache, unfit: Callable[[], str | None]) -> None:
@@ -63,12 +57,7 @@ class Datasets:
         self._open = cache.keeping(self._load)
 
     def create(self, name: str, posted: PostedRows, ttl: int | None) -> tuple[DatasetRecord, bool]:
-        """Store a dataset. If the same rows are there already, they live as long as is asked for now.
-
-        Args:
-            name: of the dataset.
-            posted: rows as a format read them.
-            ttl: seconds it lives; None for ever.
+        """Store a dataset for `ttl` seconds, None for ever; the same rows, if they are there, then live so long.
 
         Returns:
             The record, and whether the dataset is new.
@@ -113,32 +102,29 @@ class Datasets:
         if not self._store.delete(name):
             raise DatasetNotFound(name)
 
-    def rows(
-        self, name: str, rows: int | None = None, seed: int = 0, pointer: str = "", digest: str | None = None
-    ) -> Rows:
-        """The rows of a dataset, or of a sample of it in the same order. They must not be written to.
-
-        Args:
-            name: of the dataset.
-            rows: size of the sample, which is uniform and without replacement; None for all rows.
-            seed: of the sample, see `core.datasets.sampled`.
-            pointer: where the dataset is named in the request, for the error.
-            digest: of the dataset, where only the rows of before will do.
+    def read(self, wanted: Reference) -> tuple[Rows, str]:
+        """The rows of a dataset, or of a sample in the same order, and its digest. They must not be written to.
 
         Raises:
             InvalidInput: the sample is larger than the dataset.
-            DatasetChanged: the dataset has another digest.
         """
-        found, its_digest = self._read(Reference(name, rows, seed, pointer))
-        if digest is not None and its_digest != digest:
-            raise DatasetChanged(name)
-        return found
+
+        def read() -> tuple[Rows, str]:
+            manifest = self._find(wanted.dataset)
+            n, there = wanted.rows, manifest.shape[0]
+            if n is not None and n > there:
+                detail = f"{n} rows are wanted; dataset {wanted.dataset!r} has {there}"
+                raise InvalidInput(detail, f"{wanted.pointer}/rows")
+            kept = self._open(manifest).rows
+            return (kept if n is None or n == there else kept[sampled(there, n, wanted.seed)]), manifest.digest
+
+        return latest(read)
 
     def gated(self, posted: Mapping[str, PostedRows | Reference], gate: Callable[[PostedRows, str], Rows]) -> GatedRows:
         """The rows of a request, or of the datasets that it names, once a gate has checked them.
 
         Args:
-            posted: by the member of the request that it came in.
+            posted: by the member of the request.
             gate: checks rows that stood at a JSON pointer of the request, such as `BaseSpec.gate`.
 
         Raises:
@@ -149,7 +135,7 @@ class Datasets:
         references = {member: given for member, given in posted.items() if isinstance(given, Reference)}
         for member, given in sorted(posted.items(), key=itemgetter(0)):
             if isinstance(given, Reference):
-                found, digest = self._read(given)
+                found, digest = self.read(given)
                 # The first digest, if the dataset is replaced between two members: whoever compares it with the new
                 # one then sees that it has changed.
                 digests.setdefault(given.dataset, digest)
@@ -167,20 +153,6 @@ class Datasets:
         if manifest is None:
             raise DatasetNotFound(name)
         return manifest
-
-    def _read(self, wanted: Reference) -> tuple[Rows, str]:
-        """The rows of a reference, and the digest of their dataset."""
-
-        def read() -> tuple[Rows, str]:
-            manifest = self._find(wanted.dataset)
-            n, there = wanted.rows, manifest.shape[0]
-            if n is not None and n > there:
-                detail = f"{n} rows are wanted; dataset {wanted.dataset!r} has {there}"
-                raise InvalidInput(detail, f"{wanted.pointer}/rows")
-            kept = self._open(manifest).rows
-            return (kept if n is None or n == there else kept[sampled(there, n, wanted.seed)]), manifest.digest
-
-        return latest(read)
 
     def _load(self, manifest: DatasetManifest) -> _Kept:
         manifest.check_sealed(digest_of(manifest.arrays, shape=manifest.shape))
@@ -210,10 +182,5 @@ def _arrays(rows: Rows) -> Arrays:
     if isinstance(rows, np.ndarray):
         return {"rows": rows, **ranges}
     wide = max(rows.shape[1], rows.nnz) > np.iinfo(np.int32).max
-    dtype = np.int64 if wide else np.int32
-    return {
-        "indptr": rows.indptr.astype(dtype),
-        "indices": rows.indices.astype(dtype),
-        "values": rows.data,
-        **ranges,
-    }
+    indptr, indices = (part.astype(np.int64 if wide else np.int32) for part in (rows.indptr, rows.indices))
+    return {"indptr": indptr, "indices": indices, "values": rows.data, **ranges}

@@ -17,13 +17,6 @@ class DatasetNotFound(Exception):
         super().__init__(f"there is no dataset {name!r}")
 
 
-class DatasetChanged(Exception):
-    """The dataset of that name has other rows than those that are wanted."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"dataset {name!r} is not the one that was there")
-
-
 class ArrayNotFound(Exception):
     """The map has no such array."""
 

@@ -50,15 +50,7 @@ class MapPage(BaseModel):
 
 
 def read_spec(name: str, text: str) -> MapSpec:
-    """The spec of a stored map.
-
-    Args:
-        name: of the map.
-        text: as it is stored.
-
-    Raises:
-        StoreDamaged: this version of the service does not know such a spec.
-    """
+    """The spec of a map from its stored text; StoreDamaged if this version of the service does not know such a spec."""
     try:
         return MapSpec.model_validate_json(text)
     except (ValidationError, InvalidInput) as error:
@@ -66,15 +58,7 @@ def read_spec(name: str, text: str) -> MapSpec:
 
 
 def record(manifest: MapManifest, spec: MapSpec | str) -> MapRecord:
-    """The record of a stored map, or of one that a job builds or could not build.
-
-    Args:
-        manifest: of the map.
-        spec: of the map, or its text as it is stored.
-
-    Raises:
-        StoreDamaged: this version of the service does not know such a spec.
-    """
+    """The record of a stored map, or of one that a job builds or could not build; raises what `read_spec` raises."""
     return MapRecord(
         name=manifest.name,
         status=manifest.state.value,

@@ -48,16 +48,9 @@ class OpenMap(NamedTuple):
 class Maps:
     """The maps of the service.
 
-    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, NotFound.
-
-    Args:
-        store: where the maps are.
-        limits: of a request.
-        cache: for maps kept ready.
-        threads: how many one call of a map, or its building, may use.
-        unfit: says why the store cannot be trusted with new maps, None if it can.
-        jobs: to build those maps in that take long.
-        datasets: that samplers may learn from.
+    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, NotFound. One call
+    of a map, or its building, uses so many `threads`. `unfit` says why the store cannot be trusted with new maps, None
+    if it can. Jobs build those that take long, and samplers may learn from the datasets.
     """
 
     def __init__(
@@ -81,10 +74,7 @@ class Maps:
     def create(self, name: str, spec: MapSpec, progress: Progress | None) -> Created:
         """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
 
-        Args:
-            name: of the map.
-            spec: of the map.
-            progress: of the building, which a job goes on with where that ends it; None to leave all of it to a job.
+        A job goes on with the building where its progress ends it. Without a progress, all of it is left to a job.
 
         Raises:
             MapExists: another spec has the name.
@@ -128,10 +118,6 @@ class Maps:
 
     def ready(self, name: str, wanted: Gives | None = None) -> FeatureMap:
         """The map as it is in the store now, from memory if it is kept there.
-
-        Args:
-            name: of the map.
-            wanted: what it must give.
 
         Raises:
             InvalidInput: it does not give what is wanted.

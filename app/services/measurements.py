@@ -51,12 +51,7 @@ class Measurements(NamedTuple):
     """How many a diagnostic may use."""
 
     def diagnostic(self, subject: OpenMap, diagnostic: Diagnostic, given: GatedRows) -> Measurement:
-        """A diagnostic of a map, ready to run.
-
-        Args:
-            subject: the map.
-            diagnostic: with its options.
-            given: rows behind the gate of the map.
+        """A diagnostic of a map, ready to run on rows behind the gate of that map.
 
         Raises:
             InvalidInput: it can be seen at once that there is no answer.
@@ -78,11 +73,9 @@ class Measurements(NamedTuple):
     def run_or_submit(
         self, measurement: Measurement, progress: Progress | None
     ) -> Finding[Mapping[str, object]] | JobRecord:
-        """The finding, or the job that goes on with the measurement.
+        """The finding; or the job that goes on where the progress ended the measurement.
 
-        Args:
-            measurement: what to run.
-            progress: of the measurement, which may end it. None: submit a job at once.
+        Without a progress, the job does all of it.
 
         Raises:
             TooLarge: it takes more memory than any job may.

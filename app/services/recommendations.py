@@ -1,7 +1,7 @@
 """Which map to take: recommendations, checked and ready to run."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,21 +34,17 @@ def gate(seed: int) -> Callable[[PostedRows, str], Rows]:
     return some
 
 
-class Recommendations:
-    """Prepares recommendations.
+class Recommendations(NamedTuple):
+    """Prepares recommendations."""
 
-    Args:
-        datasets: that samplers may learn from.
-        limits: of a request.
-        max_job_bytes: the most memory that trials may take.
-        threads: how many a trial may use; the times that it measures are of so many.
-    """
-
-    def __init__(self, datasets: Datasets, limits: Limits, max_job_bytes: int, threads: int) -> None:
-        self._datasets = datasets
-        self._limits = limits
-        self._max_job_bytes = max_job_bytes
-        self._threads = threads
+    datasets: Datasets
+    """That samplers may learn from."""
+    limits: Limits
+    """Of a request."""
+    max_job_bytes: int
+    """The most memory that trials may take."""
+    threads: int
+    """How many a trial may use; the times that it measures are of so many."""
 
     def scaled_kernel(self, options: RecommendationOptions, rows: Rows) -> dict[str, Any]:
         """The kernel of a request, its length scale taken from the rows where the request names how.
@@ -70,12 +66,7 @@ class Recommendations:
         return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), kind)}
 
     def measurement(self, options: RecommendationOptions, kernel: Kernel, given: GatedRows) -> Measurement:
-        """A recommendation, ready to run.
-
-        Args:
-            options: of the request.
-            kernel: with a number for its length scale.
-            given: rows behind `gate`.
+        """A recommendation for rows behind `gate`, ready to run. The kernel has a number for its length scale.
 
         Raises:
             InvalidInput: the kernel is not for such rows.
@@ -88,17 +79,17 @@ class Recommendations:
             self._check_dense(rows)
         kernel.check(d)
         asked = Wanted(options.budget, options.target_error)
-        memory = {"map_bytes": self._limits.max_map_bytes, "work_bytes": self._max_job_bytes}
+        memory = {"map_bytes": self.limits.max_map_bytes, "work_bytes": self.max_job_bytes}
         wanted = fitting(asked, n, d, options.samplers, kernel, **memory)
-        self._limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
+        self.limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
         learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})
-        digests = {name: self._datasets.digest(name) for name in learned}
-        kept = kept_rows(self._datasets, digests)
+        digests = {name: self.datasets.digest(name) for name in learned}
+        kept = kept_rows(self.datasets, digests)
 
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
             learned_from = {name: kept(name, "/samplers") for name in learned}
-            building = Building(self._threads, progress, lambda dataset, _: learned_from[dataset])
+            building = Building(self.threads, progress, lambda dataset, _: learned_from[dataset])
             seeds, seed = options.seeds, options.seed
             answer = recommended(rows, kernel, wanted, options.samplers, seeds=seeds, seed=seed, building=building)
             return Finding(answer, drawing(answer))
@@ -115,4 +106,4 @@ class Recommendations:
 
     def _check_dense(self, rows: Rows) -> None:
         """Raise TooLarge if sparse rows, made dense, would take more memory than a request may."""
-        self._limits.check_result(8 * rows.shape[0] * rows.shape[1])
+        self.limits.check_result(8 * rows.shape[0] * rows.shape[1])

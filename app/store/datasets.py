@@ -49,12 +49,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
         super().__init__(client, DatasetManifest)
 
     def create(self, manifest: DatasetManifest, arrays: Arrays, ttl: int | None) -> tuple[DatasetManifest, bool]:
-        """Store a dataset unless its name is taken.
-
-        Args:
-            manifest: as `described` gives it for the same arrays and time to live.
-            arrays: by name, in C order.
-            ttl: seconds it lives; None for ever.
+        """Store a dataset unless its name is taken; the manifest is as `described` gives it for the other arguments.
 
         Returns:
             The manifest that stands under the name now, and whether it is this one.
@@ -66,13 +61,10 @@ class DatasetStore(NamedStore[DatasetManifest]):
         return standing, created
 
     def renew(self, standing: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
-        """Let a dataset live for so many seconds from now on, or for ever.
+        """Let a dataset live for so many seconds from now on, or for ever; StoreDamaged if pieces of it are missing.
 
         Returns:
             The manifest as it stands then; None if the dataset was deleted or has expired.
-
-        Raises:
-            StoreDamaged: pieces of it are missing.
         """
         if ttl is None and standing.expires_at is None:
             return standing
@@ -96,14 +88,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
 
 
 def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:
-    """The manifest of a dataset that may be created.
-
-    Args:
-        name: of the dataset.
-        shape: rows and columns.
-        arrays: by name, in C order.
-        ttl: seconds it lives; None for ever.
-    """
+    """The manifest of a dataset that may be created, of arrays in C order. It lives `ttl` seconds, None for ever."""
     entries = {array_name: ArrayEntry.of(array) for array_name, array in arrays.items()}
     return DatasetManifest(
         schema_version=DatasetManifest.newest,

@@ -76,17 +76,11 @@ class Manifest(BaseModel):
     def check_sealed(self, digest: str) -> None:
         """Raise StoreDamaged if the manifest was changed; `digest` is what it says of the thing now."""
         if digest != self.digest:
-            called = f"{self.kind} {self.name!r}"
-            raise StoreDamaged(f"the manifest of {called} does not have the digest it was stored with")
+            raise StoreDamaged(f"the manifest of {self.kind} {self.name!r} does not have the digest it was stored with")
 
     @classmethod
     def parse(cls, stored: bytes) -> Self:
-        """Read a manifest back.
-
-        Raises:
-            StoreDamaged: it is no manifest.
-            NewerVersion: it is one of a newer version.
-        """
+        """Read a manifest back; StoreDamaged if it is none, NewerVersion if it is one of a newer version."""
         try:
             manifest = cls.model_validate_json(stored)
         except ValidationError as error:
@@ -111,12 +105,7 @@ class Manifest(BaseModel):
 
 
 def digest_of(arrays: dict[str, ArrayEntry], **others: Any) -> str:
-    """The digest of arrays and of what else answers hang on: equal exactly for things that give the same.
-
-    Args:
-        arrays: by name.
-        others: what JSON can hold.
-    """
+    """The digest of arrays and of what else answers hang on: equal exactly for things that give the same."""
     hashed = {"arrays": {name: entry.model_dump(mode="json") for name, entry in arrays.items()}, **others}
     text = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

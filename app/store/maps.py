@@ -12,6 +12,7 @@ import redis
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
+from app.core.maps.results import Built
 from app.store.errors import Gone, StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import NamedStore, contents, fitting
@@ -91,13 +92,9 @@ class NewMap(NamedTuple):
 
     name: str
     spec: str
-    arrays: dict[str, Any]
-    n_frequencies: int
-    n_output: int
+    built: Built
     generator: dict[str, str]
-    warnings: tuple[str, ...]
     parameter_stream: int | None = None
-    report: dict[str, float] | None = None
 
 
 class MapStore(NamedStore[MapManifest]):
@@ -118,11 +115,7 @@ class MapStore(NamedStore[MapManifest]):
         return self._read(manifest, SPEC, manifest.spec.sha256).decode()
 
     def with_spec(self, manifest: MapManifest | None) -> tuple[MapManifest, str] | None:
-        """A manifest and the spec that lies beside it; of the map that has the name now, if it was made anew meanwhile.
-
-        Raises:
-            StoreDamaged: the spec is not what was written.
-        """
+        """A manifest and its spec, of the map that has the name now if it was made anew; None if there is none now."""
         while manifest is not None:
             with suppress(Gone):
                 return manifest, self.spec(manifest)
@@ -151,7 +144,7 @@ class MapStore(NamedStore[MapManifest]):
         Raises:
             NameTaken: the name is not free, or the reservation is gone.
         """
-        arrays = {name: np.ascontiguousarray(array) for name, array in new.arrays.items()}
+        arrays = {name: np.ascontiguousarray(array) for name, array in new.built.arrays.items()}
         entries = {name: ArrayEntry.of(array) for name, array in arrays.items()}
         manifest = MapManifest(
             schema_version=MapManifest.newest,
@@ -160,13 +153,13 @@ class MapStore(NamedStore[MapManifest]):
             spec=SpecEntry.of(new.spec),
             arrays=entries,
             digest=digest(new.spec, entries, new.parameter_stream),
-            n_frequencies=new.n_frequencies,
-            n_output=new.n_output,
+            n_frequencies=new.built.n_frequencies,
+            n_output=new.built.n_output,
             created_at=now(),
             generator=new.generator,
             parameter_stream=new.parameter_stream,
-            warnings=new.warnings,
-            report=new.report,
+            warnings=new.built.warnings,
+            report=new.built.report,
         )
         replaced = "" if instead_of is None else instead_of.token
         kept = contents(arrays) | {SPEC: new.spec.encode()}
@@ -175,13 +168,7 @@ class MapStore(NamedStore[MapManifest]):
         return manifest
 
     def reserve(self, name: str, spec: str, job: str) -> tuple[MapManifest, Reservation]:
-        """What stands for a map while a job builds it. The script that submits the job puts it there.
-
-        Args:
-            name: of the map.
-            spec: of the map.
-            job: id of the job.
-        """
+        """What stands for a map while a job builds it. The script that submits the job puts it there."""
         manifest = MapManifest(
             schema_version=MapManifest.newest,
             token=secrets.token_hex(8),

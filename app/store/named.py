@@ -32,13 +32,9 @@ Buffer = bytes | memoryview
 
 
 class NamedStore(Generic[M]):
-    """Find, read and delete things of one kind; their stores add how they are created and listed.
+    """Find, list, read and delete things of one kind; their stores add how they are created.
 
     Every method raises StoreUnavailable where the store does not answer.
-
-    Args:
-        client: of the store.
-        manifest: the model of the kind's manifests.
     """
 
     def __init__(self, client: redis.Redis, manifest: type[M]) -> None:
@@ -67,13 +63,8 @@ class NamedStore(Generic[M]):
     def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
         """Up to `limit` things in order of their names, and the name to go on after, None at the end.
 
-        Names of things that expired take part in the count, and are then forgotten; what cannot be read is left out.
-        Fewer where they are long: no page has more than `_PAGE_BYTES`, unless of a single thing.
-
-        Args:
-            prefix: names must start with it.
-            after: names must come after it.
-            limit: how many things at the most.
+        Names start with the prefix and come after `after`. Those of things that expired take part in the count, and are
+        then forgotten; what cannot be read is left out. No page has more than `_PAGE_BYTES`, unless of a single thing.
         """
         lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
         with store_errors():
@@ -156,6 +147,7 @@ class NamedStore(Generic[M]):
         stored = self._committed(manifest, instead_of, ttl)
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
+        # What has this token is this thing, perhaps renewed since by another.
         if manifest.token.encode() not in stored:
             pieces.discard(self._client, keys)
         return stored

@@ -42,11 +42,7 @@ def discard(client: redis.Redis, written: list[str]) -> None:
 
 
 def parts(client: redis.Redis, prefix: str, pieces: int) -> Iterator[bytes]:
-    """The pieces, one after the other.
-
-    Raises:
-        StoreDamaged: one is missing.
-    """
+    """The pieces, one after the other; StoreDamaged if one is missing."""
     for i in range(pieces):
         with store_errors():
             piece = cast(bytes | None, client.get(f"{prefix}:{i}"))

@@ -12,7 +12,7 @@ from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
-from app.store.scripts import FORGET
+from app.store.scripts import COMMIT, FORGET
 from service_tests.checks import keys
 from service_tests.races import at_once
 from service_tests.servers import EVERY_WRITE, until, valkey, wire
@@ -121,6 +121,25 @@ def test_a_dataset_that_expires_while_it_is_read_is_gone_and_not_damaged(
         datasets.read(standing, "rows")
     with pytest.raises(StoreDamaged, match="missing"):
         datasets.renew(standing, 5)
+
+
+def test_a_dataset_that_is_renewed_before_its_creator_hears_of_it_keeps_its_rows(
+    client: redis.Redis, datasets: DatasetStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client library repeats a commit whose reply was lost."""
+    commit = client.register_script(COMMIT)
+
+    def twice(**given: Any) -> Any:
+        commit(**given)
+        standing = DatasetStore(client).find("d")
+        assert standing is not None
+        DatasetStore(client).renew(standing, 100)
+        return commit(**given)
+
+    monkeypatch.setattr(datasets, "_commit", twice)
+    manifest, created = create(datasets, ttl=50)
+    assert created
+    np.testing.assert_array_equal(datasets.read(manifest, "rows"), matrix())
 
 
 def test_a_dataset_is_read_on_while_it_is_renewed(datasets: DatasetStore) -> None:

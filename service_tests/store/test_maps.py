@@ -7,6 +7,7 @@ import pytest
 import redis
 from numpy.typing import NDArray
 
+from app.core.maps.results import Built
 from app.store import named
 from app.store.connection import connect
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable
@@ -40,7 +41,7 @@ def new(name: str = "m", seed: int = 0, megabytes: float = 0.001) -> NewMap:
         "weights": rng.random(5),
     }
     spec = json.dumps({"seed": seed})
-    return NewMap(name, spec, arrays, n_frequencies=1, n_output=2, generator={"test": "1"}, warnings=("careful",))
+    return NewMap(name, spec, Built(arrays, n_frequencies=1, n_output=2, warnings=("careful",)), {"test": "1"})
 
 
 def test_what_is_created_is_found_and_read_bit_for_bit(maps: MapStore) -> None:
@@ -49,7 +50,7 @@ def test_what_is_created_is_found_and_read_bit_for_bit(maps: MapStore) -> None:
     assert maps.find("m") == manifest
     assert maps.spec(manifest) == given.spec
     assert maps.find("n") is None
-    for name, array in given.arrays.items():
+    for name, array in given.built.arrays.items():
         found = maps.read(manifest, name)
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
         assert found.tobytes() == array.tobytes()
@@ -57,7 +58,8 @@ def test_what_is_created_is_found_and_read_bit_for_bit(maps: MapStore) -> None:
 
 def test_arrays_in_any_memory_order_are_read_back_alike(maps: MapStore) -> None:
     array = np.asfortranarray(np.arange(12.0).reshape(3, 4))
-    manifest = maps.create(new()._replace(arrays={"frequencies": array}))
+    given = new()
+    manifest = maps.create(given._replace(built=given.built._replace(arrays={"frequencies": array})))
     np.testing.assert_array_equal(maps.read(manifest, "frequencies"), array)
 
 
