@@ -99,10 +99,7 @@ class GeneralizedMinMax(AnyKernel):
         return x.toarray() + np.asarray(self.center), y.toarray() + np.asarray(self.center)
 
     def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel block: rows (n, d) and (m, d), none of them `empty`, to (n, m).
-
-        Sparse rows without a centre are never made dense.
-        """
+        """Exact kernel block: rows (n, d) and (m, d), none `empty`, sparse ones never made dense but by a centre."""
         return self._compared(x, y, paired=False)
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:

@@ -39,10 +39,7 @@ def offer(progress: Progress, make_state: Callable[[], bytes]) -> Offer:
     return before_call
 
 
-UNWATCHED = offer(Progress(), begin_anew)
-
-
-def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Offer = UNWATCHED) -> Matrix:
+def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Offer) -> Matrix:
     """A ≥ 0 of least ½aᵀMa − rᵀa, (n,), by block principal pivoting.
 
     Kim and Park (2011), Fast nonnegative matrix factorization: an active-set-like method, section 3; it guesses which

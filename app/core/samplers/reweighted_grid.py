@@ -17,7 +17,7 @@ from app.core.kernels.scaled import ProductKernel
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, sum_warnings
 from app.core.samplers.learning import Dataset, report_of
-from app.core.samplers.nonnegative import UNWATCHED, Offer, Unsolved, nonnegative, offer, sparse_support, support_state
+from app.core.samplers.nonnegative import Offer, Unsolved, nonnegative, offer, sparse_support, support_state
 from app.core.samplers.normal_law import normal_deviations
 from app.core.samplers.subsampled_grid import SubsampledGrid
 
@@ -142,7 +142,7 @@ def _distinct(frequencies: Matrix) -> Matrix:
 
 
 def normal_equations(
-    frequencies: Matrix, rows: Matrix, kernel: ProductKernel, before_call: Offer = UNWATCHED
+    frequencies: Matrix, rows: Matrix, kernel: ProductKernel, before_call: Offer
 ) -> tuple[Matrix, Matrix, float]:
     """Mean over all n² pairs of c cᵀ, k c and k², with c_l = cos(w_l·δ): (s, s), (s,) and a number.
 

@@ -11,6 +11,10 @@ from app.core.samplers.nonnegative import Unsolved, nonnegative, sparse_support
 from service_tests.core.interrupted import Interrupted, WatchedWork
 
 
+def unwatched(products: float) -> None:
+    """Nobody watches."""
+
+
 def problem(n: int, seed: int) -> tuple[Any, Any, Any, Any]:
     """A system A and b, with M = AᵀA and r = Aᵀb."""
     rng = np.random.default_rng(seed)
@@ -23,25 +27,25 @@ def problem(n: int, seed: int) -> tuple[Any, Any, Any, Any]:
 def test_the_solution_is_that_of_nnls_whatever_the_guess(n: int, guess: bool) -> None:
     for seed in range(5):
         a, b, matrix, right = problem(n, seed)
-        found = nonnegative(matrix, right, np.full(n, guess))
+        found = nonnegative(matrix, right, np.full(n, guess), unwatched)
         np.testing.assert_allclose(found, nnls(a, b)[0], atol=1e-9)
         assert (found >= 0).all()
 
 
 def test_where_nothing_is_above_zero_the_answer_is_zero() -> None:
     _, _, matrix, right = problem(8, 1)
-    assert (nonnegative(matrix, -np.abs(right), np.ones(8, np.bool_)) == 0).all()
+    assert (nonnegative(matrix, -np.abs(right), np.ones(8, np.bool_), unwatched) == 0).all()
 
 
 def test_a_singular_matrix_is_told() -> None:
     with pytest.raises(Unsolved):
-        nonnegative(np.zeros((4, 4)), np.ones(4), np.zeros(4, np.bool_))
+        nonnegative(np.zeros((4, 4)), np.ones(4), np.zeros(4, np.bool_), unwatched)
 
 
 @pytest.mark.parametrize("count", [1, 5, 17, 60])
 def test_a_penalty_leaves_as_many_as_asked(count: int) -> None:
     _, _, matrix, right = problem(60, 3)
-    unbounded = np.flatnonzero(nonnegative(matrix, right, np.zeros(60, np.bool_)))
+    unbounded = np.flatnonzero(nonnegative(matrix, right, np.zeros(60, np.bool_), unwatched))
     found = sparse_support(matrix, right, count, Progress())
     assert len(found) == min(count, len(unbounded))
     assert count < 60 or (found == unbounded).all()

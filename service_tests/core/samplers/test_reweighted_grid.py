@@ -47,7 +47,7 @@ def test_the_normal_equations_are_those_of_all_pairs(d: int) -> None:
         matrix += np.outer(cosines, cosines) / 49
         right += exact[i, j] * cosines / 49
         energy += exact[i, j] ** 2 / 49
-    found = normal_equations(frequencies, rows, gaussian)
+    found = normal_equations(frequencies, rows, gaussian, lambda _: None)
     np.testing.assert_allclose(found[0], matrix, rtol=0, atol=1e-14)
     np.testing.assert_allclose(found[1], right, rtol=0, atol=1e-14)
     assert abs(found[2] - energy) < 1e-14
@@ -60,7 +60,7 @@ def test_a_quadratic_programme_is_solved_from_every_guess(n: int) -> None:
     matrix, right = root.T @ root, rng.normal(size=n) + 1
     solutions = []
     for guess in (np.zeros(n, np.bool_), np.ones(n, np.bool_), rng.random(n) < 0.5):
-        solution = nonnegative(matrix, right, guess)
+        solution = nonnegative(matrix, right, guess, lambda _: None)
         slopes = matrix @ solution - right
         assert (solution >= 0).all()
         assert (slopes > -1e-9).all()
