@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.kernels.gaussian import Gaussian
-from app.core.maps import family, opened
+from app.core.maps import family_of, opened
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.length_scale import Heuristic, length_scale
 from app.core.recommendations.trials import recommended
@@ -32,7 +32,7 @@ def error(spec: MapSpec, rows: NDArray[np.float32], exact: NDArray[np.float64]) 
     found = []
     for seed in range(SEEDS):
         its = spec.model_copy(update={"seed": seed})
-        approximate = opened(its, family(its).build(its).arrays, 1).gram(rows, rows)
+        approximate = opened(its, family_of(its.sampler).build(its).arrays, 1).gram(rows, rows)
         found.append(np.linalg.norm(approximate - exact) / np.linalg.norm(exact))
     return float(np.mean(found))
 

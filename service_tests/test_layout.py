@@ -43,7 +43,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/kernels/base.py": "core/kernels/test_scaled.py",
         "core/kernels/min_max.py": "core/kernels/test_gmm.py",
         "core/maps/base.py": "core/maps/test_families.py",
-        "core/maps/base_spec.py": "core/test_spec.py",
+        "core/maps/terms.py": "core/test_spec.py",
         "core/model.py": "core/test_spec.py",
         "core/recommendations/answer.py": "core/recommendations/test_trials.py",
         "core/recommendations/candidates.py": "core/recommendations/test_trials.py",

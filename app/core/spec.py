@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import Discriminator, model_validator
 
 from app.core.kernels import Kernel
-from app.core.maps import FAMILIES, family
-from app.core.maps.base_spec import BaseSpec, Dtype
+from app.core.maps import FAMILIES, family_of
 from app.core.maps.fourier.forms import Form
+from app.core.maps.terms import BaseSpec, Dtype
 from app.core.samplers.base import AnySampler
 
 __all__ = ["Dtype", "Form", "MapSpec", "Sampler"]
@@ -29,5 +29,5 @@ class MapSpec(BaseSpec):
     @model_validator(mode="after")
     def _combination_has_a_meaning(self) -> Self:
         self.kernel.check(self.input_dim)
-        family(self).check(self)
+        family_of(self.sampler).check(self)
         return self

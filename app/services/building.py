@@ -7,7 +7,7 @@ from app.core.arrays import Rows
 from app.core.building import Building, RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.maps import family
+from app.core.maps import family_of
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import NotMine
@@ -44,7 +44,7 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
 
 def built(name: str, spec: MapSpec, building: Building) -> NewMap:
     """A map, built and not stored yet. Raises what the family's `build` does."""
-    made = family(spec)
+    made = family_of(spec.sampler)
     return NewMap(name, spec.canonical(), made.build(spec, building), versions(), made.parameter_stream)
 
 

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.maps import FeatureMap, family, opened
-from app.core.maps.results import Gives
+from app.core.maps import FeatureMap, Gives, family_of, opened
 from app.core.progress import OutOfTime, Progress
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
@@ -153,7 +152,7 @@ class Maps:
         there = self._store.find(name)
         if there is not None and there.state is not State.failed:
             return Created(self._same(there, spec), False)
-        self._limits.check_map(family(spec).frozen_bytes(spec))
+        self._limits.check_map(family_of(spec.sampler).frozen_bytes(spec))
         if reason := self._unfit():
             raise StoreUnavailable(f"{reason}; no map is created there")
         digests = self._digests(spec)
@@ -213,7 +212,7 @@ class Maps:
         text, stream = self._store.spec(manifest), manifest.parameter_stream
         manifest.check_sealed(digest(text, manifest.arrays, stream))
         spec = read_spec(manifest.name, text)
-        known = family(spec).parameter_stream
+        known = family_of(spec.sampler).parameter_stream
         if stream is not None and known is not None and stream > known:
             raise NewerVersion(f"map {manifest.name!r}", f"parameter stream {stream}", known)
         if stream != known:

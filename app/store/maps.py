@@ -12,7 +12,7 @@ import redis
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
-from app.core.maps.results import Built
+from app.core.maps.terms import Built
 from app.store.errors import Gone, StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import NamedStore, contents, fitting

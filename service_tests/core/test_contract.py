@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family, family_of, opened
+from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family_of, opened
 from app.core.samplers.base import FrequencySampler
 from app.core.spec import Dtype, Form, MapSpec
 from service_tests.cases import covered
@@ -59,7 +59,7 @@ every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
 
 
 def build(of: MapSpec) -> FeatureMap:
-    return opened(of, family(of).build(of, with_rows()).arrays, 1)
+    return opened(of, family_of(of.sampler).build(of, with_rows()).arrays, 1)
 
 
 def test_no_kind_is_left_out() -> None:

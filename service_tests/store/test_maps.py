@@ -7,7 +7,7 @@ import pytest
 import redis
 from numpy.typing import NDArray
 
-from app.core.maps.results import Built
+from app.core.maps.terms import Built
 from app.store import named
 from app.store.connection import connect
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable

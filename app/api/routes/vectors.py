@@ -13,7 +13,7 @@ from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY,
 from app.api.negotiation import answer_format, posted_format
 from app.core.arrays import Answer
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
-from app.core.maps.results import Gives
+from app.core.maps import Gives
 from app.formats import FORMATS, Body, Format
 from app.formats.json_pairs import InputKind, PairsOfCodes, pairs
 from app.services import hashing, vectors

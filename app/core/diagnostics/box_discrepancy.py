@@ -14,8 +14,7 @@ from app.core.discrepancy import box_discrepancy
 from app.core.discrepancy.box_discrepancy import Measured
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive
-from app.core.maps import FeatureMap
-from app.core.maps.results import Gives
+from app.core.maps import FeatureMap, Gives
 from app.core.papers import QMC
 from app.core.progress import Parts, Progress
 

@@ -15,8 +15,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, Samples, encoder
 from app.core.hashing.estimates import Estimate, chances, collisions, kernel_estimate, odd_codes, rbf_estimate
 from app.core.kernels.base import Positive
-from app.core.maps import FeatureMap
-from app.core.maps.results import Gives
+from app.core.maps import FeatureMap, Gives
 from app.core.papers import GMM
 from app.core.progress import Pause, Progress, packed, unpacked
 

@@ -14,8 +14,7 @@ from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
 from app.core.diagnostics.random_pairs import Whole
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
-from app.core.maps import FeatureMap
-from app.core.maps.results import Gives
+from app.core.maps import FeatureMap, Gives
 from app.core.progress import Pause, Progress, no_pause, unpacked
 
 # Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.

@@ -18,8 +18,7 @@ from app.core.diagnostics.random_pairs import Whole, map_seeds, row_pairs
 from app.core.drawing import Drawing, Histogram, Panel, Points
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
-from app.core.maps import FeatureMap, family, made
-from app.core.maps.base_spec import BaseSpec
+from app.core.maps import BaseSpec, FeatureMap, family_of, made
 from app.core.papers import MM, QMC
 from app.core.progress import Parts, Progress, begin_anew, keeping_nothing
 
@@ -95,7 +94,7 @@ class Gram(Diagnostic):
         controls = 8 * input_dim * (n + 2 * input_dim) if set(self.estimators) - {Estimator.map} else 0
         drawn, baseline = 0, feature_map.baseline(0)
         if self.seeds and baseline is not None:
-            drawn = family(baseline).drawing_bytes(baseline) + 2 * feature_map.bytes
+            drawn = family_of(baseline.sampler).drawing_bytes(baseline) + 2 * feature_map.bytes
         return int(matrices + feature_map.kernel.exact_bytes(tile, tile) + controls + drawn)
 
     def run(

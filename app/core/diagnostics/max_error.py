@@ -15,8 +15,7 @@ from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, Positive
 from app.core.kernels.correlation_rbf import CorrelationRbf
-from app.core.maps import FeatureMap
-from app.core.maps.results import Gives, Spectrum
+from app.core.maps import FeatureMap, Gives, Spectrum
 from app.core.papers import GQ
 from app.core.progress import Progress, packed, unpacked
 from app.core.samplers.dense_grid import DenseGrid

@@ -15,8 +15,7 @@ from app.core.diagnostics.random_pairs import map_seeds
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
 from app.core.kernels.base import Matrix, Positive
-from app.core.maps import FeatureMap, family, made
-from app.core.maps.results import Gives
+from app.core.maps import FeatureMap, Gives, family_of, made
 from app.core.papers import GMM, MM
 from app.core.progress import Progress, begin_anew, keeping_nothing, packed, unpacked
 
@@ -129,7 +128,7 @@ class Variance(Diagnostic):
         """Memory of rows in float64, a map, what it makes of them, all estimates, and the answer."""
         x, y = self.pairs(feature_map, rows)
         n = int(max(x.shape[0], y.shape[0]))
-        made = family(feature_map.spec).drawing_bytes(feature_map.spec)
+        made = family_of(feature_map.spec.sampler).drawing_bytes(feature_map.spec)
         if Gives.features in feature_map.gives:
             # Features of x, of y, these conjugate, and phases.
             made += 4 * feature_map.gram_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes

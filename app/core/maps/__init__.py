@@ -5,13 +5,12 @@ A new family is a file or folder of its own, with its samplers, and its class in
 
 from app.core.building import Building
 from app.core.maps.base import FeatureMap
-from app.core.maps.base_spec import BaseSpec
 from app.core.maps.consistent_sampling import ConsistentSamplingMap
 from app.core.maps.fourier.fourier_map import FourierMap
-from app.core.maps.results import Arrays
+from app.core.maps.terms import Arrays, BaseSpec, Gives, Spectrum
 from app.core.samplers.base import AnySampler
 
-__all__ = ["FAMILIES", "ConsistentSamplingMap", "FeatureMap", "FourierMap", "family", "family_of", "made", "opened"]
+__all__ = ["BaseSpec", "ConsistentSamplingMap", "FeatureMap", "FourierMap", "Gives", "Spectrum"]
 
 FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap]
 
@@ -21,17 +20,12 @@ def family_of(sampler: AnySampler) -> type[FeatureMap]:
     return next(family for family in FAMILIES if isinstance(sampler, family.samplers))
 
 
-def family(spec: BaseSpec) -> type[FeatureMap]:
-    """The family of the map that a spec names."""
-    return family_of(spec.sampler)
-
-
 def opened(spec: BaseSpec, arrays: Arrays, threads: int = 1) -> FeatureMap:
     """The map of a spec and its frozen arrays, ready for use; its calls use up to `threads` threads of their own."""
-    return family(spec)(spec, arrays, threads)
+    return family_of(spec.sampler)(spec, arrays, threads)
 
 
 def made(spec: BaseSpec, building: Building | None = None) -> FeatureMap:
     """A map that is built and opened at once, and uses as many threads as its building; raises what `build` does."""
     building = building or Building()
-    return opened(spec, family(spec).build(spec, building).arrays, building.threads)
+    return opened(spec, family_of(spec.sampler).build(spec, building).arrays, building.threads)

@@ -13,9 +13,8 @@ from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
 from app.core.hashing.estimates import Agreements
 from app.core.kernels.base import AnyKernel, Matrix
-from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.forms import Form
-from app.core.maps.results import Arrays, Built, ClosedForms, FrozenArray, Gives, Spectrum
+from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 

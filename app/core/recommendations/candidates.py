@@ -7,8 +7,7 @@ from pydantic import TypeAdapter
 
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.maps import family, family_of
-from app.core.maps.results import Gives
+from app.core.maps import Gives, family_of
 from app.core.spec import MapSpec, Sampler
 
 # Columns that are tried where there is a target and no budget: powers of two up to this, if memory allows.
@@ -133,7 +132,7 @@ def recommended_bytes(
     for columns in column_counts(wanted):
         for _, spec in candidates(kernel, input_dim, columns, samplers, 0):
             if not isinstance(spec, str):
-                its_family = family(spec)
+                its_family = family_of(spec.sampler)
                 of_entry = _BYTES_PER_FEATURE if Gives.features in its_family.gives else _BYTES_PER_SAMPLE
                 made = max(made, its_family.drawing_bytes(spec) + n * columns * of_entry)
     dense = 0 if kernel.compares_sparse else _BYTES_PER_ENTRY * n * input_dim

@@ -13,9 +13,8 @@ import pytest
 
 import app
 from app.core.errors import InvalidInput
-from app.core.maps import FAMILIES, FeatureMap, family, family_of, opened
+from app.core.maps import FAMILIES, FeatureMap, Gives, family_of, opened
 from app.core.maps.base import PAIRS
-from app.core.maps.results import Gives
 from app.core.samplers.base import FrequencySampler
 from service_tests.core.combinations import COUNTED, D, goes_together, named, pairs, rows, with_rows
 from service_tests.core.specs import KERNELS, SAMPLERS, kind, sampler, spec
@@ -196,7 +195,7 @@ def test_the_baseline_is_as_wide_and_built_anew_for_every_seed(of: type[FeatureM
     if one is None or other is None:
         assert one is other
         return
-    first, second = (opened(baseline, family(baseline).build(baseline).arrays) for baseline in (one, other))
+    first, second = (opened(baseline, family_of(baseline.sampler).build(baseline).arrays) for baseline in (one, other))
     assert first.n_output == second.n_output == made.n_output
     x = rows(3, 1, dtype="float32")
     assert not np.allclose(first.gram(x, x), second.gram(x, x))

@@ -7,7 +7,7 @@ import pytest
 
 from app.core.building import Building
 from app.core.maps import FourierMap
-from app.core.maps.results import Built
+from app.core.maps.terms import Built
 from app.core.samplers.base import FrequencySet
 from service_tests.core.combinations import Fields, with_rows
 from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA

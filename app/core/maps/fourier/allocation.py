@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Block, ShiftInvariantKernel
-from app.core.maps.base_spec import BaseSpec
+from app.core.maps.terms import BaseSpec
 from app.core.samplers.base import FrequencySampler, SizeAdvice
 from app.core.samplers.uploaded import Uploaded
 

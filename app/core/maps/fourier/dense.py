@@ -3,8 +3,7 @@
 import numpy as np
 
 from app.core.arrays import Floats, Rows, row_blocks
-from app.core.maps.base_spec import BaseSpec
-from app.core.maps.results import Arrays, FrozenArray
+from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
 
 # Entries of the matrix looked at together.
 _ENTRIES_PER_BLOCK = 1 << 18

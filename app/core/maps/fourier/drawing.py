@@ -8,10 +8,9 @@ from app.core.arrays import Floats, Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
-from app.core.maps.base_spec import BaseSpec, Dtype
 from app.core.maps.fourier.allocation import allocations, of_allocation, spectral
 from app.core.maps.fourier.forms import FORMS
-from app.core.maps.results import Arrays, Built
+from app.core.maps.terms import Arrays, BaseSpec, Built, Dtype
 from app.core.progress import begin_anew
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.learning import BoxFields

@@ -9,13 +9,12 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
-from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.allocation import allocations, check_allocations, spectral
 from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.drawing import drawn
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.variances import closed_forms
-from app.core.maps.results import Arrays, Built, ClosedForms, FrozenArray, Gives, Spectrum
+from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers import FREQUENCY_SAMPLERS
 from app.core.samplers.base import AnySampler, FrequencySampler

@@ -7,10 +7,9 @@ apart, for s frequencies; those of the form complex are E|k̂ − k|², the imag
 import numpy as np
 
 from app.core.kernels.base import Matrix
-from app.core.maps.base_spec import BaseSpec
 from app.core.maps.fourier.allocation import allocations
 from app.core.maps.fourier.forms import FORMS, Form
-from app.core.maps.results import ClosedForms
+from app.core.maps.terms import BaseSpec, ClosedForms
 from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
 

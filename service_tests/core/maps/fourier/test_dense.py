@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from app.core.maps.fourier.dense import DenseProjection
-from app.core.maps.results import FrozenArray
+from app.core.maps.terms import FrozenArray
 from service_tests.core.specs import spec
 
 FREQUENCIES = np.random.default_rng(1).normal(size=(50, 4))

@@ -1,0 +1,100 @@
+"""What families of maps take and give: the fields of a spec, frozen arrays, and results beside features and codes."""
+
+from enum import StrEnum
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from app.core.arrays import MAX_DIM, PostedRows, Rows, vectors
+from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.maps.fourier.forms import Form
+from app.core.model import Frozen
+from app.core.samplers.base import AnySampler
+
+Arrays = dict[str, NDArray[Any]]
+"""The frozen arrays of a map by name. They, not the spec, are the truth from then on."""
+
+
+class Dtype(StrEnum):
+    """Precision in which vectors are read, arrays are frozen, and features are computed and answered."""
+
+    float32 = "float32"
+    float64 = "float64"
+
+
+class BaseSpec(Frozen):
+    """The fields of a spec. `MapSpec` says which kernels and samplers there are, and checks their combination."""
+
+    input_dim: Annotated[int, Field(ge=1, le=MAX_DIM, description="Length d of a vector.")]
+    kernel: AnyKernel
+    sampler: AnySampler
+    s: Annotated[int, Field(ge=1, le=1 << 24)] | None = Field(
+        None, description="Number of frequencies, or of hashes for sampler gcws; not needed by rules that dictate it."
+    )
+    seed: Annotated[int, Field(ge=0, lt=1 << 64, description="Source of every random choice.")] = 0
+    form: Annotated[Form, Field(strict=False)] = Form.cos_sin
+    normalize: Annotated[bool, Field(description="Scale each feature row to unit L2 norm.")] = False
+    dtype: Annotated[Dtype, Field(strict=False)] = Dtype.float32
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The dtype as NumPy knows it."""
+        return np.dtype(self.dtype.value)
+
+    def gate(self, rows: PostedRows, pointer: str) -> Rows:
+        """Posted rows, which stood at `pointer` of the request, through the gate of this map's width and dtype."""
+        return vectors(rows, self.input_dim, self.numpy_dtype, pointer)
+
+    def canonical(self) -> str:
+        """The spec as JSON with every default filled in and every alias resolved: equal for equal maps."""
+        return self.model_dump_json()
+
+
+class Built(NamedTuple):
+    """Frozen arrays, how much they make, and what the client should know about them."""
+
+    arrays: Arrays
+    n_frequencies: int
+    n_output: int
+    warnings: tuple[str, ...]
+    report: dict[str, float] | None = None
+    """Figures of a set that was learned: `objective_start` and `objective_end`, `weight_sum`, `points_kept` and, where
+    rows were at hand, `gram_error`; None for all others."""
+
+
+class FrozenArray(NamedTuple):
+    """The largest shape, and the dtype, that a frozen array may have."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class Spectrum(NamedTuple):
+    """A set of frequencies beside the kernel it stands for, Σ ξ_l cos(w_l·δ) ≈ k(δ)/scale, all in float64."""
+
+    frequencies: Matrix
+    """w, (n_frequencies, d)."""
+    weights: Matrix
+    """ξ, (n_frequencies,); they sum to 1 where features are normalised."""
+    kernel: ShiftInvariantKernel
+    scale: float
+    """k(0) where features are normalised, else 1."""
+
+
+class ClosedForms(NamedTuple):
+    """Variances of kernel estimates for pairs of rows, as far as they are known in closed form."""
+
+    own: str | None
+    """The name of this map's own, None where there is none. For some specs it has no entry in `by_name`."""
+    by_name: dict[str, Matrix]
+    """Each (n,). See the diagnostic `variance` for what the names mean."""
+
+
+class Gives(StrEnum):
+    """Results that a map may give beside its Gram block."""
+
+    features = "features"
+    codes = "codes"
+    frequencies = "frequencies"
