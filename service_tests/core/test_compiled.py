@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import numpy as np
-from app.core.hashing.logarithm import logarithms
+from app.core.hashing.parameter_stream import logarithms
 from app.core.hashing.sampling import count_collisions
 
 values = np.array([1.0, 2.0])

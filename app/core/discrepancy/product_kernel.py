@@ -1,8 +1,7 @@
 """The kernels that a box discrepancy is for: products over the coordinates."""
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
-from app.core.kernels.scaled import ProductKernel
+from app.core.kernels.base import AnyKernel, ProductKernel, ShiftInvariantKernel
 
 
 def product_kernel(kernel: AnyKernel, input_dim: int) -> ProductKernel:

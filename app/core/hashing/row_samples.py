@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from app.core.arrays import Rows, named, row_blocks
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Samples
-from app.core.hashing.entries import Entries, entries
-from app.core.hashing.sampling import fill_table, sample_columns, sample_rows
+from app.core.hashing.sampling import Entries, entries, fill_table, sample_columns, sample_rows
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each

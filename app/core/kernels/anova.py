@@ -8,9 +8,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Block, Matrix, Positive, ShiftInvariantKernel
+from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Matrix, Positive, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
-from app.core.kernels.scaled import LENGTH_SCALE, LengthScale
 from app.core.model import Frozen
 from app.core.papers import GQ
 

@@ -8,8 +8,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
-from app.core.kernels.scaled import LENGTH_SCALE, LengthScale, ProductKernel
+from app.core.kernels.base import LENGTH_SCALE, LengthScale, Matrix, ProductKernel
 from app.core.papers import RFF
 
 

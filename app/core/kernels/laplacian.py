@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from app.core.kernels.base import Matrix
-from app.core.kernels.scaled import ProductKernel
+from app.core.kernels.base import Matrix, ProductKernel
 from app.core.papers import QMC, RFF
 
 

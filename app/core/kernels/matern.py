@@ -8,8 +8,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import gammaincinv, gammaln, kve, ndtri
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
-from app.core.kernels.scaled import ScaledKernel
+from app.core.kernels.base import Matrix, ScaledKernel
 
 # Above it, the uniform expansion of the Bessel function is as good as the function, which overflows.
 _LARGE_NU = 100.0

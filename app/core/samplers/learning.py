@@ -12,8 +12,7 @@ from app.core.datasets import column_ranges, sampled
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.discrepancy.product_kernel import product_kernel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, Positive, SpectralKernel, check_entries
-from app.core.kernels.scaled import ProductKernel
+from app.core.kernels.base import Matrix, Positive, ProductKernel, SpectralKernel, check_entries
 from app.core.model import Frozen
 from app.core.names import NAME_PATTERN
 from app.core.samplers.base import FrequencySet, SizeAdvice

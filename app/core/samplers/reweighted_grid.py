@@ -12,8 +12,7 @@ from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.discrepancy.product_kernel import product_kernel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
-from app.core.kernels.scaled import ProductKernel
+from app.core.kernels.base import Matrix, ProductKernel, SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, sum_warnings
 from app.core.samplers.learning import Dataset, report_of

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.hashing.logarithm import logarithms
+from app.core.hashing.parameter_stream import logarithms
 
 Vector = NDArray[np.float64]
 

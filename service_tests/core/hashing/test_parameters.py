@@ -12,8 +12,8 @@ from scipy import sparse
 
 from app.core.arrays import Rows, vectors
 from app.core.hashing import row_samples as module
-from app.core.hashing.entries import entries
 from app.core.hashing.row_samples import DrawnParameters, HeldParameters, parameters
+from app.core.hashing.sampling import entries
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import ConsistentSamplingMap, consistent_sampling
 from service_tests.core.specs import hashing, pairs
