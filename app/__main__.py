@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from threading import Thread
-from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -36,24 +35,19 @@ def main() -> None:
     """
     parser = argparse.ArgumentParser(prog="bochner", description="Kernel features and hash codes as a service.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for command, text in (("serve", "run the service"), ("worker", "run jobs of the store at REDIS_URL")):
-        with_settings = commands.add_parser(command, help=text, argument_default=argparse.SUPPRESS)
+    for run, text in ((serve, "run the service"), (worker, "run jobs of the store at REDIS_URL")):
+        with_settings = commands.add_parser(run.__name__, help=text, argument_default=argparse.SUPPRESS)
+        with_settings.set_defaults(run=run)
         for name, field in Settings.model_fields.items():
             option = "--" + name.replace("_", "-")
             with_settings.add_argument(option, help=f"{field.description} [{Settings.variable(name)}]")
     with_settings.add_argument("--parent", type=int, help="End when this process is gone.")
     _add_client_commands(commands.add_parser)
-    commands.add_parser("openapi", help="print the OpenAPI document")
+    commands.add_parser("openapi", help="print the OpenAPI document").set_defaults(run=print_openapi)
     options = vars(parser.parse_args())
-    run: dict[str, Callable[..., None]] = {
-        "serve": _serve,
-        "worker": _worker,
-        "create": client.create,
-        "wait": client.wait_for,
-        "openapi": print_openapi,
-    }
+    del options["command"]
     try:
-        run[options.pop("command")](**options)
+        options.pop("run")(**options)
     except ClientFailed as error:
         sys.exit(str(error))
     except ValidationError as error:
@@ -64,10 +58,12 @@ def main() -> None:
 
 def _add_client_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     create_parser = add_parser("create", help="create a map of a running service")
+    create_parser.set_defaults(run=client.create)
     create_parser.add_argument("name", help="Name of the map.")
     create_parser.add_argument("--spec", required=True, type=Path, help="File with its spec as JSON; - for the input.")
     create_parser.add_argument("--wait", action="store_true", help="Wait until it is ready, showing the progress.")
     wait_parser = add_parser("wait", help="wait for a job of a running service, showing its progress")
+    wait_parser.set_defaults(run=client.wait_for)
     wait_parser.add_argument("job", help="Id or link of the job.")
     for client_parser in (create_parser, wait_parser):
         client_parser.add_argument(
@@ -75,25 +71,23 @@ def _add_client_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> 
         )
 
 
-def _serve(**options: Any) -> None:
-    serve(_settings(options))
-
-
-def _worker(parent: int | None = None, **options: Any) -> None:
+def worker(parent: int | None = None, **options: Any) -> None:
+    """Run jobs until the process is told to stop, or until the process `parent` is gone."""
     settings = _settings(options)
-    _log(settings)
     if settings.redis_url is None:
         url = EmbeddedStore(settings.data_dir, settings.store_binary).reachable_url()
         settings = settings.model_copy(update={"redis_url": url})
     if parent is not None:
         Thread(target=_end_with, args=(parent,), name="parent-watch", daemon=True).start()
-    from app.wiring import job_handlers, run_worker
+    from app.handlers import run_worker
 
-    run_worker(settings, job_handlers(settings))
+    run_worker(settings)
 
 
 def _settings(options: dict[str, Any]) -> Settings:
+    """The settings, once logging is set up and the store that they name has answered."""
     settings = Settings(**options)
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s:     %(name)s: %(message)s")
     if settings.redis_url is not None:
         connect(settings.redis_url, settings.store_timeout).close()
     return settings
@@ -105,10 +99,6 @@ def _end_with(parent: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _log(settings: Settings) -> None:
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s:     %(name)s: %(message)s")
-
-
 def print_openapi() -> None:
     """Print the OpenAPI document; it needs no store."""
     from app.main import create_app
@@ -117,15 +107,11 @@ def print_openapi() -> None:
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
-def serve(settings: Settings) -> None:
-    """Run the service until it is told to stop, and with it, unless it was given one, a store of its own.
-
-    Raises:
-        StoreNotStarted: the private store does not come up.
-    """
-    _log(settings)
+def serve(**options: Any) -> None:
+    """Run the service until it is told to stop, and with it, unless it was given one, a store of its own."""
+    settings = _settings(options)
     # uvicorn repeats a signal once it has shut down; as an exception it lets the store be stopped too.
-    signal.signal(signal.SIGTERM, _exit)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     embedded = EmbeddedStore(settings.data_dir, settings.store_binary) if settings.redis_url is None else None
     with embedded or nullcontext():
         if embedded is not None:
@@ -144,10 +130,6 @@ def serve(settings: Settings) -> None:
                 # A client that stalls must not keep the store from being stopped in order.
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
-
-
-def _exit(_: int, __: FrameType | None) -> Any:
-    sys.exit(0)
 
 
 if __name__ == "__main__":

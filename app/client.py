@@ -22,22 +22,12 @@ class ClientFailed(Exception):
 
 
 def create(url: str, name: str, spec: Path, wait: bool) -> None:
-    """Create a map from a file with its spec; print its record, or what came of its job.
-
-    Args:
-        url: of the service.
-        name: of the map.
-        spec: a file with JSON, "-" for standard input.
-        wait: whether to wait for the job, if it takes one.
-
-    Raises:
-        ClientFailed: the service refuses, or the job does not succeed.
-    """
+    """Create a map from a file with its spec, "-" for standard input; wait for its job if told to; print its record."""
     try:
         body = sys.stdin.buffer.read() if str(spec) == "-" else spec.read_bytes()
     except OSError as error:
         raise ClientFailed(f"{spec}: {error.strerror}") from error
-    with _client(url) as http:
+    with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS) as http:
         path = f"/v1/maps/{quote(name, safe='')}"
         record = _answer(http, "PUT", path, content=body, headers={"Content-Type": "application/json"})
         if wait and record["status"] == "building":
@@ -47,26 +37,14 @@ def create(url: str, name: str, spec: Path, wait: bool) -> None:
 
 
 def wait_for(url: str, job: str) -> None:
-    """Show the progress of a job until it has ended.
-
-    Args:
-        url: of the service.
-        job: its id, or the link of it.
-
-    Raises:
-        ClientFailed: it did not succeed, or there is no such job.
-    """
+    """Show the progress of a job, named by its id or link, until it has ended; ClientFailed unless it succeeds."""
     job_id = job.rstrip("/").rpartition("/")[2]
-    with _client(url) as http:
+    with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS) as http:
         show = _bar if sys.stderr.isatty() else _lines
         record = show(_seen(http, f"/v1/jobs/{quote(job_id, safe='')}"))
     if record["state"] != "succeeded":
         error = record["error"]
         raise ClientFailed(f"job {job_id} {record['state']}" + (f": {error['detail']}" if error else ""))
-
-
-def _client(url: str) -> httpx.Client:
-    return httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS)
 
 
 def _seen(http: httpx.Client, path: str) -> Iterator[dict[str, Any]]:

@@ -1,72 +1,66 @@
-"""The handlers of jobs: they turn a payload into work on rows, and a finding into bodies."""
+"""The handlers of jobs: they turn a payload into work on rows, and a finding into bodies; and the worker with them."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.recommendations.options import RecommendationOptions
-from app.formats import Posted, findings, json_measuring
+from app.formats import Posted, json_measuring
 from app.jobs.job_context import Handlers, JobContext, Result
+from app.jobs.worker import JobLimits, Worker
 from app.services import building, recommendations
-from app.services.datasets import Datasets
 from app.services.errors import DatasetNotFound, MapNotReady, NotFound
-from app.services.maps import Maps
-from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, Measurements, detached
-from app.services.recommendations import Recommendations
-from app.store.maps import MapStore
+from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, detached
+from app.services.warm_up import warm_up
+from app.settings import Settings
+from app.wiring import Wired, wire
 
 _BODY = "body"
 """The body of the request, which jobs of version 0.1.0 have attached. Later jobs have `options` in their payload."""
 
 
-class Measuring(NamedTuple):
-    """The services that jobs measure with."""
-
-    maps: Maps
-    datasets: Datasets
-    recommendations: Recommendations
-    measurements: Measurements
-
-    def diagnostic(self, context: JobContext) -> Measurement:
-        """The diagnostic that a job was submitted for."""
-        payload = context.payload
-        wanted, subject = DIAGNOSTICS[payload["diagnostic"]], self.maps.open(payload["map"])
-        spec = subject.feature_map.spec
-        if "options" in payload:
-            options, posted = wanted.model_validate_json(payload["options"]), _posted(context)
-        else:
-            body = context.attachment(_BODY)
-            options, posted = json_measuring.diagnostic(body, wanted, spec.input_dim, _parsed)
-        return self.measurements.diagnostic(subject, options, self.datasets.gated(posted, spec.gate))
-
-    def recommendation(self, context: JobContext) -> Measurement:
-        """The recommendation that a job was submitted for."""
-        payload = context.payload
-        if "options" in payload:
-            options, posted = RecommendationOptions.model_validate_json(payload["options"]), _posted(context)
-        else:
-            options, posted = json_measuring.recommendation(context.attachment(_BODY), _parsed)
-        given = self.datasets.gated(posted, recommendations.gate(options.seed))
-        scaled = self.recommendations.scaled_kernel(options, given.rows["vectors"])
-        return self.recommendations.measurement(options, json_measuring.kernel(scaled, _parsed), given)
+def run_worker(settings: Settings) -> None:
+    """Do jobs until the process is told to stop; call it in the main thread."""
+    # Each job has a process of its own, made from this one. What is compiled here need not be compiled there.
+    warm_up()
+    limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
+    Worker(settings.store_url, settings.store_timeout, job_handlers(settings), limits, settings.job_ttl).run()
 
 
-def handlers(map_store: MapStore, measuring: Measuring, threads: int) -> Handlers:
-    """The handlers of every kind of job.
-
-    Args:
-        map_store: where maps are kept.
-        measuring: services to measure with.
-        threads: how many the building of a map may use.
-    """
+def job_handlers(settings: Settings) -> Handlers:
+    """The handlers of every kind of job, on the store at `settings.redis_url`."""
+    wired = wire(settings)
     return {
-        building.KIND: partial(building.build, map_store, measuring.datasets, threads),
-        DIAGNOSE: partial(_measure, measuring.diagnostic),
-        RECOMMEND: partial(_measure, measuring.recommendation),
+        building.KIND: partial(building.build, wired.map_store, wired.datasets, settings.threads),
+        DIAGNOSE: partial(_measure, partial(_diagnostic, wired)),
+        RECOMMEND: partial(_measure, partial(_recommendation, wired)),
     }
+
+
+def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
+    payload = context.payload
+    wanted, subject = DIAGNOSTICS[payload["diagnostic"]], wired.maps.open(payload["map"])
+    spec = subject.feature_map.spec
+    if "options" in payload:
+        options, posted = wanted.model_validate_json(payload["options"]), _posted(context)
+    else:
+        body = context.attachment(_BODY)
+        options, posted = json_measuring.diagnostic(body, wanted, spec.input_dim, _parsed)
+    return wired.measurements.diagnostic(subject, options, wired.datasets.gated(posted, spec.gate))
+
+
+def _recommendation(wired: Wired, context: JobContext) -> Measurement:
+    payload = context.payload
+    if "options" in payload:
+        options, posted = RecommendationOptions.model_validate_json(payload["options"]), _posted(context)
+    else:
+        options, posted = json_measuring.recommendation(context.attachment(_BODY), _parsed)
+    given = wired.datasets.gated(posted, recommendations.gate(options.seed))
+    scaled = wired.recommendations.scaled_kernel(options, given.rows["vectors"])
+    return wired.recommendations.measurement(options, json_measuring.kernel(scaled, _parsed), given)
 
 
 def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:
@@ -78,7 +72,7 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
     changed = [called for called, digest in measurement.digests.items() if digest != payload["digests"][called]]
     if changed:
         raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
-    written = findings.writers(measurement.run(context))
+    written = json_measuring.writers(measurement.run(context))
     return {media_type: write() for media_type, write in written.items()}
 
 

@@ -6,35 +6,35 @@ import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
 
 from app.api import documents, problems
 from app.api.admission import Admission
-from app.api.context import Context
-from app.api.middleware import HeadAsGet, RequestId
-from app.api.queries import refuse_unclear_parameters
-from app.api.routes import ROUTERS
+from app.api.context import Context, refuse_unclear_parameters
+from app.api.middleware import head_as_get, request_id, sent_in_time
+from app.api.routes import datasets, diagnostics, docs_page, jobs, maps, service, vectors
 from app.api.shutdown import Shutdown
 from app.settings import Settings
-from app.wiring import Wired, wire
+from app.wiring import wire
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
-    wired = wire(settings)
-    shutdown = Shutdown()
+    admission = Admission(settings.max_requests, settings.threads)
+    context = Context(**vars(wire(settings)), admission=admission, shutdown=Shutdown())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        shutdown.notice()
+        context.shutdown.notice()
         # On a thread of its own: the process answers at once, and is ready when everything is compiled.
-        threading.Thread(target=wired.status.warm_up, name="warm-up", daemon=True).start()
+        threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
         yield
-        wired.close()
+        context.close()
 
     app = FastAPI(
         title="Bochner",
@@ -46,32 +46,17 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         dependencies=[Depends(refuse_unclear_parameters)],
+        responses=documents.PROBLEM_ANSWER,
+        exception_handlers=problems.HANDLERS,
     )
-    app.add_middleware(HeadAsGet)
-    app.add_middleware(RequestId)
-    for router in ROUTERS:
-        app.include_router(router)
-    problems.install(app)
-    documents.install(app)
-    app.state.context = _context(settings, wired, shutdown)
+    app.add_middleware(head_as_get)
+    app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
+    app.add_middleware(request_id)
+    for part in (maps, vectors, datasets, diagnostics, jobs, service, docs_page):
+        app.include_router(part.router)
+    app.openapi = partial(documents.document, app)  # type: ignore[method-assign]
+    app.state.context = context
     return app
-
-
-def _context(settings: Settings, wired: Wired, shutdown: Shutdown) -> Context:
-    return Context(
-        limits=wired.limits,
-        every_limit=settings.limits,
-        max_request_seconds=settings.max_request_seconds,
-        max_wait_seconds=settings.max_wait_seconds,
-        admission=Admission(settings.max_requests, settings.threads, settings.client_timeout),
-        maps=wired.maps,
-        datasets=wired.datasets,
-        recommendations=wired.recommendations,
-        measurements=wired.measurements,
-        jobs=wired.jobs,
-        status=wired.status,
-        shutdown=shutdown,
-    )
 
 
 def _end_with_parent() -> None:

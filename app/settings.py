@@ -71,6 +71,13 @@ class Settings(BaseSettings):
     log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
 
     @property
+    def store_url(self) -> str:
+        """Address of the store; ValueError if there is none."""
+        if self.redis_url is None:
+            raise ValueError("the application needs a store: set REDIS_URL, or start it with `bochner serve`")
+        return self.redis_url
+
+    @property
     def limits(self) -> dict[str, float]:
         """Every limit that a refusal may name, whichever part of the service it belongs to."""
         return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("max_")}

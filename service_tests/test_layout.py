@@ -10,13 +10,9 @@ APP = TESTS.parent / "app"
 
 ELSEWHERE: dict[str, dict[str, str]] = {
     "shows only in answers over HTTP": {
-        "api/answers.py": "api/test_protocol.py",
-        "api/bodies.py": "api/test_protocol.py",
-        "api/context.py": "api/test_posted.py",
-        "api/diagnostic_documents.py": "test_openapi.py",
+        "api/context.py": "api/test_admission.py",
         "api/documents.py": "test_openapi.py",
         "api/middleware.py": "api/test_request_id.py",
-        "api/queries.py": "api/test_protocol.py",
         "api/routes/vectors.py": "api/test_features.py",  # and test_codes.py, test_kernel.py, test_similarity.py
         "main.py": "api/test_problems.py",
         "wiring.py": "api/test_problems.py",
@@ -29,7 +25,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/recommendations.py": "api/test_recommendations.py",
         "services/status.py": "api/routes/test_service.py",
         "services/vectors.py": "api/test_features.py",
-        "formats/findings.py": "api/routes/test_diagnostics.py",
         "formats/json_measuring.py": "api/test_bad_diagnostics.py",
     },
     "a part of something larger, whose tests try it": {
@@ -49,7 +44,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/samplers/greedy_adaptive.py": "core/samplers/test_adaptive.py",
         "core/samplers/points.py": "core/samplers/test_moment_matching.py",
         "formats/base.py": "formats/test_npy.py",
-        "formats/json_body.py": "formats/test_json.py",
         "formats/json_pairs.py": "formats/test_json.py",
         "jobs/checkpoints.py": "jobs/test_jobs.py",
         "jobs/errors.py": "jobs/test_jobs.py",

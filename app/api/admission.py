@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 import anyio
@@ -26,14 +26,12 @@ class Admission:
     Args:
         max_requests: requests that may be in work or wait. Each may hold a body in memory.
         threads: requests that may compute at the same time.
-        client_timeout: seconds a client may pause while it sends or reads a body.
     """
 
-    def __init__(self, max_requests: int, threads: int, client_timeout: float) -> None:
-        self.client_timeout = client_timeout
+    def __init__(self, max_requests: int, threads: int) -> None:
         self._max_requests = max_requests
-        self._inside = 0
-        self._listeners = 0
+        self._inside = asyncio.Semaphore(max_requests)
+        self._listening = asyncio.Semaphore(_MOST_LISTENERS)
         self._computing = anyio.CapacityLimiter(threads)
         # Threads of their own, so that calls to a store that hangs do not hold up the sending of answers.
         self._asking = anyio.CapacityLimiter(_STORE_THREADS)
@@ -45,50 +43,22 @@ class Admission:
         """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""
         self._long_work = anyio.CapacityLimiter(math.inf)
 
-    @asynccontextmanager
-    async def enter(self) -> AsyncIterator[None]:
-        """Count a request as long as it lasts.
+    def enter(self) -> AbstractAsyncContextManager[None]:
+        """Count a request as long as it lasts; raise Refusal if there are too many."""
+        return _place(self._inside, f"{self._max_requests} requests are in work or waiting")
 
-        Raises:
-            Refusal: there are too many.
-        """
-        if self._inside >= self._max_requests:
-            raise Refusal("overloaded", f"{self._inside} requests are in work or waiting")
-        self._inside += 1
-        try:
-            yield
-        finally:
-            self._inside -= 1
-
-    @contextmanager
-    def listen(self) -> Iterator[None]:
-        """Count a client that watches a job. It takes no place of a request.
-
-        Raises:
-            Refusal: there are too many.
-        """
-        if self._listeners >= _MOST_LISTENERS:
-            raise Refusal("overloaded", f"{self._listeners} clients listen to jobs")
-        self._listeners += 1
-        try:
-            yield
-        finally:
-            self._listeners -= 1
+    def listen(self) -> AbstractAsyncContextManager[None]:
+        """Count a client that watches a job, which takes no place of a request; raise Refusal if there are too many."""
+        return _place(self._listening, f"{_MOST_LISTENERS} clients listen to jobs")
 
     async def compute(self, work: Callable[[], Result]) -> Result:
         """Run work on a thread; wait until one is free."""
         return await anyio.to_thread.run_sync(work, limiter=self._computing)
 
     async def run_by(self, ends_at: float, places: asyncio.Semaphore, work: Callable[[], Result]) -> Result | None:
-        """Run long work on a thread, once there is a place for it. The work must end itself in time.
+        """Run long work on a thread, once there is one of its places; None if there was none in time.
 
-        Args:
-            ends_at: the moment until which to wait for a place, as `time.monotonic` tells it.
-            places: one of those above.
-            work: what to do.
-
-        Returns:
-            What the work gives; None if there was no place in time.
+        `ends_at` is the moment until which to wait for a place, as `time.monotonic` tells it. The work must end itself.
         """
         try:
             async with asyncio.timeout(ends_at - time.monotonic()):
@@ -103,3 +73,11 @@ class Admission:
     async def ask(self, work: Callable[[], Result]) -> Result:
         """Run a short call to the store on a thread."""
         return await anyio.to_thread.run_sync(work, limiter=self._asking)
+
+
+@asynccontextmanager
+async def _place(places: asyncio.Semaphore, refusal: str) -> AsyncIterator[None]:
+    if places.locked():
+        raise Refusal("overloaded", refusal)
+    async with places:
+        yield

@@ -9,6 +9,11 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
+from app.api.context import Context
+from app.api.problems import Refusal
+from app.formats import Body, Format
+from app.formats.json_body import pointer_to
+
 Model = TypeVar("Model", bound=BaseModel)
 
 # The most errors that a refusal names. More would make it longer than the body it refuses.
@@ -17,79 +22,70 @@ _MOST_NAMED = 20
 _MOST_LOOKED_AT = 1000
 
 
-class InvalidBody(Exception):
-    """A body that does not fit its model.
-
-    Args:
-        errors: a JSON pointer and a sentence for each thing that is wrong.
-    """
-
-    def __init__(self, errors: list[tuple[str, str]]) -> None:
-        super().__init__("; ".join(f"{pointer or 'body'}: {detail}" for pointer, detail in errors))
-        self.errors = errors
-
-
-class Stalled(Exception):
-    """A client has stopped in the middle of a body."""
-
-
-async def read(request: Request, check_size: Callable[[int], None], client_timeout: float) -> bytes:
+async def read(request: Request, context: Context, check_size: Callable[[int], None] | None = None) -> bytes:
     """Read a whole body.
 
-    Args:
-        request: with the body.
-        check_size: raises TooLarge for a length over the limit.
-        client_timeout: seconds that the client may pause.
-
     Raises:
-        TooLarge: the length that is announced, or that has come, is over the limit.
-        Stalled: the client has paused for too long.
+        TooLarge: the length that is announced, or that has come, is over the limit of `check_size`, else of vectors.
+        Refusal: the client has paused for too long.
     """
+    check_size = check_size or context.limits.check_body
     announced = request.headers.get("content-length", "")
     check_size(int(announced) if announced.isdecimal() else 0)
     body = bytearray()
     stream = request.stream()
+    patience = context.settings.client_timeout
     while True:
         try:
-            async with asyncio.timeout(client_timeout):
+            async with asyncio.timeout(patience):
                 body += await anext(stream)
         except StopAsyncIteration:
             return bytes(body)
         except TimeoutError:
-            raise Stalled(f"{len(body)} bytes came, then nothing for {client_timeout:g} seconds") from None
+            detail = f"{len(body)} bytes came, then nothing for {patience:g} seconds"
+            raise Refusal("request-timeout", detail) from None
         check_size(len(body))
 
 
-def parse(model: type[Model], body: bytes) -> Model:
-    """Read a body as a model.
+async def read_in(form: Format, request: Request, context: Context) -> Body:
+    """Read a whole body with the headers that its format needs; raises what `read` raises."""
+    content, headers = await read(request, context), request.headers
+    return Body(content, {name: headers[name] for name in form.request_headers if name in headers})
 
-    Raises:
-        InvalidBody: the body is not JSON, or does not fit the model. It names the first errors.
-    """
+
+def parse(model: type[Model], body: bytes) -> Model:
+    """Read a body as a model; Refusal, which names the first errors, if it is not JSON or does not fit the model."""
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
-        if error.error_count() > _MOST_LOOKED_AT:
-            raise InvalidBody([("", f"{error.error_count()} things are wrong with it")]) from error
+        count = error.error_count()
+        if count > _MOST_LOOKED_AT:
+            raise _invalid([("", f"{count} things are wrong with it")]) from error
         found = _told_once(error.errors(include_url=False))[:_MOST_NAMED]
         try:
             document = from_json(body)
         except ValueError:
             document = None
-        raise InvalidBody([(_pointer(one, document), _sentence(one)) for one in found]) from error
+        raise _invalid([(_pointer(one, document), _sentence(one)) for one in found]) from error
+
+
+def _invalid(errors: list[tuple[str, str]]) -> Refusal:
+    """A refusal that gives a JSON pointer and a sentence for each thing that is wrong."""
+    detail = "; ".join(f"{pointer or 'body'}: {said}" for pointer, said in errors)
+    return Refusal("invalid-input", detail, errors=[{"pointer": pointer, "detail": said} for pointer, said in errors])
 
 
 def _told_once(errors: list[Any]) -> list[Any]:
     """The errors that matter. Where an item of a list is wrong, pydantic also says that the list is too short."""
+
+    def has_wrong_item(place: tuple[Any, ...], before: list[Any]) -> bool:
+        return any(other["loc"][: len(place)] == place != other["loc"] for other in before)
+
     return [
         error
         for i, error in enumerate(errors)
-        if error["type"] != "too_short" or not any(_within(error["loc"], other["loc"]) for other in errors[:i])
+        if error["type"] != "too_short" or not has_wrong_item(error["loc"], errors[:i])
     ]
-
-
-def _within(outer: tuple[Any, ...], inner: tuple[Any, ...]) -> bool:
-    return len(inner) > len(outer) and inner[: len(outer)] == outer
 
 
 def _sentence(error: Any) -> str:
@@ -112,5 +108,5 @@ def _pointer(error: Any, document: Any) -> str:
             at = at[step]
         elif i != absent:
             continue
-        pointer += "/" + str(step).replace("~", "~0").replace("/", "~1")
+        pointer += pointer_to(str(step))
     return pointer

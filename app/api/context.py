@@ -1,41 +1,27 @@
-"""What routes are given to work with."""
+"""What routes are given to work with: the services, and parameters that are clear."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 
 from app.api.admission import Admission
 from app.api.shutdown import Shutdown
 from app.core.names import NAME_PATTERN
-from app.jobs.jobs import Jobs
-from app.services.datasets import Datasets
-from app.services.limits import Limits
-from app.services.maps import Maps
-from app.services.measurements import Measurements
-from app.services.recommendations import Recommendations
-from app.services.status import Status
+from app.wiring import Wired
 
 
 @dataclass(frozen=True)
-class Context:
-    """The services of one process, and its limits."""
+class Context(Wired):
+    """The services of one process, and what it has for requests alone."""
 
-    limits: Limits
-    every_limit: Mapping[str, float]
-    """All limits, by name, for clients to see."""
-    max_request_seconds: float
-    """How long a request may compute before a job goes on with its work."""
-    max_wait_seconds: float
-    """How long a client may ask for instead."""
     admission: Admission
-    maps: Maps
-    datasets: Datasets
-    recommendations: Recommendations
-    measurements: Measurements
-    jobs: Jobs
-    status: Status
     shutdown: Shutdown
 
 
@@ -44,5 +30,40 @@ async def _context(request: Request) -> Context:
 
 
 ContextOf = Annotated[Context, Depends(_context)]
+
+
+def _counted(count: Callable[[Admission], AbstractAsyncContextManager[None]]) -> Any:
+    async def counted(context: ContextOf) -> AsyncIterator[Context]:
+        async with count(context.admission):
+            yield context
+
+    return Depends(counted)
+
+
+Admitted = Annotated[Context, _counted(Admission.enter)]
+"""The context of a request that counts in `Admission` until its answer is sent."""
+Listening = Annotated[Context, _counted(Admission.listen)]
+"""The context of a client that watches a job, and counts as that until it has gone."""
 MapName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a map.")]
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a dataset.")]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+Cursor = Annotated[str | None, Query(description="`next` of the page before.", max_length=128)]
+Prefix = Annotated[str, Query(description="Start of the names wanted.", max_length=128)]
+
+
+async def refuse_unclear_parameters(request: Request) -> None:
+    """Refuse query parameters that are unknown or come twice. The framework would ignore them."""
+    route = request.scope["route"]
+    if not isinstance(route, APIRoute):
+        return
+    known = {
+        field.alias for field in get_flat_params(route.dependant) if field.field_info.__class__.__name__ == "Query"
+    }
+    takes = ", ".join(sorted(known)) or "none"
+    unknown = sorted(set(request.query_params) - known)
+    faults = [(name[:80], f"not known here; this address takes {takes}") for name in unknown]
+    came = Counter(name for name, _ in request.query_params.multi_items())
+    faults += [(name, f"came {times} times; once is wanted") for name, times in came.items() if times > 1]
+    if faults:
+        name, detail = faults[0]
+        raise RequestValidationError([{"loc": ("query", name), "msg": detail}])

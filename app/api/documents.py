@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 
 from app.api.named_examples import add_named_examples
 from app.api.problems import MEDIA_TYPE, Problem
@@ -14,55 +14,34 @@ from app.core.spec import MapSpec
 from app.formats import FORMATS
 from app.formats.json import Json
 
-REFERENCES = "#/components/schemas/{model}"
-DEFINITIONS: dict[str, Any] = {}
-"""More schemas that bodies refer to, by name. Other modules add theirs."""
+_REFERENCES = "#/components/schemas/{model}"
+_DEFINITIONS: dict[str, Any] = {}
+"""The schemas of `schema_of` and those that they refer to, by name."""
 _JSON = Json.media_type
 _OTHER_FORMATS = [form for form in FORMATS.values() if form.media_type != _JSON]
 _STRING = {"type": "string"}
 _BINARY = {"type": "string", "format": "binary"}
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
-_ESTIMATES = {"type": "array", "items": {"type": ["number", "null"]}}
-ROWS = {
-    "oneOf": [
-        {"type": "array", "items": _NUMBERS, "description": "Dense rows, each of input_dim numbers."},
-        {
-            "type": "array",
-            "description": "Sparse rows; indices increase.",
-            "items": {
-                "type": "object",
-                "required": ["indices", "values"],
-                "additionalProperties": False,
-                "properties": {"indices": {"type": "array", "items": {"type": "integer"}}, "values": _NUMBERS},
-            },
-        },
-    ]
-}
-_REFERENCE = {
-    "type": "object",
-    "description": "Rows of a dataset that is kept here: all of them, or a uniform sample without replacement, in the "
-    "order they have there. A seed always gives the same sample: the rows with the smallest of n words of NumPy's "
-    "PCG64, n the rows of the dataset.",
-    "required": ["dataset"],
-    "additionalProperties": False,
-    "properties": {
-        "dataset": {"type": "string", "pattern": NAME_PATTERN, "description": "Name of the dataset."},
-        "rows": {"type": "integer", "minimum": 1, "description": "Size of the sample; without it, all rows."},
-        "seed": {"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1, "default": 0},
-    },
-}
-GIVEN = {"oneOf": [*ROWS["oneOf"], _REFERENCE]}
-_WHOLE = {"type": "array", "items": {"type": "integer"}}
+
+
+def schema_of(described: Any) -> dict[str, Any]:
+    """The schema of a type. What it refers to is added to the document; one name must not have two schemas."""
+    schema = TypeAdapter(described).json_schema(ref_template=_REFERENCES)
+    for name, one in schema.pop("$defs", {}).items():
+        if _DEFINITIONS.setdefault(name, one) != one:
+            raise ValueError(f"two different types are called {name}; rename one")
+    return schema
+
+
+def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items, **more}
+
+
+def _object(required: list[str], **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
 
 
 def _body(content: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
-
-
-def _answer(description: str, required: list[str], **properties: Any) -> dict[int | str, dict[str, Any]]:
-    schema = {"type": "object", **({"required": required, "properties": properties} if properties else {})}
-    content = {_JSON: {"schema": schema}, **{form.media_type: {"schema": _BINARY} for form in _OTHER_FORMATS}}
-    return {200: {"description": description, "content": content}}
 
 
 def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
@@ -76,28 +55,51 @@ def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
     return _body(content) | ({"parameters": parameters} if parameters else {})
 
 
-def _members(required: list[str], **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+def _answer(description: str, schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    content = {_JSON: {"schema": schema}, **{form.media_type: {"schema": _BINARY} for form in _OTHER_FORMATS}}
+    return {200: {"description": description, "content": content}}
 
 
+_NUMBERS = _list({"type": "number"})
+_ESTIMATES = _list({"type": ["number", "null"]})
+_WHOLE = _list({"type": "integer"})
+ROWS = {
+    "oneOf": [
+        _list(_NUMBERS, description="Dense rows, each of input_dim numbers."),
+        _list(
+            _object(["indices", "values"], indices=_WHOLE, values=_NUMBERS),
+            description="Sparse rows; indices increase.",
+        ),
+    ]
+}
+_REFERENCE = {
+    **_object(
+        ["dataset"],
+        dataset={"type": "string", "pattern": NAME_PATTERN, "description": "Name of the dataset."},
+        rows={"type": "integer", "minimum": 1, "description": "Size of the sample; without it, all rows."},
+        seed={"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1, "default": 0},
+    ),
+    "description": "Rows of a dataset that is kept here: all of them, or a uniform sample without replacement, in the "
+    "order they have there. A seed always gives the same sample: the rows with the smallest of n words of NumPy's "
+    "PCG64, n the rows of the dataset.",
+}
+GIVEN = {"oneOf": [*ROWS["oneOf"], _REFERENCE]}
 _ONE_HOT = {
-    **_members(["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
+    **_object(["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
     "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the "
     "columns indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
 }
 _CODES = {
     "anyOf": [
-        {
-            "type": "array",
-            "items": _WHOLE,
-            "description": "A list of whole numbers a row: all encodings but pairs and one_hot. Fingerprints of 64 "
+        _list(
+            _WHOLE,
+            description="A list of whole numbers a row: all encodings but pairs and one_hot. Fingerprints of 64 "
             "bits go up to 2^64 − 1, past what a double holds.",
-        },
-        {
-            "type": "array",
-            "items": {"type": "array", "items": {**_WHOLE, "minItems": 2, "maxItems": 2}},
-            "description": "Encoding pairs: a list of pairs [i*, t*] a row.",
-        },
+        ),
+        _list(
+            _list({**_WHOLE, "minItems": 2, "maxItems": 2}),
+            description="Encoding pairs: a list of pairs [i*, t*] a row.",
+        ),
         _ONE_HOT,
     ]
 }
@@ -109,7 +111,7 @@ _VECTORS_OR_CODES = {
 }
 
 
-PREFER: dict[str, Any] = {
+_PREFER: dict[str, Any] = {
     "parameters": [
         {
             "name": "Prefer",
@@ -137,14 +139,15 @@ def taken_headers(location: str) -> dict[str, Any]:
     return applied_headers(Location=location, Link='Of the job, with `rel="monitor"`.')
 
 
-def json_body(model: type[BaseModel]) -> dict[str, Any]:
-    """A JSON body that is a model."""
-    return _body({"application/json": {"schema": {"$ref": REFERENCES.format(model=model.__name__)}}})
+def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON body of this schema, with the header `Prefer`."""
+    return _body({_JSON: {"schema": schema}}) | _PREFER
 
 
-VECTORS_BODY = _rows_body({"oneOf": [_members(["vectors"], vectors=GIVEN), _REFERENCE]})
+MAP_BODY = preferring_body({"$ref": _REFERENCES.format(model="MapSpec")})
+VECTORS_BODY = _rows_body({"oneOf": [_object(["vectors"], vectors=GIVEN), _REFERENCE]})
 DATASET_BODY = _rows_body(
-    _members(
+    _object(
         ["vectors"],
         vectors=ROWS,
         input_dim={
@@ -156,75 +159,52 @@ DATASET_BODY = _rows_body(
     ),
     " Their dtype is kept.",
 )
-GRAM_BODY = _rows_body(_members(["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
-PAIRS_BODY = _body({"application/json": {"schema": _members(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}})
-ARRAY_ANSWER = _answer("The array, or an object of arrays; several arrays are stacked in .npy.", [])
+GRAM_BODY = _rows_body(_object(["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
+PAIRS_BODY = _body({_JSON: {"schema": _object(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}})
+ARRAY_ANSWER = _answer("The array, or an object of arrays; several arrays are stacked in .npy.", {"type": "object"})
 CODES_ANSWER = _answer(
-    "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).", ["codes"], codes=_CODES
+    "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
+    {"type": "object", "required": ["codes"], "properties": {"codes": _CODES}},
 )
-SIMILARITY_ANSWER = _answer(
-    "A number for each pair of rows; in .npy the members are stacked in this order, those that are there.",
-    ["estimate", "standard_error"],
-    estimate={
+_SIMILARITIES = {
+    "estimate": {
         **_ESTIMATES,
         "description": "Of the min-max kernel; corrected for chance, it may be below 0. It and its standard error are "
         "null (in .npy NaN) where one bit of the index was taken of two rows of one sign: it is always the same.",
     },
-    standard_error={
+    "standard_error": {
         **_ESTIMATES,
         "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
         "the rate c are corrected. It is 0 where all hashes agree or none does, which is no certainty: the kernel may "
         "then still be some 3/s away.",
     },
-    rbf_estimate={**_ESTIMATES, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
-    rbf_standard_error={**_ESTIMATES, "description": "With gamma: of rbf_estimate."},
-    exact={**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
-    zero_bit={**_NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
-    rbf_exact={**_NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
+    "rbf_estimate": {**_ESTIMATES, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
+    "rbf_standard_error": {**_ESTIMATES, "description": "With gamma: of rbf_estimate."},
+    "exact": {**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
+    "zero_bit": {**_NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
+    "rbf_exact": {**_NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
+}
+SIMILARITY_ANSWER = _answer(
+    "A number for each pair of rows; in .npy the members are stacked in this order, those that are there.",
+    {"type": "object", "required": ["estimate", "standard_error"], "properties": _SIMILARITIES},
 )
 
 
-RESULT_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "What the request that became a job would have been answered.",
-        "content": {"application/json": {"schema": {}}, "*/*": {"schema": _BINARY}},
-    },
-    303: {"description": "The job has made a map: `Location` says where it is."},
+PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem document.",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model="Problem")}}},
+    }
 }
-EVENTS_ANSWER: dict[int | str, dict[str, Any]] = {
-    200: {
-        "description": "Events `progress` and, at last, `end`; `data` has id, state, progress, step, of, objective and "
-        "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
-        "content": {"text/event-stream": {"schema": _STRING}},
-    },
-    204: {"description": "The job has ended, and no event of it comes after `Last-Event-ID`."},
-}
+"""What every call may be answered."""
 
 
-def install(app: FastAPI) -> None:
-    """Add to the OpenAPI document what the framework cannot know: models that routes read themselves, and problems."""
-
-    def document() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-            known = schema["components"]["schemas"]
-            for model in (MapSpec, Problem):
-                described = model.model_json_schema(ref_template=REFERENCES)
-                known.update(described.pop("$defs", {}))
-                known[model.__name__] = described
-            known.update(DEFINITIONS)
-            add_named_examples(schema["paths"])
-            refused = {"$ref": REFERENCES.format(model="Problem")}
-            for path in schema["paths"].values():
-                for operation in path.values():
-                    operation["responses"].pop("422", None)
-                    operation["responses"]["default"] = {
-                        "description": "A problem document.",
-                        "content": {MEDIA_TYPE: {"schema": refused}},
-                    }
-            for unused in ("HTTPValidationError", "ValidationError"):
-                known.pop(unused, None)
-            app.openapi_schema = schema
-        return app.openapi_schema
-
-    app.openapi = document  # type: ignore[method-assign]
+def document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document, with what the framework cannot know: models that routes read themselves, and examples."""
+    if app.openapi_schema is None:
+        schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+        own = {"MapSpec": schema_of(MapSpec), "Problem": schema_of(Problem)}
+        schema["components"]["schemas"].update(own | _DEFINITIONS)
+        add_named_examples(schema["paths"])
+        app.openapi_schema = schema
+    return app.openapi_schema

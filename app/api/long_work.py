@@ -33,9 +33,10 @@ class Clock(NamedTuple):
 
 def started(request: Request, context: Context) -> Clock:
     """A clock that starts now. Call it when the whole request has arrived."""
-    wanted = preferences(request, context.max_wait_seconds)
-    seconds = context.max_request_seconds if wanted.wait is None else wanted.wait
-    return Clock(wanted, time.monotonic() + seconds, seconds > context.max_request_seconds)
+    usual = context.settings.max_request_seconds
+    wanted = preferences(request, context.settings.max_wait_seconds)
+    seconds = usual if wanted.wait is None else wanted.wait
+    return Clock(wanted, time.monotonic() + seconds, seconds > usual)
 
 
 async def run_or_submit(
@@ -47,16 +48,11 @@ async def run_or_submit(
 ) -> Outcome:
     """Do work in its request until its time is over; then submit a job that goes on with it.
 
-    Args:
-        context: of the process.
-        clock: of the request.
-        places: those of `Admission` for this kind of work.
-        work: does the work. It is given a progress, and submits a job when that ends the work. It is given None where
-            it shall submit a job at once.
-        client: whom the work is for. Once it has gone, the work ends. None for work that is of use to others too.
+    The work is given a progress, and submits a job when that ends the work; or None, where it shall submit one at once.
+    Its `places` are those of `Admission` for such work. `client` is whom it is for, unless it is of use to others too.
 
     Raises:
-        ClientDisconnect: the client has gone.
+        ClientDisconnect: the client has gone, and the work has ended with it.
     """
     outcome = None
     if not clock.preferences.at_once:
@@ -71,11 +67,7 @@ async def run_or_submit(
 
 
 async def ended(context: Context, clock: Clock, job_id: str) -> JobRecord | None:
-    """Wait for the end of a job, if the client has said how long it waits.
-
-    Returns:
-        The record of the job; None if it has not ended in time, or if the client has not said how long.
-    """
+    """The record of a job that ends while its client waits; None if it does not, or if the client has set no time."""
     while clock.preferences.wait is not None and time.monotonic() < clock.ends_at:
         try:
             job = await context.admission.ask(lambda: context.jobs.get(job_id))

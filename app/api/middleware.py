@@ -1,45 +1,68 @@
-"""What happens to every request before its route is called."""
+"""What happens to every request before its route is called, and to its answer."""
 
+import asyncio
+import logging
 import re
 import secrets
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+logger = logging.getLogger(__name__)
+
 _ACCEPTED = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
-class RequestId:
+def request_id(app: ASGIApp) -> ASGIApp:
     """Gives every request an id, that of the client in X-Request-ID or a new one, and sends it back."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+    async def identified(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
         came = Headers(scope=scope).get("x-request-id", "")
-        request_id = came if _ACCEPTED.fullmatch(came) else secrets.token_hex(8)
-        scope.setdefault("state", {})["request_id"] = request_id
+        given = came if _ACCEPTED.fullmatch(came) else secrets.token_hex(8)
+        scope.setdefault("state", {})["request_id"] = given
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["X-Request-ID"] = request_id
+                MutableHeaders(scope=message)["X-Request-ID"] = given
             await send(message)
 
-        await self._app(scope, receive, named)
+        await app(scope, receive, named)
+
+    return identified
 
 
-class HeadAsGet:
+def head_as_get(app: ASGIApp) -> ASGIApp:
     """Answers HEAD as GET. The server leaves out the body."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
-        await self._app(scope, receive, send)
+        await app(scope, receive, send)
+
+    return answered
+
+
+class _StoppedReading(Exception):
+    """A client takes too long to read a piece of its answer."""
+
+
+def sent_in_time(app: ASGIApp, client_timeout: float) -> ASGIApp:
+    """Ends an answer whose client takes more seconds to read a piece of it, so that others find a place."""
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_in_time(message: Message) -> None:
+            try:
+                async with asyncio.timeout(client_timeout):
+                    await send(message)
+            except TimeoutError:
+                raise _StoppedReading from None
+
+        try:
+            await app(scope, receive, send_in_time)
+        except _StoppedReading:
+            logger.warning("request %s: the client stopped reading", scope["state"]["request_id"])
+
+    return answered

@@ -13,10 +13,7 @@ _FOLDERS = (Path(__file__).parent / "examples", Path(__file__).parents[2] / "ope
 
 
 def add_named_examples(paths: dict[str, Any]) -> None:
-    """Put each example beside the schema of its operation's JSON body.
-
-    Args:
-        paths: the member `paths` of the document, changed in place.
+    """Put each example beside the schema of its operation's JSON body, in the member `paths` of the document.
 
     Raises:
         KeyError: a file is named after no operation, or after one without a JSON body.

@@ -12,8 +12,6 @@ _PIECE = re.compile(rf'(?:[^,"]|{_QUOTED}|".*+)++', re.DOTALL)
 _NAME, _VALUE = r"([!#$%&'*+.^_`|~0-9A-Za-z-]++)", rf'({_QUOTED}|[^\s;"]*+)'
 _PREFERENCE = re.compile(rf"\s*+{_NAME}\s*+(?:=\s*+{_VALUE}\s*+)?+(?:;.*)?", re.DOTALL)
 _SECONDS = re.compile(r'("?)([0-9]+)\1')
-# Numbers of more digits, which Python may refuse to read, are longer than any wait.
-_MOST_DIGITS = 15
 
 
 class Preferences(NamedTuple):
@@ -37,12 +35,7 @@ class Preferences(NamedTuple):
 
 
 def preferences(request: Request, max_wait_seconds: float) -> Preferences:
-    """The preferences of a request. Malformed and unknown ones are ignored, as the standard wants.
-
-    Args:
-        request: with any number of headers `Prefer`.
-        max_wait_seconds: the longest wait that is granted.
-    """
+    """The preferences of a request, with the wait that is granted. The standard wants malformed ones to be ignored."""
     found: dict[str, str] = {}
     for piece in _PIECE.findall(",".join(request.headers.getlist("prefer"))):
         preference = _PREFERENCE.fullmatch(piece)
@@ -50,9 +43,6 @@ def preferences(request: Request, max_wait_seconds: float) -> Preferences:
             # Where a preference comes twice, the first counts.
             found.setdefault(preference[1].lower(), preference[2] or "")
     seconds = _SECONDS.fullmatch(found.get("wait", ""))
-    wait = None
-    if seconds is not None:
-        wait = int(max_wait_seconds)
-        if len(seconds[2]) <= _MOST_DIGITS:
-            wait = min(wait, int(seconds[2]))
+    # As a float, as Python refuses to read whole numbers of many digits.
+    wait = None if seconds is None else int(min(max_wait_seconds, float(seconds[2])))
     return Preferences(found.get("respond-async") in ("", '""'), wait)

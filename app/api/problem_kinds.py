@@ -52,9 +52,7 @@ KINDS = {
         "tried again by putting its spec again, and removed with DELETE.",
     ),
     "job-not-found": Kind(
-        404,
-        "There is no such job",
-        "No job has this id, or it ended more than BOCHNER_JOB_TTL seconds ago.",
+        404, "There is no such job", "No job has this id, or it ended more than BOCHNER_JOB_TTL seconds ago."
     ),
     "job-has-no-result": Kind(
         409,
@@ -79,9 +77,7 @@ KINDS = {
     "not-found": Kind(404, "There is nothing at this address", "See /docs for the addresses of this service."),
     "method-not-allowed": Kind(405, "The address does not take this method", "`Allow` lists the methods it takes."),
     "request-timeout": Kind(
-        408,
-        "The request did not arrive",
-        "The client paused for BOCHNER_CLIENT_TIMEOUT seconds while sending.",
+        408, "The request did not arrive", "The client paused for BOCHNER_CLIENT_TIMEOUT seconds while sending."
     ),
     "bad-request": Kind(400, "The request cannot be understood", "It breaks the rules of HTTP itself."),
     "overloaded": Kind(

@@ -5,26 +5,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
-from app.api.bodies import InvalidBody, Stalled
 from app.api.problem_kinds import KINDS
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.record import link
-from app.services.errors import (
-    ArrayNotFound,
-    DatasetExists,
-    DatasetNotFound,
-    MapExists,
-    MapNotReady,
-    NotFound,
-)
+from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
 from app.settings import Settings
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 
@@ -60,11 +52,15 @@ class Problem(BaseModel):
 
 
 class Refusal(Exception):
-    """A refusal that has to do with HTTP alone: of a media type, or because of too many requests."""
+    """A refusal that has to do with HTTP alone: of a media type, or because of too many requests.
 
-    def __init__(self, slug: str, detail: str) -> None:
+    `slug` is its kind of problem, and `members` are more of the problem document.
+    """
+
+    def __init__(self, slug: str, detail: str, **members: Any) -> None:
         super().__init__(detail)
         self.slug = slug
+        self.members = members
 
 
 def problem(
@@ -101,54 +97,16 @@ def _allowed(request: Request) -> str:
     )
 
 
-def _invalid(request: Request, error: InvalidInput) -> Response:
-    return problem(request, "invalid-input", error.detail, errors=[{"pointer": error.pointer, "detail": error.detail}])
-
-
-def _invalid_option(request: Request, error: InvalidOption) -> Response:
-    return problem(request, "invalid-input", error.detail, errors=[{"parameter": error.option, "detail": error.detail}])
-
-
-def _invalid_body(request: Request, error: InvalidBody) -> Response:
-    errors = [{"pointer": pointer, "detail": detail} for pointer, detail in error.errors]
-    return problem(request, "invalid-input", str(error), errors=errors)
-
-
 def _invalid_parameter(request: Request, error: RequestValidationError) -> Response:
     errors = [{"parameter": str(one["loc"][-1]), "detail": str(one["msg"])} for one in error.errors()]
     detail = "; ".join(f"{one['parameter']}: {one['detail']}" for one in errors)
     return problem(request, "invalid-input", detail, errors=errors)
 
 
-def _too_large(request: Request, error: TooLarge) -> Response:
-    setting = Settings.variable(error.limit)
-    return problem(request, "too-large", error.detail, limit=error.limit, value=error.allowed, setting=setting)
-
-
-def _too_many(request: Request, error: TooManyJobs) -> Response:
-    setting = Settings.variable(error.limit)
-    members = {"limit": error.limit, "value": error.allowed, "setting": setting}
-    return problem(request, "overloaded", str(error), {"Retry-After": "10"}, 429, **members)
-
-
-def _not_ready(request: Request, error: MapNotReady) -> Response:
-    return problem(request, "map-not-ready", str(error), job=link(error.job))
-
-
-def _refused(request: Request, error: Refusal) -> Response:
-    return problem(request, error.slug, str(error))
-
-
 def _http(request: Request, error: HTTPException) -> Response:
     slug = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
     return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", headers)
-
-
-def _left(request: Request, error: ClientDisconnect) -> Response:
-    """An answer that nobody reads. Without it the framework would log a failure for each client that leaves."""
-    del error
-    return problem(request, "bad-request", "the client left in its request")
 
 
 def _store_failed(request: Request, error: Exception) -> Response:
@@ -164,38 +122,41 @@ def _failed(request: Request, error: Exception) -> Response:
     return problem(request, "internal-error", "the service failed; the log has the request id", headers)
 
 
-def _said(slug: str) -> Callable[[Request, Exception], Response]:
-    return lambda request, error: problem(request, slug, str(error))
+def _limit(error: TooLarge | TooManyJobs) -> dict[str, Any]:
+    return {"limit": error.limit, "value": error.allowed, "setting": Settings.variable(error.limit)}
 
 
-_HANDLERS: dict[Any, Any] = {
-    InvalidInput: _invalid,
-    InvalidOption: _invalid_option,
-    InvalidBody: _invalid_body,
+def _said(
+    slug: str, members: Callable[[Any], dict[str, Any]] = lambda _: {}
+) -> Callable[[Request, Exception], Response]:
+    """A handler that repeats what an exception says; `members` gives more of the problem document."""
+    return lambda request, error: problem(request, slug, str(error), **members(error))
+
+
+HANDLERS: dict[Any, Any] = {
+    InvalidInput: _said("invalid-input", lambda error: {"errors": [ErrorAt(pointer=error.pointer, detail=str(error))]}),
+    InvalidOption: _said(
+        "invalid-input", lambda error: {"errors": [ErrorAt(parameter=error.option, detail=str(error))]}
+    ),
     RequestValidationError: _invalid_parameter,
-    TooLarge: _too_large,
-    Refusal: _refused,
+    Refusal: lambda request, error: problem(request, error.slug, str(error), **error.members),
     HTTPException: _http,
-    ClientDisconnect: _left,
+    # An answer that nobody reads. Without it the framework would log a failure for each client that leaves.
+    ClientDisconnect: _said("bad-request"),
     Exception: _failed,
+    TooLarge: _said("too-large", _limit),
+    TooManyJobs: _said("overloaded", lambda error: {"status": 429, "headers": {"Retry-After": "10"}, **_limit(error)}),
     NotFound: _said("map-not-found"),
     ArrayNotFound: _said("array-not-found"),
-    NewerVersion: _said("newer-version"),
-    Stalled: _said("request-timeout"),
     MapExists: _said("map-exists"),
+    MapNotReady: _said("map-not-ready", lambda error: {"job": link(error.job)}),
     DatasetNotFound: _said("dataset-not-found"),
     DatasetExists: _said("dataset-exists"),
-    MapNotReady: _not_ready,
     JobNotFound: _said("job-not-found"),
     JobHasNoResult: _said("job-has-no-result"),
     JobHasEnded: _said("job-has-ended"),
-    TooManyJobs: _too_many,
+    NewerVersion: _said("newer-version"),
     StoreUnavailable: _store_failed,
     StoreDamaged: _store_failed,
 }
-
-
-def install(app: FastAPI) -> None:
-    """Make the application answer every exception with its problem document."""
-    for kind, handler in _HANDLERS.items():
-        app.add_exception_handler(kind, handler)
+"""What answers each exception with its problem document."""

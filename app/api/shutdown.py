@@ -2,6 +2,8 @@
 
 import signal
 import threading
+from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -17,20 +19,17 @@ class Shutdown:
         self.begun = False
 
     def notice(self) -> None:
-        """Listen to signals from now on. Call it after the server has set its own handlers.
+        """Listen to signals from now on, in the main thread, beside the handlers that the server has set before.
 
-        The server removes these handlers together with its own. Outside of the main thread this does nothing.
+        The server removes these handlers together with its own.
         """
         if threading.current_thread() is not threading.main_thread():
             return
         for number in (signal.SIGINT, signal.SIGTERM):
             served = signal.getsignal(number)
             if callable(served):
-                signal.signal(number, self._before(served))
+                signal.signal(number, partial(self._begin, served))
 
-    def _before(self, served: Any) -> Any:
-        def handle(number: int, frame: FrameType | None) -> None:
-            self.begun = True
-            served(number, frame)
-
-        return handle
+    def _begin(self, served: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
+        self.begun = True
+        served(number, frame)

@@ -35,24 +35,17 @@ class Format(ABC):
     rows_described: ClassVar[str] = ""
     """One sentence for the OpenAPI document on how rows come in this format. JSON has schemas there instead."""
 
-    @abstractmethod
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
-        """Read rows whose width is known.
+        """Read rows of `width` entries: the member that is wanted, and those of the optional ones that came.
 
-        Args:
-            body: of the request.
-            width: entries of a row.
-            wanted: the member that must be there. A format without members has one array, which is this one.
-            optional: members that may be there too.
+        A format without members has one array, which is the member that is wanted.
         """
+        del width, optional
+        return {wanted: self.matrix(body)}
 
     @abstractmethod
     def matrix(self, body: Body) -> PostedRows:
-        """Read rows whose width the body itself tells.
-
-        Args:
-            body: of the request.
-        """
+        """Read rows whose width the body itself tells."""
 
     @abstractmethod
     def encode(self, answer: Answer) -> Encoded:

@@ -6,11 +6,9 @@ import numpy as np
 import orjson
 
 from app.core.arrays import Answer, Array, OneHot, PostedRows, row_blocks
-from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.formats.base import Body, Format, Posted
-from app.formats.json_body import bytes_per_row, members
-from app.formats.json_rows import dimension, rows, rows_or_reference, vectors_or_dataset
+from app.formats.json_body import bytes_per_row, dimension, members, rows, rows_or_reference, vectors_or_dataset
 
 _NUMBERS_PER_PIECE = 1 << 16
 
@@ -22,17 +20,13 @@ class Json(Format):
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """Read an object whose members are lists of rows, or references to datasets."""
-        if wanted == "vectors":
-            return {wanted: self._vectors(body, width)}
-        posted = members(body.content, [wanted], optional, bytes_per_list=bytes_per_row(width))
-        return {name: rows_or_reference(value, width, f"/{name}") for name, value in posted.items()}
-
-    @staticmethod
-    def _vectors(body: Body, width: int) -> PostedRows | Reference:
+        if wanted != "vectors":
+            posted = members(body.content, [wanted], optional, bytes_per_list=bytes_per_row(width))
+            return {name: rows_or_reference(value, width, f"/{name}") for name, value in posted.items()}
         posted = members(body.content, [], ["vectors", "dataset", "rows", "seed"], bytes_per_list=bytes_per_row(width))
         if "seed" in posted and "dataset" not in posted:
             raise InvalidInput("seed is of the sample of a dataset, and no dataset came", "/seed")
-        return vectors_or_dataset(posted, width)
+        return {wanted: vectors_or_dataset(posted, width)}
 
     def matrix(self, body: Body) -> PostedRows:
         """Read an object of `vectors`, a list of rows, and `input_dim`, their length, which only sparse rows need."""

@@ -1,22 +1,22 @@
-"""JSON bodies of diagnostics and recommendations: options and rows."""
+"""JSON bodies of diagnostics and recommendations, options and rows; and their answers, JSON or a picture."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import orjson
 
-from app.core.diagnostics import Diagnostic, Takes
+from app.core.diagnostics import Diagnostic, Finding, Takes
+from app.core.drawing import Drawing
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.model import Frozen
 from app.core.recommendations.options import KernelMember, RecommendationOptions
 from app.formats.base import Posted
-from app.formats.json_body import bytes_per_row, members
-from app.formats.json_rows import dimension, rows_or_reference, vectors_or_dataset
+from app.formats.json import Json
+from app.formats.json_body import bytes_per_row, dimension, members, rows_or_reference, vectors_or_dataset
+from app.pictures import MEDIA_TYPE as SVG
 
-Model = TypeVar("Model", bound=Frozen)
-Parse = Callable[[type[Model], bytes], Model]
-"""Reads JSON as a model, or raises a refusal that names the member."""
+Parse = Callable[[type[Any], bytes], Any]
+"""Reads JSON as a model of pydantic, or raises a refusal that names the member."""
 
 _SAMPLE = ("vectors", "dataset", "rows", "seed")
 ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
@@ -29,15 +29,8 @@ ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
 ROW_MEMBERS_TO_RECOMMEND_FOR = ("vectors", "input_dim", "dataset", "rows")
 
 
-def diagnostic(body: bytes, wanted: type[Diagnostic], width: int, parse: Parse[Any]) -> tuple[Diagnostic, Posted]:
-    """Read the body of a request for a diagnostic.
-
-    Args:
-        body: the whole of it.
-        wanted: which diagnostic.
-        width: entries of a row.
-        parse: reads the options.
-    """
+def diagnostic(body: bytes, wanted: type[Diagnostic], width: int, parse: Parse) -> tuple[Diagnostic, Posted]:
+    """Read the body of a request for a diagnostic, whose rows have `width` entries; `parse` reads its options."""
     own = wanted.model_fields
     in_rows = [member for member in ROW_MEMBERS[wanted.takes] if member not in own]
     document = members(body, [], [*in_rows, *own], bytes_per_list=bytes_per_row(width))
@@ -45,13 +38,8 @@ def diagnostic(body: bytes, wanted: type[Diagnostic], width: int, parse: Parse[A
     return options, _rows(document, options, width)
 
 
-def recommendation(body: bytes, parse: Parse[Any]) -> tuple[RecommendationOptions, Posted]:
-    """Read the body of a request for recommendations.
-
-    Args:
-        body: the whole of it.
-        parse: reads the options.
-    """
+def recommendation(body: bytes, parse: Parse) -> tuple[RecommendationOptions, Posted]:
+    """Read the body of a request for recommendations; `parse` reads its options."""
     own = RecommendationOptions.model_fields
     document = members(body, ["kernel"], [*ROW_MEMBERS_TO_RECOMMEND_FOR, *own], bytes_per_list=bytes_per_row(1))
     given = {name: document[name] for name in document if name in own}
@@ -64,10 +52,23 @@ def recommendation(body: bytes, parse: Parse[Any]) -> tuple[RecommendationOption
     return options, {"vectors": vectors_or_dataset(document, width)}
 
 
-def kernel(described: dict[str, Any], parse: Parse[Any]) -> Kernel:
+def kernel(described: dict[str, Any], parse: Parse) -> Kernel:
     """The kernel of a request for recommendations, once its length scale is a number."""
     member: KernelMember = parse(KernelMember, orjson.dumps({"kernel": described}))
     return member.kernel
+
+
+def writers(finding: Finding[Mapping[str, object]]) -> dict[str, Callable[[], bytes]]:
+    """Functions that write a finding, by media type: JSON first, then the picture, if there is one."""
+    known = {Json.media_type: lambda: orjson.dumps(finding.answer)}
+    drawing = finding.drawing
+    return known if drawing is None else known | {SVG: lambda: _picture(drawing)}
+
+
+def _picture(drawing: Drawing) -> bytes:
+    from app.pictures.svg import svg
+
+    return svg(drawing)
 
 
 def _rows(document: dict[str, Any], options: Diagnostic, width: int) -> Posted:

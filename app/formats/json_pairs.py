@@ -2,18 +2,17 @@
 
 from enum import StrEnum
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from app.core.arrays import Array, PostedRows
-from app.core.datasets import Reference
+from app.core.arrays import Array
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.hashing.row_samples import refuse_unsampled
 from app.core.maps import FeatureMap
-from app.formats.json_body import bytes_per_row, members
-from app.formats.json_rows import called, is_reference, rows_or_reference
+from app.formats.base import Posted
+from app.formats.json_body import bytes_per_row, called, members, rows_or_reference
 
 _INT64 = np.dtype(np.int64)
 
@@ -25,26 +24,10 @@ class InputKind(StrEnum):
     codes = "codes"
 
 
-class PairsOfVectors(NamedTuple):
-    """Vectors; row i of x goes with row i of y."""
-
-    by: Encoder
-    """How the codes are written that are compared."""
-    x: PostedRows | Reference
-    y: PostedRows | Reference
-
-
-class PairsOfCodes(NamedTuple):
-    """Codes; row i of x goes with row i of y."""
-
-    by: Encoder
-    """How the codes are written."""
-    x: Codes
-    y: Codes
-
-
-def pairs(body: bytes, sampling: FeatureMap, by: Encoder | None, of: InputKind | None) -> PairsOfVectors | PairsOfCodes:
-    """Read x and y.
+def pairs(
+    body: bytes, sampling: FeatureMap, by: Encoder | None, of: InputKind | None
+) -> tuple[Encoder, Posted | tuple[Codes, Codes]]:
+    """Read x and y, row i of which go together: vectors as `Format.decode` gives them, or two arrays of codes.
 
     Args:
         body: the whole request body.
@@ -53,9 +36,12 @@ def pairs(body: bytes, sampling: FeatureMap, by: Encoder | None, of: InputKind |
             pairs, and codes are read as pairs if their rows are lists of lists, else as zero_bit.
         of: what x and y are. Without it, their length decides. Where codes and vectors have the same length, they are
             vectors if `by` is missing too, else InvalidOption is raised.
+
+    Returns:
+        How the codes are written that came or that are to be compared; and x and y.
     """
     posted = members(body, ["x", "y"], bytes_per_list=_bytes_per_list(by, of, sampling))
-    if of is None and any(is_reference(posted[k]) for k in ("x", "y")):
+    if of is None and any(isinstance(rows, dict) and "dataset" in rows for rows in posted.values()):
         of = InputKind.vectors
     if by is None:
         recognised = _recognised(posted["x"], of, sampling)
@@ -63,8 +49,9 @@ def pairs(body: bytes, sampling: FeatureMap, by: Encoder | None, of: InputKind |
     else:
         are_codes = _are_codes(posted["x"], by, sampling) if of is None else of is InputKind.codes
     if are_codes:
-        return PairsOfCodes(by, *(_posted_codes(posted[k], by, sampling, f"/{k}") for k in ("x", "y")))
-    return PairsOfVectors(by, *(rows_or_reference(posted[k], sampling.spec.input_dim, f"/{k}") for k in ("x", "y")))
+        x, y = (_posted_codes(posted[k], by, sampling, f"/{k}") for k in ("x", "y"))
+        return by, (x, y)
+    return by, {k: rows_or_reference(posted[k], sampling.spec.input_dim, f"/{k}") for k in ("x", "y")}
 
 
 def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) -> Array:

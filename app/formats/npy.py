@@ -1,7 +1,6 @@
 """The .npy format: one array, its numbers as they lie in memory."""
 
 import io
-from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.lib import format as npy_format
 
 from app.core.arrays import Answer, Array, OneHot
 from app.core.errors import InvalidInput
-from app.formats.base import Body, Format, Posted
+from app.formats.base import Body, Format
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 # Kinds of dtype that hold plain numbers. The gate decides which of them a map takes.
@@ -21,11 +20,6 @@ class Npy(Format):
 
     media_type = "application/x-npy"
     rows_described = "A 2-D .npy of float32 or float64."
-
-    def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
-        """Read the one array of the body, as the member `wanted`. It shares the memory of the body."""
-        del width, optional
-        return {wanted: read(body.content)}
 
     def matrix(self, body: Body) -> Array:
         """Read the one array of the body. It shares the memory of the body."""
@@ -42,11 +36,7 @@ class Npy(Format):
 
 
 def read(body: bytes) -> Array:
-    """Read the array of a .npy body, without a copy and without trust in its header.
-
-    Raises:
-        InvalidInput: not a .npy, of an object or structured dtype, or of another length than its header says.
-    """
+    """Read the array of a .npy body of plain numbers, without a copy and without trust in its header."""
     stream = io.BytesIO(body)
     try:
         version = npy_format.read_magic(stream)

@@ -12,9 +12,8 @@ from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.formats import Body
 from app.formats.json import Json
-from app.formats.json_body import members
+from app.formats.json_body import members, rows
 from app.formats.json_pairs import codes, csr_codes
-from app.formats.json_rows import rows
 
 
 def written(**answer: NDArray[Any]) -> Any:

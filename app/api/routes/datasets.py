@@ -4,11 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import posted
-from app.api.context import ContextOf, DatasetName
+from app.api import bodies
+from app.api.context import Admitted, ContextOf, Cursor, DatasetName, Limit, Prefix
 from app.api.documents import DATASET_BODY
 from app.api.negotiation import posted_format
-from app.api.queries import Cursor, Limit, Prefix
 from app.services.dataset_records import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
@@ -30,7 +29,7 @@ async def put_dataset(
     name: DatasetName,
     request: Request,
     response: Response,
-    context: ContextOf,
+    context: Admitted,
     ttl: Annotated[
         int | None,
         Query(ge=1, le=_LONGEST_TTL, description="Seconds after which it is deleted by itself; without it, it stays."),
@@ -38,9 +37,8 @@ async def put_dataset(
 ) -> DatasetRecord:
     """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
     form = posted_format(request)
-    async with context.admission.enter():
-        body = await posted.read(request, context, form)
-        record, created = await context.admission.compute(lambda: context.datasets.create(name, form.matrix(body), ttl))
+    body = await bodies.read_in(form, request, context)
+    record, created = await context.admission.compute(lambda: context.datasets.create(name, form.matrix(body), ttl))
     if created:
         response.status_code = 201
         response.headers["Location"] = f"/v1/datasets/{name}"
@@ -49,10 +47,7 @@ async def put_dataset(
 
 @router.get("", operation_id="list_datasets")
 async def list_datasets(
-    context: ContextOf,
-    limit: Limit = 100,
-    cursor: Cursor = None,
-    prefix: Prefix = "",
+    context: ContextOf, limit: Limit = 100, cursor: Cursor = None, prefix: Prefix = ""
 ) -> DatasetPage:
     """List datasets in order of their names. A page may hold fewer than `limit`, where datasets have expired."""
     return await context.admission.ask(lambda: context.datasets.list(prefix, cursor, limit))

@@ -1,33 +1,26 @@
 """What a map is worth, and which one to take."""
 
 from collections.abc import Callable
-from contextlib import AsyncExitStack
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BaseModel
 from pydantic_core import PydanticCustomError
 
 from app.api import bodies, long_work
-from app.api.answers import HeldResponse
-from app.api.context import Context, ContextOf, MapName
-from app.api.diagnostic_documents import (
-    DIAGNOSTIC_ANSWER,
-    DIAGNOSTIC_BODY,
-    RECOMMENDATION_ANSWER,
-    RECOMMENDATION_BODY,
-)
-from app.api.negotiation import favourite, posted_format
+from app.api.context import Admitted, Context, MapName
+from app.api.documents import GIVEN, ROWS, applied_headers, preferring_body, schema_of, taken_headers
+from app.api.negotiation import JSON, favourite, posted_format
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
-from app.formats import findings, json_measuring
-from app.formats.json import Json
+from app.core.recommendations.answer import Ranking
+from app.core.recommendations.options import RecommendationOptions
+from app.formats import json_measuring
+from app.formats.json_measuring import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.jobs.record import JobRecord, JobState, link
 from app.pictures import MEDIA_TYPE as SVG
 from app.services.measurements import Measurement
 from app.services.recommendations import gate
-
-JSON = Json.media_type
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
 
@@ -44,13 +37,51 @@ DiagnosticKind = Annotated[
 ]
 
 
+_MEMBERS: dict[str, dict[str, Any]] = {
+    "vectors": {"oneOf": ROWS["oneOf"], "description": "Rows; instead, `dataset`."},
+    "input_dim": {"type": "integer", "minimum": 1, "description": "Length of a row; must be there for sparse rows."},
+    "dataset": {"type": "string", "description": "Name of a dataset to take rows from."},
+    "rows": {"type": "integer", "minimum": 1, "description": "Size of a sample of the dataset; without it, all rows."},
+    "x": {**GIVEN, "description": "Rows; row i goes with row i of y."},
+    "y": {**GIVEN, "description": "As many rows."},
+    "seed": {"type": "integer", "minimum": 0, "description": "Of the sample."},
+}
+
+
+def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, Any]:
+    """The schema of a body that has the options of a model, and rows in these members."""
+    schema = schema_of(model)
+    options = schema["properties"]
+    properties = {name: _MEMBERS[name] for name in members if name not in options} | options
+    return {**schema, "properties": properties, "additionalProperties": False}
+
+
+def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
+    content = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}}
+    return {
+        200: {"description": description, "content": content, **applied_headers()},
+        202: {
+            "model": JobRecord,
+            "description": "It takes long: a job will have the same answer at its `result`.",
+            **taken_headers("Link of the job."),
+        },
+    }
+
+
+_EVERY = DIAGNOSTICS.values()
+_DRAWN = [one.kind for one in _EVERY if one.draws]
+
+
 @router.post(
     "/maps/{name}/diagnostics/{kind}",
     operation_id="diagnose",
-    openapi_extra=DIAGNOSTIC_BODY,
-    responses=DIAGNOSTIC_ANSWER,
+    openapi_extra=preferring_body({"anyOf": [_body_schema(one, ROW_MEMBERS[one.takes]) for one in _EVERY]}),
+    responses=_answers(
+        {"anyOf": [schema_of(one.answer) for one in _EVERY]},
+        f"The figures; those of {' and '.join(_DRAWN)}, and no others, also as a picture.",
+    ),
 )
-async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: ContextOf) -> Response:
+async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: Admitted) -> Response:
     """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
     wanted = DIAGNOSTICS[kind]
 
@@ -64,9 +95,12 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
 
 
 @router.post(
-    "/recommendations", operation_id="recommend", openapi_extra=RECOMMENDATION_BODY, responses=RECOMMENDATION_ANSWER
+    "/recommendations",
+    operation_id="recommend",
+    openapi_extra=preferring_body(_body_schema(RecommendationOptions, ROW_MEMBERS_TO_RECOMMEND_FOR)),
+    responses=_answers(schema_of(Ranking), "The ranking; also as a picture, error against columns."),
 )
-async def recommend(request: Request, context: ContextOf) -> Response:
+async def recommend(request: Request, context: Admitted) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
 
     def prepare(body: bytes) -> Measurement:
@@ -83,24 +117,26 @@ async def _answer(
 ) -> Response:
     posted_format(request, (JSON,))
     media_type = favourite(request, media_types)
-    async with AsyncExitStack() as inside:
-        await inside.enter_async_context(context.admission.enter())
-        body = await bodies.read(request, context.limits.check_body, context.admission.client_timeout)
-        clock = long_work.started(request, context)
-        measurement = await context.admission.compute(lambda: prepare(body))
+    body = await bodies.read(request, context)
+    clock = long_work.started(request, context)
+    measurement = await context.admission.compute(lambda: prepare(body))
 
-        def work(progress: Progress | None) -> bytes | JobRecord:
-            outcome = context.measurements.run_or_submit(measurement, progress)
-            return outcome if isinstance(outcome, JobRecord) else findings.writers(outcome)[media_type]()
+    def work(progress: Progress | None) -> bytes | JobRecord:
+        outcome = context.measurements.run_or_submit(measurement, progress)
+        return outcome if isinstance(outcome, JobRecord) else json_measuring.writers(outcome)[media_type]()
 
-        answer = await long_work.run_or_submit(context, clock, context.admission.measuring, work, request)
-        if isinstance(answer, JobRecord):
-            answer = await _job_answer(context, clock, answer, media_type)
-        response = _taken(answer) if isinstance(answer, JobRecord) else Response(answer, media_type=media_type)
-        response.headers.update(clock.preferences.applied(response.status_code))
-        if len(media_types) > 1:
-            response.headers["Vary"] = "Accept, Prefer"
-        return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)
+    answer = await long_work.run_or_submit(context, clock, context.admission.measuring, work, request)
+    if isinstance(answer, JobRecord):
+        answer = await _job_answer(context, clock, answer, media_type)
+    if isinstance(answer, JobRecord):
+        headers = {"Location": link(answer.id), "Link": f'<{link(answer.id)}>; rel="monitor"'}
+        response = Response(answer.model_dump_json(), 202, headers, JSON)
+    else:
+        response = Response(answer, media_type=media_type)
+    response.headers.update(clock.preferences.applied(response.status_code))
+    if len(media_types) > 1:
+        response.headers["Vary"] = "Accept, Prefer"
+    return response
 
 
 async def _job_answer(
@@ -116,8 +152,3 @@ async def _job_answer(
         return b"".join(context.jobs.parts(kept))
 
     return await context.admission.ask(read)
-
-
-def _taken(job: JobRecord) -> Response:
-    headers = {"Location": link(job.id), "Link": f'<{link(job.id)}>; rel="monitor"'}
-    return Response(job.model_dump_json(), 202, headers, JSON)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import FileResponse
 
-from app.api.problems import problem
+from app.api.problems import Refusal
 
 # A package that carries the files of Swagger UI. Of its code nothing is used.
 _VIEWER = "fastapi_offline"
@@ -33,8 +33,8 @@ async def docs_page(request: Request) -> Response:
 
 
 @router.get("/docs/{viewer}/{file}")
-async def docs_file(viewer: str, file: str, request: Request) -> Response:
+async def docs_file(viewer: str, file: str) -> Response:
     """Send a file of the viewer."""
     if viewer != version(_VIEWER) or file not in _FILES:
-        return problem(request, "not-found", f"/docs has no file {viewer}/{file}; load the page again")
+        raise Refusal("not-found", f"/docs has no file {viewer}/{file}; load the page again")
     return FileResponse(str(_STATIC / file), headers=_KEPT)

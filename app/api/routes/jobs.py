@@ -4,20 +4,16 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import AfterValidator
 
-from app.api.answers import HeldResponse
-from app.api.context import Context, ContextOf
-from app.api.documents import EVENTS_ANSWER, RESULT_ANSWER
-from app.api.negotiation import favourite
-from app.api.queries import Limit
+from app.api.context import Admitted, Context, ContextOf, Limit, Listening
+from app.api.negotiation import JSON, favourite
 from app.jobs.errors import JobNotFound, ResultElsewhere
 from app.jobs.jobs import Event, JobPage
 from app.jobs.record import JobRecord, JobState
@@ -54,6 +50,22 @@ LastEventId = Annotated[
     AfterValidator(_position),
 ]
 
+_RESULT: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "What the request that became a job would have been answered.",
+        "content": {JSON: {"schema": {}}, "*/*": {"schema": {"type": "string", "format": "binary"}}},
+    },
+    303: {"description": "The job has made a map: `Location` says where it is."},
+}
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Events `progress` and, at last, `end`; `data` has id, state, progress, step, of, objective and "
+        "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    },
+    204: {"description": "The job has ended, and no event of it comes after `Last-Event-ID`."},
+}
+
 _LOOK_SECONDS = 0.25
 # Proxies close connections that are silent for long.
 _HEARTBEAT_SECONDS = 10.0
@@ -82,44 +94,33 @@ async def cancel_job(job_id: JobId, context: ContextOf) -> JobRecord:
     return await context.admission.ask(lambda: context.jobs.cancel(job_id))
 
 
-@router.get("/{id}/result", operation_id="get_job_result", response_class=Response, responses=RESULT_ANSWER)
-async def get_job_result(job_id: JobId, request: Request, context: ContextOf) -> Response:
+@router.get("/{id}/result", operation_id="get_job_result", response_class=Response, responses=_RESULT)
+async def get_job_result(job_id: JobId, request: Request, context: Admitted) -> Response:
     """Fetch the answer of a job, in the media type that `Accept` prefers. If it has made a map, 303 leads there."""
-    async with AsyncExitStack() as inside:
-        await inside.enter_async_context(context.admission.enter())
-        try:
-            kept = await context.admission.ask(lambda: context.jobs.result(job_id))
-        except ResultElsewhere as elsewhere:
-            return RedirectResponse(str(elsewhere), 303)
-        chosen = favourite(request, [body.media_type for body in kept])
-        body = next(one for one in kept if one.media_type == chosen)
-        response = StreamingResponse(context.jobs.parts(body), media_type=chosen, headers={"Vary": "Accept"})
-        return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)
+    try:
+        kept = await context.admission.ask(lambda: context.jobs.result(job_id))
+    except ResultElsewhere as elsewhere:
+        return RedirectResponse(str(elsewhere), 303)
+    chosen = favourite(request, [body.media_type for body in kept])
+    body = next(one for one in kept if one.media_type == chosen)
+    return StreamingResponse(context.jobs.parts(body), media_type=chosen, headers={"Vary": "Accept"})
 
 
-@router.get("/{id}/events", operation_id="watch_job", response_class=Response, responses=EVENTS_ANSWER)
-async def watch_job(
-    job_id: JobId,
-    request: Request,
-    context: ContextOf,
-    last_event_id: LastEventId = "0",
-) -> Response:
+@router.get("/{id}/events", operation_id="watch_job", response_class=Response, responses=_EVENTS)
+async def watch_job(job_id: JobId, request: Request, context: Listening, last_event_id: LastEventId = "0") -> Response:
     """Watch a job: server-sent events, each with state and progress; the last one says how it ended.
 
     204 where no event of an ended job comes after the one named, so that clients which reconnect by themselves stop.
     """
-    async with AsyncExitStack() as listening:
-        listening.enter_context(context.admission.listen())
-        ended = await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)
-        first = await context.admission.ask(lambda: context.jobs.events(job_id, last_event_id))
-        if ended and not first:
-            return Response(status_code=204)
-        response = StreamingResponse(
-            _events(request, context, job_id, last_event_id, first),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
-        return HeldResponse(response, listening.pop_all(), context.admission.client_timeout)
+    ended = await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)
+    first = await context.admission.ask(lambda: context.jobs.events(job_id, last_event_id))
+    if ended and not first:
+        return Response(status_code=204)
+    return StreamingResponse(
+        _events(request, context, job_id, last_event_id, first),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
 
 
 async def _events(

@@ -3,13 +3,13 @@
 from html import escape
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse
+from fastapi import APIRouter, Path, Response
+from fastapi.responses import HTMLResponse
 from pydantic import BaseModel
 
 from app.api.context import ContextOf
 from app.api.problem_kinds import KINDS
-from app.api.problems import problem
+from app.api.problems import Refusal
 from app.services.catalog import Catalog, catalog
 from app.services.status import versions
 from app.store.connection import StoreInfo
@@ -43,28 +43,20 @@ async def live() -> Live:
     return Live(status="live")
 
 
-@router.get(
-    "/health/ready",
-    operation_id="ready",
-    response_model=Ready,
-    responses={503: {"description": "`detail` says what is missing."}},
-)
-async def ready(request: Request, context: ContextOf) -> Response:
+@router.get("/health/ready", operation_id="ready", responses={503: {"description": "`detail` says what is missing."}})
+async def ready(context: ContextOf) -> Ready:
     """Whether the store is reachable, writable and to be trusted, and a warm-up transform has run."""
     reason = await context.admission.ask(context.status.not_ready)
     if reason is not None:
-        return problem(request, "store-unavailable", reason)
-    return JSONResponse({"status": "ready"})
+        raise Refusal("store-unavailable", reason)
+    return Ready(status="ready")
 
 
 @router.get("/v1/info", operation_id="info")
 async def info(context: ContextOf) -> Info:
     """Versions, limits, and how the store keeps what it is given."""
-    return Info(
-        versions=versions(),
-        limits=dict(context.every_limit),
-        store=await context.admission.ask(context.status.keeping),
-    )
+    store = await context.admission.ask(context.status.keeping)
+    return Info(versions=versions(), limits=context.settings.limits, store=store)
 
 
 @router.get("/v1/catalog", operation_id="catalog")
@@ -74,10 +66,10 @@ async def get_catalog() -> Catalog:
 
 
 @router.get("/problems/{slug}", operation_id="problem", response_class=HTMLResponse)
-async def problem_page(slug: Annotated[str, Path(max_length=64)], request: Request) -> Response:
+async def problem_page(slug: Annotated[str, Path(max_length=64)]) -> Response:
     """What a problem means and what to do about it."""
     if slug not in KINDS:
-        return problem(request, "not-found", f"there is no problem {slug!r}; there are {', '.join(KINDS)}")
+        raise Refusal("not-found", f"there is no problem {slug!r}; there are {', '.join(KINDS)}")
     kind = KINDS[slug]
     return HTMLResponse(
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(kind.title)}</title>'

@@ -1,21 +1,19 @@
 """Calls that take vectors: features, Gram blocks, codes, similarities."""
 
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import posted
-from app.api.answers import HeldResponse, array_response
-from app.api.context import Context, ContextOf, MapName
+from app.api import bodies
+from app.api.context import Admitted, Context, MapName
 from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, SIMILARITY_ANSWER, VECTORS_BODY
-from app.api.negotiation import answer_format, posted_format
-from app.core.arrays import Answer
+from app.api.negotiation import JSON, answer_format, array_response, posted_format
+from app.core.arrays import Answer, Rows
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
-from app.core.maps import Gives
+from app.core.maps import FeatureMap, Gives
 from app.formats import FORMATS, Body, Format
-from app.formats.json_pairs import InputKind, PairsOfCodes, pairs
+from app.formats.json_pairs import InputKind, pairs
 from app.services import hashing, vectors
 from app.services.hashing import OnZero
 
@@ -28,12 +26,12 @@ router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_
 
 
 @router.post("/transform", operation_id="transform", openapi_extra=VECTORS_BODY)
-async def transform(name: MapName, request: Request, context: ContextOf) -> Response:
+async def transform(name: MapName, request: Request, context: Admitted) -> Response:
     """Features of the posted vectors, in their order."""
 
     def work(form: Format, body: Body) -> Answer:
         feature_map = context.maps.ready(name, Gives.features)
-        rows = posted.rows(context, form, body, feature_map, "vectors")
+        rows = _rows(context, form, body, feature_map, "vectors")
         return vectors.transform(feature_map, rows["vectors"], context.limits)
 
     return await _answer(request, context, work)
@@ -43,14 +41,14 @@ async def transform(name: MapName, request: Request, context: ContextOf) -> Resp
 async def kernel(
     name: MapName,
     request: Request,
-    context: ContextOf,
+    context: Admitted,
     exact: Annotated[bool, Query(description="Give the exact block beside the approximate one.")] = False,
 ) -> Response:
     """Gram block of x against y, or of x against itself, as this map approximates it."""
 
     def work(form: Format, body: Body) -> Answer:
         feature_map = context.maps.ready(name)
-        rows = posted.rows(context, form, body, feature_map, "x", "y")
+        rows = _rows(context, form, body, feature_map, "x", "y")
         return vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
 
     return await _answer(request, context, work)
@@ -64,7 +62,7 @@ _BITS_OF = "What b_bit, packed and one_hot take their bits from. " + _listed(BIT
 async def codes(
     name: MapName,
     request: Request,
-    context: ContextOf,
+    context: Admitted,
     encoding: Annotated[Encoding, Query(description=_listed(ENCODINGS))] = Encoding.zero_bit,
     bits: Annotated[int | None, Query(description=_BITS)] = None,
     bits_of: Annotated[BitsOf | None, Query(description=_BITS_OF)] = None,
@@ -75,7 +73,7 @@ async def codes(
 
     def work(form: Format, body: Body) -> Answer:
         sampling = context.maps.ready(name, Gives.codes)
-        rows = posted.rows(context, form, body, sampling, "vectors")
+        rows = _rows(context, form, body, sampling, "vectors")
         return hashing.codes(sampling, rows["vectors"], written, context.limits)
 
     return await _answer(request, context, work)
@@ -85,7 +83,7 @@ async def codes(
 async def similarity(
     name: MapName,
     request: Request,
-    context: ContextOf,
+    context: Admitted,
     encoding: Annotated[
         Encoding | None,
         Query(
@@ -124,13 +122,13 @@ async def similarity(
     def work(_: Format, body: Body) -> Answer:
         sampling = context.maps.ready(name, Gives.codes)
         by = hashing.comparison(sampling, encoding, bits, bits_of, gamma)
-        came = pairs(body.content, sampling, by, of)
-        if isinstance(came, PairsOfCodes):
-            return hashing.similarity_of_codes(sampling, came.x, came.y, came.by, gamma)
-        rows = context.datasets.gated({"x": came.x, "y": came.y}, sampling.spec.gate).rows
-        return hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], came.by, gamma, context.limits)
+        by, came = pairs(body.content, sampling, by, of)
+        if isinstance(came, tuple):
+            return hashing.similarity_of_codes(sampling, *came, by, gamma)
+        rows = context.datasets.gated(came, sampling.spec.gate).rows
+        return hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], by, gamma, context.limits)
 
-    return await _answer(request, context, work, allowed=("application/json",))
+    return await _answer(request, context, work, allowed=(JSON,))
 
 
 async def _answer(
@@ -142,8 +140,13 @@ async def _answer(
     """Read the body, do the work on a thread, and answer in the format that the client prefers."""
     posted_in = posted_format(request, allowed)
     answered_in = answer_format(request, posted_in)
-    async with AsyncExitStack() as inside:
-        await inside.enter_async_context(context.admission.enter())
-        body = await posted.read(request, context, posted_in)
-        response = await context.admission.compute(lambda: array_response(work(posted_in, body), answered_in))
-        return HeldResponse(response, inside.pop_all(), context.admission.client_timeout)
+    body = await bodies.read_in(posted_in, request, context)
+    return await context.admission.compute(lambda: array_response(work(posted_in, body), answered_in))
+
+
+def _rows(
+    context: Context, form: Format, body: Body, feature_map: FeatureMap, wanted: str, *optional: str
+) -> dict[str, Rows]:
+    """The rows of a body, or of the datasets that it names in their place, by their members, as a map takes them."""
+    posted = form.decode(body, feature_map.spec.input_dim, wanted, optional)
+    return context.datasets.gated(posted, feature_map.spec.gate).rows

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from starlette.requests import Request
 
-from app.api import posted
+from app.api import bodies
 from app.api.context import Context
 from app.core.arrays import Array
 from app.formats import Body, Format
@@ -34,10 +34,10 @@ def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
 
     def read(form: Format) -> Body:
         request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
-        return asyncio.run(posted.read(request, cast(Context, context), form))
+        return asyncio.run(bodies.read_in(form, request, cast(Context, context)))
 
     context = SimpleNamespace(
-        limits=SimpleNamespace(check_body=lambda _: None), admission=SimpleNamespace(client_timeout=1)
+        limits=SimpleNamespace(check_body=lambda _: None), settings=SimpleNamespace(client_timeout=1)
     )
     body = read(Tagged())
     assert body == Body(content, {"Tag-Length": "3"})

@@ -7,7 +7,7 @@ from scipy import sparse
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.formats import FORMATS, Body
-from app.formats.json_rows import vectors_or_dataset
+from app.formats.json_body import vectors_or_dataset
 from service_tests.checks import npy
 
 JSON, NPY = FORMATS["application/json"], FORMATS["application/x-npy"]
