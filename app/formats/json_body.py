@@ -57,13 +57,13 @@ def members(
     finally:
         gc.enable()
     if not isinstance(document, dict):
-        raise InvalidInput(f"the body is {called(document)}; an object with {_listed(wanted or optional)} is wanted")
+        raise InvalidInput(f"the body is {called(document)}; an object with {', '.join(wanted or optional)} is wanted")
     for name in wanted:
         if name not in document:
             raise InvalidInput(f"the member {name} is missing", f"/{name}")
     for name in document:
         if name not in {*wanted, *optional}:
-            allowed = _listed(list(dict.fromkeys([*wanted, *optional])))
+            allowed = ", ".join(dict.fromkeys([*wanted, *optional]))
             raise InvalidInput(f"{name[:80]!r} is no member of this request; it takes {allowed}", pointer_to(name[:80]))
     return document
 
@@ -117,10 +117,6 @@ def called(value: Any) -> str:
 def pointer_to(name: str) -> str:
     """The JSON pointer (RFC 6901) to a member of an object."""
     return "/" + name.replace("~", "~0").replace("/", "~1")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def _reference(value: dict[str, Any], pointer: str) -> Reference:

@@ -17,7 +17,6 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
 @router.put(
     "/{name}",
     operation_id="put_map",
-    response_model=MapRecord,
     responses={
         200: {"description": "The map was there already, with the same spec.", **applied_headers()},
         201: {"model": MapRecord, **applied_headers(Location="Link of the map.")},
@@ -29,7 +28,7 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
     },
     openapi_extra=MAP_BODY,
 )
-async def put_map(name: MapName, request: Request, response: Response, context: Admitted) -> Any:
+async def put_map(name: MapName, request: Request, response: Response, context: Admitted) -> MapRecord:
     """Create a map, or find that the same one is there."""
     posted_format(request, (JSON,))
     body = await bodies.read(request, context, context.limits.check_spec)
