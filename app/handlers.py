@@ -7,7 +7,7 @@ from typing import Any
 from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
-from app.core.recommendations.options import RecommendationOptions
+from app.core.recommendations import RecommendationOptions
 from app.formats import Posted, json_measuring
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker

@@ -31,7 +31,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/building.py": "core/samplers/test_learning.py",
         "core/diagnostics/box_discrepancy.py": "core/discrepancy/test_box_discrepancy.py",
         "core/diagnostics/error_matrix.py": "core/diagnostics/test_gram.py",
-        "core/discrepancy/product_kernel.py": "core/discrepancy/test_box_extremes.py",
         "core/errors.py": "core/test_arrays.py",
         "core/hashing/sampling.py": "core/hashing/test_reimplementation.py",
         "core/kernels/min_max.py": "core/kernels/test_gmm.py",

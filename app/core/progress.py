@@ -23,30 +23,19 @@ class Progress:
     """
 
     def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """Hear that `step` of the `of` steps are done.
-
-        Args:
-            step: steps done.
-            of: steps in all.
-            objective: its value now, where one is minimised.
-        """
+        """Hear that `step` of the `of` steps are done, and the value now of an objective, where one is minimised."""
 
     def checkpoint(self, make_state: Callable[[], bytes]) -> None:
         """Keep what is needed to go on from here, if it is time to.
 
         Call it between steps of at most a quarter of a second. Most calls do nothing. It may raise to end the work.
-
-        Args:
-            make_state: gives the state; it is called before this returns, or not at all.
+        `make_state` is called before this returns, or not at all.
         """
 
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
         """Keep what is needed to go on from here, before one call that may take more than a second.
 
         Such a call of a library cannot be interrupted: work whose time is limited must not begin it.
-
-        Args:
-            make_state: as of `checkpoint`.
         """
         self.checkpoint(make_state)
 
@@ -58,11 +47,7 @@ class Progress:
 class OutOfTime(Exception):
     """Work has used up its time, and can be gone on with elsewhere.
 
-    Args:
-        state: what `Progress.restored` gives to who goes on with it.
-        step: steps done, as the work has reported last.
-        of: steps in all; 0 if it has reported nothing yet.
-        objective: its value then, where one is minimised.
+    Who goes on with it gets `state` from `Progress.restored`. The others were reported last; at first 0, 0, None.
     """
 
     def __init__(self, state: bytes, step: int, of: int, objective: float | None) -> None:
@@ -104,11 +89,7 @@ class TimedProgress(Progress):
             raise OutOfTime(make_state(), *self._last)
 
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """End the work: the call may take longer than there is time.
-
-        Raises:
-            OutOfTime: always.
-        """
+        """End the work by OutOfTime: the call may take longer than there is time."""
         raise OutOfTime(make_state(), *self._last)
 
 

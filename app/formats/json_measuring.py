@@ -9,7 +9,7 @@ from app.core.diagnostics import Diagnostic, Finding, Takes
 from app.core.drawing import Drawing
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.recommendations.options import KernelMember, RecommendationOptions
+from app.core.recommendations import KernelMember, RecommendationOptions
 from app.formats.base import Posted
 from app.formats.json import Json
 from app.formats.json_body import bytes_per_row, dimension, members, rows_or_reference, vectors_or_dataset

@@ -12,10 +12,10 @@ from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
 from app.core.kernels import KERNELS, Kernel
 from app.core.progress import Progress
+from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking, drawing
 from app.core.recommendations.candidates import Wanted, fitting, recommended_bytes, widest_map_bytes
 from app.core.recommendations.length_scale import Heuristic, length_scale
-from app.core.recommendations.options import RecommendationOptions
 from app.core.recommendations.trials import MOST_ROWS, recommended
 from app.services.building import kept_rows
 from app.services.datasets import Datasets, GatedRows, dataset_digests

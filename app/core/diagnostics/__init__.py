@@ -1,6 +1,7 @@
 """How good a map is: measured on data, against theory and against the alternatives.
 
-A new diagnostic is a file beside this one, with a class derived from `Diagnostic`, and its name in the list.
+A new diagnostic is a file beside this one, with a class derived from `Diagnostic`, and its name in the list. Routes,
+jobs, the catalogue and the OpenAPI document read the list.
 """
 
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Takes

@@ -41,13 +41,9 @@ class Finding(NamedTuple, Generic[Answer_co]):
 
 
 class Diagnostic(Kind):
-    """One diagnostic: its fields are its options, its methods measure a map.
+    """One diagnostic: its fields are its options; `check`, `memory_bytes` and `run`, in this order, measure a map.
 
-    A new diagnostic is one file beside this one with a class derived from this one, and its name in the list in
-    `__init__.py`. Routes, jobs, the catalogue and the OpenAPI document read the list. The class docstring and
-    `source`, `choose_when` and `limits` (see `Kind`) are what the catalogue says of it.
-
-    Callers use a diagnostic in this order: `check`, `memory_bytes`, `run`.
+    The class docstring and `source`, `choose_when` and `limits` (see `Kind`) are what the catalogue says of it.
     """
 
     kind: ClassVar[str]
@@ -60,13 +56,7 @@ class Diagnostic(Kind):
     """Whether there is a picture of what it finds."""
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse what can be seen at once to have no answer: a map, rows, or options that do not go with them.
-
-        What costs time to see is refused by `run`.
-
-        Raises:
-            InvalidInput: with a pointer to the member that is wrong.
-        """
+        """Raise InvalidInput for what can be seen at once to have no answer; `run` refuses what costs time to see."""
 
     def made_rows_bytes(self, feature_map: FeatureMap) -> int:
         """Memory of rows that the diagnostic makes itself: they are bounded as the rows of a request are."""
@@ -83,14 +73,6 @@ class Diagnostic(Kind):
         """Measure the map.
 
         The same arguments give the same finding bit for bit, whatever the number of threads, and wherever `progress`
-        stops it and a later call goes on.
-
-        Args:
-            feature_map: what to measure.
-            rows: those that came.
-            progress: is told of each step of a quarter of a second or less, and offered what to go on from.
-            threads: how many to use.
-
-        Raises:
-            InvalidInput: the rows or the options have no answer.
+        stops it and a later call goes on. It is told of each step of a quarter of a second or less, and offered what to
+        go on from. InvalidInput where the rows or the options have no answer.
         """

@@ -70,7 +70,6 @@ class BoxDiscrepancy(Diagnostic):
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """Memory of the frequencies and of the integrals over the sides of a box."""
-        del rows
         d = feature_map.spec.input_dim
         return _BYTES_PER_COORDINATE * feature_map.n_frequencies * d + _BYTES_PER_SIDE * d
 

@@ -4,7 +4,6 @@ from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import TypedDict
 
@@ -14,12 +13,10 @@ from app.core.diagnostics.random_pairs import Whole, row_pairs
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, Samples, encoder
 from app.core.hashing.estimates import Estimate, chances, collisions, kernel_estimate, odd_codes, rbf_estimate
-from app.core.kernels.base import Positive
+from app.core.kernels.base import Matrix, Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.papers import GMM
 from app.core.progress import Pause, Progress, packed, unpacked
-
-Numbers = NDArray[np.float64]
 
 # Codes compared at a time, and entries of rows.
 _CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
@@ -88,7 +85,6 @@ class Collisions(Diagnostic):
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse a map without codes."""
-        del rows
         if Gives.codes not in feature_map.gives:
             kind = feature_map.spec.kernel.kind
             raise InvalidInput(f"kernel {kind} has no codes; collisions is for maps of kernel gmm")
@@ -106,15 +102,13 @@ class Collisions(Diagnostic):
         """Collision rates of all pairs of different rows, or of `pairs` of them drawn evenly.
 
         Samples (i*, t*) and i* alone are estimates as they are; what codes of b bits agree by chance is taken out of
-        theirs. Pairs that one bit of the index says nothing of have no such estimate. Means are over pairs at one seed
-        of the map: pairs share rows and hashes, so the mean of the full samples is off by more than its pairs' number
-        suggests.
+        theirs. Means are over pairs at one seed of the map: pairs share rows and hashes, so the mean of the full
+        samples is off by more than its pairs' number suggests.
 
         Raises:
             InvalidInput: fewer than 2 rows, rows without a sample, or gamma with another power than 1.
             InvalidOption: bits out of range.
         """
-        del threads
         vectors = rows["vectors"]
         n, s = vectors.shape[0], feature_map.n_output
         if n < 2:
@@ -125,17 +119,20 @@ class Collisions(Diagnostic):
         feature_map.check_rows(vectors, "/vectors")
         pairs = row_pairs(n, self.pairs, self.seed)
         found = _found(feature_map, vectors, pairs, by, self.gamma, progress or Progress())
-        exact, b_bit = found["exact"], found["b_bit"] / s
+        exact, b_bit, odd = found["exact"], found["b_bit"] / s, found["odd"]
         full, zero_bit = (kernel_estimate(found[name] / s, s, 0.0) for name in ("full", "zero_bit"))
-        odd = found["odd"]
         chance = chances(by, feature_map.spec.input_dim, s, odd[pairs[0]], odd[pairs[1]])
+        rbf = None
+        if self.gamma is not None:
+            mean, bias, rms_error = _summary(rbf_estimate(full, self.gamma).value, found["rbf"])
+            rbf = RbfEstimate(exact=float(found["rbf"].mean()), mean=mean, bias=bias, rms_error=rms_error)
         answer = CollisionErrors(
             pairs=len(exact),
             exact=Exact(mean=float(exact.mean())),
             full=_collided(full.value, full, exact),
             zero_bit=_collided(zero_bit.value, zero_bit, exact),
             b_bit=_collided(b_bit, kernel_estimate(b_bit, s, chance), exact),
-            rbf=None if self.gamma is None else _rbf(rbf_estimate(full, self.gamma).value, found["rbf"]),
+            rbf=rbf,
         )
         return Finding(answer)
 
@@ -207,19 +204,12 @@ def _hashes_per_block(n: int) -> int:
     return max(_LEAST_HASHES, _SAMPLES_PER_BLOCK // n)
 
 
-def _collided(rate: Numbers, estimate: Estimate, exact: Numbers) -> Collided:
+def _collided(rate: Matrix, estimate: Estimate, exact: Matrix) -> Collided:
     known = np.isfinite(estimate.value)
-    if not known.any():
-        return Collided(rate=float(rate.mean()), mean=None, bias=None, rms_error=None)
-    mean, bias, rms_error = _summary(estimate.value[known], exact[known])
+    mean, bias, rms_error = _summary(estimate.value[known], exact[known]) if known.any() else (None, None, None)
     return Collided(rate=float(rate.mean()), mean=mean, bias=bias, rms_error=rms_error)
 
 
-def _rbf(estimate: Numbers, exact: Numbers) -> RbfEstimate:
-    mean, bias, rms_error = _summary(estimate, exact)
-    return RbfEstimate(exact=float(exact.mean()), mean=mean, bias=bias, rms_error=rms_error)
-
-
-def _summary(estimate: Numbers, exact: Numbers) -> tuple[float, float, float]:
+def _summary(estimate: Matrix, exact: Matrix) -> tuple[float, float, float]:
     error = estimate - exact
     return float(estimate.mean()), float(error.mean()), float(np.sqrt(np.mean(error**2)))

@@ -86,18 +86,11 @@ class ControlVariates:
         approximate: Array,
         pause: Pause = no_pause,
     ) -> Array:
-        """The estimates of a Gram block, float64 or complex128.
+        """The estimates of a Gram block, (n, m), float64 or complex128.
 
-        Args:
-            estimator: which one.
-            x: rows as the kernel takes them (prepared), (n, d).
-            y: the same, (m, d).
-            exact: their kernel, (n, m).
-            approximate: the inner products of their features, (n, m).
-            pause: is called between steps of a quarter of a second.
-
-        Raises:
-            InvalidInput: products of rows and moments leave the range of float64.
+        Rows x, (n, d), and y, (m, d), are as the kernel takes them (prepared); `exact` is their kernel, (n, m), and
+        `approximate` are the inner products of their features. InvalidInput where a product of rows and moments leaves
+        the range of float64.
         """
         if estimator is Estimator.map:
             return approximate

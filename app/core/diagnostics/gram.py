@@ -87,8 +87,7 @@ class Gram(Diagnostic):
         """Memory of one triangle of an n×n matrix and of what is computed of a tile, beside features of a tile."""
         vectors = rows["vectors"]
         n, input_dim, tile = vectors.shape[0], feature_map.spec.input_dim, vectors[:TILE_ROWS]
-        parts = 2 if feature_map.gram_dtype.kind == "c" else 1
-        side = tile.shape[0]
+        parts, side = 2 if feature_map.gram_dtype.kind == "c" else 1, tile.shape[0]
         matrices = parts * ((n + side) * n // 2 * 4 + _TILES_AT_WORK * 8 * side**2)
         # Rows that are made dense, and two matrices of second moments.
         controls = 8 * input_dim * (n + 2 * input_dim) if set(self.estimators) - {Estimator.map} else 0
@@ -102,15 +101,13 @@ class Gram(Diagnostic):
     ) -> Finding[GramErrors]:
         """Errors of the Gram matrix of the rows, 2 to `MOST_ROWS`.
 
-        K̂ is what the map's `gram` answers, in the map's dtype; its errors are summed up in float64. Block by block: of
-        the n×n matrices never more is held than one triangle of one of them, in float32, which the spectral norm is
-        taken of.
+        K̂ is what the map's `gram` answers, in the map's dtype; its errors are summed up in float64. Of the n×n matrices
+        never more is held than one triangle of one of them, in float32, which the spectral norm is taken of.
 
-        Hashes have no Monte Carlo baseline: they are independent draws themselves, and the law of their error is known
-        (`variance`).
+        Hashes have no Monte Carlo baseline: they are independent draws themselves, and `variance` knows their error.
 
         Raises:
-            InvalidInput: too few or too many rows or without a kernel, meaningless control variates, errors out of
+            InvalidInput: other numbers of rows, rows without a kernel, meaningless control variates, errors out of
                 float32.
         """
         vectors = rows["vectors"]

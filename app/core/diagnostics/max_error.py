@@ -63,12 +63,10 @@ class MaxError(Diagnostic):
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse a map without frequencies."""
-        del rows
         feature_map.check_gives(Gives.frequencies)
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """Memory of the set in float64, and of phases and points of a block with what they give."""
-        del rows
         s, d = feature_map.n_frequencies, feature_map.spec.input_dim
         return 2 * 8 * s * d + 8 * 8 * max(_PHASES_PER_BLOCK, s, d)
 
@@ -87,7 +85,6 @@ class MaxError(Diagnostic):
         Raises:
             InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
         """
-        del rows
         spectrum = feature_map.spectrum()
         self._check_diameters(spectrum)
         is_complex = feature_map.spec.form is Form.complex

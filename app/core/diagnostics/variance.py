@@ -114,7 +114,6 @@ class Variance(Diagnostic):
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse pairs that are missing, there twice, or no pairs."""
-        del feature_map
         if (self.correlations is None) != (len(rows) == 2) or len(rows) == 1:
             raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
 

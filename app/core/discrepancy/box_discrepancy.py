@@ -11,10 +11,10 @@ from typing_extensions import TypedDict
 
 from app.core.arrays import row_blocks
 from app.core.discrepancy.fourier_integrals import expansion, integrate
-from app.core.discrepancy.product_kernel import product_kernel
 from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.kernels.scaled import ProductKernel
 from app.core.progress import Pause, Progress, no_pause, packed, unpacked
 from app.core.threads import for_each
 
@@ -25,10 +25,23 @@ _FACTORS_PER_PAUSE, _INTEGRALS_PER_PAUSE = 1 << 23, 1 << 17
 # What it costs to write an entry of a matrix and its mirror image, in factors.
 _FACTORS_PER_ENTRY = 32
 _NO_MATRIX = np.empty((0, 0))
-_Told = Callable[[int], None]
-"""A pause that is told how many rows are done."""
+_Told = Callable[[int], None]  # a pause that is told how many rows are done
 # Half the largest float64: neither the difference of two frequencies nor its product with the box overflows below.
 _MOST = np.finfo(np.float64).max / 2
+
+
+def product_kernel(kernel: AnyKernel, input_dim: int) -> ProductKernel:
+    """The product of one-dimensional kernels that a kernel is for so many coordinates; InvalidInput if it is none."""
+    if isinstance(kernel, ShiftInvariantKernel):
+        kernel.check(input_dim)
+        block = kernel.blocks(input_dim)[0]
+        if block.coordinates is None and isinstance(block.kernel, ProductKernel):
+            return block.kernel
+    raise InvalidInput(
+        f"kernel {kernel.kind} is no product of one-dimensional kernels, as the box discrepancy wants; "
+        "gaussian, laplacian, cauchy and correlation_rbf are",
+        "/kernel",
+    )
 
 
 class Measured(TypedDict):
@@ -87,19 +100,18 @@ class BoxDiscrepancy:
     def gram(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
         """H, (s, s), of frequencies (s, d): positive semidefinite, and singular to rounding where points are many."""
         s = len(frequencies)
-        gram, unused = np.empty((s, s)), np.empty(s)
-        self._row_sums(self.points(frequencies), np.ones(s), unused, lambda _: pause(), gram)
+        gram = np.empty((s, s))
+        self._row_sums(self.points(frequencies), np.ones(s), np.empty(s), lambda _: pause(), gram)
         return gram
 
     def means(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
         """v, (s,), of frequencies (s, d)."""
-        factors, _ = self._factors(self._checked(frequencies), pause)
-        means: Matrix = factors.prod(axis=1)
+        means: Matrix = self._factors(frequencies, pause)[0].prod(axis=1)
         return means
 
     def means_and_gradients(self, frequencies: Matrix, pause: Pause = no_pause) -> tuple[Matrix, Matrix]:
         """v, (s,), and ∂v_l/∂w_lj, (s, d); the product of the other factors without division, as a factor may be 0."""
-        factors, slopes = self._factors(self._checked(frequencies), pause)
+        factors, slopes = self._factors(frequencies, pause)
         before, behind = np.ones_like(factors), np.ones_like(factors)
         np.cumprod(factors[:, :-1], axis=1, out=before[:, 1:])
         np.cumprod(factors[:, :0:-1], axis=1, out=behind[:, -2::-1])
@@ -111,10 +123,9 @@ class BoxDiscrepancy:
 
     def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
-        points, weights = self.points(frequencies), _weights(frequencies, weights)
-        sums = np.empty(len(weights))
-        self._row_sums(points, weights, sums, lambda _: pause())
-        return self._normalized(frequencies, weights, sums, pause)
+        return self._normalized(
+            frequencies, _weights(frequencies, weights), np.empty(len(frequencies)), lambda _: pause()
+        )
 
     def value_and_gradient(
         self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
@@ -143,8 +154,7 @@ class BoxDiscrepancy:
         def work(rows: slice) -> None:
             sinc_gradients(self.box, fixed, weights, moving, rows.start, pulls[rows], gradients[rows])
 
-        n_factors = n * fixed.coordinates.size
-        self._share_out(work, n, n_factors, _FACTORS_PER_PAUSE, lambda _: pause())
+        self._share_out(work, n, n * fixed.coordinates.size, _FACTORS_PER_PAUSE, lambda _: pause())
         return pulls, gradients
 
     def points(self, frequencies: Matrix) -> Points:
@@ -161,26 +171,25 @@ class BoxDiscrepancy:
             weights: ξ, (s,); 1/s if not given.
             progress: told how many frequencies have met all those before them.
         """
-        points, weights = self.points(frequencies), _weights(frequencies, weights)
-        progress = progress or Progress()
+        progress, s = progress or Progress(), len(frequencies)
         state = unpacked(progress.restored())
-        sums, begun = state.get("sums", np.zeros(len(weights))), int(state.get("done", 0))
+        sums, begun = state.get("sums", np.zeros(s)), int(state.get("done", 0))
 
         def keep(done: int) -> None:
-            progress.report(done, len(weights))
+            progress.report(done, s)
             progress.checkpoint(partial(packed, sums=sums, done=np.array(done)))
 
-        self._row_sums(points, weights, sums, keep, first=begun)
-        normalized = max(0.0, self._normalized(frequencies, weights, sums, partial(keep, len(weights))))
+        normalized = max(0.0, self._normalized(frequencies, _weights(frequencies, weights), sums, keep, begun))
         # Taken from 0 rather than negated: the negative of 0 has a sign.
-        expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / len(frequencies)
-        log_squared = None
+        expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / s
+        log_squared = squared = None
         if normalized > 0 and self.box.all():
             log_squared = math.log(normalized) + float(np.log(self.box / np.pi).sum())
-        limits = np.finfo(np.float64)
-        is_in_range = log_squared is not None and math.log(limits.tiny) < log_squared < math.log(limits.max)
+            limits = np.finfo(np.float64)
+            if math.log(limits.tiny) < log_squared < math.log(limits.max):
+                squared = math.exp(log_squared)
         return Measured(
-            discrepancy_squared=math.exp(log_squared) if log_squared is not None and is_in_range else None,
+            discrepancy_squared=squared,
             log_discrepancy_squared=log_squared,
             normalized=normalized,
             expected_monte_carlo=expected,
@@ -195,7 +204,7 @@ class BoxDiscrepancy:
 
     def _factors(self, frequencies: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
         """g_j(w_lj) and its slope by b_j w_lj, both (s, d)."""
-        phases = frequencies * self.box
+        phases = self._checked(frequencies) * self.box
         factors, slopes = np.empty_like(phases), np.empty_like(phases)
 
         def work(rows: slice) -> None:
@@ -204,11 +213,12 @@ class BoxDiscrepancy:
         self._share_out(work, len(phases), phases.size, _INTEGRALS_PER_PAUSE, lambda _: pause())
         return factors, slopes
 
-    def _normalized(self, frequencies: Matrix, weights: Matrix, sums: Matrix, pause: Pause) -> float:
-        """N of points whose Σ_{l<m} ξ_l H_lm is known, (s,): every pair came once, and no point with itself."""
+    def _normalized(self, frequencies: Matrix, weights: Matrix, sums: Matrix, pause: _Told, first: int = 0) -> float:
+        """N; `sums` holds Σ_{l<m} ξ_l H_lm up to the row `first`. Every pair comes once, and no point with itself."""
+        self._row_sums(self.points(frequencies), weights, sums, pause, first=first)
         pulls = 2 * sums
         pulls += weights
-        pulls -= 2 * self.means(frequencies, pause)
+        pulls -= 2 * self.means(frequencies, lambda: pause(len(sums)))
         return math.exp(self.log_energy) + math.fsum(weights * pulls)
 
     def _row_sums(

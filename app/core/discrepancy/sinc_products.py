@@ -22,6 +22,10 @@ _SLOPE_STEPS = tuple(1 / (2 * k * (2 * k + 3)) for k in range(1, 6))
 # 2^27 + 1 splits a float64 into two halves of 26 bits (Veltkamp).
 _SPLITTER = 134217729.0
 
+# One coordinate with its sine and cosine: of a point, and of the points in the lanes.
+_Point = tuple[float, float, float]
+_Lanes = tuple[Matrix, Matrix, Matrix]
+
 
 class Points(NamedTuple):
     """Points with the sines and cosines of b_j w_j, coordinate by coordinate: arrays of shape (d, n)."""
@@ -78,30 +82,19 @@ def _slope_series(square: float) -> float:
 
 # The loops over lanes are functions of their own: in place, too many indices keep them from being vectorised.
 @compiled
-def _multiply(
-    b: float, one: tuple[float, float, float], many: Matrix, sines: Matrix, cosines: Matrix, products: Matrix
-) -> None:
-    w, sine, cosine = one
+def _multiply(b: float, one: _Point, many: _Lanes, products: Matrix) -> None:
+    (w, sine, cosine), (coordinates, sines, cosines) = one, many
     for k in range(products.shape[0]):
-        z = b * (w - many[k])
+        z = b * (w - coordinates[k])
         plain = (sine * cosines[k] - cosine * sines[k]) / z
         products[k] *= _sinc_series(z * z) if abs(z) < _SERIES_BELOW else plain
 
 
 @compiled
-def _differentiate(
-    b: float,
-    one: tuple[float, float, float],
-    many: Matrix,
-    sines: Matrix,
-    cosines: Matrix,
-    products: Matrix,
-    factors: Matrix,
-    slopes: Matrix,
-) -> None:
-    w, sine, cosine = one
+def _differentiate(b: float, one: _Point, many: _Lanes, products: Matrix, factors: Matrix, slopes: Matrix) -> None:
+    (w, sine, cosine), (coordinates, sines, cosines) = one, many
     for k in range(products.shape[0]):
-        z = b * (w - many[k])
+        z = b * (w - coordinates[k])
         is_small = abs(z) < _SERIES_BELOW
         inverse = 1 / z
         plain = (sine * cosines[k] - cosine * sines[k]) * inverse
@@ -131,24 +124,18 @@ def sinc_rows(box: Matrix, points: Points, first: int, last: int, weights: Matri
     for start in range(0, last, _LANES):
         for m in range(max(first, start + 1), last):
             width = min(_LANES, m - start)
+            many = slice(start, start + width)
             lanes[:] = 1.0
             for j in range(box.shape[0]):
-                _multiply(
-                    box[j],
-                    (coordinates[j, m], sines[j, m], cosines[j, m]),
-                    coordinates[j, start : start + width],
-                    sines[j, start : start + width],
-                    cosines[j, start : start + width],
-                    lanes[:width],
-                )
+                one = coordinates[j, m], sines[j, m], cosines[j, m]
+                _multiply(box[j], one, (coordinates[j, many], sines[j, many], cosines[j, many]), lanes[:width])
             total = 0.0
             for k in range(width):
                 total += weights[start + k] * lanes[k]
             sums[m - first] += total
             if gram.shape[0]:
-                for k in range(width):
-                    gram[m, start + k] = lanes[k]
-                    gram[start + k, m] = lanes[k]
+                gram[m, many] = lanes[:width]
+                gram[many, m] = lanes[:width]
     if gram.shape[0]:
         for m in range(first, last):
             gram[m, m] = 1.0
@@ -172,26 +159,20 @@ def sinc_gradients(
         summed[:] = 0.0
         for start in range(0, coordinates.shape[1], _LANES):
             width = min(_LANES, coordinates.shape[1] - start)
+            many, held = slice(start, start + width), slice(width)
             lanes[:] = 1.0
             for j in range(d):
                 before[j] = lanes
-                _differentiate(
-                    box[j],
-                    (targets[j, first + m], target_sines[j, first + m], target_cosines[j, first + m]),
-                    coordinates[j, start : start + width],
-                    sines[j, start : start + width],
-                    cosines[j, start : start + width],
-                    lanes[:width],
-                    factors[j, :width],
-                    slopes[j, :width],
-                )
+                one = targets[j, first + m], target_sines[j, first + m], target_cosines[j, first + m]
+                others = coordinates[j, many], sines[j, many], cosines[j, many]
+                _differentiate(box[j], one, others, lanes[held], factors[j, held], slopes[j, held])
             total = 0.0
             for k in range(width):
                 total += weights[start + k] * lanes[k]
             sums[m] += total
-            lanes[:width] = weights[start : start + width]
+            lanes[held] = weights[many]
             for j in range(d - 1, -1, -1):
-                _collect(before[j, :width], slopes[j, :width], factors[j, :width], lanes[:width], summed[j, :width])
+                _collect(before[j, held], slopes[j, held], factors[j, held], lanes[held], summed[j, held])
         for j in range(d):
             total = 0.0
             for k in range(_LANES):

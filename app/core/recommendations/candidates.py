@@ -19,9 +19,7 @@ _FEWEST_COLUMNS = 2
 _FRACTIONS = (1, 2, 4)
 
 # Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row.
-_BYTES_PER_FEATURE, _BYTES_PER_SAMPLE = 8, 72
-_BYTES_PER_PAIR = 32
-_BYTES_PER_ENTRY = 24
+_BYTES_PER_FEATURE, _BYTES_PER_SAMPLE, _BYTES_PER_PAIR, _BYTES_PER_ENTRY = 8, 72, 32, 24
 # Recommended maps have cos_sin features of float32.
 _COLUMNS_PER_FREQUENCY, _FROZEN_BYTES = 2, 4
 
@@ -71,21 +69,16 @@ def candidates(
 ) -> Iterator[tuple[Sampler, MapSpec | str]]:
     """Every sampler with its spec, at most `columns` wide, of form `cos_sin`, or why there is none; codes are columns.
 
-    Args:
-        kernel: with its length scale resolved.
-        input_dim: length of a row.
-        columns: the most output columns.
-        samplers: None for those that are sensible for the kernel.
-        seed: of the specs.
+    Without samplers, these are those that are sensible for the kernel.
     """
     for sampler in samplers or (DEFAULT_SAMPLERS if kernel.has_frequencies else _HASHING):
+        spec: MapSpec | str
         try:
             s = family_of(sampler).size_for(sampler, columns, input_dim)
             spec = MapSpec(input_dim=input_dim, kernel=kernel, sampler=sampler, s=s, seed=seed)
         except InvalidInput as error:
-            yield sampler, error.detail
-        else:
-            yield sampler, spec
+            spec = error.detail
+        yield sampler, spec
 
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
@@ -119,15 +112,7 @@ def fitting(
 def recommended_bytes(
     n: int, input_dim: int, wanted: Wanted, samplers: Sequence[Sampler] | None, kernel: Kernel
 ) -> int:
-    """Memory that `recommended` takes beside the rows: n×n matrices, and the widest of its maps with what it makes.
-
-    Args:
-        n: rows.
-        input_dim: their length.
-        wanted: budget and target.
-        samplers: which; None for the defaults of the kernel.
-        kernel: to approximate.
-    """
+    """Memory that `recommended` takes beside n rows: n×n matrices, and the widest of its maps with what it makes."""
     made = 0
     for columns in column_counts(wanted):
         for _, spec in candidates(kernel, input_dim, columns, samplers, 0):

@@ -4,11 +4,11 @@ from enum import StrEnum
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist
 
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
+from app.core.kernels.base import Matrix
 
 Metric = Literal["cityblock", "euclidean"]
 
@@ -27,15 +27,10 @@ class Heuristic(StrEnum):
     median = "median"
 
 
-def length_scale(heuristic: Heuristic, rows: NDArray[np.float64], kernel_kind: str) -> float:
-    """One length scale for rows (n, d).
+def length_scale(heuristic: Heuristic, rows: Matrix, kernel_kind: str) -> float:
+    """One length scale for rows (n, d), or for a sample of them.
 
     Distances are Euclidean; for kernel `laplacian`, whose level sets are those of the sum of absolutes, city-block.
-
-    Args:
-        heuristic: which.
-        rows: the data, or a sample of it.
-        kernel_kind: of the kernel that the length scale is for.
 
     Raises:
         InvalidInput: there are too few rows, or so many equal ones that the distance is 0.
@@ -47,11 +42,10 @@ def length_scale(heuristic: Heuristic, rows: NDArray[np.float64], kernel_kind: s
             f"{len(rows)} rows came; length_scale {heuristic.value!r} needs {least} at least", "/kernel/length_scale"
         )
     with np.errstate(over="ignore"):  # refused by name below
-        found = (
-            _tenth_neighbour(rows, metric)
-            if heuristic is Heuristic.nearest_neighbor
-            else float(np.median(pdist(rows, metric)))
-        )
+        if heuristic is Heuristic.median:
+            found = float(np.median(pdist(rows, metric)))
+        else:
+            found = _tenth_neighbour(rows, metric)
     if not 0 < found < np.inf:
         raise InvalidInput(
             f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", "/kernel/length_scale"
@@ -59,7 +53,7 @@ def length_scale(heuristic: Heuristic, rows: NDArray[np.float64], kernel_kind: s
     return found
 
 
-def _tenth_neighbour(rows: NDArray[np.float64], metric: Metric) -> float:
+def _tenth_neighbour(rows: Matrix, metric: Metric) -> float:
     """A row is no neighbour of itself, so of the sorted distances it is the one at place 10."""
     total = 0.0
     for block in row_blocks(len(rows), _ROWS_PER_BLOCK):

@@ -43,38 +43,29 @@ def recommended(
     spec that does is best; where none does, the smallest error, and `target_reached` is false. All but the seconds hang
     on the arguments alone.
 
-    Args:
-        rows: (n, d) in float32, behind the gate, 2 to `MOST_ROWS`.
-        kernel: with its length scale resolved.
-        wanted: budget of columns, target error, or both.
-        samplers: None for those that are sensible for the kernel.
-        seeds: how many maps of each spec are measured.
-        seed: of the spec; the others follow it.
-        building: the surroundings of every map that is built. Their progress is told how many candidates are done, and
-            of how many at most; its states hold what was measured of each map.
-
-    Raises:
-        InvalidInput: too few or too many rows, or no sampler can be tried.
+    Rows are (n, d) in float32, 2 to `MOST_ROWS`. Of each spec as many maps are measured as there are `seeds`; the first
+    is of `seed`, and the others follow it. The progress of `building` is told how many candidates are done, and of how
+    many at most; its states hold what was measured of each map. InvalidInput for other numbers of rows, or where no
+    sampler can be tried.
     """
     if not 2 <= rows.shape[0] <= MOST_ROWS:
         raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
     kernel.check(rows.shape[1])
     building = building or Building()
-    progress = building.progress
-    parts, counts = Parts(progress), column_counts(wanted)
-    exact = _exact(kernel, rows, building.threads, partial(progress.checkpoint, parts.restored_state))
+    parts, counts = Parts(building.progress), column_counts(wanted)
+    exact = _exact(kernel, rows, building.threads, partial(building.progress.checkpoint, parts.restored_state))
     measure = partial(_measured, rows=rows, exact=exact, building=building)
     trials: dict[str, RankedTrial] = {}
     skipped: list[Skipped] = []
 
-    def tell(place: int, of: int, _: int = 0) -> None:
-        progress.report(place, of)
+    def tell(place: int, of: int, _: int) -> None:
+        building.progress.report(place, of)
 
     for step, columns in enumerate(counts):
         every = list(candidates(kernel, rows.shape[1], columns, samplers, seed))
         for place, (sampler, spec) in enumerate(every, step * len(every)):
             told = partial(tell, place, len(counts) * len(every))
-            told()
+            told(0)
             name = spec if isinstance(spec, str) else spec.canonical()
             if name in trials:  # a rule that dictates its size
                 continue

@@ -9,8 +9,7 @@ from pydantic import Field
 from app.core.arrays import Rows, dense
 from app.core.building import Building
 from app.core.datasets import column_ranges, sampled
-from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.discrepancy.product_kernel import product_kernel
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, Positive, ProductKernel, SpectralKernel, check_entries
 from app.core.model import Frozen
