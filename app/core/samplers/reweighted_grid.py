@@ -10,7 +10,7 @@ from pydantic import Field
 from app.core.arrays import dense, row_blocks
 from app.core.building import Building
 from app.core.datasets import sampled
-from app.core.discrepancy.product_kernel import product_kernel
+from app.core.discrepancy.box_discrepancy import product_kernel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ProductKernel, SpectralKernel
 from app.core.papers import GQ
