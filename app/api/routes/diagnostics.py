@@ -13,8 +13,8 @@ from app.api.documents import GIVEN, ROWS, applied_headers, preferring_body, sch
 from app.api.negotiation import JSON, favourite, posted_format
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
+from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking
-from app.core.recommendations.options import RecommendationOptions
 from app.formats import json_measuring
 from app.formats.json_measuring import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.jobs.record import JobRecord, JobState, link
