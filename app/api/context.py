@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 
 from app.api.admission import Admission
 from app.api.shutdown import Shutdown
-from app.core.names import NAME_PATTERN
+from app.core.model import NAME_PATTERN
 from app.wiring import Wired
 
 

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from app.api.named_examples import add_named_examples
 from app.api.problems import MEDIA_TYPE, Problem
 from app.core.arrays import MAX_DIM
-from app.core.names import NAME_PATTERN
+from app.core.model import NAME_PATTERN
 from app.core.spec import MapSpec
 from app.formats import FORMATS
 from app.formats.json import Json

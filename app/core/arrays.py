@@ -37,17 +37,11 @@ Answer = Mapping[str, Array | OneHot]
 
 
 def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors") -> Rows:
-    """Check posted rows and bring them into the map's dtype.
-
-    Args:
-        rows: what a format read: a dense array or a CSR matrix.
-        input_dim: the number of entries a row must have.
-        dtype: float32 or float64.
-        pointer: where the rows stood in the request, for the error.
+    """Posted rows, which stood at `pointer` of the request, checked and in the map's dtype, float32 or float64.
 
     Raises:
-        InvalidInput: not two-dimensional, another width, another kind of number, NaN, infinity, or a value outside
-            the dtype's range.
+        InvalidInput: not two-dimensional, another width than `input_dim`, another kind of number, NaN, infinity, or a
+            value outside the dtype's range.
     """
     if rows.ndim != 2:
         raise InvalidInput(f"the array has shape {rows.shape}; a 2-D array (rows, {input_dim}) is wanted", pointer)

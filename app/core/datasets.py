@@ -25,15 +25,10 @@ class Reference(NamedTuple):
 
 
 def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:
-    """Row numbers of a uniform sample without replacement, (count,), increasing.
+    """Row numbers of a uniform sample of `count` of n rows, 1 to n, without replacement, (count,), increasing.
 
     The rows taken are those with the smallest of n words of NumPy's PCG64, seeded with `seed`. Its words are the same
     in every release, unlike what `Generator.choice` makes of them; and a smaller sample is part of a larger one.
-
-    Args:
-        n: rows there are.
-        count: rows wanted, from 1 to n.
-        seed: at least 0.
     """
     words = np.random.PCG64(seed).random_raw(n)
     return np.sort(np.argpartition(words, count - 1)[:count])
@@ -41,9 +36,6 @@ def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:
 
 def column_ranges(rows: Rows) -> Floats:
     """The least and the largest entry of each column, (2, d), in the dtype of the rows, of which there is at least one.
-
-    Args:
-        rows: dense, or CSR, where what is not stored is 0.
 
     Raises:
         InvalidInput: there are more columns than ranges are kept of.

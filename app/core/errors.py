@@ -23,11 +23,8 @@ class InvalidOption(Exception):
 class TooLarge(Exception):
     """A request whose body, result or map passes a limit.
 
-    Args:
-        detail: one sentence for a person.
-        limit: the name of the limit, a field of the settings.
-        allowed: its value, in bytes unless the name says otherwise.
-        value: what came, in the same unit.
+    `limit` is its name, a field of the settings, and `allowed` its value, in bytes unless the name says otherwise;
+    `value` is what came, in the same unit.
     """
 
     def __init__(self, detail: str, *, limit: str, allowed: int, value: int) -> None:

@@ -6,6 +6,9 @@ from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+"""The names that maps and datasets may have."""
+
 
 class Frozen(BaseModel):
     """Immutable, refuses unknown fields, and takes JSON values as they are (no "7" for 7, no NaN)."""

@@ -10,16 +10,11 @@ Part = TypeVar("Part")
 
 
 def for_each(work: Callable[[Part], None], parts: Iterable[Part], threads: int, pause: Pause = no_pause) -> None:
-    """Call `work` once with every part, on up to `threads` threads.
+    """Call `work` once with every part, on up to `threads` threads; with one, on the caller's own.
 
-    Args:
-        work: must release the interpreter lock for most of its time, or nothing is gained.
-        parts: must not depend on each other.
-        threads: how many to use; with one, the caller's own.
-        pause: is called on the caller's thread after every part. What it raises ends the work.
-
-    Raises:
-        Exception: the first of a part or a pause, when all parts that were begun have ended.
+    Parts must not depend on each other, and `work` must release the interpreter lock for most of its time, or nothing
+    is gained. `pause` is called on the caller's thread after every part. What it or a part raises ends the work, and is
+    raised here when all parts that were begun have ended.
     """
     parts = list(parts)
     if min(threads, len(parts)) <= 1:

@@ -17,7 +17,7 @@ from scipy import sparse
 from app.core.arrays import MAX_DIM, Array, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.names import NAME_PATTERN
+from app.core.model import NAME_PATTERN
 
 # Shorter bodies are parsed whatever they hold.
 _TRUSTED_BYTES = 1 << 20

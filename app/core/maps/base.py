@@ -30,12 +30,7 @@ class FeatureMap(ABC):
     `agreements` and `rbf_pairs` for those that give codes, `spectrum` for those that give frequencies.
 
     Rows are always behind the gate of the spec. What takes long has an argument `pause`: it is called between steps of
-    at most a quarter of a second. No result depends on the number of threads.
-
-    Args:
-        spec: one that `check` accepts.
-        arrays: what `build` has frozen.
-        threads: how many a call may use.
+    at most a quarter of a second. A call uses up to `threads` threads, and no result depends on their number.
     """
 
     samplers: ClassVar[tuple[type[AnySampler], ...]]
@@ -49,7 +44,6 @@ class FeatureMap(ABC):
 
     spec: BaseSpec
     arrays: Arrays
-    """The frozen arrays by name."""
     kernel: AnyKernel
     """The kernel, as it compares rows of the map's dtype."""
     n_frequencies: int
@@ -66,7 +60,8 @@ class FeatureMap(ABC):
     """±1 for each frequency, where some weights are negative; else None."""
 
     @abstractmethod
-    def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None: ...
+    def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
+        """Open what `build` has frozen for a spec that `check` accepts."""
 
     # What can be said of a spec, before anything is built.
 

@@ -12,8 +12,7 @@ from app.core.datasets import column_ranges, sampled
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, Positive, ProductKernel, SpectralKernel, check_entries
-from app.core.model import Frozen
-from app.core.names import NAME_PATTERN
+from app.core.model import NAME_PATTERN, Frozen
 from app.core.samplers.base import FrequencySet, SizeAdvice
 
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"

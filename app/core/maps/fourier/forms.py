@@ -37,21 +37,15 @@ class Columns(ABC):
 
     @abstractmethod
     def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
-        """Compute features of some rows and k frequencies.
+        """Write features of some rows and k frequencies into `out`, (n, k·per_frequency).
 
-        Args:
-            out: where to, (n, k·per_frequency).
-            project: writes the phases w_l·x, (n, k), into the array it is given.
-            amplitudes: of the frequencies, (k,).
-            offsets: b_l, (k,), where the form has them.
+        `project` writes the phases w_l·x, (n, k), into the array it is given. Each frequency has an amplitude, (k,),
+        and an offset b_l, (k,), where the form has them.
         """
 
     @abstractmethod
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
-        """Variance of one frequency's part in the kernel estimate, from φ(δ) and φ(2δ), elementwise.
-
-        φ is the kernel divided by its value at 0.
-        """
+        """Variance of one frequency's part in the kernel estimate, from φ(δ) and φ(2δ), elementwise; φ is k/k(0)."""
 
 
 class _Complex(Columns):

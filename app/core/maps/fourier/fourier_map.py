@@ -9,9 +9,8 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
-from app.core.maps.fourier.allocation import allocations, check_allocations, spectral
 from app.core.maps.fourier.dense import DenseProjection
-from app.core.maps.fourier.drawing import drawn
+from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, spectral
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
