@@ -60,11 +60,7 @@ class Abandoned(Exception):
 
 
 class TimedProgress(Progress):
-    """Of work that has until a certain moment. Nothing interrupts it: it ends itself where it offers a state.
-
-    Args:
-        ends_at: the moment, as `time.monotonic` tells it.
-    """
+    """Of work that has until a certain moment of `time.monotonic`. It ends itself, where it offers a state."""
 
     def __init__(self, ends_at: float) -> None:
         self.abandoned = False
@@ -77,12 +73,7 @@ class TimedProgress(Progress):
         self._last = step, of, objective
 
     def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """End the work if it is time to.
-
-        Raises:
-            OutOfTime: the moment has come.
-            Abandoned: nobody waits.
-        """
+        """End the work by OutOfTime if the moment has come, by Abandoned if nobody waits."""
         if self.abandoned:
             raise Abandoned
         if time.monotonic() >= self._ends_at:
@@ -142,8 +133,7 @@ def keeping_nothing(whole: Progress, make_state: Callable[[], bytes]) -> Progres
 class Parts:
     """Results of the parts of some work: a part that an earlier attempt has finished is not computed again.
 
-    Args:
-        progress: of the whole work. Its states hold the finished parts, and that of the part that is begun.
+    The states of the whole work hold the finished parts, and that of the part that is begun.
     """
 
     def __init__(self, progress: Progress) -> None:

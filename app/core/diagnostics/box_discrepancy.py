@@ -78,8 +78,7 @@ class BoxDiscrepancy(Diagnostic):
     ) -> Finding[BoxErrors]:
         """Box discrepancies of the map's frequencies and weights on the box times each scale.
 
-        Raises:
-            InvalidInput: the kernel is no product, or a box is too wide.
+        InvalidInput where the kernel is no product, or a box is too wide.
         """
         box = self._box(feature_map, rows)
         frequencies, weights, kernel, _ = feature_map.spectrum()

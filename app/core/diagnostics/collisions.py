@@ -103,11 +103,8 @@ class Collisions(Diagnostic):
 
         Samples (i*, t*) and i* alone are estimates as they are; what codes of b bits agree by chance is taken out of
         theirs. Means are over pairs at one seed of the map: pairs share rows and hashes, so the mean of the full
-        samples is off by more than its pairs' number suggests.
-
-        Raises:
-            InvalidInput: fewer than 2 rows, rows without a sample, or gamma with another power than 1.
-            InvalidOption: bits out of range.
+        samples is off by more than its pairs' number suggests. InvalidInput for fewer than 2 rows, rows without a
+        sample, or gamma with another power than 1; InvalidOption for bits out of range.
         """
         vectors = rows["vectors"]
         n, s = vectors.shape[0], feature_map.n_output
@@ -147,9 +144,8 @@ def _found(
 ) -> dict[str, Array]:
     """What is known of the pairs.
 
-    Returns:
-        `exact` and, with a gamma, `rbf`: the kernels of each pair. `full`, `zero_bit` and `b_bit`: how many of its
-        samples, their i*, and its codes agree. `odd`: how many codes of each row are odd.
+    `exact` and, with a gamma, `rbf`: the kernels of each pair. `full`, `zero_bit` and `b_bit`: how many of its samples,
+    their i*, and its codes agree. `odd`: how many codes of each row are odd.
     """
     n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
     found = unpacked(progress.restored()) or {

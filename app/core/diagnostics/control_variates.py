@@ -40,9 +40,7 @@ class ControlVariates:
 
     Far from one another, where k(δ) is 0, so is the correction, which no moment outgrows.
 
-    Args:
-        feature_map: with frequencies.
-        before_long_call: is called if finding the moments may take more than a second.
+    `before_long_call` is called if finding the moments may take more than a second.
 
     Raises:
         InvalidInput: the kernel is not one normal law's, features are normalised and so no mean over frequencies, or
@@ -78,13 +76,7 @@ class ControlVariates:
             raise InvalidInput("the moments of the frequencies leave the range of float64", "/estimators")
 
     def estimate(
-        self,
-        estimator: Estimator,
-        x: Matrix,
-        y: Matrix,
-        exact: Matrix,
-        approximate: Array,
-        pause: Pause = no_pause,
+        self, estimator: Estimator, x: Matrix, y: Matrix, exact: Matrix, approximate: Array, pause: Pause = no_pause
     ) -> Array:
         """The estimates of a Gram block, (n, m), float64 or complex128.
 

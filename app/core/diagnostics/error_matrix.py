@@ -63,8 +63,7 @@ def estimates_of(
 ) -> dict[str, Estimate]:
     """How to estimate the tiles of the Gram matrix of the vectors, by the name of the estimator.
 
-    Raises:
-        InvalidInput: control variates that have no meaning for this map.
+    InvalidInput for control variates that have no meaning for this map.
     """
     if not set(estimators) - {Estimator.map}:
         return {Estimator.map.value: lambda tile, _, pause: feature_map.gram(tile.x, tile.y, pause)}
@@ -82,23 +81,14 @@ def estimates_of(
 
 
 class ErrorMatrix:
-    """E = K̂ − K, of which one triangle is held.
+    """E = K̂ − K, of which one triangle is held; `estimate` gives tiles of K̂.
 
-    Args:
-        feature_map: of any family.
-        vectors: of which the matrices are.
-        estimate: gives tiles of K̂.
-        pairs: i > j, of which exact and estimated kernels are noted for a picture.
-        progress: told how many tiles are done. Its states hold the tiles of matrices that are not too large.
+    Of the pairs i > j exact and estimated kernels are noted for a picture. `progress` is told how many tiles are done;
+    its states hold the tiles of matrices that are not too large.
     """
 
     def __init__(
-        self,
-        feature_map: FeatureMap,
-        vectors: Rows,
-        estimate: Estimate,
-        pairs: tuple[Whole, Whole],
-        progress: Progress,
+        self, feature_map: FeatureMap, vectors: Rows, estimate: Estimate, pairs: tuple[Whole, Whole], progress: Progress
     ) -> None:
         self._n, self._progress = vectors.shape[0], progress
         self._is_complex = feature_map.gram_dtype.kind == "c"

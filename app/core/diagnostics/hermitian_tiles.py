@@ -37,12 +37,7 @@ class HermitianTiles:
 
     Entries are rounded to float32 (complex64), each to 6e-8 of itself: half the memory, (n²/2)·4 bytes or twice that,
     and no loss that the tolerance of the norm would show. Sums are of the entries before, in float64, and so are
-    products.
-
-    Args:
-        n: rows of the matrix.
-        is_complex: whether it has an imaginary part.
-        state: the arrays of what `state` gave earlier, to go on from.
+    products. Given the arrays of what `state` gave earlier, it goes on from there.
     """
 
     def __init__(self, n: int, is_complex: bool, state: Mapping[str, Matrix] | None = None) -> None:
@@ -74,11 +69,7 @@ class HermitianTiles:
         return self._places[len(self._tiles) :]
 
     def add(self, tile: Matrix) -> None:
-        """Set the tile at the first of the missing places.
-
-        Raises:
-            InvalidInput: an entry leaves the range of float32, in which no norm could be found.
-        """
+        """Set the tile at the first of the missing places; InvalidInput if it leaves float32, in which norms are."""
         rows, columns = self.missing[0]
         with np.errstate(over="ignore"):  # refused by name below
             stored = tile.astype(self._stored)
@@ -110,15 +101,8 @@ class HermitianTiles:
             (self._n, self._n), matvec=lambda v: self._product(v.ravel(), pause) / scale, dtype=self._summed
         )
         start = np.random.default_rng(0).standard_normal(self._n).astype(self._summed)
-        largest = eigsh(
-            operator,
-            k=1,
-            which="LM",
-            v0=start,
-            tol=SPECTRAL_TOLERANCE,
-            return_eigenvectors=False,
-            rng=np.random.default_rng(0),
-        )
+        rng = np.random.default_rng(0)
+        largest = eigsh(operator, k=1, v0=start, tol=SPECTRAL_TOLERANCE, return_eigenvectors=False, rng=rng)
         return scale * float(abs(largest[0]))
 
     def _product(self, vector: Matrix, pause: Pause) -> Matrix:

@@ -181,11 +181,7 @@ class Variance(Diagnostic):
         return Finding(answer)
 
     def pairs(self, feature_map: FeatureMap, rows: GivenRows) -> tuple[Rows, Rows]:
-        """The rows x and y that came, or such as have the correlations, in the map's dtype.
-
-        Raises:
-            InvalidInput: correlations say nothing of the kernel, or no such rows exist.
-        """
+        """The rows x and y that came, or such as have the correlations; InvalidInput where none have."""
         if self.correlations is None:
             return rows["x"], rows["y"]
         spec = feature_map.spec

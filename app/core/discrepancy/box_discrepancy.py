@@ -77,8 +77,7 @@ class BoxDiscrepancy:
         threads: how many to use; the result does not depend on it.
 
     Raises:
-        InvalidInput: the kernel is no product (pointer /kernel), or an entry of the box is negative, too large or
-            not finite (pointer /box).
+        InvalidInput: the kernel is no product, or an entry of the box is negative, too large or not finite.
     """
 
     def __init__(self, kernel: AnyKernel, box: Matrix, threads: int = 1) -> None:
@@ -165,10 +164,7 @@ class BoxDiscrepancy:
     ) -> Measured:
         """N, 0 where rounding made it negative, beside D² = N Π b_j/π and what independent draws would have: (1 − A)/s.
 
-        Args:
-            frequencies: w, (s, d).
-            weights: ξ, (s,); 1/s if not given.
-            progress: told how many frequencies have met all those before them.
+        Arguments are those of `normalized`. `progress` is told how many frequencies have met all those before them.
         """
         progress, s = progress or Progress(), len(frequencies)
         state = unpacked(progress.restored())

@@ -1,6 +1,6 @@
 """Candidates built, measured on the client's rows, and ranked."""
 
-import time
+import timeit
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -160,9 +160,4 @@ def _measured(
 
 def _seconds(its_map: FeatureMap, rows: Rows, pause: Pause) -> float:
     """The time that the map takes for the rows, the least of some calls."""
-    seconds = []
-    for _ in range(_TIMED_CALLS):
-        begun = time.perf_counter()
-        its_map.apply(rows, pause)
-        seconds.append(time.perf_counter() - begun)
-    return min(seconds)
+    return min(timeit.repeat(lambda: its_map.apply(rows, pause), number=1, repeat=_TIMED_CALLS))
