@@ -1,6 +1,6 @@
 """The Gaussian kernel, isotropic or with one length scale per coordinate."""
 
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -10,10 +10,6 @@ from scipy.special import ndtri
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, LengthScale, Matrix, ProductKernel
 from app.core.papers import RFF
-
-
-def _without_default(schema: dict[str, Any]) -> None:
-    schema.pop("default")
 
 
 class Gaussian(ProductKernel):
@@ -30,7 +26,7 @@ class Gaussian(ProductKernel):
     standard_deviation = 1.0
 
     kind: Literal["gaussian"]
-    length_scale: LengthScale = Field(0.0, description=LENGTH_SCALE, json_schema_extra=_without_default)
+    length_scale: LengthScale = Field(default_factory=float, description=LENGTH_SCALE)  # unlike a default, not shown
     sigma: LengthScale | None = Field(None, exclude=True, description="σ_j, another name of length_scale.")
     gamma: LengthScale | None = Field(
         None, exclude=True, description="1/(2σ_j²), instead of length_scale: one number, or one per coordinate."

@@ -71,8 +71,9 @@ class AnySampler(Kind):
 
     @property
     def learned_from(self) -> str | None:
-        """The name of the dataset that it takes rows of; None if it takes none."""
-        return None
+        """The name of the dataset that it takes rows of, its field of that name; None if it takes none."""
+        dataset: str | None = getattr(self, "dataset", None)
+        return dataset
 
 
 class FrequencySampler(AnySampler):

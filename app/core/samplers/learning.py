@@ -40,11 +40,6 @@ class BoxFields(Frozen):
         0.25, description="Factor of the box. The whole of it over-fits corners that few differences reach."
     )
 
-    @property
-    def learned_from(self) -> str | None:
-        """The dataset, where there is no box."""
-        return self.dataset
-
     def check_box(self, kernel: SpectralKernel, kind: str, input_dim: int) -> None:
         """Raise InvalidInput unless there is a product kernel, and a dataset or a box on which it can be learned."""
         if not isinstance(kernel, ProductKernel):
@@ -117,7 +112,8 @@ def check_operations(kind: str, per_pair: float, s: int) -> None:
 def report_of(found: FrequencySet, start: float, end: float, kernel: ProductKernel, rows: Rows | None) -> FrequencySet:
     """The set with its report: `objective_start` and `objective_end`, `weight_sum`, `points_kept`, `gram_error`.
 
-    The last, what the set is worth as features, is said where there are rows of a dataset.
+    The last, what the set is worth as features, is said where there are rows of a dataset: ‖K − K̂‖/‖K‖ in the
+    Frobenius norm over up to 500 of them, sampled the same way each time.
     """
     report = {
         "objective_start": max(0.0, start),
@@ -126,15 +122,9 @@ def report_of(found: FrequencySet, start: float, end: float, kernel: ProductKern
         "points_kept": float(len(found.weights)),
     }
     if rows is not None:
-        report["gram_error"] = gram_error(found, kernel, rows)
+        some = dense(rows[sampled(rows.shape[0], min(rows.shape[0], _ROWS_OF_THE_ERROR), 0)])
+        features = np.exp(1j * (some @ found.frequencies.T))
+        exact = kernel.gram(some, some)
+        approximate = ((features * found.weights) @ features.conj().T).real
+        report["gram_error"] = float(np.linalg.norm(exact - approximate) / np.linalg.norm(exact))
     return found._replace(report=report)
-
-
-def gram_error(found: FrequencySet, kernel: ProductKernel, rows: Rows) -> float:
-    """‖K − K̂‖/‖K‖ in the Frobenius norm over up to 500 rows, sampled the same way each time."""
-    n = rows.shape[0]
-    some = dense(rows[sampled(n, min(n, _ROWS_OF_THE_ERROR), 0)])
-    features = np.exp(1j * (some @ found.frequencies.T))
-    exact = kernel.gram(some, some)
-    approximate = ((features * found.weights) @ features.conj().T).real
-    return float(np.linalg.norm(exact - approximate) / np.linalg.norm(exact))

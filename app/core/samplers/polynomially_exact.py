@@ -94,13 +94,12 @@ class PolynomiallyExact(FrequencySampler):
                 "/sampler/candidates",
             )
         candidates, weights = candidates[weights > 0], weights[weights > 0]
+        warnings = reach_warnings(reach_of(candidates, weights))
         if self.degree < 2:
-            warnings: tuple[str, ...] = (
+            warnings = (
                 f"degree {self.degree} leaves the spread of the {len(weights)} frequencies, and so the kernel, to "
                 "chance: take degree 2 or more",
             )
-        else:
-            warnings = reach_warnings(reach_of(candidates, weights))
         return FrequencySet(candidates * normal_deviations(kernel, input_dim, self.kind), weights, warnings)
 
     def _n_candidates(self, input_dim: int) -> int:

@@ -63,11 +63,6 @@ class ReweightedGrid(LearnedSampler):
         int, Field(ge=1, le=_MOST_PAIRS, description="Fitted are all pairs of as many rows as make at most so many.")
     ] = 124_750
 
-    @property
-    def learned_from(self) -> str | None:
-        """The dataset."""
-        return self.dataset
-
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The normal equations of the candidates, and these on the rows."""
         candidates = self._n_candidates(s)
