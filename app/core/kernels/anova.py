@@ -85,10 +85,8 @@ class Anova(ShiftInvariantKernel):
     def check(self, input_dim: int) -> None:
         """Subsets name coordinates once; an image has input_dim pixels; there are as many weights as subsets."""
         if self.windows is not None and (pixels := prod(self.windows.image_shape)) != input_dim:
-            raise InvalidInput(
-                f"an image of {self.windows.image_shape} has {pixels} pixels; input_dim is {input_dim}",
-                "/kernel/windows/image_shape",
-            )
+            reason = f"an image of {self.windows.image_shape} has {pixels} pixels; input_dim is {input_dim}"
+            raise InvalidInput(reason, "/kernel/windows/image_shape")
         for i, subset in enumerate(self.subsets or ()):
             if max(subset) >= input_dim or len(set(subset)) < len(subset):
                 raise InvalidInput(

@@ -145,10 +145,8 @@ class ShiftInvariantKernel(AnyKernel):
     def out_of_range(self, dtype: str) -> InvalidInput:
         """The refusal of frequencies that leave the range of the dtype: names the field to blame."""
         extreme = "large" if self.scale_field == "gamma" else "small"
-        return InvalidInput(
-            f"{self.scale_field} is so {extreme} that frequencies leave the range of {dtype}",
-            f"/kernel/{self.scale_field}",
-        )
+        reason = f"{self.scale_field} is so {extreme} that frequencies leave the range of {dtype}"
+        return InvalidInput(reason, f"/kernel/{self.scale_field}")
 
 
 class SpectralKernel(ShiftInvariantKernel):

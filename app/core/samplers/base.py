@@ -145,10 +145,8 @@ def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: in
     """Raise InvalidInput if frequencies of the kernel take more uniforms than a sequence of `most` dimensions has."""
     extra = kernel.uniforms_per_frequency(input_dim) - input_dim
     if input_dim + extra > most:
-        raise InvalidInput(
-            f"input_dim {input_dim} passes the {most - extra} dimensions of {kind}; monte_carlo has no limit",
-            "/sampler/kind",
-        )
+        reason = f"input_dim {input_dim} passes the {most - extra} dimensions of {kind}; monte_carlo has no limit"
+        raise InvalidInput(reason, "/sampler/kind")
 
 
 def check_products(kind: str, s: int, input_dim: int, most_dimensions: int, most: int, instead: str) -> None:
@@ -192,7 +190,6 @@ class PointSampler(FrequencySampler):
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Points through the quantile functions, each with weight 1/s."""
-        points = self.points(s, kernel.uniforms_per_frequency(input_dim), rng)
-        return FrequencySet(
-            kernel.frequencies(inside(points)), np.full(s, 1 / s), self.point_warnings(s, points.shape[1])
-        )
+        n_uniforms = kernel.uniforms_per_frequency(input_dim)
+        frequencies = kernel.frequencies(inside(self.points(s, n_uniforms, rng)))
+        return FrequencySet(frequencies, np.full(s, 1 / s), self.point_warnings(s, n_uniforms))

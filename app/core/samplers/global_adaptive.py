@@ -58,9 +58,7 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
 
         progress = building.progress
         end, state = minimised(objective, (base.frequencies * scales).ravel(), self.iterations, progress)
-        found, pause = (
-            base._replace(frequencies=end.reshape(s, input_dim) / scales),
-            partial(progress.checkpoint, state),
-        )
+        found = base._replace(frequencies=end.reshape(s, input_dim) / scales)
+        pause = partial(progress.checkpoint, state)
         first, last = (measure.normalized(one.frequencies, pause=pause) for one in (base, found))
         return report_of(found, first, last, product, rows)

@@ -70,10 +70,8 @@ class Lattice(BoxFields, PointSampler):
                 reason = f"a lattice is learned of at most {_MOST_LEARNED} points, whose pairs are all compared"
                 raise InvalidInput(SizeAdvice(reason, s, _MOST_LEARNED), "/s")
         elif self.box is not None or self.dataset is not None:
-            raise InvalidInput(
-                "lattice takes a box or a dataset with learn only",
-                "/sampler/box" if self.box is not None else "/sampler/dataset",
-            )
+            field = "dataset" if self.box is None else "box"
+            raise InvalidInput("lattice takes a box or a dataset with learn only", f"/sampler/{field}")
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The lattice of the vector found, or of the vector for all where no better was."""

@@ -38,10 +38,8 @@ class Orthogonal(FrequencySampler):
         """Only a normal law is invariant under rotation."""
         check_products(self.kind, s, input_dim, _MOST_DIMENSIONS, _MOST_PRODUCTS, "sobol")
         if kernel.normal_deviations(input_dim) is None:
-            raise InvalidInput(
-                "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works",
-                "/sampler/kind",
-            )
+            reason = "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works"
+            raise InvalidInput(reason, "/sampler/kind")
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Blocks of directions, each row times a length from the chi law, divided by σ_j column by column."""

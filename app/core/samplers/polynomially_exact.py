@@ -72,10 +72,8 @@ class PolynomiallyExact(FrequencySampler):
                 "/sampler/degree",
             )
         if self._n_candidates(input_dim) < equations:
-            raise InvalidInput(
-                f"{self.candidates} candidates cannot solve {equations} equations; take {3 * equations}",
-                "/sampler/candidates",
-            )
+            reason = f"{self.candidates} candidates cannot solve {equations} equations; take {3 * equations}"
+            raise InvalidInput(reason, "/sampler/candidates")
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The candidates kept, with their weights."""

@@ -60,10 +60,8 @@ class SparseGrid(FrequencySampler):
         negative = int((weights < 0).sum())
         warnings = reach_warnings(reach_of(frequencies, weights)) if self.level else ()
         if negative:
-            signs = (
-                f"{negative} of {len(weights)} weights are negative and |weights| sum to {np.abs(weights).sum():.4g}"
-            )
-            warnings = (signs, *warnings)
+            size = np.abs(weights).sum()
+            warnings = (f"{negative} of {len(weights)} weights are negative and |weights| sum to {size:.4g}", *warnings)
         return FrequencySet(frequencies * normal_deviations(kernel, input_dim, self.kind), weights, warnings)
 
     def _levels(self, k: int, d: int) -> list[tuple[int, ...]]:
