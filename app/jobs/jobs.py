@@ -23,7 +23,7 @@ from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
 
-# Records looked at for one page of a list by state; a page may be shorter, and still not be the last.
+# Records looked at for one page of a list by state.
 _LOOKED_AT = 1000
 
 
@@ -111,40 +111,33 @@ class Jobs:
         return record(self.fields(job_id))
 
     def page(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
-        """A page of jobs, oldest first, and the id to go on after."""
+        """A page of jobs, oldest first, and the id to go on after. With a state it may be short and not the last."""
+        looked_at = max(limit, _LOOKED_AT) if state else limit
+        with store_errors():
+            lowest = "-" if cursor is None else f"({cursor}"
+            answer = self._client.zrangebylex(INDEX, lowest, "+", start=0, num=looked_at + 1)
+        ids = [one.decode() for one in cast("list[bytes]", answer)]
         found: list[JobRecord] = []
-        after = cursor
-        for _ in range(max(1, _LOOKED_AT // (limit + 1)) if state else 1):
-            with store_errors():
-                lowest = "-" if after is None else f"({after}"
-                answer = self._client.zrangebylex(INDEX, lowest, "+", start=0, num=limit + 1)
-            ids = [one.decode() for one in cast("list[bytes]", answer)]
-            for job_id in ids[:limit]:
-                after = job_id
-                try:
-                    job = self.get(job_id)
-                except JobNotFound:  # it expired just now
-                    continue
-                except NewerVersion as error:  # the others must still be listed
-                    logger.warning("left out of the list: %s", error)
-                    continue
-                if state is None or job.state is state:
-                    found.append(job)
-                if len(found) == limit:
-                    break
-            if len(ids) <= limit and (not ids or after == ids[-1]):
-                return JobPage(jobs=found, next=None)
+        after = None
+        for job_id in ids[:looked_at]:
+            after = job_id
+            try:
+                job = self.get(job_id)
+            except JobNotFound:  # it expired just now
+                continue
+            except NewerVersion as error:  # the others must still be listed
+                logger.warning("left out of the list: %s", error)
+                continue
+            if state is None or job.state is state:
+                found.append(job)
             if len(found) == limit:
                 break
-        return JobPage(jobs=found, next=after)
+        return JobPage(jobs=found, next=None if not ids or after == ids[-1] else after)
 
     def cancel(self, job_id: str) -> JobRecord:
         """Have a job end. One that runs is still `running` in the answer, and is stopped a moment later.
 
-        Raises:
-            JobNotFound: there is none.
-            JobHasEnded: it has.
-            NewerVersion: this version cannot tell how.
+        Raises JobHasEnded, and what `fields` raises.
         """
         self.fields(job_id)
         before = scripts.run(self._client, "cancel", job_id, "", self._ttl).decode()

@@ -12,18 +12,15 @@ logger = logging.getLogger(__name__)
 PROGRAM = "app"
 _CHECK_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 10.0
-# One that lived so long did not die of its start.
+# A worker that lived so long did not die of its start.
 _STEADY_SECONDS = 30.0
 _END_SECONDS = 10.0
 
 
 class WorkerSupervisor:
-    """Starts workers, starts them again when they die, ends them with the service.
+    """Starts a number of workers, starts each again when it dies, and ends them with the service.
 
-    They read the environment, which must hold the settings by then. A worker whose service was killed ends by itself.
-
-    Args:
-        count: how many.
+    They read their settings from the environment. A worker whose service was killed ends by itself.
     """
 
     def __init__(self, count: int) -> None:

@@ -49,12 +49,7 @@ def built(name: str, spec: MapSpec, building: Building) -> NewMap:
 
 
 def build_later(
-    jobs: Jobs,
-    store: MapStore,
-    name: str,
-    spec: MapSpec,
-    digests: Mapping[str, str],
-    checkpoint: Checkpoint | None,
+    jobs: Jobs, store: MapStore, name: str, spec: MapSpec, digests: Mapping[str, str], checkpoint: Checkpoint | None
 ) -> MapManifest:
     """Reserve the name of a map and submit the job that builds it, from the checkpoint on if there is one.
 

@@ -121,11 +121,9 @@ class Datasets:
         return latest(read)
 
     def gated(self, posted: Mapping[str, PostedRows | Reference], gate: Callable[[PostedRows, str], Rows]) -> GatedRows:
-        """The rows of a request, or of the datasets that it names, once a gate has checked them.
+        """The rows of a request, by its members, or of the datasets that it names, once a gate has checked them.
 
-        Args:
-            posted: by the member of the request.
-            gate: checks rows that stood at a JSON pointer of the request, such as `BaseSpec.gate`.
+        The gate is given rows and the JSON pointer to where they stood, as `BaseSpec.gate` is.
 
         Raises:
             InvalidInput: a sample is larger than its dataset, or the gate refuses rows.

@@ -56,13 +56,7 @@ def similarity_of_vectors(
 ) -> Answer:
     """The kernel of row i of x with row i of y: estimated from codes, and exact.
 
-    Args:
-        sampling: the map.
-        x: vectors.
-        y: as many.
-        by: which codes to compare.
-        gamma: of the RBF kernel to estimate too; None for none.
-        limits: of the request.
+    `by` says which codes to compare. With a gamma, the RBF kernel is estimated too.
     """
     _check_paired(x, y)
     limits.check_result(sampling.kernel.exact_bytes(x, y))

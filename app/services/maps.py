@@ -185,11 +185,10 @@ class Maps:
             Gone: it was deleted meanwhile, or made anew.
         """
         text = spec.canonical()
+        same = there.spec in (SpecEntry.of(text), text)
         # An earlier version may have written the same spec in other words.
-        if there.spec not in (SpecEntry.of(text), text):
-            stored = read_spec(there.name, self._store.spec(there))
-            if stored.canonical() != text:
-                raise MapExists(there.name, there.digest or None)
+        if not same and read_spec(there.name, self._store.spec(there)).canonical() != text:
+            raise MapExists(there.name, there.digest or None)
         return record(there, spec)
 
     def _find(self, name: str) -> MapManifest:

@@ -78,9 +78,8 @@ class Recommendations(NamedTuple):
         if not kernel.compares_sparse:
             self._check_dense(rows)
         kernel.check(d)
-        asked = Wanted(options.budget, options.target_error)
-        memory = {"map_bytes": self.limits.max_map_bytes, "work_bytes": self.max_job_bytes}
-        wanted = fitting(asked, n, d, options.samplers, kernel, **memory)
+        asked, map_bytes = Wanted(options.budget, options.target_error), self.limits.max_map_bytes
+        wanted = fitting(asked, n, d, options.samplers, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
         self.limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
         learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})
         digests = {name: self.datasets.digest(name) for name in learned}

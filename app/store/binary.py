@@ -28,11 +28,7 @@ def find_binary(explicit: Path | None) -> Path:
         if not _runs(program):
             raise StoreNotStarted(f"The store's server program {program} does not exist or is not executable.")
         return program
-    bundled = _in_wheel()
-    if bundled is not None:
-        return bundled
-    for name in PROGRAMS:
-        found = shutil.which(name)
+    for found in (_in_wheel(), *map(shutil.which, PROGRAMS)):
         if found is not None:
             return Path(found).absolute()
     raise StoreNotStarted(
@@ -45,11 +41,8 @@ def _in_wheel() -> Path | None:
     """The program of the wheel. The wheel is not imported, as it would load a second Redis client."""
     spec = find_spec(WHEEL)
     folders = None if spec is None else spec.submodule_search_locations
-    for folder in folders or ():
-        program = Path(folder).absolute() / "bin" / "valkey-server"
-        if _runs(program):
-            return program
-    return None
+    programs = (Path(folder) / "bin" / "valkey-server" for folder in folders or ())
+    return next(filter(_runs, programs), None)
 
 
 def _runs(program: Path) -> bool:

@@ -35,14 +35,9 @@ class StoreInfo(BaseModel):
 
 
 def connect(url: str, timeout: float) -> redis.Redis:
-    """A client with a pool of connections, shared by all threads; connects at its first call.
+    """A client with a pool of connections, shared by all threads. It connects at its first call.
 
-    Args:
-        url: `redis://`, `rediss://` or `unix://`.
-        timeout: seconds one call may take.
-
-    Raises:
-        ValueError: the URL is not of these forms.
+    A call may take `timeout` seconds. ValueError if the URL is not `redis://`, `rediss://` or `unix://`.
     """
     # A dropped connection is tried again; a store that is silent for the whole timeout would only be silent again.
     retry = Retry(ExponentialBackoff(cap=0.2, base=0.05), retries=3, supported_errors=(redis.ConnectionError,))
@@ -82,6 +77,5 @@ def _setting(client: redis.Redis, name: str, unknown: str) -> str:
             answer = cast(dict[Any, Any], client.config_get(name))
         except redis.ResponseError:
             return unknown
-    for value in answer.values():
-        return value.decode() if isinstance(value, bytes) else str(value)
-    return unknown
+    value = next(iter(answer.values()), unknown)
+    return value.decode() if isinstance(value, bytes) else str(value)

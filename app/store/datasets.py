@@ -1,6 +1,7 @@
 """Datasets in the store: dense rows as one array, sparse ones as the three of CSR, and the ranges of the columns."""
 
 import secrets
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Self, cast
 
@@ -79,12 +80,9 @@ class DatasetStore(NamedStore[DatasetManifest]):
 
         With eight names looked at for each that is added, at most about one in eight is of a dataset that is gone.
         """
-        try:
-            with store_errors():
-                names = cast(list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
-        except StoreUnavailable:
-            return  # the dataset is there, and that is what was asked for
-        self._forget_expired([name.decode() for name in names])
+        with suppress(StoreUnavailable), store_errors():  # the dataset is there, and that is what was asked for
+            names = cast(list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
+            self._forget_expired([name.decode() for name in names])
 
 
 def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:

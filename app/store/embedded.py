@@ -107,7 +107,10 @@ class EmbeddedStore:
 
     @property
     def _socket(self) -> Path:
-        """The server's socket, by a short link where its path is too long. The link lasts until `stop`."""
+        """The server's socket, by a short link where its path is too long.
+
+        The link lasts until `stop`. Who only reaches the server keeps it, as it may be needed to reach it again.
+        """
         if self._link is None and len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
             self._link = _short_link(self._data_dir)
         return (self._link or self._data_dir) / SOCKET_NAME

@@ -46,7 +46,6 @@ class Manifest(BaseModel):
     """What the thing is called, also in its keys."""
     dtypes: ClassVar[frozenset[str]]
     """What its arrays may be; anything else read back was not written here."""
-
     newest: ClassVar[int]
     """Version of what is written, to be raised with every change of it."""
 

@@ -140,15 +140,11 @@ def adopt(path: Path, data_dir: Path, stopping: Event) -> Adopted | None:
         with redis.Redis(unix_socket_path=str(path), socket_timeout=PATIENCE_SECONDS, decode_responses=True) as client:
             config = {name: client.config_get(name)[name] for name in ("dir", *DURABLE)}
             pid = int(client.info("server")["process_id"])
+        _check(config, path, data_dir)
         line = _connect(path)
         line.setblocking(False)
     except (redis.RedisError, OSError) as error:
         raise StoreNotStarted(f"The server that already listens at {path} cannot be examined: {error}.") from error
-    try:
-        _check(config, path, data_dir)
-    except StoreNotStarted:
-        line.close()
-        raise
     logger.warning("adopted the store's server, process %d, left by a service that was killed", pid)
     return Adopted(pid, path, line)
 
