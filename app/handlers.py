@@ -11,7 +11,7 @@ from app.core.recommendations import RecommendationOptions
 from app.formats import Posted, json_measuring
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
-from app.services import building, recommendations
+from app.services import building
 from app.services.errors import DatasetNotFound, MapNotReady, NotFound
 from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import warm_up
@@ -58,9 +58,7 @@ def _recommendation(wired: Wired, context: JobContext) -> Measurement:
         options, posted = RecommendationOptions.model_validate_json(payload["options"]), _posted(context)
     else:
         options, posted = json_measuring.recommendation(context.attachment(_BODY), _parsed)
-    given = wired.datasets.gated(posted, recommendations.gate(options.seed))
-    scaled = wired.recommendations.scaled_kernel(options, given.rows["vectors"])
-    return wired.recommendations.measurement(options, json_measuring.kernel(scaled, _parsed), given)
+    return wired.recommendations.measurement(options, posted, json_measuring.kernel_reader(_parsed))
 
 
 def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:

@@ -77,14 +77,11 @@ def _invalid(errors: list[tuple[str, str]]) -> Refusal:
 
 def _told_once(errors: list[Any]) -> list[Any]:
     """The errors that matter. Where an item of a list is wrong, pydantic also says that the list is too short."""
-
-    def has_wrong_item(place: tuple[Any, ...], before: list[Any]) -> bool:
-        return any(other["loc"][: len(place)] == place != other["loc"] for other in before)
-
     return [
         error
         for i, error in enumerate(errors)
-        if error["type"] != "too_short" or not has_wrong_item(error["loc"], errors[:i])
+        if error["type"] != "too_short"
+        or not any(inner["loc"][: len(error["loc"])] == error["loc"] != inner["loc"] for inner in errors[:i])
     ]
 
 

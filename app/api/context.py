@@ -33,6 +33,8 @@ ContextOf = Annotated[Context, Depends(_context)]
 
 
 def _counted(count: Callable[[Admission], AbstractAsyncContextManager[None]]) -> Any:
+    """A dependency that gives the context, and counts its request until its answer is sent."""
+
     async def counted(context: ContextOf) -> AsyncIterator[Context]:
         async with count(context.admission):
             yield context

@@ -52,10 +52,9 @@ def recommendation(body: bytes, parse: Parse) -> tuple[RecommendationOptions, Po
     return options, {"vectors": vectors_or_dataset(document, width)}
 
 
-def kernel(described: dict[str, Any], parse: Parse) -> Kernel:
-    """The kernel of a request for recommendations, once its length scale is a number."""
-    member: KernelMember = parse(KernelMember, orjson.dumps({"kernel": described}))
-    return member.kernel
+def kernel_reader(parse: Parse) -> Callable[[dict[str, Any]], Kernel]:
+    """A function that reads the kernel of a request for recommendations, once its length scale is a number."""
+    return lambda described: parse(KernelMember, orjson.dumps({"kernel": described})).kernel
 
 
 def writers(finding: Finding[Mapping[str, object]]) -> dict[str, Callable[[], bytes]]:

@@ -43,11 +43,12 @@ def pairs(
     posted = members(body, ["x", "y"], bytes_per_list=_bytes_per_list(by, of, sampling))
     if of is None and any(isinstance(rows, dict) and "dataset" in rows for rows in posted.values()):
         of = InputKind.vectors
+    first = posted["x"][0] if isinstance(posted["x"], list) and posted["x"] else None
     if by is None:
-        recognised = _recognised(posted["x"], of, sampling)
+        recognised = _recognised(first, of, sampling)
         are_codes, by = recognised is not None, Encoder(recognised or Encoding.pairs)
     else:
-        are_codes = _are_codes(posted["x"], by, sampling) if of is None else of is InputKind.codes
+        are_codes = _are_codes(first, by, sampling) if of is None else of is InputKind.codes
     if are_codes:
         x, y = (_posted_codes(posted[k], by, sampling, f"/{k}") for k in ("x", "y"))
         return by, (x, y)
@@ -125,13 +126,8 @@ def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -
     return read.astype(np.uint8) if by.encoding is Encoding.packed else read
 
 
-def _first_row(posted: Any) -> Any:
-    return posted[0] if isinstance(posted, list) and posted else None
-
-
-def _recognised(posted: Any, of: InputKind | None, sampling: FeatureMap) -> Encoding | None:
+def _recognised(row: Any, of: InputKind | None, sampling: FeatureMap) -> Encoding | None:
     """Guess the encoding of codes from their first row; None for vectors."""
-    row = _first_row(posted)
     if of is InputKind.vectors or not isinstance(row, list) or not row:
         return Encoding.zero_bit if of is InputKind.codes else None
     if isinstance(row[0], list):
@@ -141,9 +137,9 @@ def _recognised(posted: Any, of: InputKind | None, sampling: FeatureMap) -> Enco
     return Encoding.zero_bit if only_codes or of is InputKind.codes else None
 
 
-def _are_codes(posted: Any, by: Encoder, sampling: FeatureMap) -> bool:
-    """Whether rows are codes of this encoding, and not vectors. Their length decides: 2 and 2.0 mean the same."""
-    row, input_dim = _first_row(posted), sampling.spec.input_dim
+def _are_codes(row: Any, by: Encoder, sampling: FeatureMap) -> bool:
+    """Whether the first row is codes of this encoding, and no vector. Its length decides: 2 and 2.0 mean the same."""
+    input_dim = sampling.spec.input_dim
     if not isinstance(row, list) or len(row) != input_dim:
         return not isinstance(row, dict)
     if by.encoding is Encoding.pairs:

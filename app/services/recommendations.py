@@ -1,13 +1,13 @@
 """Which map to take: recommendations, checked and ready to run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from app.core.arrays import PostedRows, Rows, dense, vectors
 from app.core.building import Building
-from app.core.datasets import sampled
+from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
 from app.core.kernels import KERNELS, Kernel
@@ -18,12 +18,12 @@ from app.core.recommendations.candidates import Wanted, fitting, recommended_byt
 from app.core.recommendations.length_scale import Heuristic, length_scale
 from app.core.recommendations.trials import MOST_ROWS, recommended
 from app.services.building import kept_rows
-from app.services.datasets import Datasets, GatedRows, dataset_digests
+from app.services.datasets import Datasets, dataset_digests
 from app.services.limits import Limits
 from app.services.measurements import RECOMMEND, Measurement
 
 
-def gate(seed: int) -> Callable[[PostedRows, str], Rows]:
+def _gate(seed: int) -> Callable[[PostedRows, str], Rows]:
     """A gate for the rows to recommend for. Of more than `MOST_ROWS` rows it takes a sample of this seed."""
 
     def some(posted: PostedRows, pointer: str) -> Rows:
@@ -46,7 +46,7 @@ class Recommendations(NamedTuple):
     threads: int
     """How many a trial may use; the times that it measures are of so many."""
 
-    def scaled_kernel(self, options: RecommendationOptions, rows: Rows) -> dict[str, Any]:
+    def _scaled_kernel(self, options: RecommendationOptions, rows: Rows) -> dict[str, Any]:
         """The kernel of a request, its length scale taken from the rows where the request names how.
 
         Raises:
@@ -65,15 +65,22 @@ class Recommendations(NamedTuple):
         self._check_dense(rows)
         return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), kind)}
 
-    def measurement(self, options: RecommendationOptions, kernel: Kernel, given: GatedRows) -> Measurement:
-        """A recommendation for rows behind `gate`, ready to run. The kernel has a number for its length scale.
+    def measurement(
+        self,
+        options: RecommendationOptions,
+        posted: Mapping[str, PostedRows | Reference],
+        read_kernel: Callable[[dict[str, Any]], Kernel],
+    ) -> Measurement:
+        """A recommendation, ready to run; `read_kernel` reads its kernel once the length scale is a number.
 
         Raises:
-            InvalidInput: the kernel is not for such rows.
+            InvalidInput: the rows or the kernel will not do.
             TooLarge: what may be recommended could not be put.
             DatasetNotFound: a sampler learns from a dataset that is not there.
         """
+        given = self.datasets.gated(posted, _gate(options.seed))
         rows = given.rows["vectors"]
+        kernel = read_kernel(self._scaled_kernel(options, rows))
         n, d = rows.shape
         if not kernel.compares_sparse:
             self._check_dense(rows)

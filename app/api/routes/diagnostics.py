@@ -20,7 +20,6 @@ from app.formats.json_measuring import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.jobs.record import JobRecord, JobState, link
 from app.pictures import MEDIA_TYPE as SVG
 from app.services.measurements import Measurement
-from app.services.recommendations import gate
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
 
@@ -105,9 +104,7 @@ async def recommend(request: Request, context: Admitted) -> Response:
 
     def prepare(body: bytes) -> Measurement:
         options, posted = json_measuring.recommendation(body, bodies.parse)
-        given = context.datasets.gated(posted, gate(options.seed))
-        scaled = context.recommendations.scaled_kernel(options, given.rows["vectors"])
-        return context.recommendations.measurement(options, json_measuring.kernel(scaled, bodies.parse), given)
+        return context.recommendations.measurement(options, posted, json_measuring.kernel_reader(bodies.parse))
 
     return await _answer(request, context, [JSON, SVG], prepare)
 
