@@ -57,7 +57,7 @@ class Datasets:
         self._open = cache.keeping(self._load)
 
     def create(self, name: str, posted: PostedRows, ttl: int | None) -> tuple[DatasetRecord, bool]:
-        """Store a dataset for `ttl` seconds, None for ever; the same rows, if they are there, then live so long.
+        """Store a dataset for `ttl` seconds, None for ever. If the same rows are there already, they now live so long.
 
         Returns:
             The record, and whether the dataset is new.

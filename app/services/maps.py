@@ -47,9 +47,9 @@ class OpenMap(NamedTuple):
 class Maps:
     """The maps of the service.
 
-    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, NotFound. One call
-    of a map, or its building, uses so many `threads`. `unfit` says why the store cannot be trusted with new maps, None
-    if it can. Jobs build those that take long, and samplers may learn from the datasets.
+    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, NotFound. A call of
+    a map, or its building, may use so many `threads`. `unfit` says why the store cannot be trusted with new maps, None
+    if it can. Jobs build maps that take long. Samplers may learn from the datasets.
     """
 
     def __init__(
