@@ -85,8 +85,8 @@ class Recommendations(NamedTuple):
         if not kernel.compares_sparse:
             self._check_dense(rows)
         kernel.check(d)
-        asked, map_bytes = Wanted(options.budget, options.target_error), self.limits.max_map_bytes
-        wanted = fitting(asked, n, d, options.samplers, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
+        asked, map_bytes = Wanted(options.budget, options.target_error, options.samplers), self.limits.max_map_bytes
+        wanted = fitting(asked, n, d, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
         self.limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
         learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})
         digests = {name: self.datasets.digest(name) for name in learned}
@@ -96,8 +96,7 @@ class Recommendations(NamedTuple):
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
             learned_from = {name: kept(name, "/samplers") for name in learned}
             building = Building(self.threads, progress, lambda dataset, _: learned_from[dataset])
-            seeds, seed = options.seeds, options.seed
-            answer = recommended(rows, kernel, wanted, options.samplers, seeds=seeds, seed=seed, building=building)
+            answer = recommended(rows, kernel, wanted, seeds=options.seeds, seed=options.seed, building=building)
             return Finding(answer, drawing(answer))
 
         return Measurement(
@@ -107,7 +106,7 @@ class Recommendations(NamedTuple):
             given=given,
             digests=dataset_digests(given.digests | digests),
             run=run,
-            nbytes=recommended_bytes(n, d, wanted, options.samplers, kernel),
+            nbytes=recommended_bytes(n, d, wanted, kernel),
         )
 
     def _check_dense(self, rows: Rows) -> None:

@@ -47,10 +47,12 @@ _HASHING = _SAMPLERS.validate_python(({"kind": "gcws"},))
 
 
 class Wanted(NamedTuple):
-    """A client's wishes: a budget of output columns, a target error, or both."""
+    """A client's wishes: a budget of output columns, a target error, or both, and samplers."""
 
     budget: int | None
     target_error: float | None
+    samplers: Sequence[Sampler] | None = None
+    """What to try; None for those that are sensible for the kernel."""
     most: int = MOST_COLUMNS
     """Columns that are tried where there is no budget."""
 
@@ -65,13 +67,10 @@ def column_counts(wanted: Wanted) -> list[int]:
 
 
 def candidates(
-    kernel: Kernel, input_dim: int, columns: int, samplers: Sequence[Sampler] | None, seed: int
+    kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, seed: int
 ) -> Iterator[tuple[Sampler, MapSpec | str]]:
-    """Every sampler with its spec, at most `columns` wide, of form `cos_sin`, or why there is none; codes are columns.
-
-    Without samplers, these are those that are sensible for the kernel.
-    """
-    for sampler in samplers or (DEFAULT_SAMPLERS if kernel.has_frequencies else _HASHING):
+    """Every sampler with its spec, at most `columns` wide, of form `cos_sin`, or why it has none; codes are columns."""
+    for sampler in wanted.samplers or (DEFAULT_SAMPLERS if kernel.has_frequencies else _HASHING):
         spec: MapSpec | str
         try:
             s = family_of(sampler).size_for(sampler, columns, input_dim)
@@ -88,34 +87,23 @@ def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
     return _FROZEN_BYTES * (input_dim + 1) * (column_counts(wanted)[-1] // _COLUMNS_PER_FREQUENCY)
 
 
-def fitting(
-    wanted: Wanted,
-    n: int,
-    input_dim: int,
-    samplers: Sequence[Sampler] | None,
-    kernel: Kernel,
-    *,
-    map_bytes: int,
-    work_bytes: int,
-) -> Wanted:
+def fitting(wanted: Wanted, n: int, input_dim: int, kernel: Kernel, *, map_bytes: int, work_bytes: int) -> Wanted:
     """The wishes; if they name no budget, without sizes whose frozen arrays, or whose trials, take more memory."""
     if wanted.budget is not None:
         return wanted
     while wanted.most > _COLUMNS_PER_FREQUENCY and (
         widest_map_bytes(input_dim, wanted, kernel) > map_bytes
-        or recommended_bytes(n, input_dim, wanted, samplers, kernel) > work_bytes
+        or recommended_bytes(n, input_dim, wanted, kernel) > work_bytes
     ):
         wanted = wanted._replace(most=wanted.most // 2)
     return wanted
 
 
-def recommended_bytes(
-    n: int, input_dim: int, wanted: Wanted, samplers: Sequence[Sampler] | None, kernel: Kernel
-) -> int:
+def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
     """Memory that `recommended` takes beside n rows: n×n matrices, and the widest of its maps with what it makes."""
     made = 0
     for columns in column_counts(wanted):
-        for _, spec in candidates(kernel, input_dim, columns, samplers, 0):
+        for _, spec in candidates(kernel, input_dim, columns, wanted, 0):
             if not isinstance(spec, str):
                 its_family = family_of(spec.sampler)
                 of_entry = _BYTES_PER_FEATURE if Gives.features in its_family.gives else _BYTES_PER_SAMPLE

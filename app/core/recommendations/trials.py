@@ -1,7 +1,7 @@
 """Candidates built, measured on the client's rows, and ranked."""
 
 import timeit
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from app.core.maps import FeatureMap, made
 from app.core.progress import Parts, Pause, Progress, begin_anew
 from app.core.recommendations.answer import RankedTrial, Ranking, Skipped
 from app.core.recommendations.candidates import Wanted, candidates, column_counts
-from app.core.spec import MapSpec, Sampler
+from app.core.spec import MapSpec
 from app.core.threads import for_each
 
 MOST_ROWS = 1000
@@ -28,14 +28,7 @@ _EXACT_COORDINATES_PER_PART = 1 << 25
 
 
 def recommended(
-    rows: Rows,
-    kernel: Kernel,
-    wanted: Wanted,
-    samplers: Sequence[Sampler] | None = None,
-    *,
-    seeds: int = 3,
-    seed: int = 0,
-    building: Building | None = None,
+    rows: Rows, kernel: Kernel, wanted: Wanted, *, seeds: int = 3, seed: int = 0, building: Building | None = None
 ) -> Ranking:
     """Try samplers and sizes on the rows and rank them.
 
@@ -62,7 +55,7 @@ def recommended(
         building.progress.report(place, of)
 
     for step, columns in enumerate(counts):
-        every = list(candidates(kernel, rows.shape[1], columns, samplers, seed))
+        every = list(candidates(kernel, rows.shape[1], columns, wanted, seed))
         for place, (sampler, spec) in enumerate(every, step * len(every)):
             told = partial(tell, place, len(counts) * len(every))
             told(0)

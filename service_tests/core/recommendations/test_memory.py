@@ -40,13 +40,16 @@ def sampler(**members: Any) -> Sampler:
 def test_memory_stays_within_what_is_reckoned(
     n: int, input_dim: int, budget: int, kernel: Kernel, samplers: list[Sampler] | None
 ) -> None:
-    rows, wanted = np.random.default_rng(5).normal(size=(n, input_dim)).astype(np.float32), Wanted(budget, None)
-    recommended(rows[:2], kernel, Wanted(4, None), samplers, seeds=1)  # what is compiled and imported stays
+    rows, wanted = (
+        np.random.default_rng(5).normal(size=(n, input_dim)).astype(np.float32),
+        Wanted(budget, None, samplers),
+    )
+    recommended(rows[:2], kernel, Wanted(4, None, samplers), seeds=1)  # what is compiled and imported stays
     tracemalloc.start()
-    recommended(rows, kernel, wanted, samplers, seeds=1)
+    recommended(rows, kernel, wanted, seeds=1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert 0.15 < peak / recommended_bytes(n, input_dim, wanted, samplers, kernel) < 1
+    assert 0.15 < peak / recommended_bytes(n, input_dim, wanted, kernel) < 1
 
 
 def test_sizes_beyond_a_budget_fit_into_memory() -> None:
@@ -54,23 +57,23 @@ def test_sizes_beyond_a_budget_fit_into_memory() -> None:
     whole = Wanted(None, 0.1)
 
     def most(input_dim: int, kernel: Kernel, map_bytes: int, work_bytes: int) -> int:
-        return fitting(whole, 2, input_dim, None, kernel, map_bytes=map_bytes, work_bytes=work_bytes).most
+        return fitting(whole, 2, input_dim, kernel, map_bytes=map_bytes, work_bytes=work_bytes).most
 
     assert most(16, GAUSSIAN, 1 << 30, 1 << 32) == whole.most
     assert most(wide, GAUSSIAN, 1 << 30, 1 << 60) == whole.most // 2
     narrow = whole._replace(most=most(wide, GAUSSIAN, 1 << 30, 1 << 31))
-    assert recommended_bytes(2, wide, narrow, None, GAUSSIAN) <= 1 << 31
-    assert recommended_bytes(2, wide, narrow._replace(most=2 * narrow.most), None, GAUSSIAN) > 1 << 31
+    assert recommended_bytes(2, wide, narrow, GAUSSIAN) <= 1 << 31
+    assert recommended_bytes(2, wide, narrow._replace(most=2 * narrow.most), GAUSSIAN) > 1 << 31
     assert column_counts(narrow) == [1 << k for k in range(4, narrow.most.bit_length())]
     assert most(1 << 31, GMM, 1, 1 << 32) == whole.most
-    assert fitting(Wanted(64, None), 2, wide, None, GAUSSIAN, map_bytes=1, work_bytes=1) == Wanted(64, None)
+    assert fitting(Wanted(64, None), 2, wide, GAUSSIAN, map_bytes=1, work_bytes=1) == Wanted(64, None)
 
 
 def test_narrower_sizes_count_where_the_widest_is_refused() -> None:
     weighted = [sampler(kind="weighted", box=2.0)]
     accepted, refused = (
-        recommended_bytes(30, 4, Wanted(budget, None), weighted, GAUSSIAN) for budget in (8192, 10_000)
+        recommended_bytes(30, 4, Wanted(budget, None, weighted), GAUSSIAN) for budget in (8192, 10_000)
     )
     assert refused > accepted / 4
-    within, past = (recommended_bytes(2, 1000, Wanted(budget, None), None, GMM) for budget in (4190, 4200))
+    within, past = (recommended_bytes(2, 1000, Wanted(budget, None), GMM) for budget in (4190, 4200))
     assert past > within / 3

@@ -56,7 +56,7 @@ def test_the_best_is_within_five_percent_of_the_best_on_rows_not_seen(members: d
 
 
 def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
-    ranked = recommended(ROWS[:100], kernel(KERNELS[0]), Wanted(128, None), [sampler(kind="sobol")], seeds=2, seed=9)
+    ranked = recommended(ROWS[:100], kernel(KERNELS[0]), Wanted(128, None, [sampler(kind="sobol")]), seeds=2, seed=9)
     assert ranked["target_reached"] is None
     trial = ranked["ranked"][0]
     assert trial["n_output"] == 128
@@ -121,18 +121,20 @@ def test_sizes_follow_budget_and_target(wanted: Wanted, counts: list[int]) -> No
 
 @pytest.mark.parametrize("members", KERNELS, ids=lambda members: str(members["kind"]))
 def test_no_candidate_is_wider_than_asked_and_every_refusal_has_a_reason(members: dict[str, Any]) -> None:
-    for _, candidate in candidates(kernel(members), 16, 200, None, 3):
+    for _, candidate in candidates(kernel(members), 16, 200, Wanted(None, None), 3):
         if isinstance(candidate, str):
             assert candidate
             continue
         assert made(candidate).n_output <= 200
         assert candidate.seed == 3
-    tried = [one for _, one in candidates(kernel(members), 16, 1 << 13, None, 3) if not isinstance(one, str)]
+    tried = [
+        one for _, one in candidates(kernel(members), 16, 1 << 13, Wanted(None, None), 3) if not isinstance(one, str)
+    ]
     assert len(tried) >= (1 if members["kind"] == "gmm" else 5)
 
 
 def test_sets_balanced_at_powers_of_two_get_them() -> None:
-    specs = {one.kind: its for one, its in candidates(kernel(KERNELS[0]), 16, 1000, None, 0)}
+    specs = {one.kind: its for one, its in candidates(kernel(KERNELS[0]), 16, 1000, Wanted(None, None), 0)}
     sizes = {kind: its.s for kind, its in specs.items() if not isinstance(its, str)}
     assert sizes["sobol"] == sizes["lattice"] == sizes["digital_net"] == 256
     assert sizes["halton"] == sizes["orthogonal"] == 500
@@ -140,13 +142,13 @@ def test_sets_balanced_at_powers_of_two_get_them() -> None:
 
 def test_what_cannot_be_tried_at_all_is_refused_with_its_reasons() -> None:
     with pytest.raises(InvalidInput, match="no sampler can be tried: gcws: sampler gcws hashes"):
-        recommended(ROWS[:20], kernel(KERNELS[0]), Wanted(64, None), [sampler(kind="gcws")])
+        recommended(ROWS[:20], kernel(KERNELS[0]), Wanted(64, None, [sampler(kind="gcws")]))
     with pytest.raises(InvalidInput, match="1 rows came"):
         recommended(ROWS[:1], kernel(KERNELS[0]), Wanted(64, None))
 
 
 def test_a_rule_that_dictates_its_size_is_tried_once() -> None:
-    found = recommended(ROWS[:50], kernel(KERNELS[0]), Wanted(400, None), [sampler(kind="sparse_grid", level=1)])
+    found = recommended(ROWS[:50], kernel(KERNELS[0]), Wanted(400, None, [sampler(kind="sparse_grid", level=1)]))
     assert [trial["spec"]["sampler"]["kind"] for trial in found["ranked"]] == ["sparse_grid"]
     assert found["ranked"][0]["n_output"] == 2 * 33
 
