@@ -13,8 +13,6 @@ from app.core.spec import MapSpec, Sampler
 # Columns that are tried where there is a target and no budget: powers of two up to this, if memory allows.
 MOST_COLUMNS = 1 << 14
 _LEAST_COLUMNS = 1 << 4
-# One frequency, in the form cos_sin.
-_FEWEST_COLUMNS = 2
 # A budget is tried whole, halved and quartered: what half of it would cost in accuracy is worth knowing.
 _FRACTIONS = (1, 2, 4)
 
@@ -25,19 +23,12 @@ _COLUMNS_PER_FREQUENCY, _FROZEN_BYTES = 2, 4
 
 _SAMPLERS: TypeAdapter[tuple[Sampler, ...]] = TypeAdapter(tuple[Sampler, ...])
 
+_WITHOUT_FIELDS = "monte_carlo", "orthogonal", "latin_hypercube", "halton", "sobol", "lattice", "digital_net"
 DEFAULT_SAMPLERS = _SAMPLERS.validate_python(
     (
-        {"kind": "monte_carlo"},
-        {"kind": "orthogonal"},
-        {"kind": "latin_hypercube"},
-        {"kind": "halton"},
-        {"kind": "sobol"},
-        {"kind": "lattice"},
-        {"kind": "digital_net"},
-        {"kind": "moment_matching", "base": {"kind": "monte_carlo"}},
-        {"kind": "moment_matching", "base": {"kind": "sobol"}},
-        {"kind": "sparse_grid", "level": 1},
-        {"kind": "sparse_grid", "level": 2},
+        *({"kind": kind} for kind in _WITHOUT_FIELDS),
+        *({"kind": "moment_matching", "base": {"kind": kind}} for kind in ("monte_carlo", "sobol")),
+        *({"kind": "sparse_grid", "level": level} for level in (1, 2)),
     )
 )
 """The samplers to try unless some are named: all that are sometimes the best, or a yardstick. Not `antithetic`, which
@@ -60,7 +51,7 @@ class Wanted(NamedTuple):
 def column_counts(wanted: Wanted) -> list[int]:
     """The numbers of output columns to try, in increasing order."""
     if wanted.target_error is None and wanted.budget is not None:
-        return sorted({wanted.budget // part for part in _FRACTIONS if wanted.budget // part >= _FEWEST_COLUMNS})
+        return sorted({wanted.budget // part for part in _FRACTIONS if wanted.budget // part >= _COLUMNS_PER_FREQUENCY})
     most = wanted.budget or wanted.most
     first = _LEAST_COLUMNS.bit_length() - 1
     return [1 << k for k in range(first, (most - 1).bit_length())] + [most]
