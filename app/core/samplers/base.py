@@ -59,7 +59,7 @@ class FrequencySet(NamedTuple):
 
 
 class AnySampler(Kind):
-    """A method to build a map. Its class says which family of maps it builds."""
+    """A method to build a map. The family whose maps it builds lists it in `samplers`."""
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
