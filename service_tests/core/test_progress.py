@@ -215,3 +215,16 @@ def test_a_part_that_was_begun_goes_on_from_its_own_state() -> None:
     Parts(long).once("a", lambda inside: inside.before_long_call(bytes))
     restored = Parts(WatchedWork(long.states[0])).once("a", lambda inside: inside.restored())
     assert restored is None, "an empty state begins the part anew"
+
+
+def test_a_part_tells_how_far_it_has_come_at_each_pause_too() -> None:
+    told: list[int] = []
+
+    def work(inside: Progress) -> None:
+        inside.checkpoint(bytes)
+        inside.report(2, 5)
+        inside.checkpoint(bytes)
+        inside.before_long_call(bytes)
+
+    Parts(Progress()).once("a", work, told.append)
+    assert told == [0, 2, 2, 2]
