@@ -165,14 +165,8 @@ class FeatureMap(ABC):
     # What only some families give.
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
-        """The refusal of what this family does not give; `called` names the map."""
-        kind = self.spec.kernel.kind
-        details = {
-            Gives.features: f"{called} has kernel {kind}, which gives codes, not features: POST to /codes",
-            Gives.codes: f"{called} has kernel {kind}; codes come from maps with kernel gmm: POST to /transform",
-            Gives.frequencies: f"kernel {kind} has no frequencies; collisions and gram are its diagnostics",
-        }
-        return InvalidInput(details[wanted])
+        """The refusal of what this family does not give; `called` names the map. A family may say what helps."""
+        return InvalidInput(f"{called} has sampler {self.spec.sampler.kind}, which gives no {wanted.value}")
 
     def check_gives(self, wanted: Gives, called: str = "this map") -> None:
         """Raise the refusal of what this family does not give."""

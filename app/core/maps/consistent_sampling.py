@@ -165,6 +165,12 @@ class ConsistentSamplingMap(FeatureMap):
         """Collision rate of (i*, t*) of row i of x and row i of y."""
         return collision_rate(self.codes(x, pointer="/x", pause=pause), self.codes(y, pointer="/y", pause=pause))
 
+    def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
+        """The refusal of features and of frequencies."""
+        if wanted is Gives.features:
+            return InvalidInput(f"{called} has kernel gmm, which gives codes, not features: POST to /codes")
+        return InvalidInput("kernel gmm has no frequencies; collisions and gram are its diagnostics")
+
     def gamma_refusal(self) -> str | None:
         """The RBF kernel is estimated from the kernel of power 1."""
         if self.kernel.p == 1:

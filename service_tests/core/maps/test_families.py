@@ -150,16 +150,18 @@ def test_a_map_gives_what_it_says_and_refuses_the_rest_by_name(of: type[FeatureM
         ],
         Gives.frequencies: [made.spectrum],
     }
+    words = f"kernel {made.spec.kernel.kind}|has sampler {made.spec.sampler.kind}, which gives no"
     for wanted, those in calls.items():
         for call in those:
             if wanted in made.gives:
                 made.check_gives(wanted)
                 call()
                 continue
-            with pytest.raises(InvalidInput, match=f"kernel {made.spec.kernel.kind}"):
+            with pytest.raises(InvalidInput, match=words):
                 call()
-            with pytest.raises(InvalidInput, match=f"kernel {made.spec.kernel.kind}"):
+            with pytest.raises(InvalidInput, match=words):
                 made.check_gives(wanted, "map 'm'")
+    assert "map 'm' has sampler" in str(FeatureMap.refusal(made, Gives.codes, "map 'm'"))
     applied = made.apply(x)
     assert applied.shape[:2] == (3, made.n_output)
 

@@ -177,6 +177,11 @@ class FourierMap(FeatureMap):
         x, y = self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y")
         return closed_forms(self.spec, self.baseline(0), dense(x) - dense(y))
 
+    def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
+        """The refusal of codes."""
+        kind = self.spec.kernel.kind
+        return InvalidInput(f"{called} has kernel {kind}; codes come from maps with kernel gmm: POST to /transform")
+
     def spectrum(self) -> Spectrum:
         """The frozen frequencies and weights, with the kernel."""
         frequencies, weights = (array.astype(np.float64) for array in (self._projection.frequencies, self._weights))
