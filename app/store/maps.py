@@ -134,12 +134,9 @@ class MapStore(NamedStore[MapManifest]):
         instead_of: MapManifest | None = None,
         announce: Callable[[list[str]], None] = lambda _: None,
     ) -> MapManifest:
-        """Store a map.
+        """Store a map under a name that is free, or instead of its reservation, which must still be there.
 
-        Args:
-            new: the map.
-            instead_of: the reservation of its name, which must still be there; without one, the name must be free.
-            announce: is told the keys of the pieces before they are written.
+        `announce` is told the keys of the pieces before they are written.
 
         Raises:
             NameTaken: the name is not free, or the reservation is gone.

@@ -129,14 +129,10 @@ class NamedStore(Generic[M]):
         instead_of: str = "",
         announce: Callable[[list[str]], None] = lambda _: None,
     ) -> bytes:
-        """Store a thing, unless something else stands under its name than is expected.
+        """Store a thing for `ttl` seconds, None for ever, unless something else has its name than is expected.
 
-        Args:
-            manifest: with a token of its own.
-            contents: what is kept in pieces, by name.
-            ttl: seconds that the thing lives; without it, for ever.
-            instead_of: token of what stands there; "" if the name is to be free.
-            announce: is told the keys of the pieces before they are written.
+        `instead_of` is the token of what is expected there, "" for nothing. `announce` is told the keys of the pieces
+        before they are written.
 
         Returns:
             What stands under the name now: the manifest, if the thing was stored, b"" for nothing.
