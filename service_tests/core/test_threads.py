@@ -28,7 +28,7 @@ from service_tests.core.specs import fourier, hashing
 
 
 @pytest.mark.parametrize("n_threads", [0, 1, 2, 3, 50])
-@pytest.mark.parametrize("n_parts", [0, 1, 2, 17])
+@pytest.mark.parametrize("n_parts", [0, 1, 2, 17, 300])
 def test_every_part_is_worked_on_once(n_threads: int, n_parts: int) -> None:
     seen: list[int] = []
     for_each(seen.append, iter(range(n_parts)), n_threads)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import psutil
@@ -111,6 +111,7 @@ def test_a_job_that_is_cancelled_leaves_no_map(http: httpx.Client, store: redis.
     answer = http.delete(link)
     assert answer.status_code == 202
     assert ended(http, link)["state"] == "cancelled"
+    assert name.encode() not in cast(list[bytes], store.zrange("bochner:maps", 0, -1))
     assert_problem(http, http.get(f"/v1/maps/{name}"), 404, "map-not-found")
     assert keys_of(store, name) == set()
     left = {key for key in keys(store) if link.rpartition("/")[2].encode() in key}
