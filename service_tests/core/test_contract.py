@@ -87,7 +87,7 @@ def test_a_combination_without_a_meaning_is_refused_and_one_named_that_works(
     base_is_to_blame = its_sampler.get("base", {}).get("kind") == "orthogonal" and its_kernel["kind"] != "gmm"
     assert pointer == ("/sampler/base/kind" if base_is_to_blame else "/sampler/kind")
     advised = re.search(r"sampler (\w+)(?: alone)? works$|sampler is (\w+)$|for instance, (\w+)$", detail)
-    assert advised, detail
+    assert advised, f"{detail!r} does not end with 'sampler NAME works', 'sampler is NAME' or 'for instance, NAME'"
     works = next(name for name in advised.groups() if name)
     assert spec(kernel=its_kernel, sampler={"kind": works}, s=S).sampler.kind == works
 
