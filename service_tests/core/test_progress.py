@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.building import Building
-from app.core.diagnostics import Diagnostic, collisions, hermitian_tiles, max_error
+from app.core.diagnostics import DIAGNOSTICS, Diagnostic, collisions, hermitian_tiles, max_error
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.diagnostics.collisions import Collisions
 from app.core.diagnostics.control_variates import Estimator
@@ -53,6 +53,11 @@ EVERY: dict[str, Callable[[Progress], Any]] = {
     "box-discrepancy": partial(BoxDiscrepancy(box=2.0).run, fourier(s=32), {}),
     "recommendations": ranking,
 }
+
+
+def test_no_diagnostic_is_left_out() -> None:
+    without = {kind for kind in DIAGNOSTICS if not any(name.startswith(kind) for name in EVERY)}
+    assert not without, f"give {without} a run in EVERY, and sizes in _small_steps at which it has many steps"
 
 
 @pytest.fixture
