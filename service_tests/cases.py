@@ -15,6 +15,12 @@ def few_and_many(few: int, many: int) -> list[Any]:
     return [few, pytest.param(many, marks=pytest.mark.long)]
 
 
+def with_long(always: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+    """Values of one parameter, or of several as tuples; the others only in long runs."""
+    rare = [one if isinstance(one, tuple) else (one,) for one in others]
+    return [*always, *(pytest.param(*one, marks=pytest.mark.long) for one in rare)]
+
+
 def covered(cases: Sequence[Case], named: Callable[[Any], Hashable] = repr) -> list[Any]:
     """The cases as parameters, of which those outside a covering array are long; values of one name count as one."""
     always = covering([tuple(map(named, case)) for case in cases])

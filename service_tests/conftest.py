@@ -20,6 +20,11 @@ AT_ONCE = ("--max-request-seconds", "0")
 """Options of a service that hands work over to jobs as soon as it can."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that start processes and wait for them run first, beside others: at the end they would wait alone."""
+    items.sort(key=lambda item: "core" in item.path.parts)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Loops are compiled by the first of the processes side by side; the others wait, and find them on disk."""

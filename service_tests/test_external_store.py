@@ -9,6 +9,7 @@ import httpx
 import pytest
 import redis
 
+from service_tests.cases import with_long
 from service_tests.checks import assert_problem, post, put, put_dataset
 from service_tests.running import Running, service, start, stop
 from service_tests.servers import EVERY_WRITE, VOLATILE, until, valkey
@@ -49,7 +50,7 @@ def test_the_commands_that_the_example_grants_are_enough(tmp_path: Path, gaussia
             assert http.delete("/v1/maps/m").status_code == http.delete("/v1/datasets/e").status_code == 204
 
 
-@pytest.mark.parametrize(("options", "reason"), [(VOLATILE, "nothing on disk"), (EVICTING, "allkeys-lru")])
+@pytest.mark.parametrize(("options", "reason"), with_long([(VOLATILE, "nothing on disk")], [(EVICTING, "allkeys-lru")]))
 def test_a_store_that_may_lose_maps_gets_none(
     tmp_path: Path, gaussian: dict[str, Any], options: tuple[str, ...], reason: str
 ) -> None:

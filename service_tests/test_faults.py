@@ -128,6 +128,7 @@ def test_a_service_outlives_its_store_and_meanwhile_answers_503(
         assert seen <= {200, 503}
 
 
+@pytest.mark.long  # test_jobs.py has one where a service that is killed leaves a job, and the next adopts both
 def test_the_next_service_adopts_the_store_of_a_killed_one(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]
 ) -> None:

@@ -166,7 +166,7 @@ def test_what_is_allowed_is_no_breach(module: str, source: str) -> None:
     assert breaches(module, source) == []
 
 
-@pytest.mark.parametrize("module", ["app.main", "app.jobs.worker", "app.jobs.job_process"])
+@pytest.mark.parametrize("module", ["app.main", "app.handlers"])
 def test_libraries_that_take_long_to_load_wait_for_their_first_use(module: str) -> None:
     source = f"import sys, {module}; print({{'matplotlib', 'scipy.stats'}} & sys.modules.keys())"
     loaded = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout

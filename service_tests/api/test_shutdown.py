@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from service_tests.cases import with_long
 from service_tests.running import start, stop
 from service_tests.servers import answers
 
 
-@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["one process", "two processes"])
+@pytest.mark.parametrize("options", with_long([["--workers", "2"]], [[]]), ids=["two processes", "one process"])
 def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str]) -> None:
     running = start(tmp_path / "data", *options)  # without a worker: the job goes on waiting
     spec = {

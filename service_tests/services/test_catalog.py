@@ -97,6 +97,7 @@ def test_matern_has_one_dimension_less(name: str) -> None:
     assert "one less for kernel matern" in CATALOG["samplers"][name]["limits"][0]
 
 
+@pytest.mark.long
 def test_all_windows_together_name_so_many_coordinates() -> None:
     def anova(height: int) -> dict[str, Any]:
         windows = {"image_shape": [height, 512], "patch_shape": [1, 1]}

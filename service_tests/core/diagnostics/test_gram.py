@@ -1,6 +1,7 @@
 """Gram errors against a plain computation of the whole matrices."""
 
 import tracemalloc
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from app.core.diagnostics.random_pairs import map_seeds, row_pairs
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 from app.core.spec import Dtype, Form
+from service_tests.cases import covered, with_long
 from service_tests.core.combinations import Fields, named, rows, variants, with_frequencies
 from service_tests.core.diagnostics.measure import drawn, gram, gram_errors
 from service_tests.core.specs import KERNELS, fourier, hashing, kind
@@ -59,10 +61,11 @@ def from_features(made: FourierMap, x: Any) -> Any:
     return (features * signature) @ features.conj().T
 
 
-@pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
-@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalized"])
-@pytest.mark.parametrize("form", [form.value for form in Form])
-@pytest.mark.parametrize("its_kernel", FOURIER, ids=named)
+@pytest.mark.parametrize(
+    ("its_kernel", "form", "normalize", "dtype"),
+    covered([*product(FOURIER, [form.value for form in Form], (False, True), [dtype.value for dtype in Dtype])], named),
+    ids=named,
+)
 def test_figures_are_those_of_the_whole_matrices(its_kernel: Fields, form: str, normalize: bool, dtype: str) -> None:
     made = fourier(kernel=its_kernel, form=form, normalize=normalize, dtype=dtype, s=128)
     x = rows(N, 5, dtype=dtype)
@@ -219,7 +222,7 @@ def test_no_more_than_one_triangle_in_float32_is_held(form: str) -> None:
     assert triangle < peak < 1.6 * triangle
 
 
-@pytest.mark.parametrize(("n", "d"), [(1500, 4), (200, 1500)])
+@pytest.mark.parametrize(("n", "d"), with_long([(200, 1500)], [(1500, 4)]))
 @pytest.mark.parametrize("form", ["cos_sin", "complex"])
 def test_memory_stays_within_what_is_reckoned(form: str, n: int, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hermitian_tiles, "TILE_ROWS", TILE_ROWS)

@@ -11,6 +11,7 @@ from app.core.kernels import Kernel
 from app.core.recommendations.candidates import Wanted, column_counts, fitting, recommended_bytes
 from app.core.recommendations.trials import recommended
 from app.core.spec import Sampler
+from service_tests.cases import with_long
 
 _KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
 GMM = _KERNEL.validate_python({"kind": "gmm"})
@@ -24,17 +25,21 @@ def sampler(**members: Any) -> Sampler:
 
 @pytest.mark.parametrize(
     ("n", "input_dim", "budget", "kernel", "samplers"),
-    [
-        (100, 500, 2048, GAUSSIAN, None),
-        (1000, 4, 512, GAUSSIAN, None),
-        (30, 3000, 128, GAUSSIAN, None),
-        (30, 3000, 128, GAUSSIAN, [sampler(kind="monte_carlo")]),
-        (30, 16, 1024, GAUSSIAN, [sampler(kind="weighted", box=2.0)]),
-        (30, 3, 1024, GAUSSIAN, [sampler(kind="lattice", learn=True, box=2.0)]),
-        (300, 16, 2048, GMM, None),
-        (2, 1000, 2048, GMM, None),
-        (50, 784, 2048, GMM.model_copy(update={"center": (0.5,) * 784}), None),
-    ],
+    with_long(
+        [
+            (1000, 4, 512, GAUSSIAN, None),
+            (30, 3000, 128, GAUSSIAN, [sampler(kind="monte_carlo")]),
+            (30, 16, 1024, GAUSSIAN, [sampler(kind="weighted", box=2.0)]),
+            (30, 3, 1024, GAUSSIAN, [sampler(kind="lattice", learn=True, box=2.0)]),
+            (300, 16, 2048, GMM, None),
+            (2, 1000, 2048, GMM, None),
+        ],
+        [
+            (100, 500, 2048, GAUSSIAN, None),
+            (30, 3000, 128, GAUSSIAN, None),
+            (50, 784, 2048, GMM.model_copy(update={"center": (0.5,) * 784}), None),
+        ],
+    ),
     ids=lambda value: getattr(value, "kind", None),
 )
 def test_memory_stays_within_what_is_reckoned(

@@ -8,6 +8,7 @@ import pytest
 from app.core.maps import FourierMap
 from app.core.maps.fourier import variances
 from app.core.spec import Form
+from service_tests.cases import with_long
 from service_tests.core.combinations import Fields, named, variants, with_frequencies
 from service_tests.core.specs import KERNELS, fourier, kind
 
@@ -57,7 +58,7 @@ def test_a_frequency_has_the_variance_said(its_kernel: Fields, form: str) -> Non
         assert (closed["rff"] == closed["monte_carlo"]).all()
 
 
-@pytest.mark.parametrize("its_kernel", SINGLE, ids=named)
+@pytest.mark.parametrize("its_kernel", with_long(SINGLE[::2], SINGLE[1::2]), ids=named)
 def test_normalized_frequencies_have_the_variance_said(its_kernel: Fields) -> None:
     # Slices of one map, normalised one by one as `normalize` does; first order in 1/512.
     maps, s = 3000, 512
