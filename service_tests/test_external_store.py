@@ -29,6 +29,7 @@ def not_ready(tmp_path: Path, url: str, *options: str) -> Iterator[tuple[Running
         stop(running)
 
 
+@pytest.mark.long
 def test_the_commands_that_the_example_grants_are_enough(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     """The file refuses all others, so a command that the service came to need is missed here."""
     acl = Path(__file__).parent.parent / "docker" / "users.acl"
@@ -66,7 +67,8 @@ def test_a_store_that_may_lose_maps_gets_none(
         assert (store["durability"] == "volatile") == (options == VOLATILE)
 
 
-@pytest.mark.parametrize("options", [VOLATILE, pytest.param(EVICTING, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("options", [VOLATILE, EVICTING])
 def test_a_store_that_may_lose_maps_serves_who_accepts_it(
     tmp_path: Path, gaussian: dict[str, Any], options: tuple[str, ...]
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.settings import Settings
+from service_tests.cases import with_long
 
 ROOT = Path(__file__).parent.parent
 # A value that each setting takes, other than its default.
@@ -147,7 +148,7 @@ def test_a_bad_value_is_refused(field: str, value: str, monkeypatch: pytest.Monk
     assert len(refused.value.errors()) == 1
 
 
-@pytest.mark.parametrize("field", ["port", "redis_url", "store_binary", "log_level"])
+@pytest.mark.parametrize("field", with_long(["port", "store_binary"], ["redis_url", "log_level"]))
 def test_a_bad_value_ends_serve_with_one_sentence(field: str) -> None:
     for ended in (serve(option(field), BAD[field][0]), serve(**{Settings.variable(field): BAD[field][0]})):
         assert ended.returncode == 1
