@@ -59,7 +59,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "__main__.py": "test_settings.py",  # and test_client.py
         "jobs/job_process.py": "jobs/test_worker.py",
         "jobs/worker_supervisor.py": "api/routes/test_jobs.py",
-        "services/warm_up.py": "test_faults.py",
     },
 }
 """Why a source file has no test file of its own, and where it is tested."""

@@ -1,10 +1,14 @@
 """Makes a process compile all that is compiled at first use."""
 
+from itertools import product
+
 import numpy as np
 from scipy.sparse import csr_array
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.maps import made
+from app.core.maps.fourier.forms import Form
+from app.core.maps.terms import Dtype
 from app.core.spec import MapSpec
 
 _GAUSSIAN = '{"kind": "gaussian", "length_scale": 1}'
@@ -15,10 +19,11 @@ _DRAWN_DIM = 1 << 31
 
 
 def warm_up() -> None:
-    """Transform one row, hash one in each way that has a compiled loop of its own, and measure one frequency."""
+    """Transform one row in every form and dtype, hash one in each way that has a loop, and measure one frequency."""
     rows = np.ones((1, 1))
     fourier = MapSpec.model_validate_json(_FOURIER)
-    made(fourier).transform(rows)
+    for form, dtype in product(Form, Dtype):
+        made(fourier.model_copy(update={"form": form, "dtype": dtype})).transform(rows.astype(dtype))
     hashing = MapSpec.model_validate_json(_HASHING)
     tables, drawn = (made(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
     tables.codes(rows)

@@ -9,6 +9,7 @@ import numpy as np
 
 from app.core.arrays import Array, Floats
 from app.core.kernels.base import Matrix
+from app.core.maps.fourier.sine_cosine import cosines_and_sines, cosines_with_offsets, exponentials
 from app.core.papers import GMM, MM, QMC, RFF
 
 
@@ -58,12 +59,9 @@ class _Complex(Columns):
     is_complex = True
 
     def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
-        phases = np.empty_like(out.real)
+        phases = np.empty(out.shape, amplitudes.dtype)
         project(phases)
-        np.cos(phases, out=out.real)
-        np.sin(phases, out=out.imag)
-        np.conjugate(out, out=out)
-        out *= amplitudes
+        exponentials(out.view(amplitudes.dtype).reshape(*out.shape, 2), phases, amplitudes)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         """The imaginary part is included."""
@@ -77,12 +75,8 @@ class _CosSin(Columns):
     per_frequency = 2
 
     def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
-        cosines, sines = out[:, : len(amplitudes)], out[:, len(amplitudes) :]
-        project(cosines)
-        np.sin(cosines, out=sines)
-        sines *= amplitudes
-        np.cos(cosines, out=cosines)
-        cosines *= amplitudes
+        project(out[:, : len(amplitudes)])
+        cosines_and_sines(out, amplitudes)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         return np.maximum((1 + at_twice) / 2 - at**2, 0)
@@ -99,10 +93,10 @@ class _Phase(Columns):
     squared_amplitude = 2
 
     def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
+        if offsets is None:
+            raise TypeError("the form phase has offsets")
         project(out)
-        out += offsets
-        np.cos(out, out=out)
-        out *= amplitudes
+        cosines_with_offsets(out, offsets, amplitudes)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         """½ more than cos_sin has: that of cos(w·(x + y) + 2b), which is uncorrelated with the rest."""

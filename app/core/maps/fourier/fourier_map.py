@@ -53,7 +53,8 @@ class FourierMap(FeatureMap):
         self.form, self._columns = spec.form, FORMS[spec.form]
         self._projection = DenseProjection(arrays)
         self._weights = arrays["weights"]
-        self._offsets, self.signature = arrays.get("offsets"), arrays.get("signature")
+        self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else None
+        self.signature = arrays.get("signature")
         self._amplitudes = np.sqrt(np.abs(self._weights) * self._columns.squared_amplitude)
         self.gram_dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
         self.n_frequencies = len(self._weights)

@@ -1,0 +1,70 @@
+"""Sines and cosines of phases against mpmath, in units in the last place, and of phases of any size."""
+
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.core.maps.fourier.sine_cosine import LARGEST, cosines_and_sines, cosines_with_offsets, exponentials
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+UP_TO = {np.float32: 1e4, np.float64: LARGEST}
+
+
+def features(phases: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Cosines and sines, (n,) each, of phases (n,)."""
+    both = np.concatenate([phases, np.empty_like(phases)])[None]
+    cosines_and_sines(both, np.ones_like(phases))
+    return both[0, : len(phases)], both[0, len(phases) :]
+
+
+def cases(dtype: Any) -> NDArray[Any]:
+    """Phases of every size, and those next to multiples of π/2, where one of the two is all but zero."""
+    rng, most = np.random.default_rng(6), UP_TO[dtype]
+    few, many = np.arange(1, 300), rng.integers(1, int(most / 1.58), 700)
+    near = np.concatenate([few, many]) * np.pi / 2
+    spread = np.concatenate(
+        [rng.uniform(-most, most, 700), rng.normal(size=300) * 10, 10.0 ** rng.uniform(-30, 0, 100)]
+    )
+    return np.concatenate([near, -near[:99], spread, [0.0, most, -most]]).astype(dtype)
+
+
+@every_dtype
+def test_errors_are_below_two_units_in_the_last_place(dtype: Any) -> None:
+    phases = cases(dtype)
+    with mpmath.workprec(300):
+        for found, function in zip(features(phases), (mpmath.cos, mpmath.sin), strict=True):
+            wanted = [function(mpmath.mpf(float(phase))) for phase in phases]
+            units = np.spacing(np.abs(np.array([float(one) for one in wanted], dtype)))
+            errors = [float(mpmath.mpf(float(a)) - b) for a, b in zip(found, wanted, strict=True)]
+            assert np.max(np.abs(errors) / units) < (0.8 if dtype is np.float64 else 2)
+
+
+@every_dtype
+def test_phases_of_any_size_are_right_and_change_no_other_row(dtype: Any) -> None:
+    usual = np.random.default_rng(7).normal(size=(3, 5)).astype(dtype) * 50
+    alone, offsets, ones = usual.copy(), np.linspace(0, 6, 5), np.ones(5, dtype)
+    cosines_with_offsets(alone, offsets, ones)
+    mixed = usual.copy()
+    mixed[1] = [3e8, -1e20, 1e30, 1.0, LARGEST]
+    wanted = np.cos(mixed[1].astype(np.float64) + offsets)
+    cosines_with_offsets(mixed, offsets, ones)
+    assert (mixed[[0, 2]] == alone[[0, 2]]).all()
+    np.testing.assert_allclose(mixed[1], wanted, rtol=4 * np.finfo(dtype).eps)
+
+
+@every_dtype
+def test_the_forms_agree(dtype: Any) -> None:
+    phases = cases(dtype)[None]
+    amplitudes = np.linspace(0.5, 2, phases.size).astype(dtype)
+    both = np.hstack([phases, phases])
+    cosines_and_sines(both, amplitudes)
+    of_exponentials = np.empty((*phases.shape, 2), dtype)
+    exponentials(of_exponentials, phases.copy(), amplitudes)
+    assert (of_exponentials[..., 0] == both[:, : phases.size]).all()
+    assert (of_exponentials[..., 1] == -both[:, phases.size :]).all()
+    plain = phases.copy()
+    cosines_with_offsets(plain, np.zeros(phases.size), amplitudes)
+    assert (plain == both[:, : phases.size]).all()

@@ -1,0 +1,34 @@
+"""After the warm-up no request waits for a compiler."""
+
+from itertools import product
+
+from app.core.maps import opened
+from app.core.maps.fourier import sine_cosine
+from app.core.maps.fourier.forms import Form
+from app.core.maps.fourier.fourier_map import FourierMap
+from app.core.maps.terms import Dtype
+from app.services.warm_up import warm_up
+from service_tests.core.combinations import rows
+from service_tests.core.specs import spec
+
+LOOPS = [sine_cosine.cosines_with_offsets, sine_cosine.cosines_and_sines, sine_cosine.exponentials]
+
+
+def compiled() -> list[int]:
+    return [len(loop.signatures) for loop in LOOPS]  # type: ignore[attr-defined]
+
+
+def test_features_of_any_map_and_rows_find_their_loops_compiled() -> None:
+    warm_up()
+    before = compiled()
+    assert min(before) >= 2
+    for form, dtype, normalize in product(Form, Dtype, (False, True)):
+        of = spec(form=form.value, dtype=dtype.value, normalize=normalize, s=300)
+        arrays = FourierMap.build(of).arrays
+        for array in arrays.values():
+            array.flags.writeable = False
+        made = opened(of, arrays, 2)
+        for n in (1, 2, 700):
+            made.transform(rows(n, 1, of.input_dim, dtype=dtype.value))
+        made.gram(rows(3, 1, of.input_dim, dtype=dtype.value), rows(1, 2, of.input_dim, dtype=dtype.value))
+    assert compiled() == before
