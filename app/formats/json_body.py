@@ -107,7 +107,7 @@ def dimension(value: Any) -> int:
 
 
 def called(value: Any) -> str:
-    """What a refusal calls a JSON value: its type, or the value itself if it is a number."""
+    """The words of a refusal for a JSON value: its type, or the value itself if it is a number."""
     if isinstance(value, bool):
         return str(value).lower()
     kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}

@@ -171,7 +171,7 @@ class Jobs:
         return pieces.parts(self._client, body.prefix, body.pieces)
 
     def events(self, job_id: str, after: str) -> list[Event]:
-        """What has happened to a job after an event ("0": all that is kept), oldest first. Raises JobNotFound."""
+        """The events of a job after one of them ("0": all that are kept), oldest first. Raises JobNotFound."""
         with store_errors():
             answer = self._client.xrange(key(job_id, "events"), min=f"({after}", count=100)
             if not answer and not self._client.exists(key(job_id, "record")):
@@ -212,7 +212,7 @@ class Jobs:
 def _drafted(
     job_id: str, payload: Mapping[str, Any], attachments: Mapping[str, bytes], checkpoint: Checkpoint | None
 ) -> tuple[dict[str, str], dict[str, bytes]]:
-    """What is to be written of a job: fields of its record, and what lies beside it, by the prefix of its pieces."""
+    """The fields of a new job's record, and the bytes that are stored beside it, by the prefix of their keys."""
     parts = {key(job_id, f"attachment:{i}"): data for i, data in enumerate(attachments.values())}
     described = {name: (prefix, len(data)) for name, (prefix, data) in zip(attachments, parts.items(), strict=True)}
     packed = orjson.dumps({"payload": payload, "attachments": described})

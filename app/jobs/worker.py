@@ -38,7 +38,7 @@ class JobLimits(NamedTuple):
     nbytes: int
 
     def passed(self, taken: float, pid: int | None) -> JobError | None:
-        """What a job takes too much of, if anything; `taken` are the seconds that it ran, in all its attempts."""
+        """The error of a job that takes too much time or memory, else None; `taken` are its seconds in all attempts."""
         if taken > self.seconds:
             detail = f"it ran for {taken:.0f} seconds; max_job_seconds is {self.seconds:g}"
             return JobError(reason="time", detail=detail)

@@ -48,7 +48,7 @@ class Cache:
 
 
 def latest(find_and_read: Callable[[], Found]) -> Found:
-    """What finds and then reads gives, once nothing comes between the two."""
+    """The result of finding a thing and then reading it, begun again where the thing is replaced in between."""
     while True:
         try:
             return find_and_read()

@@ -129,7 +129,7 @@ class Maps:
         return found
 
     def open(self, name: str) -> OpenMap:
-        """As `ready`, with the digest of the map."""
+        """A map ready for use with its digest; raises what `ready` raises."""
 
         def read() -> OpenMap:
             manifest = self._find(name)

@@ -165,7 +165,7 @@ class MapStore(NamedStore[MapManifest]):
         return manifest
 
     def reserve(self, name: str, spec: str, job: str) -> tuple[MapManifest, Reservation]:
-        """What stands for a map while a job builds it. The script that submits the job puts it there."""
+        """A manifest that holds the name while a job builds the map; the script that submits the job stores it."""
         manifest = MapManifest(
             schema_version=MapManifest.newest,
             token=secrets.token_hex(8),

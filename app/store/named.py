@@ -104,7 +104,7 @@ class NamedStore(Generic[M]):
         return {array_name: self.read(manifest, array_name) for array_name in manifest.arrays}
 
     def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
-        """What is kept in pieces under a name, its digest verified; raises what `read` raises."""
+        """The bytes of an array or a spec, put together from their pieces and verified; raises what `read` raises."""
         length = manifest.lengths[name]
         buffer, end = bytearray(length), 0
         called = f"{name} of {manifest.kind} {manifest.name!r}"

@@ -142,7 +142,7 @@ def _found(
     gamma: float | None,
     progress: Progress,
 ) -> dict[str, Array]:
-    """What is known of the pairs.
+    """Exact kernels and counts of agreeing codes, pair by pair.
 
     `exact` and, with a gamma, `rbf`: the kernels of each pair. `full`, `zero_bit` and `b_bit`: how many of its samples,
     their i*, and its codes agree. `odd`: how many codes of each row are odd.

@@ -104,7 +104,7 @@ class ErrorMatrix:
             self._tiles.add(estimated - exact)
 
     def figures(self, frobenius: float, spectral: float) -> Figures:
-        """What is told of it, beside the norms of K."""
+        """Sizes of the errors; the relative ones are over these norms of the exact matrix K."""
         entries, tiles = self._n**2, self._tiles
         return Figures(
             relative_frobenius=float(np.sqrt(tiles.squares)) / frobenius,
@@ -115,7 +115,7 @@ class ErrorMatrix:
         )
 
     def sketch(self) -> Sketch:
-        """What to draw of it."""
+        """The histogram of the errors, and the sampled pairs with their exact and approximate kernel."""
         least, largest = 0.0 if self._is_complex else -1.0, self._tiles.largest
         counts, edges = np.zeros(BINS, np.int64), np.linspace(least, 1.0, BINS + 1)
         for mirrored, tile in self._tiles:

@@ -74,7 +74,7 @@ class _Best(NamedTuple):
 
     @classmethod
     def restored(cls, state: dict[str, NDArray[Any]], j: int, n_candidates: int) -> Self | None:
-        """What a state has of component j; None where it has nothing."""
+        """The search for component j as a stored state left it; None if the state has not come to it."""
         if not state or j > len(state["vector"]):
             return None
         if j < len(state["vector"]):

@@ -3,7 +3,7 @@
 A phase x is reduced to r = x − k·π/2, |r| ≤ π/4, by the nearest multiple k: π/2 is cut into parts so short that their
 products with k are exact (Cody and Waite, 1980), and what is lost in subtracting them is kept. Then sin r and cos r are
 minimax polynomials (of fdlibm for float64, of Cephes for float32), and k mod 4 says which of them is the sine. The
-error is below one unit in the last place in float64 and below two in float32.
+error is below one unit in the last place in float64 and, for phases up to 10⁴, below two in float32.
 
 Rows with a phase beyond `LARGEST` take the sines and cosines of the C library, which are right for any phase.
 """
@@ -33,6 +33,14 @@ _ROUNDING = 1.5 * 2.0**52
 def _sine_cosine(x: float, dtype_of: Any) -> tuple[Any, Any]:
     """The sine and the cosine of a float64, at most `LARGEST`, in the precision of the second argument."""
     raise NotImplementedError  # it is chosen by type when a loop is compiled
+
+
+@compiled
+def _turned(sine: Any, cosine: Any, turns: Any) -> tuple[Any, Any]:
+    """Sine and cosine of an angle, from those of the angle without so many quarter turns."""
+    swap = (turns & 1) != 0
+    of_sine, of_cosine = (cosine if swap else sine), (sine if swap else cosine)
+    return (-of_sine if turns & 2 else of_sine), (-of_cosine if (turns + 1) & 2 else of_cosine)
 
 
 # The functions chosen take the same arguments as the one they stand for, needed or not: numba compares the names.
@@ -70,10 +78,7 @@ def _double(x: Any, dtype_of: Any) -> Any:  # noqa: ARG001
     half = 0.5 * z
     most = 1 - half
     cosine = most + (((1 - most) - half) + (z * z * c - r * rest))
-    turns = np.int64(k)
-    swap = (turns & 1) != 0
-    of_sine, of_cosine = (cosine if swap else sine), (sine if swap else cosine)
-    return (-of_sine if turns & 2 else of_sine), (-of_cosine if (turns + 1) & 2 else of_cosine)
+    return _turned(sine, cosine, np.int64(k))
 
 
 def _single(x: Any, dtype_of: Any) -> Any:  # noqa: ARG001
@@ -86,10 +91,7 @@ def _single(x: Any, dtype_of: Any) -> Any:  # noqa: ARG001
     c = np.float32(-1.388731625493765e-3) + z * np.float32(2.443315711809948e-5)
     c = np.float32(4.166664568298827e-2) + z * c
     cosine = np.float32(1) - np.float32(0.5) * z + z * z * c
-    turns = np.int32(k)
-    swap = (turns & 1) != 0
-    of_sine, of_cosine = (cosine if swap else sine), (sine if swap else cosine)
-    return (-of_sine if turns & 2 else of_sine), (-of_cosine if (turns + 1) & 2 else of_cosine)
+    return _turned(sine, cosine, np.int32(k))
 
 
 @compiled
