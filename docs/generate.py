@@ -11,7 +11,7 @@ from pydantic_core import PydanticUndefined
 from app.api.problem_kinds import KINDS
 from app.services.catalog import catalog
 from app.settings import Settings
-from docs.schemas import Schema, kind_of, members, type_of
+from docs.schemas import Schema, kind_of, members, one_line, type_of
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -150,7 +150,11 @@ def _operation(operation: Schema, objects: Schema) -> Iterator[str]:
     yield operation["description"] + "\n"
     if operation.get("parameters"):
         as_object = {
-            "properties": {one["name"]: one["schema"] for one in operation["parameters"]},
+            # What is said of a parameter stands beside its schema, and in it too where the framework wrote both.
+            "properties": {
+                one["name"]: {"description": one.get("description", ""), **one["schema"]}
+                for one in operation["parameters"]
+            },
             "required": [one["name"] for one in operation["parameters"] if one["required"]],
         }
         yield "**Parameters**:\n"
@@ -178,7 +182,7 @@ def _contents(content: Schema, objects: Schema) -> Iterator[str]:
         told = f": [{name}](#{name.lower()})" if name else ""
         yield f"- `{media_type}`{told}"
         for choice in [] if name else choices:
-            described = choice.get("description", "").replace("\n", " ") or type_of(choice, objects)
+            described = one_line(choice.get("description", "")) or type_of(choice, objects)
             yield f"    - {described}"
             yield from members(choice, objects, depth=2)
 

@@ -1,6 +1,7 @@
 """JSON Schemas as Markdown: what a value may be, and the members of an object as a list."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,11 @@ def resolved(schema: Schema, definitions: Schema) -> Schema:
         return schema
     rest = {key: value for key, value in schema.items() if key != "$ref"}
     return resolved(definitions[schema["$ref"].rpartition("/")[2]] | rest, definitions)
+
+
+def one_line(description: str) -> str:
+    """A plain description as Markdown on one line. Its asterisks are those of formulas; code keeps its own."""
+    return re.sub(r"(`[^`]*`)|\*", lambda found: found[1] or r"\*", description.replace("\n", " "))
 
 
 def kind_of(schema: Schema) -> str | None:
@@ -57,7 +63,7 @@ def members(schema: Schema, definitions: Schema, depth: int = 0) -> Iterator[str
             told.append("must be there")
         if member.get("default") is not None:
             told.append(f"default `{json.dumps(member['default'], ensure_ascii=False)}`")
-        described = resolved(member, definitions).get("description", "").replace("\n", " ")
+        described = one_line(resolved(member, definitions).get("description", ""))
         yield f"{'    ' * depth}- `{name}` ({'; '.join(told)}){'. ' + described if described else ''}"
         yield from _below(member, definitions, depth + 1)
 

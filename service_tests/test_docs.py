@@ -10,6 +10,7 @@ from app.api.problem_kinds import KINDS
 from app.services.catalog import catalog
 from app.settings import Settings
 from docs.generate import DECISION, pages
+from docs.schemas import one_line
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = {
@@ -111,8 +112,14 @@ def test_every_operation_is_in_the_reference_with_its_parameters() -> None:
             assert operation["description"] in section
             for parameter in operation.get("parameters", []):
                 assert f"- `{parameter['name']}` (" in section, (title, parameter)
+                assert one_line(parameter.get("description", "")) in section, (title, parameter)
             for status in set(operation["responses"]) - {"default"}:
                 assert f"\n- {status}" in section, (title, status)
+
+
+def test_asterisks_of_formulas_make_nothing_slanted() -> None:
+    assert one_line("pairs (i*, t*),\nor `*/*` of i*") == r"pairs (i\*, t\*), or `*/*` of i\*"
+    assert r"(i\*, t\*)" in GENERATED["reference/http.md"]
 
 
 @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)

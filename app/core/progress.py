@@ -60,7 +60,7 @@ class Abandoned(Exception):
 
 
 class TimedProgress(Progress):
-    """Of work that has until a certain moment of `time.monotonic`. It ends itself, where it offers a state."""
+    """Ends work whose time is over: at the first state that it offers after a certain moment of `time.monotonic`."""
 
     def __init__(self, ends_at: float) -> None:
         self.abandoned = False

@@ -39,7 +39,7 @@ class DatasetManifest(Manifest):
 
     @property
     def dtype(self) -> str:
-        """Of the entries of the rows."""
+        """Dtype of the entries of the rows."""
         return self.arrays["values" if self.sparse else "rows"].dtype
 
 

@@ -68,7 +68,7 @@ class MapManifest(Manifest):
 
     @property
     def lengths(self) -> dict[str, int]:
-        """Those of the arrays and of the spec."""
+        """Bytes of the arrays and of the spec, by the name that is part of their keys."""
         spec = {SPEC: self.spec.nbytes} if isinstance(self.spec, SpecEntry) else {}
         return spec | super().lengths
 

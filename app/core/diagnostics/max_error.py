@@ -113,7 +113,7 @@ class MaxError(Diagnostic):
             raise InvalidInput(f"a diameter of {max(self.diameters):.3g} makes phases that leave float64", "/diameters")
 
     def _sums(self, errors: "_Errors", progress: Progress) -> tuple[Matrix, Matrix]:
-        """Of each diameter, the greatest error and the sum of the squares of all errors."""
+        """The greatest error, and the sum of the squares of all errors, for each diameter."""
         state = unpacked(progress.restored())
         squares, largest = found = state.get("found", np.zeros((2, len(self.diameters))))
         # A step is a block of points of one ball.

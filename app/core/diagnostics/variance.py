@@ -205,7 +205,7 @@ def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], prog
 
 
 def _empirical(estimates: NDArray[np.complex128] | Matrix) -> Empirical:
-    """Of the estimates of one pair, one a map."""
+    """Mean and variance of the estimates of one pair, one estimate a map."""
     mean = estimates.mean()
     squares = np.square(np.abs(estimates - mean))
     n = len(estimates)

@@ -28,7 +28,7 @@ class Agreements(NamedTuple):
 
     @classmethod
     def none(cls, n: int) -> "Agreements":
-        """Of n pairs, before the first hash."""
+        """Counts of 0 for n pairs, before the first hash."""
         return cls(*(np.zeros(n, np.int64) for _ in cls._fields))
 
     def add(self, by: Encoder, x: Samples, y: Samples, first_hash: int) -> None:

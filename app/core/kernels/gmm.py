@@ -111,7 +111,7 @@ class GeneralizedMinMax(AnyKernel):
         return int(_OPERATIONS_PER_COMPARISON * x.shape[0] * self.entry_counts(x, y)[1])
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Eight bytes an entry."""
+        """Memory of the entries of both, eight bytes each."""
         return 8 * sum(self.entry_counts(x, y))
 
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:

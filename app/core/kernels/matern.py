@@ -44,7 +44,7 @@ class Matern(ScaledKernel):
         return self.scaled_frequencies(frequencies)
 
     def out_of_range(self, dtype: str) -> InvalidInput:
-        """Of nu and length_scale, names the one that does more."""
+        """The refusal of frequencies that leave a dtype; it names nu or length_scale, whichever does more."""
         # The chi-square quantile of the smallest uniform, 2^-53, multiplies a frequency by some 2^(53/(2ν)).
         if 53 / (2 * self.nu) > -np.log2(np.min(self.length_scale)):
             return InvalidInput(f"nu is so small that frequencies leave the range of {dtype}", "/kernel/nu")

@@ -64,10 +64,10 @@ def learned_vector(
 
 
 class _Best(NamedTuple):
-    """Of the candidates for a component that are behind, the best."""
+    """The best of the candidates for a component that have been tried."""
 
     behind: int
-    """How many are behind."""
+    """How many have been tried."""
     multiplier: int
     error: float
     """The box discrepancy of the coordinates so far, less A, which no multiplier changes."""

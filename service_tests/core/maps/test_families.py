@@ -26,7 +26,8 @@ WITHIN = ("core/maps/", "core/kernels/gmm.py")
 APART = [model for model in KERNELS if not model.has_frequencies] + [
     model for model in SAMPLERS if not issubclass(model, FrequencySampler)
 ]
-CLASSES = {model.__name__ for model in (*FAMILIES, *APART)}
+# All samplers of the Fourier family derive from FrequencySampler, and no others.
+CLASSES = {model.__name__ for model in (*FAMILIES, *APART)} | {FrequencySampler.__name__}
 KINDS = {kind(model) for model in APART}
 TOGETHER = [pair for pair in pairs() if goes_together(*pair)]
 # A spec of each family, with the first of its samplers and the first of the kernels that go with it.
@@ -76,6 +77,7 @@ def test_only_the_families_ask_which_family_a_map_is_of() -> None:
         "isinstance(feature_map, maps.ConsistentSamplingMap | None)",
         "isinstance(kernel, (Gaussian, GeneralizedMinMax))",
         "issubclass(model, ConsistentWeightedSampling)",
+        "isinstance(spec.sampler, FrequencySampler)",
         "type(feature_map) is FourierMap",
         "family(spec) == ConsistentSamplingMap",
         "spec.kernel.kind == 'gmm'",
