@@ -3,20 +3,19 @@
 import numpy as np
 
 from app.core.arrays import Floats, Rows, row_blocks
+from app.core.maps.fourier.projection import Projection
 from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
 
 # Entries of the matrix looked at together.
 _ENTRIES_PER_BLOCK = 1 << 18
 
 
-class DenseProjection:
-    """Phases w_l·x for frequencies w_l that are frozen as the array `frequencies`, (n_frequencies, d).
+class DenseProjection(Projection):
+    """Phases w_l·x for frequencies w_l that are frozen as the array `frequencies`, (n_frequencies, d)."""
 
-    A projection owns the frozen arrays that say what the frequencies are, and all that is computed from them.
-    """
-
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
         frequencies = arrays["frequencies"]
+        self.n_frequencies, self.bytes = len(frequencies), frequencies.nbytes
         # (d, n_frequencies) and contiguous: the layout that dense and sparse products both take without a copy.
         self._directions: Floats = np.ascontiguousarray(frequencies.T)
         with np.errstate(over="ignore"):  # an infinite norm takes no entry but 0
@@ -24,16 +23,15 @@ class DenseProjection:
                 float(np.abs(frequencies[block]).sum(axis=1, dtype=np.float64).max())
                 for block in row_blocks(len(frequencies), _ENTRIES_PER_BLOCK // frequencies.shape[1])
             )
-            """The largest |w_l|₁: no phase is larger than this times the largest entry of a row."""
 
-    @staticmethod
-    def frozen(spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
-        """The arrays that say what s frequencies are."""
+    @classmethod
+    def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
+        """The matrix of frequencies."""
         return {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype)}
 
     @property
     def frequencies(self) -> Floats:
-        """w, (n_frequencies, d)."""
+        """w, (n_frequencies, d), held."""
         return self._directions.T
 
     def operations(self, rows: Rows) -> int:

@@ -12,6 +12,7 @@ from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, spectral
 from app.core.maps.fourier.forms import FORMS
+from app.core.maps.fourier.projection import Projection
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
@@ -29,6 +30,9 @@ _BYTES_PER_COORDINATE = 16
 # What one thread does at a time, a tenth of a second or less: products of features; exact kernels and coordinates.
 _PRODUCTS_PER_PART = 1 << 28
 _EXACT_ENTRIES_PER_PART, _EXACT_COORDINATES_PER_PART = 1 << 17, 1 << 26
+
+_PROJECTIONS: dict[type[AnySampler], type[Projection]] = {}
+"""The projections of samplers that do not freeze a matrix of frequencies."""
 
 
 class FourierMap(FeatureMap):
@@ -51,7 +55,7 @@ class FourierMap(FeatureMap):
         self.spec = spec
         self.kernel, _ = spectral(spec)
         self.form, self._columns = spec.form, FORMS[spec.form]
-        self._projection = DenseProjection(arrays)
+        self._projection = _projection_of(spec)(spec, arrays)
         self._weights = arrays["weights"]
         self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else None
         self.signature = arrays.get("signature")
@@ -91,7 +95,7 @@ class FourierMap(FeatureMap):
         arrays = {"weights": of_each, "signature": FrozenArray((s,), np.dtype(np.int8))}
         if FORMS[spec.form].has_offsets:
             arrays["offsets"] = of_each
-        return DenseProjection.frozen(spec, s) | arrays
+        return _projection_of(spec).frozen(spec, s) | arrays
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
@@ -224,3 +228,8 @@ class FourierMap(FeatureMap):
         offsets = None if self._offsets is None else self._offsets[frequencies]
         project = partial(self._projection.project, rows, frequencies)
         self._columns.fill(out, project, self._amplitudes[frequencies], offsets)
+
+
+def _projection_of(spec: BaseSpec) -> type[Projection]:
+    """The projection whose arrays the sampler of a spec draws."""
+    return _PROJECTIONS.get(type(spec.sampler), DenseProjection)

@@ -17,7 +17,7 @@ every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 
 
 def projection(dtype: str = "float64") -> DenseProjection:
-    return DenseProjection({"frequencies": FREQUENCIES.astype(dtype)})
+    return DenseProjection(spec(dtype=dtype), {"frequencies": FREQUENCIES.astype(dtype)})
 
 
 @every_dtype
@@ -47,7 +47,7 @@ def test_no_phase_is_larger_than_the_largest_norm_times_the_largest_entry() -> N
     projection().project(row, slice(None), phase)
     assert projection().largest_norm == pytest.approx(phase.max(), rel=1e-15)
     assert projection().largest_norm == pytest.approx(np.abs(FREQUENCIES).sum(axis=1).max(), rel=1e-15)
-    overflowing = DenseProjection({"frequencies": np.full((2, 4), 1e308)})
+    overflowing = DenseProjection(spec(), {"frequencies": np.full((2, 4), 1e308)})
     assert overflowing.largest_norm == np.inf
 
 
