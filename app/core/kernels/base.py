@@ -47,9 +47,6 @@ class AnyKernel(Kind):
     served_by: ClassVar[str] = "sobol"
     """A sampler that serves it, to name in refusals of others."""
 
-    has_frequencies: ClassVar[bool] = False
-    """Whether the kernel is an integral over frequencies, and so served by the samplers of these."""
-
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
 
@@ -100,9 +97,7 @@ class AnyKernel(Kind):
 
 
 class ShiftInvariantKernel(AnyKernel):
-    """A kernel k(x - z) that is a sum of spectral kernels, most often of one."""
-
-    has_frequencies = True
+    """A kernel k(x - z) that is a sum of spectral kernels, most often of one. Samplers of frequencies serve it."""
 
     @abstractmethod
     def blocks(self, input_dim: int) -> tuple[Block, ...]:

@@ -83,6 +83,11 @@ class FeatureMap(ABC):
         """
 
     @classmethod
+    def tried(cls, kernel: AnyKernel) -> tuple[AnySampler, ...]:
+        """The samplers that recommendations try for a kernel, unless a request names others."""
+        return ()
+
+    @classmethod
     @abstractmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
         """The arrays that `build` may make, by name, each as large as it can become."""

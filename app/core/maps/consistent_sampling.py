@@ -13,7 +13,7 @@ from app.core.hashing.estimates import Agreements, collision_rate, estimate_vari
 from app.core.hashing.parameter_stream import STREAM_VERSION
 from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, filling_bytes, refuse_rows, refuse_unsampled
 from app.core.hashing.sampling import count_collisions
-from app.core.kernels.base import Matrix
+from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import PAIRS, FeatureMap
 from app.core.maps.fourier.forms import Form
@@ -81,6 +81,11 @@ class ConsistentSamplingMap(FeatureMap):
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int:
         """A hash for each column."""
         return columns
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel) -> tuple[AnySampler, ...]:
+        """The only sampler, for kernel gmm."""
+        return (ConsistentWeightedSampling(kind="gcws"),) if isinstance(kernel, GeneralizedMinMax) else ()
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:

@@ -3,38 +3,20 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
-
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.maps import Gives, family_of
+from app.core.maps import FAMILIES, Gives, family_of
 from app.core.spec import MapSpec, Sampler
 
 # Columns that are tried where there is a target and no budget: powers of two up to this, if memory allows.
 MOST_COLUMNS = 1 << 14
 _LEAST_COLUMNS = 1 << 4
-# A budget is tried whole, halved and quartered: what half of it would cost in accuracy is worth knowing.
-_FRACTIONS = (1, 2, 4)
+# A budget is tried whole, halved and quartered, but never below two columns: what half of it would cost in accuracy is
+# worth knowing.
+_FRACTIONS, _FEWEST_COLUMNS = (1, 2, 4), 2
 
 # Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row.
 _BYTES_PER_FEATURE, _BYTES_PER_SAMPLE, _BYTES_PER_PAIR, _BYTES_PER_ENTRY = 8, 72, 32, 24
-# Recommended maps have cos_sin features of float32.
-_COLUMNS_PER_FREQUENCY, _FROZEN_BYTES = 2, 4
-
-_SAMPLERS: TypeAdapter[tuple[Sampler, ...]] = TypeAdapter(tuple[Sampler, ...])
-
-_WITHOUT_FIELDS = "monte_carlo", "orthogonal", "latin_hypercube", "halton", "sobol", "lattice", "digital_net"
-DEFAULT_SAMPLERS = _SAMPLERS.validate_python(
-    (
-        *({"kind": kind} for kind in _WITHOUT_FIELDS),
-        *({"kind": "moment_matching", "base": {"kind": kind}} for kind in ("monte_carlo", "sobol")),
-        *({"kind": "sparse_grid", "level": level} for level in (1, 2)),
-    )
-)
-"""The samplers to try unless some are named: all that are sometimes the best, or a yardstick. Not `antithetic`, which
-loses in real forms, nor rules that grow or are solved for too slowly to try."""
-
-_HASHING = _SAMPLERS.validate_python(({"kind": "gcws"},))
 
 
 class Wanted(NamedTuple):
@@ -51,7 +33,7 @@ class Wanted(NamedTuple):
 def column_counts(wanted: Wanted) -> list[int]:
     """The numbers of output columns to try, in increasing order."""
     if wanted.target_error is None and wanted.budget is not None:
-        return sorted({wanted.budget // part for part in _FRACTIONS if wanted.budget // part >= _COLUMNS_PER_FREQUENCY})
+        return sorted({wanted.budget // part for part in _FRACTIONS if wanted.budget // part >= _FEWEST_COLUMNS})
     most = wanted.budget or wanted.most
     first = _LEAST_COLUMNS.bit_length() - 1
     return [1 << k for k in range(first, (most - 1).bit_length())] + [most]
@@ -61,7 +43,7 @@ def candidates(
     kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, seed: int
 ) -> Iterator[tuple[Sampler, MapSpec | str]]:
     """Every sampler with its spec, at most `columns` wide, of form `cos_sin`, or why it has none; codes are columns."""
-    for sampler in wanted.samplers or (DEFAULT_SAMPLERS if kernel.has_frequencies else _HASHING):
+    for sampler in wanted.samplers or [sampler for family in FAMILIES for sampler in family.tried(kernel)]:
         spec: MapSpec | str
         try:
             s = family_of(sampler).size_for(sampler, columns, input_dim)
@@ -72,17 +54,16 @@ def candidates(
 
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
-    """Memory of the frozen arrays of the widest map that may be recommended; hashes freeze none."""
-    if not kernel.has_frequencies:
-        return 0
-    return _FROZEN_BYTES * (input_dim + 1) * (column_counts(wanted)[-1] // _COLUMNS_PER_FREQUENCY)
+    """Memory of the frozen arrays of the largest map that may be recommended."""
+    widest = (spec for _, spec in candidates(kernel, input_dim, column_counts(wanted)[-1], wanted, 0))
+    return max((family_of(spec.sampler).frozen_bytes(spec) for spec in widest if isinstance(spec, MapSpec)), default=0)
 
 
 def fitting(wanted: Wanted, n: int, input_dim: int, kernel: Kernel, *, map_bytes: int, work_bytes: int) -> Wanted:
     """The wishes; if they name no budget, without sizes whose frozen arrays, or whose trials, take more memory."""
     if wanted.budget is not None:
         return wanted
-    while wanted.most > _COLUMNS_PER_FREQUENCY and (
+    while wanted.most > _FEWEST_COLUMNS and (
         widest_map_bytes(input_dim, wanted, kernel) > map_bytes
         or recommended_bytes(n, input_dim, wanted, kernel) > work_bytes
     ):

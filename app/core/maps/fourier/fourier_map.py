@@ -7,7 +7,7 @@ import numpy as np
 from app.core.arrays import Array, Rows, dense, largest, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, spectral
@@ -16,7 +16,7 @@ from app.core.maps.fourier.projection import Projection
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
-from app.core.samplers import FREQUENCY_SAMPLERS
+from app.core.samplers import FREQUENCY_SAMPLERS, TRIED_SAMPLERS
 from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.threads import for_each
@@ -86,6 +86,11 @@ class FourierMap(FeatureMap):
                 f"{sampler.kind} may make {dictated} frequencies; {columns} columns have room for {most}"
             )
         return None
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel) -> tuple[AnySampler, ...]:
+        """Those of `TRIED_SAMPLERS`, for kernels with frequencies."""
+        return TRIED_SAMPLERS if isinstance(kernel, ShiftInvariantKernel) else ()
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
