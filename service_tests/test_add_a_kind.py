@@ -19,8 +19,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.gaussian import Gaussian
 from app.core.maps import FourierMap
 from app.core.maps.base import FeatureMap
-from app.core.maps.fourier.forms import Form
-from app.core.maps.terms import BaseSpec, Dtype, Gives
+from app.core.maps.terms import BaseSpec, Dtype, Form, Gives
 from app.core.progress import OutOfTime, Progress, TimedProgress
 from app.core.samplers.sobol import Sobol
 from app.formats import Body, Format

@@ -8,8 +8,7 @@ from pydantic import Discriminator, model_validator
 
 from app.core.kernels import Kernel
 from app.core.maps import FAMILIES, family_of
-from app.core.maps.fourier.forms import Form
-from app.core.maps.terms import BaseSpec, Dtype
+from app.core.maps.terms import BaseSpec, Dtype, Form
 from app.core.samplers.base import AnySampler
 
 __all__ = ["Dtype", "Form", "MapSpec", "Sampler"]

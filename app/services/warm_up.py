@@ -7,8 +7,7 @@ from scipy.sparse import csr_array
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.maps import made
-from app.core.maps.fourier.forms import Form
-from app.core.maps.terms import Dtype
+from app.core.maps.terms import Dtype, Form
 from app.core.spec import MapSpec
 
 _GAUSSIAN = '{"kind": "gaussian", "length_scale": 1}'

@@ -4,9 +4,8 @@ from itertools import product
 
 from app.core.maps import opened
 from app.core.maps.fourier import sine_cosine
-from app.core.maps.fourier.forms import Form
 from app.core.maps.fourier.fourier_map import FourierMap
-from app.core.maps.terms import Dtype
+from app.core.maps.terms import Dtype, Form
 from app.services.warm_up import warm_up
 from service_tests.core.combinations import rows
 from service_tests.core.specs import spec

@@ -13,8 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
 from app.core.hashing.estimates import Agreements
 from app.core.kernels.base import AnyKernel, Matrix
-from app.core.maps.fourier.forms import Form
-from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
+from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 
@@ -165,7 +164,7 @@ class FeatureMap(ABC):
 
     def gamma_refusal(self) -> str | None:
         """Why no RBF kernel is estimated from this map's codes; None where one is."""
-        return "gamma is for the RBF kernel estimated from hashes, kernel gmm"
+        return "gamma is for maps from whose codes an RBF kernel is estimated"
 
     # What only some families give.
 

@@ -16,8 +16,7 @@ from app.core.hashing.sampling import count_collisions
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import PAIRS, FeatureMap
-from app.core.maps.fourier.forms import Form
-from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives
+from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
 from app.core.papers import GMM
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler

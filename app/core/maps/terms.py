@@ -9,7 +9,6 @@ from pydantic import Field
 
 from app.core.arrays import MAX_DIM, PostedRows, Rows, vectors
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
-from app.core.maps.fourier.forms import Form
 from app.core.model import Frozen
 from app.core.samplers.base import AnySampler
 
@@ -22,6 +21,14 @@ class Dtype(StrEnum):
 
     float32 = "float32"
     float64 = "float64"
+
+
+class Form(StrEnum):
+    """How frequencies become output columns."""
+
+    complex = "complex"
+    cos_sin = "cos_sin"
+    phase = "phase"
 
 
 class BaseSpec(Frozen):

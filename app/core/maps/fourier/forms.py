@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
@@ -10,15 +9,8 @@ import numpy as np
 from app.core.arrays import Array, Floats
 from app.core.kernels.base import Matrix
 from app.core.maps.fourier.sine_cosine import cosines_and_sines, cosines_with_offsets, exponentials
+from app.core.maps.terms import Form
 from app.core.papers import GMM, MM, QMC, RFF
-
-
-class Form(StrEnum):
-    """How frequencies become output columns."""
-
-    complex = "complex"
-    cos_sin = "cos_sin"
-    phase = "phase"
 
 
 class Columns(ABC):

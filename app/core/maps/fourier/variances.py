@@ -8,8 +8,8 @@ import numpy as np
 
 from app.core.kernels.base import Matrix
 from app.core.maps.fourier.drawing import allocations
-from app.core.maps.fourier.forms import FORMS, Form
-from app.core.maps.terms import BaseSpec, ClosedForms
+from app.core.maps.fourier.forms import FORMS
+from app.core.maps.terms import BaseSpec, ClosedForms, Form
 from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.maps.fourier.forms import FORMS, Form
+from app.core.maps.fourier.forms import FORMS
+from app.core.maps.terms import Form
 
 PHASES = np.random.default_rng(4).normal(size=(5, 3)) * 10
 AMPLITUDES, OFFSETS = np.array([0.5, 1.0, 2.0]), np.array([0.0, 1.0, 6.0])
