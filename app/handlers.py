@@ -8,7 +8,7 @@ from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.recommendations import RecommendationOptions
-from app.formats import Posted, json_measuring
+from app.formats import Posted, json_measurements
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
 from app.services import building
@@ -48,7 +48,7 @@ def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
         options, posted = wanted.model_validate_json(payload["options"]), _posted(context)
     else:
         body = context.attachment(_BODY)
-        options, posted = json_measuring.diagnostic(body, wanted, spec.input_dim, _parsed)
+        options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, _parsed)
     return wired.measurements.diagnostic(subject, options, wired.datasets.gated(posted, spec.gate))
 
 
@@ -57,8 +57,8 @@ def _recommendation(wired: Wired, context: JobContext) -> Measurement:
     if "options" in payload:
         options, posted = RecommendationOptions.model_validate_json(payload["options"]), _posted(context)
     else:
-        options, posted = json_measuring.recommendation(context.attachment(_BODY), _parsed)
-    return wired.recommendations.measurement(options, posted, json_measuring.kernel_reader(_parsed))
+        options, posted = json_measurements.recommendation(context.attachment(_BODY), _parsed)
+    return wired.recommendations.measurement(options, posted, json_measurements.kernel_reader(_parsed))
 
 
 def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:
@@ -70,7 +70,7 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
     changed = [called for called, digest in measurement.digests.items() if digest != payload["digests"][called]]
     if changed:
         raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
-    written = json_measuring.writers(measurement.run(context))
+    written = json_measurements.writers(measurement.run(context))
     return {media_type: write() for media_type, write in written.items()}
 
 

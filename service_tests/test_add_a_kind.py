@@ -164,6 +164,10 @@ def test_the_family_has_features_of_every_kernel_and_refuses_the_rest(written: d
     x, y = rows(5, 1, D), rows(6, 2, D)
     np.testing.assert_allclose(made.gram(x, y), made.transform(x) @ made.transform(y).T, atol=1e-12)
     np.testing.assert_allclose(made.gram(x, y), made.exact_gram(x, y), atol=0.1)
+    many, pauses = rows(600, 1, D), [0]
+    exact = made.exact_gram(many, many, lambda: pauses.append(len(pauses)))
+    np.testing.assert_allclose(exact, made.kernel.exact(many, many), rtol=1e-12)
+    assert pauses == [0, 1, 2, 3]
     assert made.operations(x) > 0
     assert made.gram_operations(x, y) > made.operations(x)
     assert made.bytes <= family.drawing_bytes(of)

@@ -25,7 +25,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/recommendations.py": "api/test_recommendations.py",
         "services/status.py": "api/routes/test_service.py",
         "services/vectors.py": "api/test_features.py",
-        "formats/json_measuring.py": "api/test_bad_diagnostics.py",
+        "formats/json_measurements.py": "api/test_bad_diagnostics.py",
     },
     "a part of something larger, whose tests try it": {
         "core/building.py": "core/samplers/test_learning.py",

@@ -37,7 +37,7 @@ class Admission:
         self._asking = anyio.CapacityLimiter(_STORE_THREADS)
         self.building = asyncio.Semaphore(1)
         """Places for building maps in `run_by`: one, as a map may take much memory."""
-        self.measuring = asyncio.Semaphore(threads)
+        self.measurements = asyncio.Semaphore(threads)
         """Places for diagnostics and recommendations in `run_by`."""
         self.patient = asyncio.Semaphore(threads)
         """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""

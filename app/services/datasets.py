@@ -71,15 +71,15 @@ class Datasets:
         arrays = _arrays(rows)
         manifest = described(name, rows.shape, arrays, ttl)
         while True:
-            standing, created = self._store.find(name), False
-            if standing is None:
+            there, created = self._store.find(name), False
+            if there is None:
                 self._limits.check_dataset(manifest.nbytes)
                 if reason := self._unfit():
                     raise StoreUnavailable(f"{reason}; no dataset is created there")
-                standing, created = self._store.create(manifest, arrays, ttl)
-            if standing.digest != manifest.digest:
-                raise DatasetExists(name, standing.digest)
-            kept = standing if created else self._store.renew(standing, ttl)
+                there, created = self._store.create(manifest, arrays, ttl)
+            if there.digest != manifest.digest:
+                raise DatasetExists(name, there.digest)
+            kept = there if created else self._store.renew(there, ttl)
             if kept is not None:
                 return record(kept, arrays.get("ranges")), created
 

@@ -55,24 +55,24 @@ class DatasetStore(NamedStore[DatasetManifest]):
         Returns:
             The manifest that stands under the name now, and whether it is this one.
         """
-        standing = DatasetManifest.parse(self._put(manifest, contents(arrays), ttl))
-        created = standing.token == manifest.token
+        there = DatasetManifest.parse(self._put(manifest, contents(arrays), ttl))
+        created = there.token == manifest.token
         if created and ttl is not None:
             self._tidy()
-        return standing, created
+        return there, created
 
-    def renew(self, standing: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
+    def renew(self, there: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
         """Let a dataset live for so many seconds from now on, or for ever; StoreDamaged if pieces of it are missing.
 
         Returns:
             The manifest as it stands then; None if the dataset was deleted or has expired.
         """
-        if ttl is None and standing.expires_at is None:
-            return standing
-        renewed = standing.model_copy(update={"schema_version": DatasetManifest.newest, "expires_at": _end(ttl)})
-        found = self._committed(renewed, standing.token, ttl)
+        if ttl is None and there.expires_at is None:
+            return there
+        renewed = there.model_copy(update={"schema_version": DatasetManifest.newest, "expires_at": _end(ttl)})
+        found = self._committed(renewed, there.token, ttl)
         if found is None:
-            raise StoreDamaged(f"pieces of dataset {standing.name!r} are missing")
+            raise StoreDamaged(f"pieces of dataset {there.name!r} are missing")
         return renewed if found == renewed.stored else None
 
     def _tidy(self) -> None:

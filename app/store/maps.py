@@ -131,10 +131,10 @@ class MapStore(NamedStore[MapManifest]):
     def create(
         self,
         new: NewMap,
-        instead_of: MapManifest | None = None,
+        replaced: MapManifest | None = None,
         announce: Callable[[list[str]], None] = lambda _: None,
     ) -> MapManifest:
-        """Store a map under a name that is free, or instead of its reservation, which must still be there.
+        """Store a map under a name that is free, or in place of `replaced`, its reservation, which must still be there.
 
         `announce` is told the keys of the pieces before they are written.
 
@@ -158,9 +158,9 @@ class MapStore(NamedStore[MapManifest]):
             warnings=new.built.warnings,
             report=new.built.report,
         )
-        replaced = "" if instead_of is None else instead_of.token
+        token = "" if replaced is None else replaced.token
         kept = contents(arrays) | {SPEC: new.spec.encode()}
-        if self._put(manifest, kept, instead_of=replaced, announce=announce) != manifest.stored:
+        if self._put(manifest, kept, replaced=token, announce=announce) != manifest.stored:
             raise NameTaken(new.name)
         return manifest
 

@@ -113,8 +113,8 @@ class NamedStore(Generic[M]):
                 buffer[end : end + len(piece)] = piece
                 end += len(piece)
         except StoreDamaged as error:
-            standing = self.find(manifest.name)
-            if standing is not None and standing.token == manifest.token:
+            there = self.find(manifest.name)
+            if there is not None and there.token == manifest.token:
                 raise StoreDamaged(f"a piece of {called} is missing") from error
             raise Gone from error
         if hashlib.sha256(buffer).hexdigest() != sha256:
@@ -126,12 +126,12 @@ class NamedStore(Generic[M]):
         manifest: M,
         contents: Mapping[str, Buffer],
         ttl: int | None = None,
-        instead_of: str = "",
+        replaced: str = "",
         announce: Callable[[list[str]], None] = lambda _: None,
     ) -> bytes:
         """Store a thing for `ttl` seconds, None for ever, unless something else has its name than is expected.
 
-        `instead_of` is the token of what is expected there, "" for nothing. `announce` is told the keys of the pieces
+        `replaced` is the token of what is expected there, "" for nothing. `announce` is told the keys of the pieces
         before they are written.
 
         Returns:
@@ -140,7 +140,7 @@ class NamedStore(Generic[M]):
         keys = self._piece_keys(manifest)
         announce(keys)
         self._write(manifest, contents)
-        stored = self._committed(manifest, instead_of, ttl)
+        stored = self._committed(manifest, replaced, ttl)
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
         # What has this token is this thing, perhaps renewed since by another.
@@ -159,10 +159,10 @@ class NamedStore(Generic[M]):
                 pieces.discard(self._client, self._piece_keys(manifest))
             raise
 
-    def _committed(self, manifest: M, instead_of: str, ttl: int | None) -> bytes | None:
+    def _committed(self, manifest: M, replaced: str, ttl: int | None) -> bytes | None:
         """Commit a manifest in the place of what has a token, "" for a free name; what `scripts.COMMIT` gives."""
         keys = [self._key(manifest.name), self._index, *self._piece_keys(manifest)]
-        args = [manifest.stored, manifest.name, instead_of, "" if ttl is None else ttl]
+        args = [manifest.stored, manifest.name, replaced, "" if ttl is None else ttl]
         with store_errors():
             return cast(bytes | None, self._commit(keys=keys, args=args))
 

@@ -113,14 +113,14 @@ def test_a_dataset_that_expires_while_it_is_read_is_gone_and_not_damaged(
     until(lambda: datasets.find("d") is None)
     with pytest.raises(Gone):
         datasets.read(manifest, "rows")
-    standing, _ = create(datasets, seed=2, megabytes=2.5)
+    there, _ = create(datasets, seed=2, megabytes=2.5)
     with pytest.raises(Gone):
         datasets.read(manifest, "rows")
     client.delete(*(key for key in keys(client) if key.endswith(b":rows:1")))
     with pytest.raises(StoreDamaged, match="missing"):
-        datasets.read(standing, "rows")
+        datasets.read(there, "rows")
     with pytest.raises(StoreDamaged, match="missing"):
-        datasets.renew(standing, 5)
+        datasets.renew(there, 5)
 
 
 def test_a_dataset_that_is_renewed_before_its_creator_hears_of_it_keeps_its_rows(
@@ -131,9 +131,9 @@ def test_a_dataset_that_is_renewed_before_its_creator_hears_of_it_keeps_its_rows
 
     def twice(**given: Any) -> Any:
         commit(**given)
-        standing = DatasetStore(client).find("d")
-        assert standing is not None
-        DatasetStore(client).renew(standing, 100)
+        there = DatasetStore(client).find("d")
+        assert there is not None
+        DatasetStore(client).renew(there, 100)
         return commit(**given)
 
     monkeypatch.setattr(datasets, "_commit", twice)

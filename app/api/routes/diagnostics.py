@@ -15,8 +15,8 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
 from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking
-from app.formats import json_measuring
-from app.formats.json_measuring import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
+from app.formats import json_measurements
+from app.formats.json_measurements import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.jobs.record import JobRecord, JobState, link
 from app.pictures import MEDIA_TYPE as SVG
 from app.services.measurements import Measurement
@@ -87,7 +87,7 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
     def prepare(body: bytes) -> Measurement:
         subject = context.maps.open(name)
         spec = subject.feature_map.spec
-        options, posted = json_measuring.diagnostic(body, wanted, spec.input_dim, bodies.parse)
+        options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, bodies.parse)
         return context.measurements.diagnostic(subject, options, context.datasets.gated(posted, spec.gate))
 
     return await _answer(request, context, [JSON, SVG] if wanted.draws else [JSON], prepare)
@@ -103,8 +103,8 @@ async def recommend(request: Request, context: Admitted) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
 
     def prepare(body: bytes) -> Measurement:
-        options, posted = json_measuring.recommendation(body, bodies.parse)
-        return context.recommendations.measurement(options, posted, json_measuring.kernel_reader(bodies.parse))
+        options, posted = json_measurements.recommendation(body, bodies.parse)
+        return context.recommendations.measurement(options, posted, json_measurements.kernel_reader(bodies.parse))
 
     return await _answer(request, context, [JSON, SVG], prepare)
 
@@ -120,9 +120,9 @@ async def _answer(
 
     def work(progress: Progress | None) -> bytes | JobRecord:
         outcome = context.measurements.run_or_submit(measurement, progress)
-        return outcome if isinstance(outcome, JobRecord) else json_measuring.writers(outcome)[media_type]()
+        return outcome if isinstance(outcome, JobRecord) else json_measurements.writers(outcome)[media_type]()
 
-    answer = await long_work.run_or_submit(context, clock, context.admission.measuring, work, request)
+    answer = await long_work.run_or_submit(context, clock, context.admission.measurements, work, request)
     if isinstance(answer, JobRecord):
         answer = await _job_answer(context, clock, answer, media_type)
     if isinstance(answer, JobRecord):

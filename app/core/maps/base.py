@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows
+from app.core.arrays import Array, Rows, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
@@ -16,6 +16,9 @@ from app.core.kernels.base import AnyKernel, Matrix
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
+
+# What is computed of an exact Gram block between two pauses, a tenth of a second or less.
+_EXACT_ENTRIES_PER_PART, _EXACT_OPERATIONS_PER_PART = 1 << 17, 1 << 26
 
 PAIRS = Encoder(Encoding.pairs)
 """Writes codes that tell all samples apart."""
@@ -131,7 +134,14 @@ class FeatureMap(ABC):
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself, which `gram` approximates, (n, m). Raises as `gram` does."""
-        return self.kernel.exact(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
+        x, y = self.kernel.in_one_form(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
+        n, m = int(x.shape[0]), int(y.shape[0])
+        gram = np.empty((n, m))
+        most = _EXACT_OPERATIONS_PER_PART * n // max(1, self.kernel.exact_operations(x, y))
+        for part in row_blocks(n, min(most, _EXACT_ENTRIES_PER_PART // max(1, m))):
+            gram[part] = self.kernel.exact(x[part], y)
+            pause()
+        return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
         """The exact kernel of row i of x and row i of y, (n,)."""
