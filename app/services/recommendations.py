@@ -57,13 +57,15 @@ class Recommendations(NamedTuple):
         name, kind = kernel.get("length_scale"), str(kernel.get("kind"))
         if not isinstance(name, str):
             return kernel
-        if kind in KERNELS and "length_scale" not in KERNELS[kind].model_fields:
+        model = KERNELS.get(kind)
+        if model is not None and "length_scale" not in model.model_fields:
             raise InvalidInput(f"kernel {kind} has no length_scale", "/kernel/length_scale")
         if name not in list(Heuristic):
             choices = " or ".join(f'"{one.value}"' for one in Heuristic)
             raise InvalidInput(f'"{name[:80]}" came; {choices} or a number is wanted', "/kernel/length_scale")
         self._check_dense(rows)
-        return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), kind)}
+        metric = model.metric if model else "euclidean"
+        return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), metric)}
 
     def measurement(
         self,

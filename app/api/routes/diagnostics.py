@@ -61,7 +61,8 @@ def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[s
         200: {"description": description, "content": content, **applied_headers()},
         202: {
             "model": JobRecord,
-            "description": "It takes long: a job will have the same answer at its `result`.",
+            "description": "It takes long: a job will have the same answer at its `result`. "
+            "Or the client waited for a job that failed: then the record says so, and why.",
             **taken_headers("Link of the job."),
         },
     }

@@ -14,7 +14,6 @@ from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Take
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, Positive
-from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.maps import FeatureMap, Gives, Spectrum
 from app.core.papers import GQ
 from app.core.progress import Progress, packed, unpacked
@@ -103,7 +102,7 @@ class MaxError(Diagnostic):
 
     def _check_diameters(self, spectrum: Spectrum) -> None:
         for i, diameter in enumerate(self.diameters):
-            if isinstance(spectrum.kernel, CorrelationRbf) and diameter > 2:
+            if spectrum.kernel.compares_unit_rows and diameter > 2:
                 raise InvalidInput(
                     f"diameter is {diameter:.6g}; rows of unit length, which this kernel compares, differ by at most 2",
                     f"/diameters/{i}",

@@ -1,7 +1,7 @@
 """Bases of the kernels: of all, of those with frequencies, with one spectral law, with length scales, of products."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,8 @@ class AnyKernel(Kind):
 
     served_by: ClassVar[str] = "sobol"
     """A sampler that serves it, to name in refusals of others."""
+    metric: ClassVar[Literal["euclidean", "cityblock"]] = "euclidean"
+    """The distance of rows that a length scale is taken from; rows equally far apart have about the same kernel."""
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
@@ -98,6 +100,9 @@ class AnyKernel(Kind):
 
 class ShiftInvariantKernel(AnyKernel):
     """A kernel k(x - z) that is a sum of spectral kernels, most often of one. Samplers of frequencies serve it."""
+
+    compares_unit_rows: ClassVar[bool] = False
+    """Whether rows are brought to unit length before they are compared, so that no two differ by more than 2."""
 
     @abstractmethod
     def blocks(self, input_dim: int) -> tuple[Block, ...]:

@@ -23,6 +23,7 @@ class CorrelationRbf(ShiftInvariantKernel):
         "Where the direction of a row matters and its length does not, as with counts of words; it is the kernel "
         "that the source compares gmm with. A row that is all zero is refused."
     )
+    compares_unit_rows = True
 
     kind: Literal["correlation_rbf"]
     gamma: Annotated[float, Field(gt=0, description="γ, without unit; the kernel is exp(−γ) for rows at right angles.")]

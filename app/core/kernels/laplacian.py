@@ -18,6 +18,7 @@ class Laplacian(ProductKernel):
         "grids do not serve it: take sobol or halton."
     )
     standard_deviation = None
+    metric = "cityblock"
 
     kind: Literal["laplacian"]
 

@@ -10,8 +10,6 @@ from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
 
-Metric = Literal["cityblock", "euclidean"]
-
 _NEIGHBOUR = 10
 _ROWS_PER_BLOCK = 500
 
@@ -27,15 +25,12 @@ class Heuristic(StrEnum):
     median = "median"
 
 
-def length_scale(heuristic: Heuristic, rows: Matrix, kernel_kind: str) -> float:
-    """One length scale for rows (n, d), or for a sample of them.
-
-    Distances are Euclidean; for kernel `laplacian`, whose level sets are those of the sum of absolutes, city-block.
+def length_scale(heuristic: Heuristic, rows: Matrix, metric: Literal["euclidean", "cityblock"]) -> float:
+    """One length scale for rows (n, d), or for a sample of them, from distances in the metric of a kernel.
 
     Raises:
         InvalidInput: there are too few rows, or so many equal ones that the distance is 0.
     """
-    metric: Metric = "cityblock" if kernel_kind == "laplacian" else "euclidean"
     least = _NEIGHBOUR + 1 if heuristic is Heuristic.nearest_neighbor else 2
     if len(rows) < least:
         raise InvalidInput(
@@ -45,7 +40,7 @@ def length_scale(heuristic: Heuristic, rows: Matrix, kernel_kind: str) -> float:
         if heuristic is Heuristic.median:
             found = float(np.median(pdist(rows, metric)))
         else:
-            found = _tenth_neighbour(rows, metric)
+            found = _mean_distance_to_neighbour(rows, metric)
     if not 0 < found < np.inf:
         raise InvalidInput(
             f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", "/kernel/length_scale"
@@ -53,9 +48,9 @@ def length_scale(heuristic: Heuristic, rows: Matrix, kernel_kind: str) -> float:
     return found
 
 
-def _tenth_neighbour(rows: Matrix, metric: Metric) -> float:
-    """A row is no neighbour of itself, so of the sorted distances it is the one at place 10."""
-    total = 0.0
+def _mean_distance_to_neighbour(rows: Matrix, metric: Literal["euclidean", "cityblock"]) -> float:
+    """The mean over the rows of the distance to the tenth nearest other row."""
+    total = 0.0  # the least distance of a row, at place 0, is that to itself
     for block in row_blocks(len(rows), _ROWS_PER_BLOCK):
         distances = cdist(rows[block], rows, metric)
         total += float(np.partition(distances, _NEIGHBOUR, axis=1)[:, _NEIGHBOUR].sum())
