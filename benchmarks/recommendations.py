@@ -50,7 +50,8 @@ def main() -> None:
         chosen = np.random.default_rng(0).permutation(len(everything))
         rows, others = everything[chosen[:ROWS]], everything[chosen[ROWS : 2 * ROWS]].astype(np.float32)
         begun = time.perf_counter()
-        kernel = Gaussian(kind="euclidean", length_scale=length_scale(Heuristic.nearest_neighbor, rows, "gaussian"))
+        scale = length_scale(Heuristic.nearest_neighbor, rows, Gaussian.metric)
+        kernel = Gaussian(kind="gaussian", length_scale=scale)
         ranked = recommended(rows.astype(np.float32), kernel, Wanted(options.budget, None), seeds=SEEDS)["ranked"]
         taken = time.perf_counter() - begun
         exact = kernel.gram(others.astype(np.float64), others.astype(np.float64))
