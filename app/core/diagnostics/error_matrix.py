@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import Array, Rows, dense
+from app.core.arrays import Array, Rows, dense, row_blocks
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
 from app.core.diagnostics.random_pairs import Whole
@@ -19,6 +19,8 @@ from app.core.progress import Pause, Progress, no_pause, unpacked
 
 # Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
 BINS = 61
+# Rows of a tile whose errors are counted at a time.
+_ROWS_PER_PART = 256
 
 
 class Figures(TypedDict):
@@ -101,7 +103,9 @@ class ErrorMatrix:
             i, j = pairs[0] - tile.rows.start, pairs[1] - tile.columns.start
             inside = (i >= 0) & (i < len(exact)) & (j >= 0) & (j < exact.shape[1])
             self._scatter[:, inside] = exact[i[inside], j[inside]], estimated[i[inside], j[inside]].real
-            self._tiles.add(estimated - exact)
+            errors = np.subtract(estimated, exact, out=None if self._is_complex else exact)
+            self._pause()
+            self._tiles.add(errors, self._pause)
 
     def figures(self, frobenius: float, spectral: float) -> Figures:
         """Sizes of the errors; the relative ones are over these norms of the exact matrix K."""
@@ -119,12 +123,13 @@ class ErrorMatrix:
         least, largest = 0.0 if self._is_complex else -1.0, self._tiles.largest
         counts, edges = np.zeros(BINS, np.int64), np.linspace(least, 1.0, BINS + 1)
         for mirrored, tile in self._tiles:
-            # As parts of the largest: the bins of tiny errors themselves may be narrower than numbers lie.
-            values = (np.abs(tile) if self._is_complex else tile) / np.float64(largest or 1.0)
-            # Rounding to float32 takes the largest out of the range.
-            found, _ = np.histogram(np.clip(values, least, 1.0), BINS, (least, 1.0))
-            counts += (2 if mirrored else 1) * found
-            self._pause()
+            for part in row_blocks(len(tile), _ROWS_PER_PART):
+                # As parts of the largest: the bins of tiny errors themselves may be narrower than numbers lie.
+                values = (np.abs(tile[part]) if self._is_complex else tile[part]) / np.float64(largest or 1.0)
+                # Rounding to float32 takes the largest out of the range.
+                found, _ = np.histogram(np.clip(values, least, 1.0), BINS, (least, 1.0))
+                counts += (2 if mirrored else 1) * found
+                self._pause()
         exact, estimate = self._scatter.tolist()
         return Sketch(edges=(largest * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
 
@@ -137,7 +142,7 @@ def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> t
     tiles = HermitianTiles(vectors.shape[0], False, unpacked(progress.restored()))
     pause = partial(progress.checkpoint, tiles.state)
     for tile in _tiles_to_set(tiles, vectors, progress, pause):
-        tiles.add(feature_map.exact_gram(tile.x, tile.y, pause))
+        tiles.add(feature_map.exact_gram(tile.x, tile.y, pause), pause)
     return float(np.sqrt(tiles.squares)), tiles.spectral_norm(pause)
 
 

@@ -68,17 +68,22 @@ class HermitianTiles:
         """The places of the tiles that are not set yet."""
         return self._places[len(self._tiles) :]
 
-    def add(self, tile: Matrix) -> None:
-        """Set the tile at the first of the missing places; InvalidInput if it leaves float32, in which norms are."""
+    def add(self, tile: Matrix, pause: Pause = no_pause) -> None:
+        """Set the tile at the first of the missing places; InvalidInput if it leaves float32, in which norms are.
+
+        The tile is not set before the last pause.
+        """
         rows, columns = self.missing[0]
         with np.errstate(over="ignore"):  # refused by name below
             stored = tile.astype(self._stored)
         if not np.isfinite(stored).all():
             raise InvalidInput("errors of these rows leave the range of float32", "/estimators")
-        self._tiles.append((rows, columns, stored))
+        pause()
         twice = 1 if rows == columns else 2
-        self.sum += twice * float(tile.real.sum())
-        size = np.abs(tile)
+        total, size = float(tile.real.sum()), np.abs(tile)
+        pause()
+        self._tiles.append((rows, columns, stored))
+        self.sum += twice * total
         self.largest = max(self.largest, float(size.max()))
         self.squares += twice * float(np.vdot(size, size))
 
