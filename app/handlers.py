@@ -8,7 +8,7 @@ from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.recommendations import RecommendationOptions
-from app.formats import Posted, json_measurements
+from app.formats import Buffer, Posted, json_measurements
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
 from app.services import building
@@ -82,6 +82,6 @@ def _posted(context: JobContext) -> Posted:
     }
 
 
-def _parsed(model: type[Any], body: bytes) -> Any:
+def _parsed(model: type[Any], body: Buffer) -> Any:
     """Read a model. Its JSON was checked when the job was submitted."""
     return model.model_validate_json(body)

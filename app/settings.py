@@ -43,7 +43,11 @@ class Settings(BaseSettings):
     max_body_bytes: int = Field(64 * MiB, ge=1, description="Largest request body.")
     # Checking a spec field by field costs a hundred times its length; vectors are never checked so.
     max_spec_bytes: int = Field(4 * MiB, ge=1, description="Largest spec of a map.")
-    max_result_bytes: int = Field(256 * MiB, ge=1, description="Largest array one request may ask for.")
+    max_result_bytes: int = Field(
+        256 * MiB,
+        ge=1,
+        description="Largest array that is held whole; larger features and codes are sent in blocks of rows.",
+    )
     max_map_bytes: int = Field(1024 * MiB, ge=1, description="Largest sum of one map's frozen arrays.")
     max_dataset_bytes: int = Field(256 * MiB, ge=1, description="Largest sum of one dataset's arrays.")
     max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.core.arrays import OneHot
+from app.core.answers import OneHot, RowBlocks
 from app.core.diagnostics import DIAGNOSTICS, Diagnostic
 from app.core.errors import InvalidInput
 from app.core.kernels.gaussian import Gaussian
@@ -136,12 +136,15 @@ def test_the_format_reads_and_writes_rows_by_its_header(written: dict[str, Modul
     form: Format = written["raw"].Raw()
     (header,) = form.request_headers
     sent = rows(4, 1, D, "float32")
-    content = b"".join(form.encode({"features": sent}))
+    content = b"".join(form.encode({"features": sent}).pieces)
     np.testing.assert_array_equal(form.matrix(Body(content, {header: "3"})), sent)
     posted = form.decode(Body(content, {header: "3"}), D, "vectors")
     assert set(posted) == {"vectors"}
-    assert b"".join(form.encode({"features": sent[:, 0] + 1j})) == np.c_[sent[:, 0], np.ones(4)].astype("<f4").tobytes()
-    assert len(b"".join(form.encode({"codes": OneHot(np.zeros((2, 3), np.int32), 8)}))) == 24
+    two_parts = np.c_[sent[:, 0], np.ones(4)].astype("<f4").tobytes()
+    assert b"".join(form.encode({"features": sent[:, 0] + 1j}).pieces) == two_parts
+    blocks = RowBlocks(sent.shape, sent.dtype, [slice(0, 3), slice(3, 4)], sent.__getitem__)
+    assert b"".join(form.encode({"features": blocks}).pieces) == content
+    assert len(b"".join(form.encode({"codes": OneHot(np.zeros((2, 3), np.int32), 8, np.ones(2, bool))}).pieces)) == 24
     for headers in ({}, {header: "0"}, {header: "-3"}, {header: "9" * 30}, {header: "5"}):
         with pytest.raises(InvalidInput):
             form.matrix(Body(content, headers))

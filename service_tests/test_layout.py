@@ -23,6 +23,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/limits.py": "api/test_huge_dimensions.py",
         "services/map_records.py": "api/routes/test_maps.py",
         "services/recommendations.py": "api/test_recommendations.py",
+        "services/results.py": "api/test_array_answers.py",
         "services/status.py": "api/routes/test_service.py",
         "services/vectors.py": "api/test_features.py",
         "formats/json_measurements.py": "api/test_bad_diagnostics.py",

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from app.api.context import Context
 from app.api.problems import Refusal
-from app.formats import Body, Format
+from app.formats import Body, Buffer, Format
 from app.formats.json_body import pointer_to
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -22,8 +22,8 @@ _MOST_NAMED = 20
 _MOST_LOOKED_AT = 1000
 
 
-async def read(request: Request, context: Context, check_size: Callable[[int], None] | None = None) -> bytes:
-    """Read a whole body.
+async def read(request: Request, context: Context, check_size: Callable[[int], None] | None = None) -> bytearray:
+    """Read a whole body into one buffer.
 
     Raises:
         TooLarge: the length that is announced, or that has come, is over the limit of `check_size`, else of vectors.
@@ -31,20 +31,25 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
     """
     check_size = check_size or context.limits.check_body
     announced = request.headers.get("content-length", "")
-    check_size(int(announced) if announced.isdecimal() else 0)
-    body = bytearray()
+    length = int(announced) if announced.isdecimal() else 0
+    check_size(length)
+    body, came = bytearray(length), 0  # untouched memory is not taken yet
     stream = request.stream()
     patience = context.settings.client_timeout
     while True:
         try:
             async with asyncio.timeout(patience):
-                body += await anext(stream)
+                piece = await anext(stream)
         except StopAsyncIteration:
-            return bytes(body)
+            del body[came:]
+            return body
         except TimeoutError:
-            detail = f"{len(body)} bytes came, then nothing for {patience:g} seconds"
+            detail = f"{came} bytes came, then nothing for {patience:g} seconds"
             raise Refusal("request-timeout", detail) from None
-        check_size(len(body))
+        # Past the length that was announced, if any was, the buffer grows.
+        body[came : came + len(piece)] = piece
+        came += len(piece)
+        check_size(came)
 
 
 async def read_in(form: Format, request: Request, context: Context) -> Body:
@@ -53,7 +58,7 @@ async def read_in(form: Format, request: Request, context: Context) -> Body:
     return Body(content, {name: headers[name] for name in form.request_headers if name in headers})
 
 
-def parse(model: type[Model], body: bytes) -> Model:
+def parse(model: type[Model], body: Buffer) -> Model:
     """Read a body as a model; Refusal, which names the first errors, if it is not JSON or does not fit the model."""
     try:
         return model.model_validate_json(body)

@@ -56,7 +56,9 @@ def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
 
 
 def _answer(description: str, schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
-    content = {_JSON: {"schema": schema}, **{form.media_type: {"schema": _BINARY} for form in _OTHER_FORMATS}}
+    content = {_JSON: {"schema": schema}}
+    for form in _OTHER_FORMATS:
+        content[form.media_type] = {"schema": {**_BINARY, "description": form.answers_described}}
     return {200: {"description": description, "content": content}}
 
 

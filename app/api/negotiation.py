@@ -1,20 +1,17 @@
-"""Which format a request is in, and answers in the format that its client wants."""
+"""Which format a request is in, and which format and dtype its client wants the answer in."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from fastapi import Request, Response
-from fastapi.responses import StreamingResponse
+import numpy as np
+from fastapi import Request
 
 from app.api.problems import Refusal
-from app.core.arrays import Answer
 from app.formats import FORMATS, Format
 from app.formats.json import Json
 
 JSON = Json.media_type
-# Sent in one piece, so that the rest waits while a client reads slowly.
-_BYTES_PER_SEND = 1 << 20
-# Smaller answers are encoded whole: that is faster than handing pieces from thread to thread.
-_WHOLE_BELOW = 1 << 18
 
 
 def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -> Format:
@@ -30,55 +27,91 @@ def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -
     return FORMATS[media_type]
 
 
-def answer_format(request: Request, posted: Format | None = None) -> Format:
-    """The format to answer arrays in: what Accept prefers, else that of the request, else JSON; or Refusal."""
+class Wanted(NamedTuple):
+    """How a client wants arrays: what `Accept` says, and the formats in the order that counts between equals."""
+
+    accept: str
+    forms: tuple[Format, ...]
+
+    def choose(self, dtype: np.dtype[Any]) -> tuple[Format, np.dtype[Any]]:
+        """The format and dtype to answer rows of this dtype in: what Accept prefers; Refusal if it takes none.
+
+        Another dtype than that of the rows is for those who name it.
+        """
+        own = dtype.name
+        quality = {(form, own): _quality(self.accept, form.media_type, own) for form in self.forms}
+        for form in self.forms:
+            for name in form.narrower.get(own, ()):
+                quality[form, name] = _ranges(self.accept).get((form.media_type, name), 0.0)
+        best = max(quality, key=quality.__getitem__)
+        if quality[best] <= 0:
+            written = (
+                f"{form.media_type}{f'; dtype={name}' if name != own else f', which is {own} here,'}"
+                for form, name in quality
+            )
+            raise Refusal("not-acceptable", f"Accept {self.accept} came; {' or '.join(written)} can be written")
+        return best[0], np.dtype(best[1])
+
+
+def wanted_format(request: Request, posted: Format | None = None) -> Wanted:
+    """How to answer arrays: as Accept says, between equals as they were posted, else in JSON.
+
+    Raises:
+        Refusal: Accept takes no format.
+    """
     default = posted.media_type if posted else JSON
-    return FORMATS[favourite(request, [default, *(other for other in FORMATS if other != default)])]
+    media_types = [default, *(other for other in FORMATS if other != default)]
+    accept = _accept(request)
+    named = {media_range for (media_range, _), weight in _ranges(accept).items() if weight > 0}
+    if not any(named & {media_type, *_families(media_type)} for media_type in media_types):
+        raise _not_acceptable(accept, media_types)
+    return Wanted(accept, tuple(FORMATS[media_type] for media_type in media_types))
 
 
 def favourite(request: Request, media_types: Sequence[str]) -> str:
     """The media type that Accept prefers, the first of several that it likes equally; Refusal if it takes none."""
-    header = ",".join(request.headers.getlist("accept"))
-    if not header.strip():
-        return media_types[0]
-    quality = {media_type: _quality(media_type, header) for media_type in media_types}
-    best = max(media_types, key=lambda media_type: quality[media_type])
-    if quality[best] <= 0:
-        raise Refusal("not-acceptable", f"Accept {header} came; {' or '.join(media_types)} can be written")
+    accept = _accept(request)
+    best = max(media_types, key=lambda media_type: _quality(accept, media_type))
+    if _quality(accept, best) <= 0:
+        raise _not_acceptable(accept, media_types)
     return best
 
 
-def array_response(answer: Answer, form: Format) -> Response:
-    """A response with the arrays in a format.
+def _not_acceptable(accept: str, media_types: Sequence[str]) -> Refusal:
+    return Refusal("not-acceptable", f"Accept {accept} came; {' or '.join(media_types)} can be written")
 
-    A large answer is encoded piece by piece while it is sent, so that it takes little more memory than its arrays.
+
+def _accept(request: Request) -> str:
+    header = ",".join(request.headers.getlist("accept"))
+    return header if header.strip() else "*/*"
+
+
+def _families(media_type: str) -> tuple[str, str]:
+    return media_type.partition("/")[0] + "/*", "*/*"
+
+
+def _quality(accept: str, media_type: str, dtype: str | None = None) -> float:
+    """The weight that Accept gives a media type, and a dtype that nobody need name.
+
+    The most specific range that covers them counts (RFC 9110, 12.5.1).
     """
-    encoded = form.encode(answer)
-    if sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW:
-        return Response(b"".join(encoded), media_type=form.media_type)
-    if isinstance(encoded, list):
-        length = {"Content-Length": str(sum(map(len, encoded)))}
-        return StreamingResponse(_pieces(encoded), headers=length, media_type=form.media_type)
-    return StreamingResponse(encoded, media_type=form.media_type)
+    found = _ranges(accept)
+    covering = ((media_type, dtype), (media_type, None), *((family, None) for family in _families(media_type)))
+    return next((found[one] for one in covering if one in found), 0.0)
 
 
-def _quality(media_type: str, header: str) -> float:
-    """The weight of a media type in Accept. The most specific range that covers it counts (RFC 9110, 12.5.1)."""
-    found = {}
-    for entry in header.split(","):
+@lru_cache(64)
+def _ranges(accept: str) -> dict[tuple[str, str | None], float]:
+    """The weights in Accept, by media range and its parameter `dtype`; other parameters have no meaning here."""
+    found: dict[tuple[str, str | None], float] = {}
+    for entry in accept.split(","):
         media_range, *parameters = (part.strip().lower() for part in entry.split(";"))
-        given = {key.strip(): value for key, _, value in (one.partition("=") for one in parameters)}
+        given = {key.strip(): value.strip() for key, _, value in (one.partition("=") for one in parameters)}
         try:
             weight = float(given.get("q", 1.0))
         except ValueError:
             weight = 0.0
-        found[media_range] = weight if 0 <= weight <= 1 else 0.0  # this makes "nan" 0 too
-    family = media_type.partition("/")[0] + "/*"
-    return next((found[one] for one in (media_type, family, "*/*") if one in found), 0.0)
-
-
-async def _pieces(buffers: list[bytes | memoryview]) -> AsyncIterator[bytes | memoryview]:
-    """The buffers in pieces, none of which is copied."""
-    for buffer in buffers:
-        for start in range(0, len(buffer), _BYTES_PER_SEND):
-            yield memoryview(buffer)[start : start + _BYTES_PER_SEND]
+        # The comparison makes "nan" 0 too.
+        dtype = given["dtype"].strip('"') if "dtype" in given else None
+        found[media_range, dtype] = weight if 0 <= weight <= 1 else 0.0
+    return found

@@ -72,7 +72,10 @@ KINDS = {
         f"Vectors come as {' or '.join(FORMATS)}, specs as application/json, neither compressed.",
     ),
     "not-acceptable": Kind(
-        406, "No format in Accept can be written", f"Arrays are answered as {' or '.join(FORMATS)}."
+        406,
+        "No format in Accept can be written",
+        f"Arrays are answered as {' or '.join(FORMATS)}; .npy also in a narrower dtype that Accept names, such as in "
+        "`application/x-npy; dtype=float16`, if no number is too large for it.",
     ),
     "not-found": Kind(404, "There is nothing at this address", "See /docs for the addresses of this service."),
     "method-not-allowed": Kind(405, "The address does not take this method", "`Allow` lists the methods it takes."),

@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from app.api.problem_kinds import KINDS
-from app.core.errors import InvalidInput, InvalidOption, TooLarge
+from app.core.errors import InvalidInput, InvalidOption, OutOfRange, TooLarge
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.record import link
 from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
@@ -138,6 +138,7 @@ HANDLERS: dict[Any, Any] = {
     InvalidOption: _said(
         "invalid-input", lambda error: {"errors": [ErrorAt(parameter=error.option, detail=str(error))]}
     ),
+    OutOfRange: _said("not-acceptable"),
     RequestValidationError: _invalid_parameter,
     Refusal: lambda request, error: problem(request, error.slug, str(error), **error.members),
     HTTPException: _http,

@@ -1,7 +1,7 @@
 """The one gate for posted vectors: shape, dtype, finiteness. What lies behind it trusts them."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,35 +20,24 @@ Rows = Floats | sparse.csr_array
 """Vectors behind the gate: a C-contiguous matrix or a CSR one, finite, in the map's dtype and width."""
 
 
-class OneHot(NamedTuple):
-    """Sparse rows of ones: the column indices of each, (n, s), −1 throughout for a row without any."""
-
-    columns: Array
-    n_columns: int
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the column indices."""
-        return self.columns.nbytes
-
-
-Answer = Mapping[str, Array | OneHot]
-"""Arrays by the names they have in a JSON answer, rows first."""
-
-
 def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors") -> Rows:
     """Posted rows, which stood at `pointer` of the request, checked and in the map's dtype, float32 or float64.
 
+    They are not copied where they are so already.
+
     Raises:
-        InvalidInput: not two-dimensional, another width than `input_dim`, another kind of number, NaN, infinity, or a
-            value outside the dtype's range.
+        InvalidInput: not two-dimensional, another width than `input_dim`, another kind of number, NaN, infinity, a
+            value outside the dtype's range, or a whole number that the dtype does not hold exactly.
     """
     if rows.ndim != 2:
         raise InvalidInput(f"the array has shape {rows.shape}; a 2-D array (rows, {input_dim}) is wanted", pointer)
     if rows.shape[1] != input_dim:
         raise InvalidInput(f"rows have {rows.shape[1]} entries; this map takes {input_dim}", pointer)
+    if isinstance(rows, np.ndarray) and rows.dtype.kind in "biu":
+        _check_exact(rows, dtype, pointer)
+        return np.ascontiguousarray(rows, dtype)
     if rows.dtype.kind != "f" or rows.dtype.itemsize not in (4, 8):
-        raise InvalidInput(f"the array has dtype {rows.dtype}; float32 or float64 is wanted", pointer)
+        raise InvalidInput(f"the array has dtype {rows.dtype}; float32, float64 or integers are wanted", pointer)
     if not np.isfinite(_values(rows)).all():
         _refuse_not_finite(rows, pointer, "is not finite")
     with np.errstate(over="ignore"):  # what overflows is refused by name below
@@ -117,6 +106,20 @@ def largest(rows: Rows) -> float:
 
 def _values(rows: Rows) -> Floats:
     return rows if isinstance(rows, np.ndarray) else rows.data
+
+
+def _check_exact(rows: Array, dtype: np.dtype[Any], pointer: str) -> None:
+    """Raise InvalidInput naming the first whole number that the dtype rounds, if there is one."""
+    digits = np.finfo(dtype).nmant + 1
+    if not rows.size or (-(1 << digits) <= int(rows.min()) and int(rows.max()) <= 1 << digits):
+        return
+    size = np.where(rows < 0, 0 - rows.astype(np.uint64), rows.astype(np.uint64))  # the most negative has one, too
+    # Without the zeros at the end of its binary digits, a number must fit into those of the dtype.
+    rounded = np.flatnonzero(size // np.maximum(size & (0 - size), 1) >> np.uint64(digits))
+    if rounded.size:
+        row, column = divmod(int(rounded[0]), rows.shape[1])
+        detail = f"row {row}, column {column} is {rows[row, column]}, which {dtype} would round"
+        raise InvalidInput(detail, f"{pointer}/{row}/{column}")
 
 
 def _refuse_not_finite(rows: Rows, pointer: str, complaint: str) -> None:

@@ -30,3 +30,7 @@ class TooLarge(Exception):
     def __init__(self, detail: str, *, limit: str, allowed: int, value: int) -> None:
         super().__init__(detail)
         self.detail, self.limit, self.allowed, self.value = detail, limit, allowed, value
+
+
+class OutOfRange(Exception):
+    """Numbers of an answer that are too large for the dtype in which it is wanted."""

@@ -3,11 +3,11 @@
 A new format is one file with a class derived from `Format`, and its name in the list below.
 """
 
-from app.formats.base import Body, Format, Posted
+from app.formats.base import Body, Buffer, Format, Posted
 from app.formats.json import Json
 from app.formats.npy import Npy
 
 FORMATS: dict[str, Format] = {form.media_type: form for form in (Json(), Npy())}
 """Every format by its media type. The first one answers clients that state no preference."""
 
-__all__ = ["FORMATS", "Body", "Format", "Posted"]
+__all__ = ["FORMATS", "Body", "Buffer", "Format", "Posted"]

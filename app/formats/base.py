@@ -2,16 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from app.core.arrays import Answer, PostedRows
+import numpy as np
+
+from app.core.answers import Answer
+from app.core.arrays import PostedRows
 from app.core.datasets import Reference
+
+Buffer = bytes | bytearray
 
 
 class Body(NamedTuple):
     """The body of a request, and the headers that its format reads."""
 
-    content: bytes
+    content: Buffer
     headers: Mapping[str, str] = {}
     """By the names in `Format.request_headers`. Headers that did not come are missing."""
 
@@ -19,8 +24,14 @@ class Body(NamedTuple):
 Posted = dict[str, PostedRows | Reference]
 """Rows that came, or the reference to a dataset that came in their place, by the member of a JSON body."""
 
-Encoded = list[bytes | memoryview] | Iterator[bytes]
-"""Bytes that are ready, as a list; or an iterator that makes one piece after the other, on threads."""
+
+class Encoded(NamedTuple):
+    """An answer in a format."""
+
+    pieces: list[bytes | memoryview] | Iterator[bytes | memoryview]
+    """Bytes that are ready, as a list; or an iterator that makes one piece after the other, to be called on threads."""
+    nbytes: int | None = None
+    """Length of all pieces, where it is known before they are made."""
 
 
 class Format(ABC):
@@ -30,10 +41,14 @@ class Format(ABC):
     """
 
     media_type: ClassVar[str]
+    narrower: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """The dtypes, by that of an answer, in which a client may have it instead: `Accept: media/type; dtype=float16`."""
     request_headers: ClassVar[Mapping[str, str]] = {}
     """Headers of a request that are needed to read its body, beside Content-Type. Names, and what the headers mean."""
     rows_described: ClassVar[str] = ""
     """One sentence for the OpenAPI document on how rows come in this format. JSON has schemas there instead."""
+    answers_described: ClassVar[str] = ""
+    """Likewise on how answers come."""
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """Read rows of `width` entries: the member that is wanted, and those of the optional ones that came.
@@ -48,5 +63,9 @@ class Format(ABC):
         """Read rows whose width the body itself tells."""
 
     @abstractmethod
-    def encode(self, answer: Answer) -> Encoded:
-        """Write the answer."""
+    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None) -> Encoded:
+        """Write the answer, its rows in their own dtype or, if given, in one that is `narrower`.
+
+        Raises:
+            OutOfRange: numbers are too large for it.
+        """

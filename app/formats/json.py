@@ -1,13 +1,15 @@
 """JSON: rows are lists of numbers, or objects of indices and values; answers are written straight from arrays."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import orjson
 
-from app.core.arrays import Answer, Array, OneHot, PostedRows, row_blocks
+from app.core.answers import Answer, OneHot, RowBlocks, in_parts
+from app.core.arrays import Array, PostedRows, row_blocks
 from app.core.errors import InvalidInput
-from app.formats.base import Body, Format, Posted
+from app.formats.base import Body, Encoded, Format, Posted
 from app.formats.json_body import bytes_per_row, dimension, members, rows, rows_or_reference, vectors_or_dataset
 
 _NUMBERS_PER_PIECE = 1 << 16
@@ -34,27 +36,33 @@ class Json(Format):
         width = dimension(posted["input_dim"]) if "input_dim" in posted else None
         return rows(posted["vectors"], width, "/vectors")
 
-    def encode(self, answer: Answer) -> Iterator[bytes]:
-        """Write one object with the arrays as members.
+    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None) -> Encoded:
+        """Write one object with the arrays as members, in their own dtypes.
 
         A complex array becomes an object of `real` and `imag`, one-hot rows an object of `indptr`, `indices`, `shape`.
         """
-        return _object({name: _parts(array) for name, array in answer.items()})
+        del dtype
+        return Encoded(_object({name: _parts(array) for name, array in answer.items()}))
 
 
-def _parts(array: Array | OneHot) -> Array | dict[str, Array]:
+_Member = Array | RowBlocks
+
+
+def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
     if isinstance(array, OneHot):
-        there = array.columns[:, 0] >= 0
-        lengths = np.where(there, array.columns.shape[1], 0)
+        shape = np.array([len(array.there), array.n_columns])
+        return {"indptr": array.indptr(), "indices": array.indices(), "shape": shape}
+    if array.dtype.kind != "c":
+        return array
+    if isinstance(array, RowBlocks):  # which makes every block twice, as all real parts come first
         return {
-            "indptr": np.concatenate([[0], np.cumsum(lengths)]),
-            "indices": (array.columns if there.all() else array.columns[there]).reshape(-1),
-            "shape": np.array([len(lengths), array.n_columns]),
+            "real": array.changed(lambda _, block: block.real),
+            "imag": array.changed(lambda _, block: block.imag),
         }
-    return {"real": array.real, "imag": array.imag} if np.iscomplexobj(array) else array
+    return {"real": array.real, "imag": array.imag}
 
 
-def _object(members: Mapping[str, Array | dict[str, Array]]) -> Iterator[bytes]:
+def _object(members: Mapping[str, _Member | dict[str, _Member]]) -> Iterator[bytes]:
     before = b"{"
     for name, value in members.items():
         yield before + orjson.dumps(name) + b":"
@@ -63,14 +71,13 @@ def _object(members: Mapping[str, Array | dict[str, Array]]) -> Iterator[bytes]:
     yield b"}"
 
 
-def _encoded(array: Array) -> Iterator[bytes]:
+def _encoded(array: _Member) -> Iterator[bytes]:
     """Write an array as a list, some rows at a time."""
-    if not array.size:
-        yield orjson.dumps(array.tolist())
-        return
     before = b"["
-    for block in row_blocks(len(array), _NUMBERS_PER_PIECE // (array.size // len(array))):
-        text = orjson.dumps(np.ascontiguousarray(array[block]), option=orjson.OPT_SERIALIZE_NUMPY)
-        yield before + text[1:-1]
-        before = b","
-    yield b"]"
+    for made in in_parts(array):
+        n = len(made)
+        for block in row_blocks(n, _NUMBERS_PER_PIECE // max(1, made.size // max(1, n))):
+            text = orjson.dumps(np.ascontiguousarray(made[block]), option=orjson.OPT_SERIALIZE_NUMPY)
+            yield before + text[1:-1]
+            before = b","
+    yield b"]" if before == b"," else b"[]"

@@ -18,6 +18,7 @@ from app.core.arrays import MAX_DIM, Array, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.model import NAME_PATTERN
+from app.formats.base import Buffer
 
 # Shorter bodies are parsed whatever they hold.
 _TRUSTED_BYTES = 1 << 20
@@ -35,7 +36,7 @@ def bytes_per_row(width: int) -> int:
 
 
 def members(
-    body: bytes, wanted: Sequence[str], optional: Sequence[str] = (), *, bytes_per_list: float
+    body: Buffer, wanted: Sequence[str], optional: Sequence[str] = (), *, bytes_per_list: float
 ) -> dict[str, Any]:
     """The members of a JSON object, which must have those that are wanted and no others but the optional.
 

@@ -10,12 +10,12 @@ from app.core.drawing import Drawing
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.recommendations import KernelMember, RecommendationOptions
-from app.formats.base import Posted
+from app.formats.base import Buffer, Posted
 from app.formats.json import Json
 from app.formats.json_body import bytes_per_row, dimension, members, rows_or_reference, vectors_or_dataset
 from app.pictures import MEDIA_TYPE as SVG
 
-Parse = Callable[[type[Any], bytes], Any]
+Parse = Callable[[type[Any], Buffer], Any]
 """Reads JSON as a model of pydantic, or raises a refusal that names the member."""
 
 _SAMPLE = ("vectors", "dataset", "rows", "seed")
@@ -29,7 +29,7 @@ ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
 ROW_MEMBERS_TO_RECOMMEND_FOR = ("vectors", "input_dim", "dataset", "rows")
 
 
-def diagnostic(body: bytes, wanted: type[Diagnostic], width: int, parse: Parse) -> tuple[Diagnostic, Posted]:
+def diagnostic(body: Buffer, wanted: type[Diagnostic], width: int, parse: Parse) -> tuple[Diagnostic, Posted]:
     """Read the body of a request for a diagnostic, whose rows have `width` entries; `parse` reads its options."""
     own = wanted.model_fields
     in_rows = [member for member in ROW_MEMBERS[wanted.takes] if member not in own]
@@ -38,7 +38,7 @@ def diagnostic(body: bytes, wanted: type[Diagnostic], width: int, parse: Parse) 
     return options, _rows(document, options, width)
 
 
-def recommendation(body: bytes, parse: Parse) -> tuple[RecommendationOptions, Posted]:
+def recommendation(body: Buffer, parse: Parse) -> tuple[RecommendationOptions, Posted]:
     """Read the body of a request for recommendations; `parse` reads its options."""
     own = RecommendationOptions.model_fields
     document = members(body, ["kernel"], [*ROW_MEMBERS_TO_RECOMMEND_FOR, *own], bytes_per_list=bytes_per_row(1))

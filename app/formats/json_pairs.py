@@ -11,7 +11,7 @@ from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.hashing.row_samples import refuse_unsampled
 from app.core.maps import FeatureMap
-from app.formats.base import Posted
+from app.formats.base import Buffer, Posted
 from app.formats.json_body import bytes_per_row, called, members, rows_or_reference
 
 _INT64 = np.dtype(np.int64)
@@ -25,7 +25,7 @@ class InputKind(StrEnum):
 
 
 def pairs(
-    body: bytes, sampling: FeatureMap, by: Encoder | None, of: InputKind | None
+    body: Buffer, sampling: FeatureMap, by: Encoder | None, of: InputKind | None
 ) -> tuple[Encoder, Posted | tuple[Codes, Codes]]:
     """Read x and y, row i of which go together: vectors as `Format.decode` gives them, or two arrays of codes.
 

@@ -1,16 +1,22 @@
 """The .npy format: one array, its numbers as they lie in memory."""
 
 import io
+from functools import lru_cache
+from itertools import chain
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.lib import format as npy_format
 
-from app.core.arrays import Answer, Array, OneHot
+from app.core.answers import Answer, OneHot, RowBlocks, dtype_of, narrowed
+from app.core.arrays import Array
 from app.core.errors import InvalidInput
-from app.formats.base import Body, Format
+from app.formats.base import Body, Buffer, Encoded, Format
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+# NumPy reads no header of more than 10,000 characters.
+_LONGEST_START = 1 << 14
 # Kinds of dtype that hold plain numbers. The gate decides which of them a map takes.
 _NUMBERS = "biufc"
 
@@ -19,25 +25,67 @@ class Npy(Format):
     """`application/x-npy`: a request is one array, an answer its first array, stacked with others of that shape."""
 
     media_type = "application/x-npy"
-    rows_described = "A 2-D .npy of float32 or float64."
+    narrower = {"float64": ("float32", "float16"), "float32": ("float16",), "complex128": ("complex64",)}  # noqa: RUF012
+    answers_described = (
+        "One `.npy`. `Accept: application/x-npy; dtype=float16` asks for it in another dtype: float32 of float64, "
+        "float16 of both, complex64 of complex128; it is refused where a number is too large for that."
+    )
+    rows_described = "A 2-D .npy of float32, float64, or whole numbers that are exact in the map's dtype."
 
     def matrix(self, body: Body) -> Array:
         """Read the one array of the body. It shares the memory of the body."""
         return read(body.content)
 
-    def encode(self, answer: Answer) -> list[bytes | memoryview]:
+    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None) -> Encoded:
         """Write a header and the numbers as they lie in memory."""
-        first, *others = (array.columns if isinstance(array, OneHot) else array for array in answer.values())
-        arrays = [first, *(other for other in others if other.shape == first.shape)]
-        array = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.stack(arrays)
-        header = io.BytesIO()
-        npy_format.write_array_header_1_0(header, npy_format.header_data_from_array_1_0(array))
-        return [header.getvalue(), array.reshape(-1).view(np.uint8).data]
+        dtype = dtype or dtype_of(answer)
+        first, *others = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
+        if isinstance(first, RowBlocks):
+            rows = first.narrowed(dtype)
+            header = _header(rows.shape, dtype)
+            return Encoded(chain([header], map(_numbers, rows.made())), len(header) + rows.nbytes)
+        alike = [one for one in others if isinstance(one, np.ndarray) and one.shape == first.shape]
+        array = narrowed(np.stack([first, *alike]) if alike else first, dtype)
+        header = _header(array.shape, array.dtype)
+        return Encoded([header, _numbers(array)], len(header) + array.nbytes)
 
 
-def read(body: bytes) -> Array:
+def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    header = io.BytesIO()
+    fields = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    npy_format.write_array_header_1_0(header, fields)
+    return header.getvalue()
+
+
+def _numbers(array: Array) -> memoryview:
+    """The numbers of an array in C order, without a copy if they lie so."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def read(body: Buffer) -> Array:
     """Read the array of a .npy body of plain numbers, without a copy and without trust in its header."""
-    stream = io.BytesIO(body)
+    whole = memoryview(body).toreadonly()
+    start, shape, fortran_order, dtype = _read_header(bytes(whole[: min(_start(body), _LONGEST_START)]))
+    came, announced = len(body) - start, prod(shape) * dtype.itemsize
+    if came != announced or any(length < 0 for length in shape):
+        raise InvalidInput(f"the .npy header announces {announced} bytes of shape {shape}, but {came} came")
+    try:
+        array = np.frombuffer(whole, dtype, count=prod(shape), offset=start)
+        return array.reshape(shape, order="F" if fortran_order else "C")
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidInput(f"no array has the shape {str(shape)[:200]} of the .npy header: {error}") from error
+
+
+def _start(body: Buffer) -> int:
+    """Where the numbers begin, if the body is a .npy."""
+    length = 2 if body[6:7] == b"\1" else 4
+    return 8 + length + int.from_bytes(body[8 : 8 + length], "little")
+
+
+@lru_cache(256)
+def _read_header(start: bytes) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
+    """The length of a .npy before its numbers, and the shape, whether in Fortran order, and dtype of its array."""
+    stream = io.BytesIO(start)
     try:
         version = npy_format.read_magic(stream)
         header = _READERS[version](stream) if version in _READERS else None
@@ -47,12 +95,5 @@ def read(body: bytes) -> Array:
         raise InvalidInput(f"the .npy is of version {version[0]}.{version[1]}; 1.0 or 2.0 is wanted")
     shape, fortran_order, dtype = header
     if dtype.kind not in _NUMBERS:
-        raise InvalidInput(f"the .npy holds {str(dtype)[:200]}; plain float32 or float64 numbers are wanted")
-    came, announced = len(body) - stream.tell(), prod(shape) * dtype.itemsize
-    if came != announced or any(length < 0 for length in shape):
-        raise InvalidInput(f"the .npy header announces {announced} bytes of shape {shape}, but {came} came")
-    try:
-        array = np.frombuffer(body, dtype, count=prod(shape), offset=stream.tell())
-        return array.reshape(shape, order="F" if fortran_order else "C")
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidInput(f"no array has the shape {str(shape)[:200]} of the .npy header: {error}") from error
+        raise InvalidInput(f"the .npy holds {str(dtype)[:200]}; plain float32, float64 or whole numbers are wanted")
+    return stream.tell(), shape, fortran_order, dtype

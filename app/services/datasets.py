@@ -164,13 +164,14 @@ class Datasets:
 
 
 def _checked(posted: PostedRows) -> Rows:
-    """Check rows, and keep the precision in which they came."""
+    """Check rows, and keep the precision in which they came; whole numbers in one that holds them."""
     if posted.ndim != 2:
         raise InvalidInput(f"the array has shape {posted.shape}; a 2-D array (rows, columns) is wanted", "/vectors")
     n, d = posted.shape
     if not n or not d:
         raise InvalidInput(f"{n} rows of {d} entries came; a dataset has at least one row and one column", "/vectors")
-    dtype = np.dtype(np.float32 if posted.dtype.itemsize == 4 else np.float64)
+    # Whole numbers of more than 16 bits are kept in float64.
+    dtype = np.result_type(posted.dtype, np.float32) if posted.dtype.kind in "biuf" else np.dtype(np.float64)
     return vectors(posted, d, dtype)
 
 

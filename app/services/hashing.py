@@ -7,12 +7,14 @@ from enum import StrEnum
 
 import numpy as np
 
-from app.core.arrays import Answer, Array, OneHot, Rows, row_blocks
+from app.core.answers import Answer, OneHot
+from app.core.arrays import Array, Rows, row_blocks
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing import estimates
 from app.core.hashing.encodings import BitsOf, Codes, Encoder, Encoding, encoder
 from app.core.hashing.estimates import Counts, Numbers
 from app.core.maps import FeatureMap
+from app.services import results
 from app.services.limits import Limits
 
 # The most codes that are held while pairs of vectors are compared.
@@ -29,11 +31,17 @@ class OnZero(StrEnum):
 def codes(sampling: FeatureMap, x: Rows, written: Encoder, limits: Limits) -> Answer:
     """Codes of the vectors, in their order."""
     s = sampling.n_output
-    shape, dtype = written.row(s, sampling.spec.input_dim)
-    limits.check_result(x.shape[0] * int(np.prod(shape)) * dtype.itemsize)
     limits.check_operations(sampling.operations(x))
-    hashed = sampling.codes(x, written)
-    return {"codes": OneHot(hashed, s << written.bits) if written.encoding is Encoding.one_hot else hashed}
+
+    def check() -> None:
+        if not written.marked:
+            sampling.check_rows(x, "/vectors")
+
+    row = written.row(s, sampling.spec.input_dim)
+    hashed = results.made(x, row, limits, check, lambda rows: sampling.codes(rows, written))
+    if written.encoding is not Encoding.one_hot:
+        return {"codes": hashed}
+    return {"codes": OneHot(hashed, s << written.bits, ~sampling.uncoded(x))}
 
 
 def comparison(

@@ -2,8 +2,10 @@
 
 import numpy as np
 
-from app.core.arrays import Answer, Array, Rows
+from app.core.answers import Answer, RowBlocks
+from app.core.arrays import Array, Rows
 from app.core.maps import FeatureMap
+from app.services import results
 from app.services.limits import Limits
 
 
@@ -12,18 +14,30 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits) -> Answer:
 
     Raises:
         InvalidInput: vectors have no features.
-        TooLarge: the result, or the work, passes a limit.
+        TooLarge: a row of the result, or the work, passes a limit.
     """
-    limits.check_result(x.shape[0] * feature_map.n_output * feature_map.gram_dtype.itemsize)
     limits.check_operations(feature_map.operations(x))
-    answer: dict[str, Array] = {"features": feature_map.transform(x)}
+    features = results.made(
+        x,
+        ((feature_map.n_output,), feature_map.gram_dtype),
+        limits,
+        lambda: feature_map.check_rows(x, "/vectors"),
+        feature_map.transform,
+        feature_map.largest_feature,
+    )
+    answer: dict[str, Array | RowBlocks] = {"features": features}
     if feature_map.signature is not None:
         answer["signature"] = feature_map.signature
     return answer
 
 
 def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits) -> Answer:
-    """The approximate Gram block of x against y, and the exact one if wanted. Raises what `transform` raises."""
+    """The approximate Gram block of x against y, and the exact one if wanted.
+
+    Raises:
+        InvalidInput: vectors have no kernel.
+        TooLarge: the result, or the work, passes a limit.
+    """
     n, m = x.shape[0], y.shape[0]
     limits.check_result(n * m * feature_map.gram_dtype.itemsize * (2 if exact else 1))
     exactly = feature_map.kernel.exact_operations(x, y) if exact else 0

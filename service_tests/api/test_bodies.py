@@ -26,7 +26,7 @@ class Tagged(Npy):
 
 def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
     rows = np.arange(6.0).reshape(2, 3)
-    content = b"tag" + b"".join(Npy().encode({"features": rows}))
+    content = b"tag" + b"".join(Npy().encode({"features": rows}).pieces)
     headers = [(b"tag-length", b"3"), (b"authorization", b"secret")]
 
     async def receive() -> dict[str, Any]:

@@ -1,7 +1,8 @@
+import numpy as np
 import pytest
 from fastapi import Request
 
-from app.api.negotiation import answer_format, favourite, posted_format
+from app.api.negotiation import favourite, posted_format, wanted_format
 from app.api.problems import Refusal
 from app.formats import FORMATS
 from service_tests.checks import JSON, NPY
@@ -40,9 +41,71 @@ def test_who_accepts_nothing_is_refused(accept: str) -> None:
 
 
 def test_the_answer_comes_as_the_request_did_where_nothing_is_said() -> None:
-    assert answer_format(request()).media_type == JSON
-    assert answer_format(request(), FORMATS[NPY]).media_type == NPY
-    assert answer_format(request(accept=JSON), FORMATS[NPY]).media_type == JSON
+    assert chosen("", None) == (JSON, "float32")
+    assert chosen("", NPY) == (NPY, "float32")
+    assert chosen(JSON, NPY) == (JSON, "float32")
+
+
+HALF, SINGLE = f"{NPY}; dtype=float16", f"{NPY};dtype=float32"
+
+
+def chosen(accept: str, posted: str | None, dtype: str = "float32") -> tuple[str, str]:
+    wanted = wanted_format(request(**({"accept": accept} if accept else {})), FORMATS[posted] if posted else None)
+    form, found = wanted.choose(np.dtype(dtype))
+    return form.media_type, found.name
+
+
+@pytest.mark.parametrize(
+    ("accept", "dtype", "liked"),
+    [
+        (HALF, "float32", (NPY, "float16")),
+        (HALF, "float64", (NPY, "float16")),
+        (SINGLE, "float64", (NPY, "float32")),
+        (SINGLE, "float32", (NPY, "float32")),
+        (f"{NPY};dtype=complex64", "complex128", (NPY, "complex64")),
+        (f"{NPY};dtype=int32", "int32", (NPY, "int32")),
+        (f'{NPY} ; DTYPE="float16"; q=0.3', "float32", (NPY, "float16")),
+        (f"{NPY};q=0.3;dtype=float16", "float32", (NPY, "float16")),
+        (f"{NPY};version=2", "float32", (NPY, "float32")),
+        (f"{HALF}, {NPY}", "float32", (NPY, "float32")),
+        (f"{HALF}, {NPY};q=0.9", "float32", (NPY, "float16")),
+        (f"{HALF}, {NPY};q=0.9", "int32", (NPY, "int32")),
+        (f"{HALF}, {JSON};q=0.1", "complex64", (JSON, "complex64")),
+        (f"{HALF}, */*;q=0.1", "int32", (JSON, "int32")),
+        (f"{HALF};q=0, {NPY}", "float32", (NPY, "float32")),
+        (f"{SINGLE};q=0, {NPY}, {JSON};q=0.1", "float32", (JSON, "float32")),
+        (f"{SINGLE};q=0, {NPY}, {JSON};q=0.1", "float64", (NPY, "float64")),
+        (f"application/*, {HALF};q=0.5", "float32", (JSON, "float32")),
+    ],
+)
+def test_another_dtype_is_for_those_who_name_it(accept: str, dtype: str, liked: tuple[str, str]) -> None:
+    assert chosen(accept, None, dtype) == liked
+
+
+@pytest.mark.parametrize(
+    ("accept", "dtype"),
+    [
+        (HALF, "int32"),
+        (HALF, "uint8"),
+        (HALF, "complex64"),
+        (SINGLE, "complex128"),
+        (f"{NPY};dtype=float64", "float32"),
+        (f"{NPY};dtype=banana", "float32"),
+        (f"{NPY};dtype=", "float32"),
+        (f"{JSON};dtype=float16", "float32"),
+        (f"{HALF};q=0", "float32"),
+        (f"{SINGLE};q=0, {NPY}", "float32"),
+    ],
+)
+def test_a_dtype_that_is_not_written_is_refused(accept: str, dtype: str) -> None:
+    with pytest.raises(Refusal, match="can be written") as refused:
+        chosen(accept, None, dtype)
+    assert refused.value.slug == "not-acceptable"
+
+
+def test_a_dtype_says_nothing_to_whom_has_none() -> None:
+    with pytest.raises(Refusal):
+        favourite(request(accept=f"{JSON};dtype=float16"), [JSON])
 
 
 @pytest.mark.parametrize("content_type", [JSON, "Application/JSON; charset=utf-8", " application/json "])

@@ -56,9 +56,6 @@ def test_a_body_just_within_the_limit_is_read(http: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("address", "rows"),
     [
-        ("wide/transform", 10_000),
-        ("wide-gmm/codes", 20_000),
-        ("wide-gmm/codes?encoding=pairs", 5_000),
         ("cos_sin/kernel", 9_000),
         ("gmm/kernel?exact=true", 4_200),
     ],

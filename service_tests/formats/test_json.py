@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import OneHot, PostedRows
+from app.core.answers import OneHot
+from app.core.arrays import PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.formats import Body
@@ -17,7 +18,7 @@ from app.formats.json_pairs import codes, csr_codes
 
 
 def written(**answer: NDArray[Any]) -> Any:
-    return json.loads(b"".join(Json().encode(answer)))
+    return json.loads(b"".join(Json().encode(answer).pieces))
 
 
 @pytest.mark.parametrize("shape", [(0,), (5,), (0, 3), (3, 0), (1, 1), (7, 3), (2, 3, 4), (3, 70_000), (70_000, 2)])
@@ -51,7 +52,7 @@ def test_several_arrays_stand_side_by_side() -> None:
 
 
 def test_a_large_array_is_written_in_pieces_of_bounded_size() -> None:
-    pieces = list(Json().encode({"a": np.ones((1000, 1000))}))
+    pieces = list(Json().encode({"a": np.ones((1000, 1000))}).pieces)
     assert len(pieces) > 10
     assert max(map(len, pieces)) < 1 << 20
 
@@ -148,7 +149,7 @@ def test_the_widest_codes_are_read_whole() -> None:
 )
 def test_one_hot_rows_are_written_in_csr_form(columns: Any) -> None:
     columns = np.array(columns, np.int32)
-    parts = json.loads(b"".join(Json().encode({"codes": OneHot(columns, 12)})))["codes"]
+    parts = json.loads(b"".join(Json().encode({"codes": OneHot(columns, 12, columns[:, 0] >= 0)}).pieces))["codes"]
     assert list(parts) == ["indptr", "indices", "shape"]
     assert parts["shape"] == [len(columns), 12]
     matrix = sparse.csr_array((np.ones(len(parts["indices"])), parts["indices"], parts["indptr"]), shape=parts["shape"])
@@ -162,6 +163,6 @@ def test_one_hot_rows_are_written_in_csr_form(columns: Any) -> None:
 
 def test_one_hot_rows_that_are_many_come_in_pieces() -> None:
     columns = np.tile(np.arange(100) << 8, (3000, 1))
-    pieces = list(Json().encode({"codes": OneHot(columns, 25_600)}))
+    pieces = list(Json().encode({"codes": OneHot(columns, 25_600, np.ones(3000, bool))}).pieces)
     assert max(map(len, pieces)) < 1 << 20
     assert json.loads(b"".join(pieces))["codes"]["indices"] == columns.ravel().tolist()

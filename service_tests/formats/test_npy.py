@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.arrays import OneHot
+from app.core.answers import OneHot
 from app.core.errors import InvalidInput
 from app.formats.npy import Npy, read
 from service_tests.checks import npy
 
 
 def written(*arrays: NDArray[Any]) -> NDArray[Any]:
-    encoded = b"".join(Npy().encode({str(i): array for i, array in enumerate(arrays)}))
+    encoded = b"".join(Npy().encode({str(i): array for i, array in enumerate(arrays)}).pieces)
     found: NDArray[Any] = np.load(io.BytesIO(encoded), allow_pickle=False)
     return found
 
@@ -45,6 +45,7 @@ def test_reading_copies_nothing_and_gives_nothing_to_write_to() -> None:
     found = read(npy(np.ones((2, 3))))
     assert not found.flags.owndata
     assert not found.flags.writeable
+    assert not read(bytearray(npy(np.ones((2, 3))))).flags.writeable
 
 
 def test_damaged_files_are_refused_or_read_but_never_fail() -> None:
@@ -67,7 +68,7 @@ def test_damaged_files_are_refused_or_read_but_never_fail() -> None:
 
 def test_one_hot_rows_are_written_as_their_columns() -> None:
     columns = np.array([[0, 5, 9], [-1, -1, -1]], np.int32)
-    body = b"".join(Npy().encode({"codes": OneHot(columns, 12)}))
+    body = b"".join(Npy().encode({"codes": OneHot(columns, 12, columns[:, 0] >= 0)}).pieces)
     found = np.load(io.BytesIO(body))
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, columns)

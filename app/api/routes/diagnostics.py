@@ -15,7 +15,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
 from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking
-from app.formats import json_measurements
+from app.formats import Buffer, json_measurements
 from app.formats.json_measurements import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.jobs.record import JobRecord, JobState, link
 from app.pictures import MEDIA_TYPE as SVG
@@ -85,7 +85,7 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
     """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
     wanted = DIAGNOSTICS[kind]
 
-    def prepare(body: bytes) -> Measurement:
+    def prepare(body: Buffer) -> Measurement:
         subject = context.maps.open(name)
         spec = subject.feature_map.spec
         options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, bodies.parse)
@@ -103,7 +103,7 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
 async def recommend(request: Request, context: Admitted) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
 
-    def prepare(body: bytes) -> Measurement:
+    def prepare(body: Buffer) -> Measurement:
         options, posted = json_measurements.recommendation(body, bodies.parse)
         return context.recommendations.measurement(options, posted, json_measurements.kernel_reader(bodies.parse))
 
@@ -111,7 +111,7 @@ async def recommend(request: Request, context: Admitted) -> Response:
 
 
 async def _answer(
-    request: Request, context: Context, media_types: list[str], prepare: Callable[[bytes], Measurement]
+    request: Request, context: Context, media_types: list[str], prepare: Callable[[Buffer], Measurement]
 ) -> Response:
     posted_format(request, (JSON,))
     media_type = favourite(request, media_types)

@@ -5,9 +5,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from app.api import bodies, long_work
+from app.api.array_answers import array_response
 from app.api.context import Admitted, ContextOf, Cursor, Limit, MapName, Prefix
 from app.api.documents import ARRAY_ANSWER, MAP_BODY, applied_headers, taken_headers
-from app.api.negotiation import JSON, answer_format, array_response, posted_format
+from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.spec import MapSpec
 from app.services.map_records import MapPage, MapRecord
 
@@ -93,8 +94,12 @@ def _add_array(array: str, description: str) -> None:
         responses=ARRAY_ANSWER,
     )
     async def get_array(name: MapName, request: Request, context: Admitted) -> Response:
-        form = answer_format(request)
-        return await context.admission.compute(lambda: array_response({array: context.maps.array(name, array)}, form))
+        wanted = wanted_format(request)
+
+        def work() -> Response:
+            return array_response({array: context.maps.array(name, array)}, wanted, context.admission)
+
+        return await context.admission.compute(work)
 
 
 _add_array("frequencies", "Fetch the frequencies, (n_frequencies, input_dim).")

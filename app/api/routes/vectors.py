@@ -6,10 +6,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
+from app.api.array_answers import array_response
 from app.api.context import Admitted, Context, MapName
 from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, SIMILARITY_ANSWER, VECTORS_BODY
-from app.api.negotiation import JSON, answer_format, array_response, posted_format
-from app.core.arrays import Answer, Rows
+from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
+from app.core.answers import Answer
+from app.core.arrays import Rows
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.core.maps import FeatureMap, Gives
 from app.formats import FORMATS, Body, Format
@@ -29,8 +31,9 @@ router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_
 async def transform(name: MapName, request: Request, context: Admitted) -> Response:
     """Features of the posted vectors, in their order."""
 
-    def work(form: Format, body: Body) -> Answer:
+    def work(form: Format, body: Body, wanted: Wanted) -> Answer:
         feature_map = context.maps.ready(name, Gives.features)
+        wanted.choose(feature_map.gram_dtype)
         rows = _rows(context, form, body, feature_map, "vectors")
         return vectors.transform(feature_map, rows["vectors"], context.limits)
 
@@ -46,8 +49,9 @@ async def kernel(
 ) -> Response:
     """Gram block of x against y, or of x against itself, as this map approximates it."""
 
-    def work(form: Format, body: Body) -> Answer:
+    def work(form: Format, body: Body, wanted: Wanted) -> Answer:
         feature_map = context.maps.ready(name)
+        wanted.choose(feature_map.gram_dtype)
         rows = _rows(context, form, body, feature_map, "x", "y")
         return vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
 
@@ -71,7 +75,7 @@ async def codes(
     """Consistent-sampling codes of the posted vectors; for maps with kernel gmm."""
     written = encoder(encoding, bits, bits_of, marked=on_zero is OnZero.mark)
 
-    def work(form: Format, body: Body) -> Answer:
+    def work(form: Format, body: Body, _: Wanted) -> Answer:
         sampling = context.maps.ready(name, Gives.codes)
         rows = _rows(context, form, body, sampling, "vectors")
         return hashing.codes(sampling, rows["vectors"], written, context.limits)
@@ -119,7 +123,7 @@ async def similarity(
     rate at which i* alone agrees, which is too high where few coordinates carry the weight.
     """
 
-    def work(_: Format, body: Body) -> Answer:
+    def work(_: Format, body: Body, __: Wanted) -> Answer:
         sampling = context.maps.ready(name, Gives.codes)
         by = hashing.comparison(sampling, encoding, bits, bits_of, gamma)
         by, came = pairs(body.content, sampling, by, of)
@@ -134,14 +138,16 @@ async def similarity(
 async def _answer(
     request: Request,
     context: Context,
-    work: Callable[[Format, Body], Answer],
+    work: Callable[[Format, Body, Wanted], Answer],
     allowed: tuple[str, ...] = tuple(FORMATS),
 ) -> Response:
     """Read the body, do the work on a thread, and answer in the format that the client prefers."""
     posted_in = posted_format(request, allowed)
-    answered_in = answer_format(request, posted_in)
+    wanted = wanted_format(request, posted_in)
     body = await bodies.read_in(posted_in, request, context)
-    return await context.admission.compute(lambda: array_response(work(posted_in, body), answered_in))
+    return await context.admission.compute(
+        lambda: array_response(work(posted_in, body, wanted), wanted, context.admission)
+    )
 
 
 def _rows(

@@ -1,7 +1,7 @@
 """A family of maps is one class that derives from `FeatureMap`; its instances are its maps."""
 
 from abc import ABC, abstractmethod
-from math import prod
+from math import inf, prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,6 +54,8 @@ class FeatureMap(ABC):
     """Columns of a transformed row, or codes of a row."""
     gram_dtype: np.dtype[Any]
     """Dtype of a Gram block; of features too, where the map gives them."""
+    largest_feature: float = inf
+    """No feature is larger."""
     bytes: int
     """Memory of the opened map."""
     form: Form | None = None
@@ -156,7 +158,10 @@ class FeatureMap(ABC):
         return products
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
-        """Raise InvalidInput naming the rows that have no kernel, if there are any; they stood at `pointer`."""
+        """Raise InvalidInput if `transform`, `codes` or `gram` would refuse some of the rows, which stood at `pointer`.
+
+        Rows that pass can be given to these in blocks.
+        """
         self.kernel.prepared(rows, pointer)
 
     # What diagnostics compare with.
@@ -205,6 +210,10 @@ class FeatureMap(ABC):
         Raises:
             InvalidInput: rows have no code and the encoder does not mark them, or the family gives no codes.
         """
+        raise self.refusal(Gives.codes)
+
+    def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether a row has no code, (n,)."""
         raise self.refusal(Gives.codes)
 
     def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:

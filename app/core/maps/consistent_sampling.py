@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.arrays import Array, Rows, dense, row_blocks, unit_rows
 from app.core.building import Building
@@ -122,10 +123,14 @@ class ConsistentSamplingMap(FeatureMap):
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput naming the rows that are all zero (after centering), if there are any."""
+        refuse_rows(np.flatnonzero(self.uncoded(rows)), pointer)
+
+    def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether a row is all zero (after centering), (n,)."""
         empty = np.empty(rows.shape[0], np.bool_)
         for block in self._sampler.blocks(rows):
             empty[block] = self.kernel.empty(rows[block])
-        refuse_rows(np.flatnonzero(empty), pointer)
+        return empty
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """Collision rate of (i*, t*), the unbiased estimate of the kernel; InvalidInput if rows are all zero."""

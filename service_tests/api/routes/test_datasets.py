@@ -60,6 +60,15 @@ def test_an_npy_keeps_its_precision(http: httpx.Client, name: str, came: str, ke
     assert put_dataset(http, name, np.array([[0.1, 2], [3, 4]], dtype=kept)).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("came", "kept"), [("?", "float32"), ("u1", "float32"), (">i2", "float32"), ("<i4", "float64"), ("<u8", "float64")]
+)
+def test_whole_numbers_are_kept_exactly(http: httpx.Client, name: str, came: str, kept: str) -> None:
+    rows = np.array([[0, 1], [1, 100]]).astype(came)
+    assert put_dataset(http, name, rows).json()["dtype"] == kept
+    assert put_dataset(http, name, rows.astype(kept)).status_code == 200
+
+
 def test_json_and_npy_of_float64_are_the_same_dataset(http: httpx.Client, name: str) -> None:
     assert put_dataset(http, name, ROWS).status_code == 201
     assert put_dataset(http, name, np.array(ROWS)).status_code == 200
@@ -145,7 +154,7 @@ def test_a_body_that_is_no_matrix_is_refused(http: httpx.Client, name: str, body
     "rows",
     [
         *([], [[]], {"input_dim": 3, "vectors": []}, np.ones((0, 3)), np.ones((3, 0))),
-        *(np.ones(3), np.ones((2, 2, 2)), np.array(1.0), np.ones((2, 2), int), np.ones((2, 2), np.float16)),
+        *(np.ones(3), np.ones((2, 2, 2)), np.array(1.0), np.array([[(1 << 53) + 1]]), np.ones((2, 2), np.float16)),
         *(np.ones((2, 2), complex), np.array([[1, np.nan]]), np.array([[np.inf]]), np.array([["a"]])),
     ],
     ids=str,

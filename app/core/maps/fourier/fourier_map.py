@@ -60,6 +60,7 @@ class FourierMap(FeatureMap):
         self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else None
         self.signature = arrays.get("signature")
         self._amplitudes = np.sqrt(np.abs(self._weights) * self._columns.squared_amplitude)
+        self.largest_feature = 1.0 if spec.normalize else float(self._amplitudes.max())
         self.gram_dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
         self.n_frequencies = len(self._weights)
         self.n_output = self.n_frequencies * self._columns.per_frequency
@@ -128,6 +129,10 @@ class FourierMap(FeatureMap):
 
         for_each(fill, row_blocks(len(features), _PHASES_PER_BLOCK // self.n_frequencies), self._threads, pause)
         return features
+
+    def check_rows(self, rows: Rows, pointer: str) -> None:
+        """Raise InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
+        self._in_range(rows, pointer)
 
     def operations(self, rows: Rows) -> int:
         """Multiplications of the projection."""

@@ -1,0 +1,64 @@
+"""Arrays as answers: whole where they are small, else in pieces, each of which is made while the one before is sent."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+
+from fastapi import Response
+from fastapi.responses import StreamingResponse
+
+from app.api.admission import Admission
+from app.api.negotiation import Wanted
+from app.core.answers import Answer, dtype_of
+
+Piece = bytes | memoryview
+
+# Sent in one piece, so that the rest waits while a client reads slowly.
+_BYTES_PER_SEND = 1 << 20
+# Smaller answers are encoded whole: that is faster than handing pieces from thread to thread.
+_WHOLE_BELOW = 1 << 18
+
+
+def array_response(answer: Answer, wanted: Wanted, admission: Admission) -> Response:
+    """A response with the arrays, in the format and dtype that the client wants.
+
+    A large answer is encoded while it is sent, so that it takes little more memory than its arrays, or than two blocks
+    where these are made while they are sent. When the client leaves, the rest is not made. Should making it fail, the
+    connection is closed before the answer is whole.
+
+    Raises:
+        Refusal: the client takes no dtype that there is.
+        OutOfRange: numbers are too large for the dtype that the client takes.
+    """
+    form, dtype = wanted.choose(dtype_of(answer))
+    encoded = form.encode(answer, dtype)
+    if sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW:
+        return Response(b"".join(encoded.pieces), media_type=form.media_type)
+    pieces = _ready(encoded.pieces) if isinstance(encoded.pieces, list) else _made(encoded.pieces, admission)
+    headers = None if encoded.nbytes is None else {"Content-Length": str(encoded.nbytes)}
+    return StreamingResponse(pieces, headers=headers, media_type=form.media_type)
+
+
+async def _ready(pieces: list[Piece]) -> AsyncIterator[Piece]:
+    for piece in pieces:
+        for part in _cut(piece):
+            yield part
+
+
+async def _made(pieces: Iterator[Piece], admission: Admission) -> AsyncIterator[Piece]:
+    """The pieces, each of which is made on a thread while the one before is sent."""
+    make = partial(admission.compute, partial(next, pieces, None))
+    coming = asyncio.create_task(make())
+    try:
+        while (piece := await coming) is not None:
+            coming = asyncio.create_task(make())
+            for part in _cut(piece):
+                yield part
+    finally:
+        coming.cancel()
+
+
+def _cut(piece: Piece) -> Iterator[Piece]:
+    """A piece in smaller ones, none of which is copied."""
+    whole = memoryview(piece)
+    return (whole[start : start + _BYTES_PER_SEND] for start in range(0, len(whole), _BYTES_PER_SEND))

@@ -1,0 +1,98 @@
+"""What requests are answered: arrays, as they are or made block by block while they are sent."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Array
+from app.core.errors import OutOfRange
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """An array that is made some rows at a time, so that it never stands in memory as a whole."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    blocks: Sequence[slice]
+    """Which rows of the request to make at a time, in order."""
+    make: Callable[[slice], Array]
+    """Makes a block. It must not fail: the first blocks are then sent already."""
+    largest: float = inf
+    """No entry is larger."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the whole array."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    def made(self) -> Iterator[Array]:
+        """The blocks, each made when its turn has come."""
+        return map(self.make, self.blocks)
+
+    def changed(self, change: Callable[[slice, Array], Array], **members: Any) -> "RowBlocks":
+        """The same blocks, each changed after it was made; `members` are those that differ."""
+        return replace(self, make=lambda block: change(block, self.make(block)), **members)
+
+    def narrowed(self, dtype: np.dtype[Any]) -> "RowBlocks":
+        """The same numbers in a dtype of fewer digits; OutOfRange if some could be too large for it."""
+        if self.dtype == dtype:
+            return self
+        if self.largest > float(np.finfo(dtype).max):
+            raise OutOfRange(f"numbers up to {self.largest:.3g} are too large for {dtype}")
+        return self.changed(lambda _, block: narrowed(block, dtype), dtype=dtype)
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Sparse rows of ones: the column indices of each, (n, s), −1 throughout for a row without any."""
+
+    columns: Array | RowBlocks
+    n_columns: int
+    there: NDArray[np.bool_]
+    """Whether a row has ones, (n,)."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the column indices."""
+        return self.columns.nbytes
+
+    def indptr(self) -> Array:
+        """Where the indices of each row begin, and where they end, (n + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.there * self.columns.shape[1])])
+
+    def indices(self) -> Array | RowBlocks:
+        """The column indices of all rows that have ones, one after the other."""
+        columns, there = self.columns, self.there
+        if isinstance(columns, RowBlocks):
+            shape = (int(there.sum()) * columns.shape[1],)
+            return columns.changed(lambda block, rows: rows[there[block]].reshape(-1), shape=shape)
+        return (columns if there.all() else columns[there]).reshape(-1)
+
+
+Answer = Mapping[str, Array | RowBlocks | OneHot]
+"""Arrays by the names they have in a JSON answer, rows first."""
+
+
+def in_parts(array: Array | RowBlocks) -> Iterator[Array]:
+    """The blocks of an array, which are one where it stands in memory."""
+    return array.made() if isinstance(array, RowBlocks) else iter([array])
+
+
+def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The same numbers in a dtype of fewer digits, not copied if it is theirs; OutOfRange if one is too large."""
+    try:
+        with np.errstate(over="raise"):
+            return array.astype(dtype, copy=False)
+    except FloatingPointError:
+        raise OutOfRange(f"numbers up to {np.nanmax(np.abs(array)):.3g} are too large for {dtype}") from None
+
+
+def dtype_of(answer: Answer) -> np.dtype[Any]:
+    """The dtype of the rows of an answer."""
+    rows = next(iter(answer.values()))
+    return rows.columns.dtype if isinstance(rows, OneHot) else rows.dtype

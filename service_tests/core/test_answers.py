@@ -1,0 +1,75 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.answers import OneHot, RowBlocks, dtype_of, narrowed
+from app.core.arrays import Array
+from app.core.errors import OutOfRange
+
+WHOLE = np.arange(12.0, dtype=np.float32).reshape(6, 2)
+HALF = np.dtype(np.float16)
+
+
+def blocks(whole: Array = WHOLE, largest: float = 11.0) -> RowBlocks:
+    return RowBlocks(whole.shape, whole.dtype, [slice(0, 4), slice(4, 6)], whole.__getitem__, largest)
+
+
+def joined(array: Array | RowBlocks) -> Array:
+    return np.concatenate([*array.made()]) if isinstance(array, RowBlocks) else array
+
+
+def test_blocks_are_made_one_after_the_other_when_they_are_wanted() -> None:
+    asked = []
+
+    def make(block: slice) -> Array:
+        asked.append(block)
+        return WHOLE[block]
+
+    some = RowBlocks(WHOLE.shape, WHOLE.dtype, [slice(0, 4), slice(4, 6)], make)
+    assert some.nbytes == WHOLE.nbytes
+    made = some.made()
+    assert asked == []
+    assert len(next(made)) == 4
+    assert asked == [slice(0, 4)]
+    assert len(next(made)) == 2
+    np.testing.assert_array_equal(joined(some), WHOLE)
+
+
+def test_narrower_numbers_are_those_that_numpy_rounds_to() -> None:
+    for array in (narrowed(WHOLE / 3, HALF), joined(blocks(WHOLE / 3).narrowed(HALF))):
+        assert array.dtype == HALF
+        np.testing.assert_array_equal(array, (WHOLE / 3).astype(np.float16))
+    assert narrowed(WHOLE, WHOLE.dtype) is WHOLE
+    assert blocks().narrowed(HALF).nbytes == WHOLE.nbytes // 2
+
+
+@pytest.mark.parametrize(
+    ("array", "dtype"),
+    [
+        (np.array([[1.0, -65520.0]], np.float32), "float16"),
+        (np.array([[1.0, 1e39]]), "float32"),
+        (np.array([[1.0, 1e39j]]), "complex64"),
+    ],
+)
+def test_numbers_that_are_too_large_are_refused_and_never_infinite(array: Any, dtype: str) -> None:
+    with pytest.raises(OutOfRange, match=rf"(6\.55e\+04|1e\+39) are too large for {dtype}"):
+        narrowed(array, np.dtype(dtype))
+    with pytest.raises(OutOfRange, match="are too large for"):  # before the first block is made
+        blocks(array, largest=float(np.abs(array).max())).narrowed(np.dtype(dtype))
+    with pytest.raises(OutOfRange):  # should a family know its largest number badly
+        joined(blocks(array, largest=1.0).narrowed(np.dtype(dtype)))
+
+
+@pytest.mark.parametrize("marked", [[], [0], [3, 4, 5], [0, 1, 2, 3, 4, 5]])
+def test_one_hot_rows_in_blocks_are_those_of_the_whole(marked: list[int]) -> None:
+    columns = np.arange(12).reshape(6, 2)
+    columns[marked] = -1
+    there = columns[:, 0] >= 0
+    whole, some = (OneHot(one, 12, there) for one in (columns, blocks(columns)))
+    assert dtype_of({"codes": some}) == columns.dtype
+    assert some.nbytes == whole.nbytes
+    np.testing.assert_array_equal(whole.indices(), columns[there].ravel())
+    np.testing.assert_array_equal(joined(some.indices()), columns[there].ravel())
+    assert some.indices().shape == whole.indices().shape
+    assert whole.indptr().tolist() == some.indptr().tolist() == [0, *np.cumsum(2 * there)]
