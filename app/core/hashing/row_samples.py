@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from app.core.arrays import Rows, named, row_blocks
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Samples
-from app.core.hashing.sampling import Entries, entries, fill_table, sample_columns, sample_rows
+from app.core.hashing.sampling import DRAWS, Entries, entries, fill_table, sample_columns, sample_rows
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
@@ -84,7 +84,7 @@ class DrawnParameters(Parameters):
     # The more rows a block has, the fewer coordinates are drawn again in the next one.
     entries_per_block = 1 << 22
     samples_per_block = 1 << 21
-    operations_per_draw = 512
+    operations_per_draw = 160
     blocks_at_once = 1
     nbytes = 0
 
@@ -94,21 +94,22 @@ class DrawnParameters(Parameters):
 
     def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
         """Coordinate by coordinate; the threads share out the hashes, so that none draws what another one draws."""
-        order = np.argsort(entries.coordinate, kind="stable")
-        row, coordinates = np.repeat(np.arange(n_rows), np.diff(entries.indptr))[order], entries.coordinate[order]
-        logs, n_hashes = entries.logs[order], hashes.stop - hashes.start
+        order = np.argsort(entries.coordinate)
+        row, logs = np.repeat(np.arange(n_rows), np.diff(entries.indptr))[order], entries.logs[order]
+        ordered, n_hashes = entries.coordinate[order], hashes.stop - hashes.start
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        coordinates, indptr = ordered[starts], np.append(starts, len(order))
         samples = np.empty((n_rows, n_hashes, 2), np.int64)
 
         def fill(part: slice) -> None:
             index = np.full((n_rows, part.stop - part.start), -1)
             level = np.full(index.shape, -1.0)
-            sample_columns(self._seed, hashes.start + part.start, row, coordinates, logs, index, level)
+            sample_columns(self._seed, hashes.start + part.start, coordinates, indptr, row, logs, index, level)
             samples[:, part, 0] = index
             samples[:, part, 1] = level
 
-        draws = int(np.count_nonzero(np.diff(coordinates, prepend=-1)))
-        steps = max(1, self.operations_per_hash * len(order) + self.operations_per_draw * draws)
-        per_part = max(_LEAST_HASHES, min(-(-n_hashes // self._threads), _OPERATIONS_PER_PART // steps))
+        steps = max(1, self.operations_per_hash * len(order) + self.operations_per_draw * len(coordinates))
+        per_part = max(_LEAST_HASHES, min(-(-n_hashes // self._threads), _OPERATIONS_PER_PART // steps, DRAWS))
         for_each(fill, row_blocks(n_hashes, per_part), self._threads, pause)
         return samples
 

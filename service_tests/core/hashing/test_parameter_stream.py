@@ -1,7 +1,8 @@
 """The parameter stream against numpy's Philox, its laws, and values that must never change."""
 
+import hashlib
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -34,6 +35,8 @@ GOLDEN: dict[tuple[int, int, int], list[tuple[str, str, str]]] = {
     ],
 }
 
+DIGEST = "77306c6ddfc7673e167abc1687c1a7dcab4a719866613675147b7df4e247e28f"
+
 
 def tables(seed: int, first: int, coordinates: int, hashes: int) -> Tables:
     drawn = [row(seed, first + i, 0, hashes) for i in range(coordinates)]
@@ -42,14 +45,20 @@ def tables(seed: int, first: int, coordinates: int, hashes: int) -> Tables:
 
 
 def row(seed: int, coordinate: int, first_hash: int, hashes: int) -> Tables:
-    r, log_c, beta = (np.empty(hashes) for _ in range(3))
-    sampling_parameters(np.uint64(seed), coordinate, first_hash, r, log_c, beta)
+    r, _, log_c, beta = draws(seed, [coordinate], first_hash, hashes)[:, 0]
     return r, log_c, beta
 
 
-def words(key: tuple[int, ...], counter: tuple[int, ...]) -> list[int]:
-    numbers: Any = [tuple(map(np.uint64, whole)) for whole in (key, counter)]
-    return [int(word) for word in philox(*numbers)]
+def draws(seed: int, coordinates: list[int], first_hash: int, hashes: int) -> NDArray[np.float64]:
+    drawn = np.full((4, len(coordinates), hashes), np.nan)
+    sampling_parameters(np.uint64(seed), np.array(coordinates, np.int64), first_hash, drawn)
+    return drawn
+
+
+def words(key: tuple[int, int], counters: Sequence[tuple[int, ...]]) -> list[list[int]]:
+    made = np.ascontiguousarray(np.array(counters, np.uint64).T)
+    philox((np.uint64(key[0]), np.uint64(key[1])), 0, made)
+    return [[int(word) for word in four] for four in made.T]
 
 
 def numpy_words(key: tuple[int, ...], counter: tuple[int, ...]) -> list[int]:
@@ -62,8 +71,9 @@ def numpy_words(key: tuple[int, ...], counter: tuple[int, ...]) -> list[int]:
 @pytest.mark.parametrize("key", [(0, 0), (7, 1), (1, 7), (MOST, MOST), (0xDEADBEEF, 1 << 63)])
 def test_the_words_are_those_of_numpys_philox(key: tuple[int, int]) -> None:
     counters = [(a, b, 0, 0) for a in WORDS for b in WORDS] + [(5, 4, 3, 2), (0, 0, 0, MOST), (MOST,) * 4]
-    for counter in counters:
-        assert words(key, counter) == numpy_words(key, counter)
+    expected = [numpy_words(key, counter) for counter in counters]
+    assert words(key, counters) == expected
+    assert [words(key, [counter])[0] for counter in counters] == expected
 
 
 FAR = (1 << 32) - 1
@@ -94,6 +104,24 @@ def test_version_one_of_the_stream_never_changes() -> None:
     for (seed, coordinate, first_hash), golden in GOLDEN.items():
         drawn = row(seed, coordinate, first_hash, len(golden))
         assert [tuple(map(float.hex, map(float, values))) for values in zip(*drawn, strict=True)] == golden
+
+
+def test_nor_do_a_hundred_thousand_draws() -> None:
+    digest = hashlib.sha256()
+    for first in range(0, 100, 10):
+        drawn = draws(20261122, [first * 42_949_672 + i for i in range(10)], first * 10**6, 1000)
+        digest.update(drawn[[0, 2, 3]].astype("<f8").tobytes())
+    assert digest.hexdigest() == DIGEST
+
+
+@pytest.mark.parametrize("hashes", [1, 2, 7, 8, 9, 31, 130])
+@pytest.mark.parametrize("coordinates", [[0], [5, 3, FAR], [*range(17)]])
+def test_coordinates_drawn_together_have_the_draws_of_each_alone(coordinates: list[int], hashes: int) -> None:
+    drawn = draws(7, coordinates, 11, hashes)
+    assert (drawn[1] == 1 / drawn[0]).all()
+    for i, coordinate in enumerate(coordinates):
+        for h in range(hashes):
+            assert drawn[:, i, h].tolist() == draws(7, [coordinate], 11 + h, 1).ravel().tolist()
 
 
 @pytest.mark.parametrize("coordinate", [0, 5, FAR])

@@ -91,8 +91,8 @@ def test_a_draw_is_counted_once_for_each_coordinate_that_a_block_of_rows_can_mee
     drawn, held = made_map(False), made_map(True)
     one, many = np.ones((1, D)), np.ones((1000, D))
     # One row meets D coordinates; many of them at most 2D, however many they are.
-    assert drawn.operations(one) == held.operations(one) + 512 * D * S
-    assert drawn.operations(many) == held.operations(many) + 512 * 2 * D * S
+    assert drawn.operations(one) == held.operations(one) + 160 * D * S
+    assert drawn.operations(many) == held.operations(many) + 160 * 2 * D * S
 
 
 def test_the_level_is_kept_whole_where_it_is_largest() -> None:

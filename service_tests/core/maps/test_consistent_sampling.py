@@ -30,10 +30,9 @@ def rows(n: int = 12, seed: int = 1) -> NDArray[np.float64]:
 
 def tables(seed: int, coordinates: int, s: int) -> dict[str, NDArray[np.float64]]:
     """The draws of the first coordinates."""
-    made = {name: np.empty((coordinates, s)) for name in ("r", "log_c", "beta")}
-    for i in range(coordinates):
-        sampling_parameters(np.uint64(seed), i, 0, *(table[i] for table in made.values()))
-    return made
+    drawn = np.empty((4, coordinates, s))
+    sampling_parameters(np.uint64(seed), np.arange(coordinates), 0, drawn)
+    return {"r": drawn[0], "log_c": drawn[2], "beta": drawn[3]}
 
 
 def algorithm_1(u: list[float], draws: dict[str, NDArray[np.float64]], h: int, p: float) -> tuple[int, int]:
