@@ -140,6 +140,16 @@ def test_the_command_line_takes_every_setting() -> None:
 
 @pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in BAD.items() for value in values])
 def test_a_bad_value_is_refused(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(field, value, monkeypatch)
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e999"])
+@pytest.mark.parametrize("field", [field for field, of in Settings.model_fields.items() if of.annotation is float])
+def test_no_number_is_infinite(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(field, value, monkeypatch)
+
+
+def refuse(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if field in ("redis_url", "store_binary"):  # looked at when the service starts; see below
         return
     monkeypatch.setenv(Settings.variable(field), value)

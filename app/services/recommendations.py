@@ -16,7 +16,7 @@ from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking, drawing
 from app.core.recommendations.candidates import Wanted, fitting, recommended_bytes, widest_map_bytes
 from app.core.recommendations.length_scale import Heuristic, length_scale
-from app.core.recommendations.trials import MOST_ROWS, recommended
+from app.core.recommendations.trials import MOST_ROWS, check_rows, recommended
 from app.services.building import kept_rows
 from app.services.datasets import Datasets, dataset_digests
 from app.services.limits import Limits
@@ -86,7 +86,7 @@ class Recommendations(NamedTuple):
         n, d = rows.shape
         if not kernel.compares_sparse:
             self._check_dense(rows)
-        kernel.check(d)
+        check_rows(rows, kernel)
         asked, map_bytes = Wanted(options.budget, options.target_error, options.samplers), self.limits.max_map_bytes
         wanted = fitting(asked, n, d, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
         self.limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed

@@ -66,6 +66,26 @@ def test_bad_requests_of_hashing_maps_are_refused_by_name(
     assert_problem(http, post(http, f"{hashes}/diagnostics/{kind}", body), 422, "invalid-input", pointer)
 
 
+@pytest.mark.parametrize("prefer", ["wait=30", "respond-async"])
+@pytest.mark.parametrize("n", [0, 1])
+def test_too_few_rows_are_refused_before_there_is_a_job(
+    http: httpx.Client, fourier: str, hashes: str, n: int, prefer: str
+) -> None:
+    rows = [[1, 2, 3]][:n]
+    for name, kind, members, said in (
+        (fourier, "gram", {"vectors": rows}, f"{n} rows came; a Gram matrix is measured on 2 to 20000"),
+        (hashes, "gram", {"vectors": rows}, f"{n} rows came; a Gram matrix is measured on 2 to 20000"),
+        (hashes, "collisions", {"vectors": rows}, f"{n} rows came; pairs need 2"),
+        (hashes, "collisions", {"vectors": rows, "gamma": 1}, f"{n} rows came; pairs need 2"),
+        (fourier, "variance", {"x": rows, "y": VECTORS["vectors"]}, f"x has {n} rows and y 3; pairs need as many"),
+        (hashes, "variance", {"x": rows, "y": VECTORS["vectors"]}, f"x has {n} rows and y 3; pairs need as many"),
+    ):
+        path = f"/v1/maps/{name}/diagnostics/{kind}"
+        refused = http.post(path, json=members, headers={"Prefer": prefer})
+        pointer = "/y" if "x" in members else "/vectors"
+        assert assert_problem(http, refused, 422, "invalid-input", pointer)["detail"] == said
+
+
 def test_no_map_no_diagnostic(http: httpx.Client) -> None:
     assert_problem(http, post(http, "no-such/diagnostics/gram", VECTORS), 404, "map-not-found", None)
     answer = http.post("/v1/maps/no-such/diagnostics/beauty", json=VECTORS)

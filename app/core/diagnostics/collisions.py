@@ -84,15 +84,20 @@ class Collisions(Diagnostic):
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse a map without codes."""
+        """Refuse a map without codes, fewer than 2 rows, and gamma with another power than 1."""
         if Gives.codes not in feature_map.gives:
             kind = feature_map.spec.kernel.kind
             raise InvalidInput(f"kernel {kind} has no codes; collisions is for maps of kernel gmm")
+        n = rows["vectors"].shape[0]
+        if n < 2:
+            raise InvalidInput(f"{n} rows came; pairs need 2", "/vectors")
+        if self.gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
+            raise InvalidInput(refusal, "/gamma")
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """Memory of some samples of all rows, and of what is known of the pairs."""
         n = int(rows["vectors"].shape[0])
-        pairs = min(self.pairs, max(1, n * (n - 1) // 2))
+        pairs = min(self.pairs, n * (n - 1) // 2)
         held = n * min(feature_map.n_output, _hashes_per_block(n))
         return _BYTES_PER_SAMPLE * held + _BYTES_PER_PAIR * pairs + _BLOCK_BYTES
 
@@ -103,15 +108,11 @@ class Collisions(Diagnostic):
 
         Samples (i*, t*) and i* alone are estimates as they are; what codes of b bits agree by chance is taken out of
         theirs. Means are over pairs at one seed of the map: pairs share rows and hashes, so the mean of the full
-        samples is off by more than its pairs' number suggests. InvalidInput for fewer than 2 rows, rows without a
-        sample, or gamma with another power than 1; InvalidOption for bits out of range.
+        samples is off by more than its pairs' number suggests. InvalidInput for rows without a sample; InvalidOption
+        for bits out of range.
         """
         vectors = rows["vectors"]
         n, s = vectors.shape[0], feature_map.n_output
-        if n < 2:
-            raise InvalidInput(f"{n} rows came; pairs need 2", "/vectors")
-        if self.gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
-            raise InvalidInput(refusal, "/gamma")
         by = encoder(Encoding.b_bit, self.bits, None if self.bits_of is None else BitsOf(self.bits_of))
         feature_map.check_rows(vectors, "/vectors")
         pairs = row_pairs(n, self.pairs, self.seed)

@@ -83,6 +83,12 @@ class Gram(Diagnostic):
     seeds: Annotated[int, Field(ge=0, le=20, description="Number of Monte Carlo maps to compare with.")] = 5
     seed: Seed = 0
 
+    def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
+        """Refuse too few rows, and too many."""
+        n = rows["vectors"].shape[0]
+        if not 2 <= n <= MOST_ROWS:
+            raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
+
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """Memory of one triangle of an n×n matrix and of what is computed of a tile, beside features of a tile."""
         vectors = rows["vectors"]
@@ -107,13 +113,10 @@ class Gram(Diagnostic):
         Hashes have no Monte Carlo baseline: they are independent draws themselves, and `variance` knows their error.
 
         Raises:
-            InvalidInput: other numbers of rows, rows without a kernel, meaningless control variates, errors out of
-                float32.
+            InvalidInput: rows without a kernel, meaningless control variates, errors out of float32.
         """
         vectors = rows["vectors"]
         n = vectors.shape[0]
-        if not 2 <= n <= MOST_ROWS:
-            raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
         feature_map.check_rows(vectors, "/vectors")
         progress = progress or Progress()
         parts, tiles = Parts(progress), len([*tile_places(n)])

@@ -113,9 +113,11 @@ class Variance(Diagnostic):
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse pairs that are missing, there twice, or no pairs."""
+        """Refuse pairs that are missing, there twice, or no pairs, as one side has more rows."""
         if (self.correlations is None) != (len(rows) == 2) or len(rows) == 1:
             raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
+        if rows and (n := rows["x"].shape[0]) != (of_y := rows["y"].shape[0]):
+            raise InvalidInput(f"x has {n} rows and y {of_y}; pairs need as many", "/y")
 
     def made_rows_bytes(self, feature_map: FeatureMap) -> int:
         """Rows at a centre are dense."""
@@ -126,7 +128,7 @@ class Variance(Diagnostic):
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """Memory of rows in float64, a map, what it makes of them, all estimates, and the answer."""
         x, y = self.pairs(feature_map, rows)
-        n = int(max(x.shape[0], y.shape[0]))
+        n = int(x.shape[0])
         made = family_of(feature_map.spec.sampler).drawing_bytes(feature_map.spec)
         if Gives.features in feature_map.gives:
             # Features of x, of y, these conjugate, and phases.
@@ -144,8 +146,6 @@ class Variance(Diagnostic):
         is among them for samplers monte_carlo, gcws and moment_matching over monte_carlo.
         """
         x, y = self.pairs(feature_map, rows)
-        if x.shape[0] != y.shape[0]:
-            raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; pairs need as many", "/y")
         sampler = feature_map.spec.sampler
         if sampler.learns:
             too_long = f"which takes too long to do for every one of {self.repeats} maps"

@@ -41,9 +41,7 @@ def recommended(
     many at most; its states hold what was measured of each map. InvalidInput for other numbers of rows, or where no
     sampler can be tried.
     """
-    if not 2 <= rows.shape[0] <= MOST_ROWS:
-        raise InvalidInput(f"{rows.shape[0]} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
-    kernel.check(rows.shape[1])
+    check_rows(rows, kernel)
     building = building or Building()
     parts, counts = Parts(building.progress), column_counts(wanted)
     exact = _exact(kernel, rows, building.threads, partial(building.progress.checkpoint, parts.restored_state))
@@ -70,6 +68,16 @@ def recommended(
         if wanted.target_error is not None and any(t["error_mean"] <= wanted.target_error for t in trials.values()):
             break
     return _ranked(rows.shape[0], [*trials.values()], skipped, wanted.target_error)
+
+
+def check_rows(rows: Rows, kernel: Kernel) -> None:
+    """Refuse rows that are too few or too many to measure errors on, and columns that the kernel cannot do with."""
+    n, d = rows.shape
+    if not 2 <= n <= MOST_ROWS:
+        raise InvalidInput(f"{n} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
+    if not d:
+        raise InvalidInput("rows have 0 entries; 1 is wanted at least", "/vectors")
+    kernel.check(d)
 
 
 def _ranked(rows: int, trials: list[RankedTrial], skipped: list[Skipped], target: float | None) -> Ranking:

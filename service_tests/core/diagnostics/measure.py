@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.core.arrays import Rows
-from app.core.diagnostics import Finding
+from app.core.diagnostics import Diagnostic, Finding
+from app.core.diagnostics.base import GivenRows
 from app.core.diagnostics.collisions import CollisionErrors, Collisions
 from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.gram import Gram, GramErrors
@@ -17,7 +18,8 @@ from app.core.maps import FeatureMap
 def gram(
     made: FeatureMap, x: Rows, estimators: Iterable[Estimator] = (Estimator.map,), **options: Any
 ) -> Finding[GramErrors]:
-    return Gram(estimators=tuple(estimators), **options).run(made, {"vectors": x})
+    measured: Finding[GramErrors] = _measured(Gram(estimators=tuple(estimators), **options), made, {"vectors": x})
+    return measured
 
 
 def drawn(found: Finding[GramErrors], row: int = 0) -> tuple[Histogram, Points]:
@@ -40,8 +42,17 @@ def max_errors(made: FeatureMap, diameters: Iterable[float], **options: Any) -> 
 
 
 def variances(made: FeatureMap, x: Rows, y: Rows, **options: Any) -> Variances:
-    return Variance(**options).run(made, {"x": x, "y": y}).answer
+    answer: Variances = _measured(Variance(**options), made, {"x": x, "y": y}).answer
+    return answer
 
 
 def collision_errors(made: FeatureMap, x: Rows, **options: Any) -> CollisionErrors:
-    return Collisions(**options).run(made, {"vectors": x}).answer
+    answer: CollisionErrors = _measured(Collisions(**options), made, {"vectors": x}).answer
+    return answer
+
+
+def _measured(diagnostic: Diagnostic, made: FeatureMap, given: GivenRows) -> Any:
+    """As a request has it measured."""
+    diagnostic.check(made, given)
+    assert diagnostic.memory_bytes(made, given) > 0
+    return diagnostic.run(made, given)
