@@ -18,9 +18,9 @@ class Preferences(NamedTuple):
     """What a client prefers."""
 
     respond_async: bool = False
-    """To hear of a job, at once or after `wait` seconds."""
+    """Whether the client prefers to hear of a job, at once or after `wait` seconds."""
     wait: int | None = None
-    """To wait so many seconds, no more than are allowed; None if the client does not say."""
+    """Seconds that the client prefers to wait, no more than are allowed; None if it does not say."""
 
     @property
     def at_once(self) -> bool:

@@ -8,7 +8,7 @@ from app.core.errors import InvalidInput
 from app.core.progress import Progress
 
 RowsOf = Callable[[str, str], Rows]
-"""The rows of a dataset, and where the spec names it, to the rows; InvalidInput if there is no such dataset."""
+"""Gives the rows of a dataset, from its name and where the spec names it; InvalidInput if there is no such dataset."""
 
 
 def no_rows(dataset: str, pointer: str) -> Rows:

@@ -55,4 +55,4 @@ class Drawing(NamedTuple):
 
     rows: Sequence[Sequence[Panel]]
     row_height: float = 4.0
-    """In inches."""
+    """Height of each row, in inches."""

@@ -105,7 +105,7 @@ class Inner(Progress):
         self._last = 0
 
     def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """Tell it on."""
+        """Tell how many steps of the part are done."""
         del of, objective
         self._last = step
         self._tell(step)
@@ -116,7 +116,7 @@ class Inner(Progress):
         self._whole.checkpoint(lambda: self._state(make_state))
 
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """Likewise, before a long call inside of the part."""
+        """Tell once more how far the part has come, and keep the state of the whole before a long call in the part."""
         self._tell(self._last)
         self._whole.before_long_call(lambda: self._state(make_state))
 

@@ -18,7 +18,7 @@ class Body(NamedTuple):
 
     content: Buffer
     headers: Mapping[str, str] = {}
-    """By the names in `Format.request_headers`. Headers that did not come are missing."""
+    """Its headers, by the names in `Format.request_headers`. Headers that did not come are missing."""
 
 
 Posted = dict[str, PostedRows | Reference]

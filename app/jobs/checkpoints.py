@@ -15,7 +15,7 @@ class Checkpoint(NamedTuple):
     """How far some work has come: the state it goes on from, and the last progress that it reported."""
 
     state: bytes
-    """As the work gave it to `Progress.checkpoint`."""
+    """The state that the work gave to `Progress.checkpoint`."""
     step: int
     of: int
     objective: float | None = None

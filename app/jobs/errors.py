@@ -17,7 +17,7 @@ class JobHasEnded(Exception):
 
 
 class TooManyJobs(Exception):
-    """As many jobs wait as may wait."""
+    """A job is not taken on, as `max_queued_jobs` of them wait already."""
 
     limit = "max_queued_jobs"
 

@@ -31,11 +31,11 @@ class GatedRows(NamedTuple):
     """Rows behind a gate, and where they come from."""
 
     rows: dict[str, Rows]
-    """By the member of the request."""
+    """The rows, by the member of the request that they came in."""
     references: dict[str, Reference]
-    """Those members that named a dataset."""
+    """The references to datasets, by the member of the request that they came in."""
     digests: dict[str, str]
-    """The digests of those datasets, by name, when their rows were read."""
+    """Digests of the datasets that were named, by name, when their rows were read."""
 
 
 def dataset_digests(digests: Mapping[str, str]) -> dict[str, str]:

@@ -44,7 +44,7 @@ class Measurements(NamedTuple):
 
     jobs: Jobs
     limits: Limits
-    """Of a request. A measurement may take as much memory as a result."""
+    """The limits on one request. In it, a measurement may take as much memory as a result may."""
     max_job_bytes: int
     """The most memory that a job may take."""
     threads: int

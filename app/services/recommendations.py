@@ -38,9 +38,9 @@ class Recommendations(NamedTuple):
     """Prepares recommendations."""
 
     datasets: Datasets
-    """That samplers may learn from."""
+    """The datasets that samplers may learn from."""
     limits: Limits
-    """Of a request."""
+    """The limits on one request."""
     max_job_bytes: int
     """The most memory that trials may take."""
     threads: int

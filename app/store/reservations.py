@@ -26,7 +26,7 @@ class Reservation(NamedTuple):
     """A name to be held, together with the job that is to make the thing."""
 
     key: str
-    """Of the manifest."""
+    """Key of the manifest."""
     listing: str
     """Sorted set that lists the names."""
     name: str

@@ -18,13 +18,13 @@ router = APIRouter(tags=["service"])
 
 
 class Live(BaseModel):
-    """The process answers."""
+    """What a process that is alive answers."""
 
     status: Literal["live"]
 
 
 class Ready(BaseModel):
-    """Requests will be served."""
+    """What a process that is ready to serve requests answers."""
 
     status: Literal["ready"]
 
@@ -39,13 +39,13 @@ class Info(BaseModel):
 
 @router.get("/health/live", operation_id="live")
 async def live() -> Live:
-    """Whether the process answers."""
+    """Say that the process is alive, if it can say anything."""
     return Live(status="live")
 
 
 @router.get("/health/ready", operation_id="ready", responses={503: {"description": "`detail` says what is missing."}})
 async def ready(context: ContextOf) -> Ready:
-    """Whether the store is reachable, writable and to be trusted, and a warm-up transform has run."""
+    """Say whether requests would be served: the store answers, takes writes and keeps them, and loops are compiled."""
     reason = await context.admission.ask(context.status.not_ready)
     if reason is not None:
         raise Refusal("store-unavailable", reason)

@@ -26,7 +26,7 @@ class Takes(Enum):
     rows = "rows"
     """`vectors`; over HTTP a dataset may be named instead."""
     optional_rows = "optional_rows"
-    """The same, or none: the diagnostic says in `check` when it can do without."""
+    """`vectors`, or none: the diagnostic says in `check` when it can do without."""
     optional_pairs = "optional_pairs"
     """`x`, `y`, both or none; row i of one goes with row i of the other."""
 

@@ -25,13 +25,13 @@ _BYTES_PER_SIDE = 2500
 
 
 class Scale(TypedDict):
-    """Which box."""
+    """How far the sides of a box are stretched."""
 
     box_scale: Annotated[float, Field(description="The factor of the box.")]
 
 
 class ScaleError(Scale, Measured):
-    """On one box."""
+    """The box discrepancy on one box, beside that of Monte Carlo frequencies."""
 
 
 class BoxErrors(TypedDict):
@@ -62,7 +62,7 @@ class BoxDiscrepancy(Diagnostic):
     ] = (1.0, 0.5, 0.25)
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse a map without frequencies, and a box that is missing, there twice, or of another dimension."""
+        """Refuse a map without frequencies, and a box that is missing, told in two ways, or of another dimension."""
         feature_map.check_gives(Gives.frequencies)
         if (self.box is None) != bool(rows):
             raise InvalidInput("box, or a dataset or vectors to take it from, is wanted, and not both", "/box")
@@ -101,7 +101,7 @@ class BoxDiscrepancy(Diagnostic):
         return Finding(BoxErrors(box=box.tolist(), scales=scales))
 
     def _box(self, feature_map: FeatureMap, rows: GivenRows) -> NDArray[np.float64]:
-        """b, (d,): as given, or how far differences of the rows, as the kernel compares them, reach."""
+        """b, half the width of the box, (d,): as given, or the reach of differences of the rows as the kernel has them."""
         d = feature_map.spec.input_dim
         if self.box is None:
             vectors = rows["vectors"]

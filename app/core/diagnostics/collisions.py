@@ -35,7 +35,7 @@ class Exact(TypedDict):
 
 
 class Collided(TypedDict):
-    """Of one way to write codes, and of the estimate that their collisions make; over the pairs that have one."""
+    """How often codes that are written in one way agree, and how good an estimate of the kernel is made of that."""
 
     rate: Annotated[float, Field(description="Share of codes that agree, over all pairs.")]
     mean: Annotated[float | None, Field(description="Of the estimate; null where no pair has one.")]
@@ -184,7 +184,7 @@ def _found(
 def _agreements(
     samples: Samples, by: Encoder, first_hash: int, pairs: tuple[Whole, Whole], pause: Pause
 ) -> dict[str, Whole]:
-    """`full`, `zero_bit`, `b_bit` and `odd` as above, of the samples (n, hashes, 2) from `first_hash` on."""
+    """The counts `full`, `zero_bit`, `b_bit` and `odd` of `_found` for samples (n, hashes, 2) from `first_hash` on."""
     i, j = pairs
     codes = by.encode(samples, first_hash)
     written = {"full": samples, "zero_bit": samples[..., 0], "b_bit": codes}

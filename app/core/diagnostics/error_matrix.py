@@ -24,7 +24,7 @@ _ROWS_PER_PART = 256
 
 
 class Figures(TypedDict):
-    """Of the error E = K̂ − K; all n² entries count."""
+    """Sizes of E = K̂ − K, the matrix of a Gram matrix's errors; all its n² entries count."""
 
     relative_frobenius: Annotated[float, Field(description="‖E‖_F/‖K‖_F.")]
     relative_spectral: Annotated[float, Field(description="‖E‖₂/‖K‖₂.")]
@@ -41,11 +41,11 @@ class Tile(NamedTuple):
     x: Rows
     """The vectors of its rows."""
     y: Rows
-    """Those of its columns; on the diagonal the same object as `x`, so that a map does its work once."""
+    """The vectors of its columns; on the diagonal the same object as `x`, so that a map does its work once."""
 
 
 Estimate = Callable[[Tile, Matrix, Pause], Array]
-"""A tile and its exact kernel to the estimate of it; with a call between steps of a quarter of a second."""
+"""Gives the estimate of a tile, from the tile and its exact kernel; its third argument is called between steps."""
 
 
 class Sketch(TypedDict):
@@ -83,7 +83,7 @@ def estimates_of(
 
 
 class ErrorMatrix:
-    """E = K̂ − K, of which one triangle is held; `estimate` gives tiles of K̂.
+    """The errors E = K̂ − K of a Gram matrix, of which one triangle is held; `estimate` gives tiles of K̂.
 
     Of the pairs i > j exact and estimated kernels are noted for a picture. `progress` is told how many tiles are done;
     its states hold the tiles of matrices that are not too large.
@@ -138,7 +138,7 @@ class ErrorMatrix:
 
 
 def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> tuple[float, float]:
-    """Frobenius and spectral norm of K; `progress` as of `ErrorMatrix`."""
+    """Frobenius and spectral norm of the exact matrix K; tells `progress` how many tiles are done."""
     tiles = HermitianTiles(vectors.shape[0], False, unpacked(progress.restored()))
     pause = partial(progress.checkpoint, tiles.state)
     for tile in _tiles_to_set(tiles, vectors, progress, pause):

@@ -158,7 +158,7 @@ def _measured(
     norms: Sequence[float],
     progress: Progress,
 ) -> tuple[Figures, Sketch]:
-    """In a function of its own, so that one matrix of errors is let go before the next is made."""
+    """Figures and sketch of an estimate. The matrix of its errors is let go before that of the next is made."""
     error = ErrorMatrix(feature_map, vectors, estimate, pairs, progress)
     return error.figures(*norms), error.sketch()
 

@@ -30,7 +30,7 @@ _PHASES_PER_PART = 1 << 17
 
 
 class DiameterError(TypedDict):
-    """Of |k(δ) − k̂(δ)| over the δ drawn from one ball |δ| ≤ M."""
+    """Sizes of the error |k(δ) − k̂(δ)| over the δ drawn from one ball |δ| ≤ M."""
 
     diameter: Annotated[float, Field(description="M.")]
     max: Annotated[float, Field(description="The greatest.")]
@@ -213,7 +213,7 @@ def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | No
 
 
 def _theorem_2(square: np.float64, degree: int) -> np.float64:
-    """Infinity for degree 0, which the theorem does not speak of."""
+    """The bound of theorem 2, 3(e b²M²/R)^(R/2), for `square` b²M² and `degree` R; infinity for R = 0, without one."""
     return 3 * (e * square / degree) ** (degree / 2) if degree else np.float64(np.inf)
 
 

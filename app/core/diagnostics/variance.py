@@ -66,7 +66,7 @@ class ClosedForms(TypedDict):
 
 
 class Empirical(TypedDict):
-    """Of the estimates of one pair by maps of other seeds."""
+    """Mean and variance of the estimates that maps of other seeds make for one pair."""
 
     mean: Annotated[float, Field(description="Of the estimates.")]
     variance: Annotated[float, Field(description="E|k̂ − E k̂|².")]
@@ -74,7 +74,7 @@ class Empirical(TypedDict):
 
 
 class PairVariance(TypedDict):
-    """Of one pair of rows."""
+    """The kernel of one pair of rows, and the variances of its estimate."""
 
     exact: Annotated[float, Field(description="The kernel itself.")]
     closed_form: Annotated[
@@ -113,14 +113,14 @@ class Variance(Diagnostic):
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse pairs that are missing, there twice, or no pairs, as one side has more rows."""
+        """Refuse a request without pairs, with sides of different lengths, or with both rows and correlations."""
         if (self.correlations is None) != (len(rows) == 2) or len(rows) == 1:
             raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
         if rows and (n := rows["x"].shape[0]) != (of_y := rows["y"].shape[0]):
             raise InvalidInput(f"x has {n} rows and y {of_y}; pairs need as many", "/y")
 
     def made_rows_bytes(self, feature_map: FeatureMap) -> int:
-        """Rows at a centre are dense."""
+        """Memory of rows that are made of correlations around a centre, which makes them dense; 0 for others."""
         if self.correlations is None or not feature_map.kernel.is_centered:
             return 0
         return 16 * len(self.correlations) * feature_map.spec.input_dim

@@ -40,13 +40,13 @@ class Expansion(NamedTuple):
     centres: Matrix
     """Centres of the panels, (d, p)."""
     halves: Matrix
-    """Half their lengths, (d, p)."""
+    """Half the lengths of the panels, (d, p)."""
     sizes: NDArray[np.int64]
     """Polynomials that count, (d, p); 0 for a panel that adds nothing."""
     values: Matrix
     """Coefficients of φ, (d, p, n), times the length of the panel and the sign of iⁿ."""
     moments: Matrix
-    """Coefficients of tφ likewise, (d, p, n)."""
+    """Coefficients of tφ, (d, p, n), times the length of the panel and the sign of iⁿ."""
 
 
 def expansion(kernel: ProductKernel, ratios: Matrix) -> tuple[Expansion, Matrix]:

@@ -19,12 +19,16 @@ class Estimate(NamedTuple):
 
 
 class Agreements(NamedTuple):
-    """Counts for n pairs of rows, each (n,): codes that agree, i* that agree, and the `odd_codes` of both rows."""
+    """Counts over the hashes of n pairs of rows, each (n,)."""
 
     codes: Counts
+    """Codes that agree between the two rows of a pair."""
     zero_bit: Counts
+    """Sampled coordinates i* that agree between them."""
     odd_x: Counts
+    """Codes of the first row that are odd, where that says a negative entry; else 0."""
     odd_y: Counts
+    """Codes of the second row that are odd, likewise."""
 
     @classmethod
     def none(cls, n: int) -> "Agreements":

@@ -29,7 +29,7 @@ _OPERATIONS_PER_PART = 1 << 31
 
 
 class Parameters(ABC):
-    """The draws r, c, β of a seed for every coordinate and hash, held or not, which changes no sample."""
+    """The random parameters r, c, β of a seed for every coordinate and hash; how they are kept changes no sample."""
 
     entries_per_block: int
     """How many entries to sample at a time at most."""
@@ -38,7 +38,7 @@ class Parameters(ABC):
     operations_per_hash = 16
     """Time of the hash of one entry, in multiplications of a matrix product."""
     operations_per_draw: int
-    """Time of the draw that the hash of a coordinate met for the first time in a block of rows takes, in the same."""
+    """Time of drawing the parameters of one coordinate and hash, in multiplications of a matrix product."""
     blocks_at_once: int
     """How many threads may call `samples` at a time."""
     nbytes: int
@@ -53,7 +53,7 @@ class Parameters(ABC):
 
 
 class HeldParameters(Parameters):
-    """All of them in one table of shape (coordinates, 4, s)."""
+    """Parameters that are drawn once, and held in one table of shape (coordinates, 4, s)."""
 
     # Little enough for the caches, and for two threads beside the result.
     entries_per_block = 1 << 16
@@ -71,7 +71,7 @@ class HeldParameters(Parameters):
         for_each(fill, row_blocks(n_coordinates, -(-n_coordinates // threads)), threads)
 
     def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """Row by row, in a quarter of a second or less."""
+        """(i*, t*) of every row and hash, sampled row by row in a quarter of a second or less."""
         del pause
         samples = np.empty((n_rows, hashes.stop - hashes.start, 2), np.int64)
         sample_rows(entries.indptr, entries.coordinate, entries.logs, self._table, hashes.start, samples)
@@ -79,7 +79,7 @@ class HeldParameters(Parameters):
 
 
 class DrawnParameters(Parameters):
-    """None of them kept: each block of rows draws what it needs, once for each coordinate."""
+    """Parameters of which none are kept: each block of rows draws those that it needs, once for each coordinate."""
 
     # The more rows a block has, the fewer coordinates are drawn again in the next one.
     entries_per_block = 1 << 22
@@ -93,7 +93,10 @@ class DrawnParameters(Parameters):
         self._threads = threads
 
     def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """Coordinate by coordinate; the threads share out the hashes, so that none draws what another one draws."""
+        """(i*, t*) of every row and hash, sampled coordinate by coordinate.
+
+        The threads share out the hashes, so that none draws what another one draws.
+        """
         order = np.argsort(entries.coordinate)
         row, logs = np.repeat(np.arange(n_rows), np.diff(entries.indptr))[order], entries.logs[order]
         ordered, n_hashes = entries.coordinate[order], hashes.stop - hashes.start

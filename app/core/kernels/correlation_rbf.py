@@ -30,7 +30,7 @@ class CorrelationRbf(ShiftInvariantKernel):
 
     @property
     def scale_field(self) -> str:
-        """γ."""
+        """The field of γ."""
         return "gamma"
 
     def check(self, input_dim: int) -> None:

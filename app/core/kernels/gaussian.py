@@ -50,7 +50,7 @@ class Gaussian(ProductKernel):
 
     @property
     def scale_field(self) -> str:
-        """The one of the three names that came."""
+        """The name under which the scale came, one of three."""
         return next((name for name in ("sigma", "gamma") if getattr(self, name) is not None), "length_scale")
 
     def normal_deviations(self, input_dim: int) -> Matrix:

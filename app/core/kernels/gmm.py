@@ -43,7 +43,7 @@ class GeneralizedMinMax(AnyKernel):
     )
 
     def check(self, input_dim: int) -> None:
-        """A centre has one entry per coordinate."""
+        """Refuse a centre that has not one entry per coordinate."""
         check_entries(self.center, input_dim, "center", "/kernel/center")
 
     def rounded(self, dtype: np.dtype[Any]) -> "GeneralizedMinMax":
@@ -107,7 +107,7 @@ class GeneralizedMinMax(AnyKernel):
         return self._compared(x, y, paired=True)[:, 0]
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Each row of x is compared with every entry of y."""
+        """Multiplications that take as long as comparing each row of x with every entry of y."""
         return int(_OPERATIONS_PER_COMPARISON * x.shape[0] * self.entry_counts(x, y)[1])
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
@@ -205,5 +205,5 @@ class GeneralizedMinMax(AnyKernel):
 
 
 def _stored(rows: Rows) -> int:
-    """Entries of the rows in sparse form."""
+    """How many entries the rows have in sparse form: of dense ones, those that are not 0."""
     return int(np.count_nonzero(rows) if isinstance(rows, np.ndarray) else rows.nnz)

@@ -51,7 +51,7 @@ class Matern(ScaledKernel):
         return super().out_of_range(dtype)
 
     def is_heavy_tailed(self) -> bool:
-        """Up to ν = 2."""
+        """Whether ν is at most 2."""
         return self.nu <= 2
 
     def frequency_deviations(self, input_dim: int) -> Matrix | None:

@@ -68,7 +68,7 @@ class ConsistentSamplingMap(FeatureMap):
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
-        """Kernel gmm, a number of hashes, a centre within the range of the dtype, and nothing said of features."""
+        """Refuse other kernels than gmm, no number of hashes, a centre beyond the dtype, and options of features."""
         kernel, _ = _hashed(spec)
         kernel.rounded(spec.numpy_dtype)
         if spec.form is not Form.cos_sin or spec.normalize:
@@ -79,7 +79,7 @@ class ConsistentSamplingMap(FeatureMap):
 
     @classmethod
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int:
-        """A hash for each column."""
+        """As many hashes as columns."""
         return columns
 
     @classmethod
@@ -89,18 +89,18 @@ class ConsistentSamplingMap(FeatureMap):
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
-        """Nothing is stored."""
+        """No arrays: nothing is stored."""
         return {}
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """The table of parameters, while it is filled."""
+        """Memory of the table of parameters while it is filled."""
         _, s = _hashed(spec)
         return filling_bytes(2 * spec.input_dim, s)
 
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
-        """There is nothing to draw."""
+        """No arrays: there is nothing to draw."""
         _, s = _hashed(spec)
         return Built({}, s, s, ())
 
@@ -181,7 +181,7 @@ class ConsistentSamplingMap(FeatureMap):
         return InvalidInput("kernel gmm has no frequencies; collisions and gram are its diagnostics")
 
     def gamma_refusal(self) -> str | None:
-        """The RBF kernel is estimated from the kernel of power 1."""
+        """Why no RBF kernel is estimated, unless the kernel has power 1; then None."""
         if self.kernel.p == 1:
             return None
         return f"gamma is for the min-max kernel of power 1; this map has {self.kernel.p}"

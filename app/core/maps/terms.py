@@ -96,7 +96,7 @@ class ClosedForms(NamedTuple):
     own: str | None
     """The name of this map's own, None where there is none. For some specs it has no entry in `by_name`."""
     by_name: dict[str, Matrix]
-    """Each (n,). See the diagnostic `variance` for what the names mean."""
+    """The variances, (n,) each, by names that the diagnostic `variance` explains."""
 
 
 class Gives(StrEnum):

@@ -26,7 +26,7 @@ class RankedTrial(TypedDict):
 
 
 class Skipped(TypedDict):
-    """What could not be tried."""
+    """A sampler that could not be tried at a width, and why."""
 
     sampler: Annotated[dict[str, Any], DumpOf(Sampler)]
     columns: Annotated[int, Field(description="Within so many.")]
@@ -67,7 +67,7 @@ def drawing(answer: Ranking) -> Drawing:
 
 
 def _label(sampler: dict[str, Any]) -> str:
-    """The kind, that of the base, and a size that the rule dictates."""
+    """The name of a sampler in the legend: its kind, that of its base, and a size that the rule dictates."""
     size = next((f" {sampler[name]}" for name in ("level", "degree", "points_per_dim") if sampler.get(name)), "")
     base = sampler.get("base")
     return f"{sampler['kind']}{size}" + (f" over {base['kind']}" if base else "")

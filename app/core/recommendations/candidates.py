@@ -25,7 +25,7 @@ class Wanted(NamedTuple):
     budget: int | None
     target_error: float | None
     samplers: Sequence[Sampler] | None = None
-    """What to try; None for those that are sensible for the kernel."""
+    """The samplers to try; None for those that its family tries for the kernel."""
     most: int = MOST_COLUMNS
     """Columns that are tried where there is no budget."""
 

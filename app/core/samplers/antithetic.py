@@ -27,12 +27,12 @@ class Antithetic(FrequencySampler):
     kind: Literal["antithetic"]
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Pairs need an even s."""
+        """Refuse an odd s: frequencies come in pairs."""
         if s % 2:
             raise InvalidInput(SizeAdvice("antithetic frequencies come in pairs", s, s + 1), "/s")
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
-        """A loss with every real form."""
+        """With a real form, the warning that the mirror images tell nothing new."""
         if not real:
             return ()
         return (

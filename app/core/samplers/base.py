@@ -83,7 +83,7 @@ class FrequencySampler(AnySampler):
     """Whether so many points are balanced, and other numbers less so."""
 
     decomposes: ClassVar[bool] = False
-    """Whether s·input_dim² multiplications, and the decomposition of a matrix of input_dim, come first."""
+    """Whether drawing takes s·input_dim² multiplications and the decomposition of a matrix (input_dim, input_dim)."""
 
     def count(self, s: int | None, input_dim: int) -> int:
         """How many frequencies to draw, or the most that a rule may make; InvalidInput if `s` is needed and missing."""
@@ -129,7 +129,7 @@ class LearnedSampler(FrequencySampler):
 
     @property
     def learns(self) -> bool:
-        """Always."""
+        """Yes, always."""
         return True
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:

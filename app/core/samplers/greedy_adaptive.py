@@ -52,7 +52,7 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         return self.base.drawing_bytes(s, input_dim) + super().drawing_bytes(s, input_dim)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A box and its kernel, a base that draws, and hours at most."""
+        """Refuse a kernel or box that nothing is learned on, a base that learns, and more work than some hours."""
         self.check_box(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
         check_operations(self.kind, self.starts * self.iterations * input_dim / 2, s)

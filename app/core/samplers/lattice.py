@@ -54,15 +54,15 @@ class Lattice(BoxFields, PointSampler):
 
     @property
     def learns(self) -> bool:
-        """If it is to."""
+        """Whether `learn` is set."""
         return self.learn
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """With learn, also the pairs of all points, of a component and of those before it."""
+        """Memory of the points; with `learn`, also of all their pairs, for a component and for those before it."""
         return super().drawing_bytes(s, input_dim) + (_BYTES_PER_PAIR * s**2 if self.learn else 0)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """The vector is known for so many dimensions, or can be searched."""
+        """Refuse more dimensions than the vector is known for, and searches that cannot be made."""
         check_dimensions(self.kind, _MOST_DIMENSIONS, kernel, input_dim)
         if self.learn:
             self.check_box(kernel, "lattice with learn", input_dim)

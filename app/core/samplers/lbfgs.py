@@ -16,7 +16,7 @@ _MEMORY, _MEMORY_BYTES = 20, 1 << 27
 _MOST_TRIALS = 30
 
 Objective = Callable[[Matrix, Pause], tuple[float, Matrix]]
-"""Value and gradient at a point, (n,) to a number above 0 and (n,). It pauses between steps of its own."""
+"""Gives value, above 0, and gradient, (n,), at a point, (n,). It calls its second argument between steps."""
 
 
 def minimised(

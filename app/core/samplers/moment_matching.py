@@ -43,7 +43,7 @@ class MomentMatching(FrequencySampler):
     )
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """The law needs two finite moments, and s must exceed d."""
+        """Refuse a law without two finite moments, s of at most input_dim, and what the base refuses."""
         check_base(self.base, kernel, s, input_dim)
         if kernel.frequency_deviations(input_dim) is None:
             raise InvalidInput(
@@ -65,7 +65,7 @@ class MomentMatching(FrequencySampler):
         return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_MOMENT * input_dim**2
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
-        """A base that is a loss remains one, compared with moment matching over another."""
+        """A warning where the base alone would be a loss with this form: it is one here too."""
         if not self.base.form_warnings(real):
             return ()
         return (f"base {self.base.kind} is a loss with a real form: base monte_carlo has twice as many frequencies",)
@@ -93,7 +93,7 @@ class MomentMatching(FrequencySampler):
 
 
 def _whitened(rows: Matrix) -> Matrix:
-    """Mean 0 and second moments I, by the symmetric root, which moves the rows least."""
+    """The rows, moved to mean 0 and second moments I by the symmetric root, which moves them least."""
     rows -= rows.mean(axis=0)
     eigenvalues, vectors = eigh(rows.T @ rows / len(rows))
     if eigenvalues[0] <= len(eigenvalues) * np.finfo(np.float64).eps * eigenvalues[-1]:

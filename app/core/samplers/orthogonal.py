@@ -35,7 +35,7 @@ class Orthogonal(FrequencySampler):
     kind: Literal["orthogonal"]
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Only a normal law is invariant under rotation."""
+        """Refuse laws that are not normal, as no other is invariant under rotation, and too many products."""
         check_products(self.kind, s, input_dim, _MOST_DIMENSIONS, _MOST_PRODUCTS, "sobol")
         if kernel.normal_deviations(input_dim) is None:
             reason = "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works"

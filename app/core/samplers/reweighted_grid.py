@@ -128,7 +128,7 @@ class ReweightedGrid(LearnedSampler):
 
 
 def _distinct(frequencies: Matrix) -> Matrix:
-    """Without repetitions and mirror images, which no row tells from one another."""
+    """The frequencies without repetitions and mirror images, which no row tells from one another."""
     leading = np.argmax(frequencies != 0, axis=1)[:, None]
     signs = np.sign(np.take_along_axis(frequencies, leading, axis=1))
     distinct: Matrix = np.unique(frequencies * np.where(signs == 0, 1.0, signs) + 0.0, axis=0)
@@ -160,5 +160,5 @@ def normal_equations(
 
 
 def _error(matrix: Matrix, right: Matrix, energy: float, weights: Matrix) -> float:
-    """Mean square error over the pairs."""
+    """Mean squared error over the pairs of rows."""
     return float(weights @ matrix @ weights - 2 * right @ weights + energy)

@@ -41,11 +41,11 @@ class Sobol(PointSampler):
     scramble: bool = Field(True, description="False gives the plain sequence without its first point, the origin.")
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Direction numbers are known for 21,201 dimensions."""
+        """Refuse more than the 21,201 dimensions that direction numbers are known for."""
         check_dimensions(self.kind, MOST_DIMENSIONS, kernel, input_dim)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """The direction numbers come first."""
+        """Memory of the direction numbers, and of the points."""
         return super().drawing_bytes(s, input_dim) + _BYTES_PER_DIRECTION * input_dim
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
@@ -57,7 +57,7 @@ class Sobol(PointSampler):
         return points
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """Balance is lost off a power of two, and without the origin."""
+        """Warnings where s is no power of two, or the origin is missing, and balance is lost."""
         warnings = balance_warnings(self.kind, n)
         if not self.scramble:
             warnings.append("sobol without scrambling starts at the origin, which was skipped; the balance is lost")

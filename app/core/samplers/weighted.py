@@ -48,11 +48,11 @@ class Weighted(BoxFields, LearnedSampler):
     normalize_weights: bool = Field(False, description="Scale the weights to sum 1, so that k(x, x) is 1.")
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """The matrix of all pairs, its eigenvectors and root."""
+        """Memory of the matrix of all pairs, its eigenvectors and root."""
         return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_PAIR * s**2
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A box and its kernel, a base that draws, and a matrix that can be solved."""
+        """Refuse a kernel or box that nothing is learned on, a base that learns, and too many frequencies."""
         self.check_box(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
         if s > _MOST_FREQUENCIES:
