@@ -101,7 +101,7 @@ class BoxDiscrepancy(Diagnostic):
         return Finding(BoxErrors(box=box.tolist(), scales=scales))
 
     def _box(self, feature_map: FeatureMap, rows: GivenRows) -> NDArray[np.float64]:
-        """b, half the width of the box, (d,): as given, or the reach of differences of the rows as the kernel has them."""
+        """b, half the width of the box, (d,): as given, or the reach of differences of prepared rows."""
         d = feature_map.spec.input_dim
         if self.box is None:
             vectors = rows["vectors"]
