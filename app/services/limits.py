@@ -16,27 +16,27 @@ class Limits(NamedTuple):
     max_operations: int
 
     def check_map(self, nbytes: int) -> None:
-        """Raise TooLarge for a map whose arrays take more."""
+        """Raise TooLarge for a map whose arrays take more than `max_map_bytes`."""
         self._check("max_map_bytes", nbytes, self.max_map_bytes, "the map's arrays would take")
 
     def check_dataset(self, nbytes: int) -> None:
-        """Raise TooLarge for a dataset whose arrays take more."""
+        """Raise TooLarge for a dataset whose arrays take more than `max_dataset_bytes`."""
         self._check("max_dataset_bytes", nbytes, self.max_dataset_bytes, "the dataset would take")
 
     def check_result(self, nbytes: int) -> None:
-        """Raise TooLarge for a result that takes more."""
+        """Raise TooLarge for a result that takes more than `max_result_bytes`."""
         self._check("max_result_bytes", nbytes, self.max_result_bytes, "the result would take")
 
     def check_operations(self, operations: int) -> None:
-        """Raise TooLarge for work that takes more multiplications."""
+        """Raise TooLarge for work of more multiplications than `max_operations`."""
         self._check("max_operations", operations, self.max_operations, "the request takes", "operations")
 
     def check_spec(self, nbytes: int) -> None:
-        """Raise TooLarge for the body of a spec that is longer."""
+        """Raise TooLarge for the body of a spec that is longer than `max_spec_bytes`."""
         self._check("max_spec_bytes", nbytes, self.max_spec_bytes, "the spec has")
 
     def check_body(self, nbytes: int) -> None:
-        """Raise TooLarge for a body that is longer."""
+        """Raise TooLarge for a body that is longer than `max_body_bytes`."""
         self._check("max_body_bytes", nbytes, self.max_body_bytes, "the body has")
 
     @staticmethod

@@ -36,7 +36,7 @@ class Reservation(NamedTuple):
 
 
 class NameTaken(Exception):
-    """Another has the name; or who was to take the place of a reservation has not found it."""
+    """A name is taken, or the reservation that was to be replaced is gone."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the name {name!r} is taken")

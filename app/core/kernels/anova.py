@@ -83,7 +83,7 @@ class Anova(ShiftInvariantKernel):
         return self
 
     def check(self, input_dim: int) -> None:
-        """Subsets name coordinates once; an image has input_dim pixels; there are as many weights as subsets."""
+        """Refuse subsets without meaning, an image that has not input_dim pixels, and another number of weights."""
         if self.windows is not None and (pixels := prod(self.windows.image_shape)) != input_dim:
             reason = f"an image of {self.windows.image_shape} has {pixels} pixels; input_dim is {input_dim}"
             raise InvalidInput(reason, "/kernel/windows/image_shape")
@@ -105,7 +105,7 @@ class Anova(ShiftInvariantKernel):
         )
 
     def warnings(self) -> tuple[str, ...]:
-        """Subsets named more than once."""
+        """The warning about subsets that are named more than once, if there are any."""
         first: dict[tuple[int, ...], int] = {}
         for i, subset in enumerate(self.subsets or ()):
             before = first.setdefault(tuple(sorted(subset)), i)

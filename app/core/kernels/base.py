@@ -183,7 +183,7 @@ class ScaledKernel(SpectralKernel):
         return np.broadcast_to(np.asarray(self.length_scale, dtype=np.float64), (input_dim,))
 
     def check(self, input_dim: int) -> None:
-        """One length scale, or as many as there are coordinates."""
+        """Refuse a list of length scales that has not one for each coordinate."""
         check_entries(self.length_scale, input_dim, self.scale_field, f"/kernel/{self.scale_field}", ", or one")
 
     def scaled_frequencies(self, standard: Matrix) -> Matrix:

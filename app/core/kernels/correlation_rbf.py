@@ -34,7 +34,7 @@ class CorrelationRbf(ShiftInvariantKernel):
         return "gamma"
 
     def check(self, input_dim: int) -> None:
-        """Fits vectors of any length."""
+        """Accept vectors of any length."""
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """The Gaussian kernel of unit rows."""

@@ -30,11 +30,11 @@ class DenseGrid(FrequencySampler):
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]
 
     def count(self, s: int | None, input_dim: int) -> int:
-        """L^d; of absurd powers only as many factors as pass every limit."""
+        """How many points: L^d, or L^64 where d is larger, which passes every limit too."""
         return int(self.points_per_dim ** min(input_dim, 64))
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A normal law, and a count that can be held."""
+        """Refuse laws that are not normal, and more points than can be held."""
         normal_deviations(kernel, input_dim, self.kind)
         if self.count(None, input_dim) > _MOST_POINTS:
             exponent = input_dim * np.log10(self.points_per_dim)

@@ -31,7 +31,7 @@ class DigitalNet(PointSampler):
     scramble: bool = Field(True, description="Digital shift; without it the first point, the origin, is left out.")
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Direction numbers are known for 21,201 coordinates, and interlacing uses alpha a dimension."""
+        """Refuse dimensions that take, alpha for each, more than the 21,201 coordinates with direction numbers."""
         kind = f"{self.kind} with alpha {self.alpha}"
         check_dimensions(kind, MOST_DIMENSIONS // self.alpha, kernel, input_dim)
 
@@ -49,7 +49,7 @@ class DigitalNet(PointSampler):
         return points
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """Balance off a power of two, the missing origin, and the identity with Sobol' at order 1."""
+        """Warnings where s is no power of two, the origin is missing, or order 1 makes it the Sobol' sequence."""
         warnings = balance_warnings(self.kind, n)
         if self.alpha == 1:
             warnings.append("digital_net with alpha 1 is the Sobol' sequence")

@@ -44,7 +44,7 @@ class Halton(PointSampler):
     leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A leap that shares a factor with a base would never change that coordinate's first digit."""
+        """Refuse too many dimensions, and a leap that would never change the first digit of a coordinate."""
         check_dimensions(self.kind, _MOST_DIMENSIONS, kernel, input_dim)
         dimensions = kernel.uniforms_per_frequency(input_dim)
         stuck = [base for base in _primes(dimensions) if (self.leap + 1) % base == 0] if self.leap else []
@@ -66,7 +66,7 @@ class Halton(PointSampler):
         return points
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """Without random scrambling: the missing origin, and the dependence of neighbours in high dimension."""
+        """Warnings, without random scrambling, of the missing origin and of neighbours that depend on each other."""
         if self.scramble == "random":
             return ()
         warnings = [f"halton with scramble {self.scramble} starts at the origin, which was skipped"]

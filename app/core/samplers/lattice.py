@@ -92,7 +92,7 @@ class Lattice(BoxFields, PointSampler):
         return lattice_points(n, _multipliers(n, d), self._shift(n, d, rng))
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """The vector is good at powers of two from 1024 on; without a random shift the points are not random at all."""
+        """Warnings where columns repeat, s is no power of two that the vector was made for, or no shift is random."""
         warnings: list[str] = []
         shared = d - len(np.unique(_classes(_multipliers(n, d), n)))
         if shared:

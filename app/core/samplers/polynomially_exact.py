@@ -55,13 +55,13 @@ class PolynomiallyExact(FrequencySampler):
         return comb(input_dim + self.degree, self.degree)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """The equations of all candidates."""
+        """Memory of the equations of all candidates."""
         candidates, equations = self._n_candidates(input_dim), self.count(None, input_dim)
         most = candidates if self.candidates else max(candidates, _MOST_ENTRIES_DOUBLED // equations)
         return super().drawing_bytes(most, input_dim) + _BYTES_PER_COEFFICIENT * equations * most
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A normal law, and equations that can be solved in seconds."""
+        """Refuse laws that are not normal, and equations that are not solved in seconds or not at all."""
         normal_deviations(kernel, input_dim, self.kind)
         equations = self.count(None, input_dim)
         if equations > _MOST_EQUATIONS or equations * self._n_candidates(input_dim) > _MOST_ENTRIES:

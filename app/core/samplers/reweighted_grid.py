@@ -64,13 +64,13 @@ class ReweightedGrid(LearnedSampler):
     ] = 124_750
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """The normal equations of the candidates, and these on the rows."""
+        """Memory of the normal equations of the candidates, and of the candidates on the rows."""
         candidates = self._n_candidates(s)
         of_rows = isqrt(2 * self.pairs) * (_BYTES_PER_FEATURE * candidates + 8 * input_dim)
         return super().drawing_bytes(candidates, input_dim) + _BYTES_PER_PAIR * candidates**2 + of_rows
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A normal law, and candidates enough but not too many."""
+        """Refuse laws that are not normal, and too many candidates or too few."""
         normal_deviations(kernel, input_dim, self.kind, _LAW)
         candidates = self._n_candidates(s)
         if candidates > _MOST_CANDIDATES:

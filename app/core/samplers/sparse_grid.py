@@ -41,7 +41,7 @@ class SparseGrid(FrequencySampler):
         )
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A normal law, and a count that can be held."""
+        """Refuse laws that are not normal, and more points than can be held."""
         normal_deviations(kernel, input_dim, self.kind)
         count = self.count(None, input_dim)
         if count > _MOST_POINTS:

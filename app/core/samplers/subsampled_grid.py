@@ -28,11 +28,11 @@ class SubsampledGrid(FrequencySampler):
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A normal law."""
+        """Refuse laws that are not normal."""
         normal_deviations(kernel, input_dim, self.kind)
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """Each coordinate drawn by the one-dimensional weights."""
+        """Points of the grid, each coordinate drawn by the one-dimensional weights."""
         nodes, weights = gauss_hermite(self.points_per_dim)
         frequencies = rng.choice(nodes, p=weights, size=(s, input_dim))
         frequencies *= normal_deviations(kernel, input_dim, self.kind)

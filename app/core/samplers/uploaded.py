@@ -41,7 +41,7 @@ class Uploaded(FrequencySampler):
         return len(self.frequencies)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """One width for all frequencies, and as many weights."""
+        """Refuse frequencies that have not input_dim entries, and weights that are not as many as they."""
         for i, row in enumerate(self.frequencies):
             check_entries(row, input_dim, f"frequency {i}", f"/sampler/frequencies/{i}")
         if self.weights is not None and len(self.weights) != len(self.frequencies):

@@ -56,7 +56,7 @@ class _Complex(Columns):
         exponentials(out.view(amplitudes.dtype).reshape(*out.shape, 2), phases, amplitudes)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
-        """The imaginary part is included."""
+        """Variance of one frequency's part in the kernel estimate, the imaginary part included."""
         return np.maximum(1 - at**2, 0)
 
 
@@ -91,7 +91,7 @@ class _Phase(Columns):
         cosines_with_offsets(out, offsets, amplitudes)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
-        """½ more than cos_sin has: that of cos(w·(x + y) + 2b), which is uncorrelated with the rest."""
+        """Variance of one frequency's part: as of cos_sin, and ½ of cos(w·(x + y) + 2b), uncorrelated with the rest."""
         return np.maximum((1 + at_twice) / 2 - at**2 + 0.5, 0)
 
 

@@ -69,7 +69,7 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
-        """The kernel has frequencies, and the sampler serves each of its summands."""
+        """Refuse a kernel without frequencies, and one with a summand that the sampler does not serve."""
         check_allocations(spec)
 
     @classmethod
@@ -90,7 +90,7 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def tried(cls, kernel: AnyKernel) -> tuple[AnySampler, ...]:
-        """Those of `TRIED_SAMPLERS`, for kernels with frequencies."""
+        """`TRIED_SAMPLERS` for kernels with frequencies, none for others."""
         return TRIED_SAMPLERS if isinstance(kernel, ShiftInvariantKernel) else ()
 
     @classmethod
@@ -183,7 +183,7 @@ class FourierMap(FeatureMap):
         return super().exact_pairs(x, y) / self._scale
 
     def baseline(self, seed: int) -> BaseSpec:
-        """As many Monte Carlo frequencies, and all else the same."""
+        """The spec of a map of as many Monte Carlo frequencies, all else the same."""
         changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": self.n_frequencies, "seed": seed}
         return self.spec.model_copy(update=changes)
 
