@@ -44,6 +44,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/samplers/global_adaptive.py": "core/samplers/test_adaptive.py",
         "core/samplers/greedy_adaptive.py": "core/samplers/test_adaptive.py",
         "core/samplers/points.py": "core/samplers/test_moment_matching.py",
+        "core/tiles.py": "core/test_panels.py",
         "formats/base.py": "formats/test_npy.py",
         "formats/json_pairs.py": "formats/test_json.py",
         "jobs/checkpoints.py": "jobs/test_jobs.py",

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from numba import njit
+from numba.extending import intrinsic
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
@@ -24,3 +25,12 @@ def compiled(loop: Loop) -> Loop:
     except RuntimeError:  # numba: no locator available
         made = _compile()(loop)
     return cast(Loop, made)
+
+
+@intrinsic
+def _multiply_add(_: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
+    return x(x, y, z), lambda _, builder, __, passed: builder.fma(*passed)
+
+
+multiply_add = cast(Callable[[Any, Any, Any], Any], _multiply_add)
+"""x·y + z of three floats of one precision, rounded once; for compiled loops."""

@@ -18,11 +18,13 @@ _DRAWN_DIM = 1 << 31
 
 
 def warm_up() -> None:
-    """Transform one row in every form and dtype, hash one in each way that has a loop, and measure one frequency."""
+    """Transform a row, dense and sparse, in every form and dtype, hash one in each way, and measure one frequency."""
     rows = np.ones((1, 1))
     fourier = MapSpec.model_validate_json(_FOURIER)
     for form, dtype in product(Form, Dtype):
-        made(fourier.model_copy(update={"form": form, "dtype": dtype})).transform(rows.astype(dtype))
+        found = made(fourier.model_copy(update={"form": form, "dtype": dtype, "normalize": True}))
+        found.transform(rows.astype(dtype))
+        found.transform(csr_array(rows.astype(dtype)))
     hashing = MapSpec.model_validate_json(_HASHING)
     tables, drawn = (made(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
     tables.codes(rows)

@@ -71,7 +71,8 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (collisions, "_SAMPLES_PER_BLOCK", 400),
         (collisions, "_LEAST_HASHES", 8),
         (max_error, "_PHASES_PER_BLOCK", 1 << 20),
-        (fourier_map, "_PHASES_PER_BLOCK", 100),
+        (fourier_map, "_ROWS_PER_BLOCK", 2),
+        (fourier_map, "_STEPS_PER_THREAD", 1),
         # States would differ by what a clock says.
         (trials, "_seconds", lambda *_: 0.5),
     ):

@@ -133,6 +133,16 @@ def test_only_one_file_says_how_many_threads_linear_algebra_has() -> None:
     assert users == [root / "core" / "__init__.py"]
 
 
+SMALL_PARTS = {
+    "_ROWS_PER_BLOCK": 16,
+    "_STEPS_PER_THREAD": 1,
+    "_FREQUENCIES_PER_BLOCK": 1,
+    "_FEATURES_PER_BLOCK": 9000,
+    "_PRODUCTS_PER_PART": 40_000,
+    "_EXACT_ENTRIES_PER_PART": 1000,
+}
+
+
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("form", ["cos_sin", "complex", "phase"])
 @pytest.mark.parametrize("normalize", [False, True])
@@ -140,9 +150,8 @@ def test_no_bit_of_a_fourier_map_depends_on_the_number_of_threads(
     form: str, normalize: bool, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Small parts, so that there are many of them.
-    for name, value in (("_PHASES_PER_BLOCK", 3000), ("_FEATURES_PER_BLOCK", 9000), ("_PRODUCTS_PER_PART", 40_000)):
+    for name, value in SMALL_PARTS.items():
         monkeypatch.setattr(fourier_map, name, value)
-    monkeypatch.setattr(fourier_map, "_EXACT_ENTRIES_PER_PART", 1000)
     made = fourier(s=200, form=form, normalize=normalize)
     x: Any = rows(70, 1, dtype="float32")
     y: Any = rows(90, 2, dtype="float32")
@@ -159,7 +168,8 @@ def test_no_bit_of_a_fourier_map_depends_on_the_number_of_threads(
 
 @pytest.mark.parametrize("made", [fourier(s=500), hashing(s=500)], ids=["fourier", "hashing"])
 def test_long_calls_of_a_map_pause(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fourier_map, "_PHASES_PER_BLOCK", 5000)
+    for name, value in SMALL_PARTS.items():
+        monkeypatch.setattr(fourier_map, name, value)
     x = rows(200, 1, dtype="float32")
     calls: list[Callable[[Pause], Any]] = [
         lambda pause: made.gram(x, x, pause),

@@ -2,6 +2,9 @@
 
 from itertools import product
 
+from scipy.sparse import csr_array
+
+from app.core import panels
 from app.core.maps import opened
 from app.core.maps.fourier import sine_cosine
 from app.core.maps.fourier.fourier_map import FourierMap
@@ -10,7 +13,14 @@ from app.services.warm_up import warm_up
 from service_tests.core.combinations import rows
 from service_tests.core.specs import spec
 
-LOOPS = [sine_cosine.cosines_with_offsets, sine_cosine.cosines_and_sines, sine_cosine.exponentials]
+LOOPS = [
+    sine_cosine.cosines_with_offsets,
+    sine_cosine.cosines_and_sines,
+    sine_cosine.exponentials,
+    sine_cosine.scale_to_unit_norm,
+    panels._multiply_dense,
+    panels._multiply_sparse,
+]
 
 
 def compiled() -> list[int]:
@@ -28,6 +38,10 @@ def test_features_of_any_map_and_rows_find_their_loops_compiled() -> None:
             array.flags.writeable = False
         made = opened(of, arrays, 2)
         for n in (1, 2, 700):
-            made.transform(rows(n, 1, of.input_dim, dtype=dtype.value))
+            posted = rows(n, 1, of.input_dim, dtype=dtype.value)
+            made.transform(posted)
+            made.transform(csr_array(posted))
+            posted.flags.writeable = False
+            made.transform(posted)
         made.gram(rows(3, 1, of.input_dim, dtype=dtype.value), rows(1, 2, of.input_dim, dtype=dtype.value))
     assert compiled() == before

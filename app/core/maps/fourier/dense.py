@@ -1,10 +1,13 @@
 """The dense projection: phases by a product with the matrix of frequencies."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from app.core.arrays import Floats, Rows, row_blocks
 from app.core.maps.fourier.projection import Projection
 from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
+from app.core.panels import Panels
 
 # Entries of the matrix looked at together.
 _ENTRIES_PER_BLOCK = 1 << 18
@@ -15,9 +18,9 @@ class DenseProjection(Projection):
 
     def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
         frequencies = arrays["frequencies"]
-        self.n_frequencies, self.bytes = len(frequencies), frequencies.nbytes
-        # (d, n_frequencies) and contiguous: the layout that dense and sparse products both take without a copy.
-        self._directions: Floats = np.ascontiguousarray(frequencies.T)
+        self.n_frequencies = len(frequencies)
+        self._panels = Panels(frequencies)
+        self.bytes, self.frequencies_per_block = self._panels.nbytes, self._panels.step
         with np.errstate(over="ignore"):  # an infinite norm takes no entry but 0
             self.largest_norm = max(
                 float(np.abs(frequencies[block]).sum(axis=1, dtype=np.float64).max())
@@ -31,17 +34,13 @@ class DenseProjection(Projection):
 
     @property
     def frequencies(self) -> Floats:
-        """w, (n_frequencies, d), held."""
-        return self._directions.T
+        """w, (n_frequencies, d), in memory of their own."""
+        return self._panels.matrix
 
     def operations(self, rows: Rows) -> int:
         """Multiplications that the phases of the rows take."""
-        return int(rows.size * self._directions.shape[1])
+        return int(rows.size * self.n_frequencies)
 
-    def project(self, rows: Rows, frequencies: slice, out: Floats) -> None:
-        """Write the phases of the rows (n, d) and of some k frequencies into `out`, (n, k)."""
-        directions = self._directions[:, frequencies]
-        if isinstance(rows, np.ndarray):
-            np.matmul(rows, directions, out=out)
-        else:
-            out[...] = rows @ directions
+    def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
+        """The product of the rows with the frequencies."""
+        return self._panels.multiplier(rows)

@@ -1,7 +1,6 @@
 """The forms of Fourier features: how the phases of the frequencies become columns."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -27,13 +26,15 @@ class Columns(ABC):
     """Whether offsets b_l are drawn and frozen beside the frequencies."""
     squared_amplitude: ClassVar[int] = 1
     """The factor of the weight ξ_l under the root."""
+    has_one_norm: ClassVar[bool] = True
+    """Whether the features of all rows have the same norm, the root of Σ|ξ_l|."""
 
     @abstractmethod
-    def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
-        """Write features of some rows and k frequencies into `out`, (n, k·per_frequency).
+    def fill(self, out: Array, first: int, phases: Floats, amplitudes: Floats, offsets: Floats | None) -> None:
+        """Write the features of k of s frequencies, from the first on, into `out`, (n, s·per_frequency).
 
-        `project` writes the phases w_l·x, (n, k), into the array it is given. Each frequency has an amplitude, (k,),
-        and an offset b_l, (k,), where the form has them.
+        Each of the k has a phase w_l·x of every row, (n, k), an amplitude, (k,), and an offset b_l, (k,) in float64,
+        where the form has them.
         """
 
     @abstractmethod
@@ -50,10 +51,8 @@ class _Complex(Columns):
     )
     is_complex = True
 
-    def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
-        phases = np.empty(out.shape, amplitudes.dtype)
-        project(phases)
-        exponentials(out.view(amplitudes.dtype).reshape(*out.shape, 2), phases, amplitudes)
+    def fill(self, out: Array, first: int, phases: Floats, amplitudes: Floats, offsets: Floats | None) -> None:
+        exponentials(phases, amplitudes, out.view(phases.dtype).reshape(*out.shape, 2), first)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         """Variance of one frequency's part in the kernel estimate, the imaginary part included."""
@@ -66,9 +65,8 @@ class _CosSin(Columns):
     choose_when = "Unless something speaks for another: real columns, and the smallest error for s frequencies."
     per_frequency = 2
 
-    def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
-        project(out[:, : len(amplitudes)])
-        cosines_and_sines(out, amplitudes)
+    def fill(self, out: Array, first: int, phases: Floats, amplitudes: Floats, offsets: Floats | None) -> None:
+        cosines_and_sines(phases, amplitudes, out, first)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         return np.maximum((1 + at_twice) / 2 - at**2, 0)
@@ -83,12 +81,12 @@ class _Phase(Columns):
     )
     has_offsets = True
     squared_amplitude = 2
+    has_one_norm = False
 
-    def fill(self, out: Array, project: Callable[[Floats], None], amplitudes: Floats, offsets: Floats | None) -> None:
+    def fill(self, out: Array, first: int, phases: Floats, amplitudes: Floats, offsets: Floats | None) -> None:
         if offsets is None:
             raise TypeError("the form phase has offsets")
-        project(out)
-        cosines_with_offsets(out, offsets, amplitudes)
+        cosines_with_offsets(phases, offsets, amplitudes, out, first)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         """Variance of one frequency's part: as of cos_sin, and ½ of cos(w·(x + y) + 2b), uncorrelated with the rest."""

@@ -1,6 +1,6 @@
 """The family of Fourier maps."""
 
-from functools import partial
+from collections.abc import Callable
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, spectral
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.projection import Projection
+from app.core.maps.fourier.sine_cosine import scale_to_unit_norm
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
@@ -21,8 +22,12 @@ from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.threads import for_each
 
-# Phases computed at a time: small enough to stay in the cache between product and cosine.
-_PHASES_PER_BLOCK = 1 << 18
+# Rows and frequencies of which phases are computed at a time: few enough to stay in the cache between product and
+# cosine. What a thread does pays for starting it from so many sums of products and cosines on.
+_ROWS_PER_BLOCK, _FREQUENCIES_PER_BLOCK = 192, 512
+_STEPS_PER_THREAD = 1 << 23
+# Of products, that take as long as a cosine.
+_PRODUCTS_PER_COSINE = 32
 # Features held at a time while a Gram block is summed up; more if the input itself is larger.
 _FEATURES_PER_BLOCK = 1 << 22
 # A set, and the map that holds it, beside what its sampler takes: for a coordinate.
@@ -59,8 +64,14 @@ class FourierMap(FeatureMap):
         self._weights = arrays["weights"]
         self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else None
         self.signature = arrays.get("signature")
-        self._amplitudes = np.sqrt(np.abs(self._weights) * self._columns.squared_amplitude)
+        self._norms_differ = spec.normalize and not self._columns.has_one_norm
+        squared = np.abs(self._weights).astype(np.float64) * self._columns.squared_amplitude
+        if spec.normalize and self._columns.has_one_norm:
+            squared /= squared.sum()
+        self._amplitudes = np.sqrt(squared).astype(spec.numpy_dtype)
         self.largest_feature = 1.0 if spec.normalize else float(self._amplitudes.max())
+        step = self._projection.frequencies_per_block
+        self._frequencies_per_step = -(-_FREQUENCIES_PER_BLOCK // step) * step
         self.gram_dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
         self.n_frequencies = len(self._weights)
         self.n_output = self.n_frequencies * self._columns.per_frequency
@@ -119,16 +130,8 @@ class FourierMap(FeatureMap):
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features; InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
         rows = self._in_range(rows, "/vectors")
-        features = np.empty((rows.shape[0], self.n_output), self.gram_dtype)
-
-        def fill(block: slice) -> None:
-            self._fill(features[block], rows[block], slice(None))
-            if self.spec.normalize:
-                # Never 0: no float is an exact zero of the cosine.
-                features[block] /= np.linalg.norm(features[block], axis=1, keepdims=True)
-
-        for_each(fill, row_blocks(len(features), _PHASES_PER_BLOCK // self.n_frequencies), self._threads, pause)
-        return features
+        scaled = scale_to_unit_norm if self._norms_differ else None
+        return self._features(rows, slice(0, self.n_frequencies), pause, scaled)
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
@@ -148,9 +151,13 @@ class FourierMap(FeatureMap):
         gram = np.zeros((n, m), self.gram_dtype)
         squares_x, squares_y = np.zeros(n), np.zeros(m)
         held = max(_FEATURES_PER_BLOCK, (n + m) * self.spec.input_dim)
-        for frequencies in row_blocks(self.n_frequencies, held // (2 * max(1, n + m))):
-            features_x = self._features(x, frequencies, squares_x, pause)
-            features_y = self._features(y, frequencies, squares_y, pause)
+        steps = max(1, held // (2 * max(1, n + m)) // self._frequencies_per_step)
+        for frequencies in row_blocks(self.n_frequencies, steps * self._frequencies_per_step):
+            features_x = self._features(x, frequencies, pause)
+            features_y = self._features(y, frequencies, pause)
+            if self._norms_differ:
+                squares_x += np.square(features_x).sum(axis=1)
+                squares_y += np.square(features_y).sum(axis=1)
             if self.signature is not None:
                 signature = self.signature[frequencies]
                 features_x *= np.tile(signature, features_x.shape[1] // len(signature))
@@ -160,7 +167,7 @@ class FourierMap(FeatureMap):
                 gram[part] += features_x[part] @ conjugated
 
             for_each(add, row_blocks(n, _PRODUCTS_PER_PART // max(1, conjugated.size)), self._threads, pause)
-        if self.spec.normalize:
+        if self._norms_differ:
             gram /= np.sqrt(squares_x)[:, None]
             gram /= np.sqrt(squares_y)
         return gram
@@ -221,23 +228,33 @@ class FourierMap(FeatureMap):
             )
         return rows
 
-    def _features(self, rows: Rows, frequencies: slice, squares: Matrix, pause: Pause) -> Array:
-        """Features of prepared rows and some frequencies; adds their squares where the map normalises."""
-        count = frequencies.stop - frequencies.start
-        features = np.empty((rows.shape[0], count * self._columns.per_frequency), self.gram_dtype)
+    def _features(
+        self,
+        rows: Rows,
+        frequencies: slice,
+        pause: Pause,
+        then: Callable[[Array], None] | None = None,
+    ) -> Array:
+        """Features of prepared rows and some frequencies; `then` is called with those of a block of rows."""
+        n, k = rows.shape[0], frequencies.stop - frequencies.start
+        features = np.empty((n, k * self._columns.per_frequency), self.gram_dtype)
 
         def fill(block: slice) -> None:
-            self._fill(features[block], rows[block], frequencies)
-            if self.spec.normalize:
-                squares[block] += np.square(np.abs(features[block])).sum(axis=1)
+            project = self._projection.projector(rows[block])
+            for part in row_blocks(k, self._frequencies_per_step):
+                of = slice(frequencies.start + part.start, frequencies.start + part.stop)
+                phases = np.empty((block.stop - block.start, part.stop - part.start), self.spec.numpy_dtype)
+                project(of, phases)
+                offsets = None if self._offsets is None else self._offsets[of]
+                self._columns.fill(features[block], part.start, phases, self._amplitudes[of], offsets)
+            if then is not None:
+                then(features[block])
 
-        for_each(fill, row_blocks(len(features), _PHASES_PER_BLOCK // count), self._threads, pause)
+        # Few rows are shared out evenly, if there is work for several threads.
+        least = _STEPS_PER_THREAD // (k * (self.spec.input_dim + _PRODUCTS_PER_COSINE))
+        per_block = max(least, min(_ROWS_PER_BLOCK, -(-n // self._threads)))
+        for_each(fill, row_blocks(n, per_block), self._threads, pause)
         return features
-
-    def _fill(self, out: Array, rows: Rows, frequencies: slice) -> None:
-        offsets = None if self._offsets is None else self._offsets[frequencies]
-        project = partial(self._projection.project, rows, frequencies)
-        self._columns.fill(out, project, self._amplitudes[frequencies], offsets)
 
 
 def _projection_of(spec: BaseSpec) -> type[Projection]:

@@ -1,6 +1,7 @@
 """The base of the projections: what makes phases of rows."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from app.core.arrays import Floats, Rows
@@ -19,7 +20,7 @@ class Projection(ABC):
 
     n_frequencies: int
     frequencies_per_block: int = 1
-    """Slices of frequencies cost least if they begin at a multiple of it and end at one, or at the last frequency."""
+    """Slices of frequencies begin at a multiple of it."""
     largest_norm: float
     """At least the largest |w_l|₁: no phase is larger than this times the largest entry of a row."""
     bytes: int
@@ -44,5 +45,8 @@ class Projection(ABC):
         """Multiplications of a matrix product that take as long as the phases of the rows."""
 
     @abstractmethod
-    def project(self, rows: Rows, frequencies: slice, out: Floats) -> None:
-        """Write the phases of the rows (n, d) and of some k frequencies into `out`, (n, k)."""
+    def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
+        """The function that writes phases of the rows, (n, d).
+
+        Its arguments: a slice of k frequencies, and where to write their phases, (n, k), C-contiguous.
+        """

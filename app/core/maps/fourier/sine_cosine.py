@@ -15,8 +15,8 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from app.core.arrays import Array, Floats
-from app.core.compiled import compiled
+from app.core.arrays import Floats
+from app.core.compiled import compiled, multiply_add
 
 LARGEST = 1e8
 """Up to here the multiple k has 26 bits, so that its products with parts of 27 bits are exact."""
@@ -26,6 +26,8 @@ _PER_RADIAN = 2 / math.pi
 _PART_1, _PART_2, _PART_3, _PART_4 = (
     float.fromhex(part) for part in ("0x1.921fb54p+0", "0x1.10b461p-30", "0x1.a626330p-58", "0x1.45c06e0e68948p-86")
 )
+# π/2 in two parts, each the nearest to what is left.
+_NEAREST_1, _NEAREST_2 = float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145c07p-54")
 # Added and taken away, it rounds a float64 to a whole number.
 _ROUNDING = 1.5 * 2.0**52
 
@@ -50,7 +52,7 @@ def _chosen(x: Any, dtype_of: Any) -> Any:  # noqa: ARG001
 
 
 def _double(x: Any, dtype_of: Any) -> Any:  # noqa: ARG001
-    k = (x * _PER_RADIAN + _ROUNDING) - _ROUNDING
+    k = multiply_add(x, _PER_RADIAN, _ROUNDING) - _ROUNDING
     high = x - k * _PART_1
     part = k * _PART_2
     middle = high - part
@@ -62,35 +64,35 @@ def _double(x: Any, dtype_of: Any) -> Any:  # noqa: ARG001
     r = low + lost
     rest = (low - r) + lost
     z = r * r
-    s = 1.58969099521155010221e-10
-    s = -2.50507602534068634195e-08 + z * s
-    s = 2.75573137070700676789e-06 + z * s
-    s = -1.98412698298579493134e-04 + z * s
-    s = 8.33333333332248946124e-03 + z * s
-    s = -1.66666666666666324348e-01 + z * s
-    sine = r + (z * r * s + rest * (1 - 0.5 * z))
-    c = -1.13596475577881948265e-11
-    c = 2.08757232129817482790e-09 + z * c
-    c = -2.75573143513906633035e-07 + z * c
-    c = 2.48015872894767294178e-05 + z * c
-    c = -1.38888888888741095749e-03 + z * c
-    c = 4.16666666666666019037e-02 + z * c
     half = 0.5 * z
     most = 1 - half
-    cosine = most + (((1 - most) - half) + (z * z * c - r * rest))
+    s = 1.58969099521155010221e-10
+    s = multiply_add(z, s, -2.50507602534068634195e-08)
+    s = multiply_add(z, s, 2.75573137070700676789e-06)
+    s = multiply_add(z, s, -1.98412698298579493134e-04)
+    s = multiply_add(z, s, 8.33333333332248946124e-03)
+    s = multiply_add(z, s, -1.66666666666666324348e-01)
+    sine = r + multiply_add(z * r, s, rest * most)
+    c = -1.13596475577881948265e-11
+    c = multiply_add(z, c, 2.08757232129817482790e-09)
+    c = multiply_add(z, c, -2.75573143513906633035e-07)
+    c = multiply_add(z, c, 2.48015872894767294178e-05)
+    c = multiply_add(z, c, -1.38888888888741095749e-03)
+    c = multiply_add(z, c, 4.16666666666666019037e-02)
+    cosine = most + (((1 - most) - half) + multiply_add(z * z, c, -r * rest))
     return _turned(sine, cosine, np.int64(k))
 
 
 def _single(x: Any, dtype_of: Any) -> Any:  # noqa: ARG001
-    k = (x * _PER_RADIAN + _ROUNDING) - _ROUNDING
-    r = np.float32(((x - k * _PART_1) - k * _PART_2) - k * _PART_3)
+    k = multiply_add(x, _PER_RADIAN, _ROUNDING) - _ROUNDING
+    r = np.float32(multiply_add(-k, _NEAREST_2, multiply_add(-k, _NEAREST_1, x)))
     z = r * r
-    s = np.float32(8.3321608736e-3) + z * np.float32(-1.9515295891e-4)
-    s = np.float32(-1.6666654611e-1) + z * s
-    sine = r + r * z * s
-    c = np.float32(-1.388731625493765e-3) + z * np.float32(2.443315711809948e-5)
-    c = np.float32(4.166664568298827e-2) + z * c
-    cosine = np.float32(1) - np.float32(0.5) * z + z * z * c
+    s = multiply_add(z, np.float32(-1.9515295891e-4), np.float32(8.3321608736e-3))
+    s = multiply_add(z, s, np.float32(-1.6666654611e-1))
+    sine = multiply_add(r * z, s, r)
+    c = multiply_add(z, np.float32(2.443315711809948e-5), np.float32(-1.388731625493765e-3))
+    c = multiply_add(z, c, np.float32(4.166664568298827e-2))
+    cosine = multiply_add(z * z, c, multiply_add(np.float32(-0.5), z, np.float32(1)))
     return _turned(sine, cosine, np.int32(k))
 
 
@@ -103,49 +105,83 @@ def _beyond(phases: Floats) -> bool:
     return many > 0
 
 
+# The loops take whole rows of features, as the compiler must see that columns lie side by side.
+
+
 @compiled
-def cosines_with_offsets(features: Floats, offsets: Floats, amplitudes: Floats) -> None:
-    """Turn the phases in `features`, (n, k), into a·cos(phase + b), b in float64."""
-    zero = features.dtype.type(0)
-    for i in range(features.shape[0]):
-        row = features[i]
+def cosines_with_offsets(phases: Floats, offsets: Floats, amplitudes: Floats, features: Floats, first: int) -> None:
+    """Write a·cos(phase + b) of the phases, (n, k), into columns of the features, (n, s), from the first on.
+
+    a and b have shape (k,), b is in float64. Phases and features are C-contiguous, and no memory is in both.
+    """
+    k = phases.shape[1]
+    zero = phases.dtype.type(0)
+    for i in range(len(phases)):
+        row, out = phases[i], features[i, first : first + k]
         if _beyond(row):
-            for j in range(len(row)):
-                row[j] = math.cos(np.float64(row[j]) + offsets[j]) * amplitudes[j]
+            for j in range(k):
+                out[j] = math.cos(np.float64(row[j]) + offsets[j]) * amplitudes[j]
         else:
-            for j in range(len(row)):
+            for j in range(k):
                 _, cosine = _sine_cosine(np.float64(row[j]) + offsets[j], zero)
-                row[j] = cosine * amplitudes[j]
+                out[j] = cosine * amplitudes[j]
 
 
 @compiled
-def cosines_and_sines(features: Floats, amplitudes: Floats) -> None:
-    """Turn the phases in the first half of `features`, (n, 2k), into a·cos(phase) there and a·sin(phase) behind it."""
-    k = len(amplitudes)
-    zero = features.dtype.type(0)
-    for i in range(features.shape[0]):
-        cosines, sines = features[i, :k], features[i, k:]
-        if _beyond(cosines):
+def cosines_and_sines(phases: Floats, amplitudes: Floats, features: Floats, first: int) -> None:
+    """Write a·cos(phase) and a·sin(phase) of the phases, (n, k), into columns of the features, (n, 2s).
+
+    Cosines go into columns from the first on, sines s columns behind them; a has shape (k,). Phases and features are
+    C-contiguous, and no memory is in both.
+    """
+    k, behind = phases.shape[1], features.shape[1] // 2 + first
+    zero = phases.dtype.type(0)
+    for i in range(len(phases)):
+        row, cosines, sines = phases[i], features[i, first : first + k], features[i, behind : behind + k]
+        if _beyond(row):
             for j in range(k):
-                phase = np.float64(cosines[j])
+                phase = np.float64(row[j])
                 cosines[j], sines[j] = math.cos(phase) * amplitudes[j], math.sin(phase) * amplitudes[j]
         else:
             for j in range(k):
-                sine, cosine = _sine_cosine(np.float64(cosines[j]), zero)
+                sine, cosine = _sine_cosine(np.float64(row[j]), zero)
                 cosines[j], sines[j] = cosine * amplitudes[j], sine * amplitudes[j]
 
 
 @compiled
-def exponentials(features: Array, phases: Floats, amplitudes: Floats) -> None:
-    """Write a·e^(−i·phase) into `features`, (n, k, 2): real and imaginary parts."""
+def exponentials(phases: Floats, amplitudes: Floats, features: Floats, first: int) -> None:
+    """Write a·e^(−i·phase) of the phases, (n, k), into the features, (n, s, 2): real and imaginary parts.
+
+    They go into columns from the first on; a has shape (k,). All is C-contiguous, and no memory is in both.
+    """
+    k = phases.shape[1]
     zero = phases.dtype.type(0)
-    for i in range(phases.shape[0]):
-        of_phases, of_features = phases[i], features[i]
-        if _beyond(of_phases):
-            for j in range(len(of_phases)):
-                phase = np.float64(of_phases[j])
-                of_features[j, 0], of_features[j, 1] = math.cos(phase) * amplitudes[j], -math.sin(phase) * amplitudes[j]
+    for i in range(len(phases)):
+        row, out = phases[i], features[i, first : first + k]
+        if _beyond(row):
+            for j in range(k):
+                phase = np.float64(row[j])
+                out[j, 0], out[j, 1] = math.cos(phase) * amplitudes[j], -math.sin(phase) * amplitudes[j]
         else:
-            for j in range(len(of_phases)):
-                sine, cosine = _sine_cosine(np.float64(of_phases[j]), zero)
-                of_features[j, 0], of_features[j, 1] = cosine * amplitudes[j], -sine * amplitudes[j]
+            for j in range(k):
+                sine, cosine = _sine_cosine(np.float64(row[j]), zero)
+                out[j, 0], out[j, 1] = cosine * amplitudes[j], -sine * amplitudes[j]
+
+
+@compiled
+def scale_to_unit_norm(rows: Floats) -> None:
+    """Divide every row, (n, k), by its L2 norm, which is summed up in float64."""
+    lanes = np.empty(16)
+    for i in range(len(rows)):
+        row = rows[i]
+        lanes[:] = 0
+        whole = len(row) - len(row) % 16
+        for j in range(0, whole, 16):
+            for lane in range(16):
+                value = np.float64(row[j + lane])
+                lanes[lane] += value * value
+        for j in range(whole, len(row)):
+            lanes[0] += np.float64(row[j]) ** 2
+        scale = 1 / math.sqrt(lanes.sum())
+        for j in range(len(row)):
+            row[j] *= scale

@@ -28,13 +28,12 @@ def test_columns_are_those_that_the_catalogue_describes(form: Form) -> None:
     columns, wanted = FORMS[form], WANTED[form]
     assert columns.is_complex == np.iscomplexobj(wanted)
     assert wanted.shape[1] == 3 * columns.per_frequency
-    # Into some rows of a larger array, as features are.
-    out = np.full((9, wanted.shape[1]), np.nan, wanted.dtype)
-    columns.fill(
-        out[2:7], lambda phases: np.copyto(phases, PHASES), AMPLITUDES, OFFSETS if columns.has_offsets else None
-    )
-    np.testing.assert_allclose(out[2:7], wanted, rtol=0, atol=1e-14)
-    assert np.isnan(out[[0, 1, 7, 8]]).all()
+    # Into some rows and frequencies of a larger array, as features are: frequencies 1 to 3 of 5.
+    out = np.full((9, 5 * columns.per_frequency), np.nan, wanted.dtype)
+    columns.fill(out[2:7], 1, PHASES, AMPLITUDES, OFFSETS if columns.has_offsets else None)
+    filled = out.reshape(9, columns.per_frequency, 5)[2:7, :, 1:4]
+    np.testing.assert_allclose(filled.reshape(5, -1), wanted, rtol=0, atol=1e-14)
+    assert np.isnan(out).sum() == out.size - wanted.size
 
 
 @every_form
@@ -46,7 +45,7 @@ def test_one_frequency_has_the_variance_said(form: Form, lag: float) -> None:
     amplitudes = np.full(n, np.sqrt(columns.squared_amplitude))
     features = np.empty((2, n * columns.per_frequency), complex if columns.is_complex else float)
     points = np.array([[0.7], [0.7 + lag]])
-    columns.fill(features, lambda phases: np.copyto(phases, points * frequencies), amplitudes, offsets)
+    columns.fill(features, 0, points * frequencies, amplitudes, offsets)
     products = (features[0] * features[1].conj()).reshape(columns.per_frequency, n).sum(axis=0)
     squares = np.abs(products - np.exp(-(lag**2) / 2)) ** 2
     wanted = columns.variance(np.exp(-(lag**2) / 2), np.exp(-2 * lag**2))

@@ -58,9 +58,11 @@ def test_features_have_the_root_of_the_absolute_weight_and_the_gram_block_its_si
 def test_a_gram_block_summed_over_blocks_of_frequencies_keeps_its_signs(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made, x, y = fourier(sampler=uploaded(), s=None, form=form, dtype="float64"), rows(6, 3), rows(5, 4)
-    whole = made.gram(x, y)
-    monkeypatch.setattr("app.core.maps.fourier.fourier_map._FEATURES_PER_BLOCK", 2 * 11 * 7)
+    x, y = rows(6, 3), rows(5, 4)
+    whole = fourier(sampler=uploaded(), s=None, form=form, dtype="float64").gram(x, y)
+    for name in ("_FEATURES_PER_BLOCK", "_FREQUENCIES_PER_BLOCK"):
+        monkeypatch.setattr(f"app.core.maps.fourier.fourier_map.{name}", 1)
+    made = fourier(sampler=uploaded(), s=None, form=form, dtype="float64")
     np.testing.assert_allclose(made.gram(x, y), whole, rtol=0, atol=1e-13)
 
 

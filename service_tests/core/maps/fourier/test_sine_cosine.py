@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.maps.fourier.sine_cosine import LARGEST, cosines_and_sines, cosines_with_offsets, exponentials
+from app.core.maps.fourier.sine_cosine import (
+    LARGEST,
+    cosines_and_sines,
+    cosines_with_offsets,
+    exponentials,
+    scale_to_unit_norm,
+)
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 UP_TO = {np.float32: 1e4, np.float64: LARGEST}
@@ -15,8 +21,8 @@ UP_TO = {np.float32: 1e4, np.float64: LARGEST}
 
 def features(phases: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Cosines and sines, (n,) each, of phases (n,)."""
-    both = np.concatenate([phases, np.empty_like(phases)])[None]
-    cosines_and_sines(both, np.ones_like(phases))
+    both = np.empty((1, 2 * len(phases)), phases.dtype)
+    cosines_and_sines(phases[None], np.ones_like(phases), both, 0)
     return both[0, : len(phases)], both[0, len(phases) :]
 
 
@@ -45,26 +51,36 @@ def test_errors_are_below_two_units_in_the_last_place(dtype: Any) -> None:
 @every_dtype
 def test_phases_of_any_size_are_right_and_change_no_other_row(dtype: Any) -> None:
     usual = np.random.default_rng(7).normal(size=(3, 5)).astype(dtype) * 50
-    alone, offsets, ones = usual.copy(), np.linspace(0, 6, 5), np.ones(5, dtype)
-    cosines_with_offsets(alone, offsets, ones)
+    offsets, ones = np.linspace(0, 6, 5), np.ones(5, dtype)
     mixed = usual.copy()
     mixed[1] = [3e8, -1e20, 1e30, 1.0, LARGEST]
     wanted = np.cos(mixed[1].astype(np.float64) + offsets)
-    cosines_with_offsets(mixed, offsets, ones)
-    assert (mixed[[0, 2]] == alone[[0, 2]]).all()
-    np.testing.assert_allclose(mixed[1], wanted, rtol=4 * np.finfo(dtype).eps)
+    alone, found = np.empty((2, 3, 5), dtype)
+    cosines_with_offsets(usual, offsets, ones, alone, 0)
+    cosines_with_offsets(mixed, offsets, ones, found, 0)
+    assert (found[[0, 2]] == alone[[0, 2]]).all()
+    np.testing.assert_allclose(found[1], wanted, rtol=4 * np.finfo(dtype).eps)
 
 
 @every_dtype
 def test_the_forms_agree(dtype: Any) -> None:
     phases = cases(dtype)[None]
     amplitudes = np.linspace(0.5, 2, phases.size).astype(dtype)
-    both = np.hstack([phases, phases])
-    cosines_and_sines(both, amplitudes)
+    both = np.empty((1, 2 * phases.size), dtype)
+    cosines_and_sines(phases, amplitudes, both, 0)
     of_exponentials = np.empty((*phases.shape, 2), dtype)
-    exponentials(of_exponentials, phases.copy(), amplitudes)
+    exponentials(phases, amplitudes, of_exponentials, 0)
     assert (of_exponentials[..., 0] == both[:, : phases.size]).all()
     assert (of_exponentials[..., 1] == -both[:, phases.size :]).all()
-    plain = phases.copy()
-    cosines_with_offsets(plain, np.zeros(phases.size), amplitudes)
+    plain = np.empty_like(phases)
+    cosines_with_offsets(phases, np.zeros(phases.size), amplitudes, plain, 0)
     assert (plain == both[:, : phases.size]).all()
+
+
+@every_dtype
+@pytest.mark.parametrize("k", [1, 15, 16, 53])
+def test_rows_are_scaled_to_unit_norm(dtype: Any, k: int) -> None:
+    rows = np.random.default_rng(8).normal(size=(4, k)).astype(dtype)
+    wanted = rows / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
+    scale_to_unit_norm(rows)
+    np.testing.assert_allclose(rows, wanted, rtol=2 * np.finfo(dtype).eps)

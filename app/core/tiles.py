@@ -1,0 +1,122 @@
+"""Products of a few rows with some columns that stand in registers, in LLVM's instructions for whole vectors.
+
+A tile of rows × columns is kept in registers while a loop runs through the coordinates (Goto and van de Geijn: Anatomy
+of high-performance matrix multiplication, 2008). No compiler finds such a tile by itself.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+# A vector register, and how many of them the columns of a tile take. With so many rows a tile fills the registers.
+_VECTOR_BYTES, ROWS = (64, 12) if llvm.get_host_cpu_features().get("avx512f") else (32, 6)
+_VECTORS = 2
+
+COLUMN_BYTES = _VECTORS * _VECTOR_BYTES
+"""Size of the columns of a tile, of one row."""
+
+
+def tile(n_rows: int, gathers: bool = False) -> Callable[..., None]:
+    """The function that multiplies `n_rows` rows with one panel.
+
+    Its arguments: the values of the rows, side by side for each coordinate, and where they start; the coordinates, if
+    it `gathers` the lines of the panel by them; the panels, and where the first line starts; the result, and the row
+    and column of it to begin at; the number of coordinates; whether to add to the result.
+    """
+
+    @intrinsic
+    def multiply(
+        _: Any,
+        values: Any,
+        start: Any,
+        coordinates: Any,
+        panels: Any,
+        at: Any,
+        out: Any,
+        i: Any,
+        j: Any,
+        depth: Any,
+        adds: Any,
+    ) -> tuple[Any, Any]:
+        given = (values, start, coordinates, panels, at, out, i, j, depth, adds)
+
+        def generate(context: Any, builder: Any, _: Any, passed: Any) -> Any:
+            arrays = {
+                name: context.make_array(given[place])(context, builder, passed[place])
+                for name, place in (("values", 0), ("coordinates", 2), ("panels", 3), ("out", 5))
+            }
+            vector = ir.VectorType(context.get_data_type(values.dtype), _VECTOR_BYTES * 8 // values.dtype.bitwidth)
+            sums = _Tile(builder, vector, n_rows)
+            first_value = builder.gep(arrays["values"].data, [passed[1]])
+            first_coordinate = builder.gep(arrays["coordinates"].data, [passed[1]])
+            first_line = builder.gep(arrays["panels"].data, [passed[4]])
+            with cgutils.for_range(builder, passed[8]) as loop:
+                line = loop.index
+                if gathers:
+                    line = builder.sext(builder.load(builder.gep(first_coordinate, [line])), line.type)
+                line = builder.gep(first_line, [builder.mul(line, line.type(vector.count * _VECTORS))])
+                sums.add(line, builder.gep(first_value, [builder.mul(loop.index, loop.index.type(n_rows))]))
+            sums.store(arrays["out"], passed[6], passed[7], passed[9])
+            return context.get_dummy_value()
+
+        return types.void(*given), generate
+
+    made: Callable[..., None] = multiply
+    return made
+
+
+class _Tile:
+    """Instructions on a tile of rows × vectors of columns, whose sums are kept in registers."""
+
+    def __init__(self, builder: Any, vector: Any, n_rows: int) -> None:
+        self._builder, self._vector = builder, vector
+        self._item = _VECTOR_BYTES // vector.count
+        self._sums = [[_zeros(builder, vector) for _ in range(_VECTORS)] for _ in range(n_rows)]
+        name = f"llvm.fma.v{vector.count}f{8 * self._item}"
+        fma = ir.FunctionType(vector, [vector] * 3)
+        self._fma = builder.module.globals.get(name) or ir.Function(builder.module, fma, name)
+
+    def add(self, line: Any, values: Any) -> None:
+        """Add the products of one value of each row with a line of the panel."""
+        builder, vector = self._builder, self._vector
+        index = ir.IntType(32)
+        undefined = vector(ir.Undefined)
+        columns = [
+            builder.load(
+                builder.bitcast(builder.gep(line, [index(k * vector.count)]), vector.as_pointer()), align=self._item
+            )
+            for k in range(_VECTORS)
+        ]
+        for row, of_row in enumerate(self._sums):
+            value = builder.insert_element(undefined, builder.load(builder.gep(values, [index(row)])), index(0))
+            everywhere = builder.shuffle_vector(value, undefined, ir.VectorType(index, vector.count)(None))
+            for k, place in enumerate(of_row):
+                builder.store(builder.call(self._fma, [everywhere, columns[k], builder.load(place)]), place)
+
+    def store(self, out: Any, i: Any, j: Any, adds: Any) -> None:
+        """Write the sums into the result from row i and column j on, or add them to it."""
+        builder, vector = self._builder, self._vector
+        stride = builder.extract_value(out.strides, 0)
+        at = builder.add(builder.mul(i, stride), builder.mul(j, stride.type(self._item)))
+        at = builder.add(builder.ptrtoint(out.data, stride.type), at)
+        for of_row in self._sums:
+            for k, place in enumerate(of_row):
+                there = builder.inttoptr(builder.add(at, at.type(k * _VECTOR_BYTES)), vector.as_pointer())
+                with builder.if_then(adds):
+                    before = builder.load(there, align=self._item)
+                    builder.store(builder.fadd(before, builder.load(place)), place)
+                builder.store(builder.load(place), there, align=self._item)
+            at = builder.add(at, stride)
+
+
+def _zeros(builder: Any, vector: Any) -> Any:
+    """A variable that is zero now. The compiler keeps it in a register."""
+    with builder.goto_entry_block():
+        place = builder.alloca(vector)
+    builder.store(vector(None), place)
+    return place

@@ -1,0 +1,100 @@
+"""Products of rows with a matrix: right to rounding, and the same bits for a row wherever it stands."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from app.core.arrays import Floats, Rows
+from app.core.panels import DEPTH, Panels
+
+SIZES = [(1, 1), (3, 7), (37, 130), (100, 3), (70, 2 * DEPTH), (65, 3 * DEPTH + 5)]
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+every_size = pytest.mark.parametrize(("columns", "d"), SIZES)
+
+
+def matrix(n: int, d: int, dtype: Any, seed: int, density: float = 1.0) -> Any:
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=(n, d)) * (rng.random((n, d)) < density)).astype(dtype)
+
+
+def product(panels: Panels, rows: Rows, columns: int) -> Floats:
+    out = np.empty((rows.shape[0], columns), rows.dtype)
+    panels.multiplier(rows)(slice(0, columns), out)
+    return out
+
+
+@every_dtype
+@every_size
+@pytest.mark.parametrize("n", [1, 2, 3, 12, 29])
+def test_products_err_by_the_rounding_of_their_terms(n: int, columns: int, d: int, dtype: Any) -> None:
+    rows, of = matrix(n, d, dtype, 1), matrix(columns, d, dtype, 2)
+    exact = rows.astype(np.longdouble) @ of.T.astype(np.longdouble)
+    # Sums of 128 terms, then of the sums: no error is larger than that many roundings of the sum of sizes.
+    most = (DEPTH + d / DEPTH) * np.finfo(dtype).eps * (np.abs(rows).astype(np.float64) @ np.abs(of).T) / 2
+    found = product(Panels(of), rows, columns)
+    assert (np.abs(found - exact) <= most).all()
+    assert d == 1 or not (found == exact).all()
+
+
+@every_dtype
+@every_size
+def test_a_row_has_the_same_bits_in_any_batch_at_any_place_and_as_sparse_row(columns: int, d: int, dtype: Any) -> None:
+    rows, panels = matrix(40, d, dtype, 3, density=0.4), Panels(matrix(columns, d, dtype, 4))
+    wanted = product(panels, rows, columns)
+    for n in (1, 2, 3, 5, 11, 12, 13, 25):
+        for start in (0, 1, 7, 15):
+            some = rows[start : start + n]
+            assert (product(panels, some, columns) == wanted[start : start + n]).all()
+            assert (product(panels, csr_array(some), columns) == wanted[start : start + n]).all()
+
+
+def test_sparse_rows_may_name_their_coordinates_in_any_order() -> None:
+    panels = Panels(matrix(20, 300, np.float64, 5))
+    mixed = csr_array(([1.0, 2.0, 3.0], [250, 3, 130], [0, 3, 3]), shape=(2, 300))
+    found = product(panels, mixed, 20)
+    assert (found[0] == product(panels, mixed.toarray(), 20)[0]).all()
+    assert (found[1] == 0).all()
+    assert mixed.indices.tolist() == [250, 3, 130]
+
+
+@every_dtype
+@every_size
+def test_some_columns_are_those_of_the_whole_and_the_matrix_is_kept(columns: int, d: int, dtype: Any) -> None:
+    rows, of = matrix(13, d, dtype, 6), matrix(columns, d, dtype, 7)
+    panels = Panels(of)
+    wanted = product(panels, rows, columns)
+    for start in range(0, columns, panels.step):
+        some = np.empty((13, min(9, columns - start)), dtype)
+        panels.multiplier(rows)(slice(start, start + some.shape[1]), some)
+        assert (some == wanted[:, start : start + some.shape[1]]).all()
+    assert (panels.matrix == of).all()
+
+
+_DIGEST = """
+import hashlib, numpy as np
+from app.core.panels import Panels
+found = hashlib.sha256()
+for dtype in (np.float32, np.float64):
+    rng = np.random.default_rng(8)
+    rows, of = rng.normal(size=(29, 300)).astype(dtype), rng.normal(size=(77, 300)).astype(dtype)
+    out = np.empty((29, 77), dtype)
+    Panels(of).multiplier(rows)(slice(0, 77), out)
+    found.update(out.tobytes())
+print(found.hexdigest())
+"""
+
+
+def test_bits_are_the_same_on_a_processor_with_shorter_vectors(tmp_path: Any) -> None:
+    """Compiled as for one without AVX-512, where the registers hold half as much."""
+    shorter = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma", "NUMBA_CACHE_DIR": str(tmp_path)}
+    own, others = (
+        subprocess.run([sys.executable, "-c", _DIGEST], env=os.environ | more, capture_output=True, check=True).stdout
+        for more in ({}, shorter)
+    )
+    assert own == others
