@@ -21,7 +21,7 @@ from app.core.diagnostics.variance import Variance
 from app.core.discrepancy import box_discrepancy
 from app.core.kernels import Kernel
 from app.core.maps import FeatureMap
-from app.core.maps.fourier import fourier_map
+from app.core.maps.fourier import features
 from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, packed, unpacked
 from app.core.recommendations import trials
 from app.core.recommendations.candidates import Wanted
@@ -71,8 +71,8 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (collisions, "_SAMPLES_PER_BLOCK", 400),
         (collisions, "_LEAST_HASHES", 8),
         (max_error, "_PHASES_PER_BLOCK", 1 << 20),
-        (fourier_map, "_ROWS_PER_BLOCK", 2),
-        (fourier_map, "_STEPS_PER_THREAD", 1),
+        (features, "_ROWS_PER_BLOCK", 2),
+        (features, "_STEPS_PER_THREAD", 1),
         # States would differ by what a clock says.
         (trials, "_seconds", lambda *_: 0.5),
     ):

@@ -20,7 +20,7 @@ import app
 from app.core import threads
 from app.core.diagnostics.gram import Gram
 from app.core.maps import opened
-from app.core.maps.fourier import fourier_map
+from app.core.maps.fourier import features, fourier_map
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 from service_tests.core.combinations import rows
@@ -133,14 +133,14 @@ def test_only_one_file_says_how_many_threads_linear_algebra_has() -> None:
     assert users == [root / "core" / "__init__.py"]
 
 
-SMALL_PARTS = {
-    "_ROWS_PER_BLOCK": 16,
-    "_STEPS_PER_THREAD": 1,
-    "_FREQUENCIES_PER_BLOCK": 1,
-    "_FEATURES_PER_BLOCK": 9000,
-    "_PRODUCTS_PER_PART": 40_000,
-    "_EXACT_ENTRIES_PER_PART": 1000,
-}
+SMALL_PARTS = [
+    (features, "_ROWS_PER_BLOCK", 16),
+    (features, "_STEPS_PER_THREAD", 1),
+    (features, "_FREQUENCIES_PER_BLOCK", 1),
+    (fourier_map, "_FEATURES_PER_BLOCK", 9000),
+    (fourier_map, "_PRODUCTS_PER_PART", 40_000),
+    (fourier_map, "_EXACT_ENTRIES_PER_PART", 1000),
+]
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
@@ -150,8 +150,8 @@ def test_no_bit_of_a_fourier_map_depends_on_the_number_of_threads(
     form: str, normalize: bool, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Small parts, so that there are many of them.
-    for name, value in SMALL_PARTS.items():
-        monkeypatch.setattr(fourier_map, name, value)
+    for module, name, value in SMALL_PARTS:
+        monkeypatch.setattr(module, name, value)
     made = fourier(s=200, form=form, normalize=normalize)
     x: Any = rows(70, 1, dtype="float32")
     y: Any = rows(90, 2, dtype="float32")
@@ -168,8 +168,8 @@ def test_no_bit_of_a_fourier_map_depends_on_the_number_of_threads(
 
 @pytest.mark.parametrize("made", [fourier(s=500), hashing(s=500)], ids=["fourier", "hashing"])
 def test_long_calls_of_a_map_pause(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in SMALL_PARTS.items():
-        monkeypatch.setattr(fourier_map, name, value)
+    for module, name, value in SMALL_PARTS:
+        monkeypatch.setattr(module, name, value)
     x = rows(200, 1, dtype="float32")
     calls: list[Callable[[Pause], Any]] = [
         lambda pause: made.gram(x, x, pause),

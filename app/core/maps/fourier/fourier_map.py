@@ -1,7 +1,5 @@
 """The family of Fourier maps."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from app.core.arrays import Array, Rows, dense, largest, row_blocks
@@ -11,9 +9,9 @@ from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, spectral
+from app.core.maps.fourier.features import Features
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.projection import Projection
-from app.core.maps.fourier.sine_cosine import scale_to_unit_norm
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
@@ -22,12 +20,6 @@ from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.threads import for_each
 
-# Rows and frequencies of which phases are computed at a time: few enough to stay in the cache between product and
-# cosine. What a thread does pays for starting it from so many sums of products and cosines on.
-_ROWS_PER_BLOCK, _FREQUENCIES_PER_BLOCK = 192, 512
-_STEPS_PER_THREAD = 1 << 23
-# Of products, that take as long as a cosine.
-_PRODUCTS_PER_COSINE = 32
 # Features held at a time while a Gram block is summed up; more if the input itself is larger.
 _FEATURES_PER_BLOCK = 1 << 22
 # A set, and the map that holds it, beside what its sampler takes: for a coordinate.
@@ -59,22 +51,14 @@ class FourierMap(FeatureMap):
         self._threads = threads
         self.spec = spec
         self.kernel, _ = spectral(spec)
-        self.form, self._columns = spec.form, FORMS[spec.form]
+        self.form = spec.form
         self._projection = _projection_of(spec)(spec, arrays)
         self._weights = arrays["weights"]
-        self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else None
         self.signature = arrays.get("signature")
-        self._norms_differ = spec.normalize and not self._columns.has_one_norm
-        squared = np.abs(self._weights).astype(np.float64) * self._columns.squared_amplitude
-        if spec.normalize and self._columns.has_one_norm:
-            squared /= squared.sum()
-        self._amplitudes = np.sqrt(squared).astype(spec.numpy_dtype)
-        self.largest_feature = 1.0 if spec.normalize else float(self._amplitudes.max())
-        step = self._projection.frequencies_per_block
-        self._frequencies_per_step = -(-_FREQUENCIES_PER_BLOCK // step) * step
-        self.gram_dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
+        self._features = Features(spec, self._projection, self._weights, arrays, threads)
+        self.gram_dtype, self.largest_feature = self._features.dtype, self._features.largest
         self.n_frequencies = len(self._weights)
-        self.n_output = self.n_frequencies * self._columns.per_frequency
+        self.n_output = self.n_frequencies * self._features.per_frequency
         self.arrays = arrays | {"frequencies": self._projection.frequencies}
         self.bytes = sum(array.nbytes for array in self.arrays.values())
 
@@ -130,8 +114,7 @@ class FourierMap(FeatureMap):
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features; InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
         rows = self._in_range(rows, "/vectors")
-        scaled = scale_to_unit_norm if self._norms_differ else None
-        return self._features(rows, slice(0, self.n_frequencies), pause, scaled)
+        return self._features.of(rows, slice(0, self.n_frequencies), pause, self._features.norms_differ)
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
@@ -151,11 +134,11 @@ class FourierMap(FeatureMap):
         gram = np.zeros((n, m), self.gram_dtype)
         squares_x, squares_y = np.zeros(n), np.zeros(m)
         held = max(_FEATURES_PER_BLOCK, (n + m) * self.spec.input_dim)
-        steps = max(1, held // (2 * max(1, n + m)) // self._frequencies_per_step)
-        for frequencies in row_blocks(self.n_frequencies, steps * self._frequencies_per_step):
-            features_x = self._features(x, frequencies, pause)
-            features_y = self._features(y, frequencies, pause)
-            if self._norms_differ:
+        steps = max(1, held // (2 * max(1, n + m)) // self._features.step)
+        for frequencies in row_blocks(self.n_frequencies, steps * self._features.step):
+            features_x = self._features.of(x, frequencies, pause)
+            features_y = self._features.of(y, frequencies, pause)
+            if self._features.norms_differ:
                 squares_x += np.square(features_x).sum(axis=1)
                 squares_y += np.square(features_y).sum(axis=1)
             if self.signature is not None:
@@ -167,7 +150,7 @@ class FourierMap(FeatureMap):
                 gram[part] += features_x[part] @ conjugated
 
             for_each(add, row_blocks(n, _PRODUCTS_PER_PART // max(1, conjugated.size)), self._threads, pause)
-        if self._norms_differ:
+        if self._features.norms_differ:
             gram /= np.sqrt(squares_x)[:, None]
             gram /= np.sqrt(squares_y)
         return gram
@@ -227,34 +210,6 @@ class FourierMap(FeatureMap):
                 f"this map takes entries up to {most / norm:.3g}"
             )
         return rows
-
-    def _features(
-        self,
-        rows: Rows,
-        frequencies: slice,
-        pause: Pause,
-        then: Callable[[Array], None] | None = None,
-    ) -> Array:
-        """Features of prepared rows and some frequencies; `then` is called with those of a block of rows."""
-        n, k = rows.shape[0], frequencies.stop - frequencies.start
-        features = np.empty((n, k * self._columns.per_frequency), self.gram_dtype)
-
-        def fill(block: slice) -> None:
-            project = self._projection.projector(rows[block])
-            for part in row_blocks(k, self._frequencies_per_step):
-                of = slice(frequencies.start + part.start, frequencies.start + part.stop)
-                phases = np.empty((block.stop - block.start, part.stop - part.start), self.spec.numpy_dtype)
-                project(of, phases)
-                offsets = None if self._offsets is None else self._offsets[of]
-                self._columns.fill(features[block], part.start, phases, self._amplitudes[of], offsets)
-            if then is not None:
-                then(features[block])
-
-        # Few rows are shared out evenly, if there is work for several threads.
-        least = _STEPS_PER_THREAD // (k * (self.spec.input_dim + _PRODUCTS_PER_COSINE))
-        per_block = max(least, min(_ROWS_PER_BLOCK, -(-n // self._threads)))
-        for_each(fill, row_blocks(n, per_block), self._threads, pause)
-        return features
 
 
 def _projection_of(spec: BaseSpec) -> type[Projection]:

@@ -11,6 +11,7 @@ from scipy import sparse
 from app.core.arrays import row_blocks, vectors
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
+from app.core.maps.fourier import features as features_module
 from app.core.maps.fourier import fourier_map
 from service_tests.core.specs import PRODUCT_KERNELS, kind
 from service_tests.core.specs import fourier as built
@@ -84,8 +85,8 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_is_the_same(
     feature_map = built(form=form, normalize=normalize, dtype="float64")
     x, y = rows_for(feature_map, 9, 10, seed=1), rows_for(feature_map, 7, 10, seed=2)
     whole = feature_map.gram(x, y)
-    for name in ("_FEATURES_PER_BLOCK", "_FREQUENCIES_PER_BLOCK"):
-        monkeypatch.setattr(fourier_map, name, 1)
+    monkeypatch.setattr(fourier_map, "_FEATURES_PER_BLOCK", 1)
+    monkeypatch.setattr(features_module, "_FREQUENCIES_PER_BLOCK", 1)
     feature_map = built(form=form, normalize=normalize, dtype="float64")
     widths: list[int] = []
 
@@ -112,8 +113,8 @@ def test_no_bit_of_a_row_depends_on_the_rows_beside_it(
     whole = feature_map.transform(rows)
     for n, start in ((1, 0), (1, 30), (2, 5), (12, 7), (13, 0), (25, 6)):
         np.testing.assert_array_equal(feature_map.transform(rows[start : start + n]), whole[start : start + n])
-    monkeypatch.setattr(fourier_map, "_ROWS_PER_BLOCK", 5)
-    monkeypatch.setattr(fourier_map, "_STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(features_module, "_ROWS_PER_BLOCK", 5)
+    monkeypatch.setattr(features_module, "_STEPS_PER_THREAD", 1)
     np.testing.assert_array_equal(feature_map.transform(rows), whole)
 
 
