@@ -69,10 +69,7 @@ class HermitianTiles:
         return self._places[len(self._tiles) :]
 
     def add(self, tile: Matrix, pause: Pause = no_pause) -> None:
-        """Set the tile at the first of the missing places; InvalidInput if it leaves float32, in which norms are.
-
-        The tile is not set before the last pause.
-        """
+        """Set the tile at the first of the missing places, after the last pause; InvalidInput if it leaves float32."""
         rows, columns = self.missing[0]
         with np.errstate(over="ignore"):  # refused by name below
             stored = tile.astype(self._stored)

@@ -19,16 +19,15 @@ class Estimate(NamedTuple):
 
 
 class Agreements(NamedTuple):
-    """Counts over the hashes of n pairs of rows, each (n,)."""
+    """How many of their hashes n pairs of rows, x and y, agree in: in the code, and in the coordinate i*, each (n,).
+
+    Beside them, how many codes of x and of y are odd, as `odd_codes` counts them.
+    """
 
     codes: Counts
-    """Codes that agree between the two rows of a pair."""
     zero_bit: Counts
-    """Sampled coordinates i* that agree between them."""
     odd_x: Counts
-    """Codes of the first row that are odd, where that says a negative entry; else 0."""
     odd_y: Counts
-    """Codes of the second row that are odd, likewise."""
 
     @classmethod
     def none(cls, n: int) -> "Agreements":

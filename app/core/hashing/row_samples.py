@@ -93,10 +93,7 @@ class DrawnParameters(Parameters):
         self._threads = threads
 
     def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """(i*, t*) of every row and hash, sampled coordinate by coordinate.
-
-        The threads share out the hashes, so that none draws what another one draws.
-        """
+        """(i*, t*) of every row and hash, coordinate by coordinate; threads share out the hashes, and so the draws."""
         order = np.argsort(entries.coordinate)
         row, logs = np.repeat(np.arange(n_rows), np.diff(entries.indptr))[order], entries.logs[order]
         ordered, n_hashes = entries.coordinate[order], hashes.stop - hashes.start
