@@ -58,7 +58,8 @@ def logarithms(x: Row, out: Row) -> None:
         normal[i] = x[i] * 2.0**54 if small else x[i]
         exponent[i] = -54.0 if small else 0.0
     _scaled_logarithms(normal, exponent)
-    out[:] = normal
+    for i in range(n):
+        out[i] = normal[i]
 
 
 @compiled
@@ -164,7 +165,8 @@ def sampling_parameters(seed: Word, coordinates: Whole, first_hash: int, drawn: 
         log_c[i] = -log_c[i]
         inverse[i] = 0.0
     _scaled_logarithms(log_c, inverse)
-    inverse[:] = 0.0
+    for i in range(r.shape[0]):
+        inverse[i] = 0.0
     _scaled_logarithms(r, inverse)
     for i in range(r.shape[0]):
         r[i] = max(-r[i], _SMALLEST_R)

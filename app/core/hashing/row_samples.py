@@ -66,7 +66,7 @@ class HeldParameters(Parameters):
         self.nbytes = self._table.nbytes
 
         def fill(block: slice) -> None:
-            fill_table(np.uint64(seed), block.start, 0, self._table[block])
+            fill_table(np.uint64(seed), np.arange(block.start, block.stop), 0, self._table[block])
 
         for_each(fill, row_blocks(n_coordinates, -(-n_coordinates // threads)), threads)
 

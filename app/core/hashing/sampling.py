@@ -85,31 +85,25 @@ def _memory() -> Table:
 
 
 @compiled
-def _drawn(seed: Word, coordinates: Whole, first_hash: int, n_hashes: int, memory: Table) -> Table:
-    """r, 1/r, κ and β of coordinates and hashes, (4, coordinates, hashes), in memory (size,)."""
-    flat = memory[: 4 * coordinates.shape[0] * n_hashes].reshape(4, coordinates.shape[0] * n_hashes)
-    drawn = flat.reshape(4, coordinates.shape[0], n_hashes)
-    sampling_parameters(seed, coordinates, first_hash, drawn)
-    r, kappa, beta = flat[0], flat[2], flat[3]
-    for i in range(r.shape[0]):
-        kappa[i] -= r[i] * (1.0 - beta[i])
-    return drawn
-
-
-@compiled
-def fill_table(seed: Word, first_coordinate: int, first_hash: int, table: Table) -> None:
-    """Fill a table (coordinates, 4, hashes) with the parameters from a coordinate and a hash on."""
-    n_coordinates, n_hashes = table.shape[0], table.shape[2]
+def fill_table(seed: Word, coordinates: Whole, first_hash: int, table: Table) -> None:
+    """Fill a table (coordinates, 4, hashes) with the parameters from a hash on."""
+    n_hashes = table.shape[2]
     memory = _memory()
     width = min(DRAWS, n_hashes)
-    for first in range(0, n_coordinates, DRAWS // width):
-        last = min(first + DRAWS // width, n_coordinates)
-        coordinates = np.arange(first_coordinate + first, first_coordinate + last)
+    for first in range(0, table.shape[0], DRAWS // width):
+        those = coordinates[first : first + DRAWS // width]
         for start in range(0, n_hashes, width):
-            stop = min(start + width, n_hashes)
-            drawn = _drawn(seed, coordinates, first_hash + start, stop - start, memory)
-            for kind in range(4):
-                table[first:last, kind, start:stop] = drawn[kind]
+            n = min(width, n_hashes - start)
+            drawn = memory[: 4 * those.shape[0] * n].reshape(4, those.shape[0], n)
+            sampling_parameters(seed, those, first_hash + start, drawn)
+            for k in range(those.shape[0]):
+                place = table[first + k]
+                for h in range(n):
+                    r, beta = drawn[0, k, h], drawn[3, k, h]
+                    place[0, start + h] = r
+                    place[1, start + h] = drawn[1, k, h]
+                    place[2, start + h] = drawn[2, k, h] - r * (1.0 - beta)
+                    place[3, start + h] = beta
 
 
 @compiled
@@ -173,10 +167,13 @@ def sample_columns(
     at_once = DRAWS // n_hashes
     for first in range(0, coordinates.shape[0], at_once):
         those = coordinates[first : first + at_once]
-        drawn = _drawn(seed, those, first_hash, n_hashes, memory)
+        drawn = memory[: 4 * those.shape[0] * n_hashes].reshape(4, those.shape[0], n_hashes)
+        sampling_parameters(seed, those, first_hash, drawn)
         for k in range(those.shape[0]):
             i = those[k]
             r, inverse, kappa, beta = drawn[0, k], drawn[1, k], drawn[2, k], drawn[3, k]
+            for h in range(n_hashes):
+                kappa[h] -= r[h] * (1.0 - beta[h])
             for entry in range(indptr[first + k], indptr[first + k + 1]):
                 log_u, row = logs[entry], rows[entry]
                 smallest_row, index_row, level_row = smallest[row], index[row], level[row]
