@@ -14,6 +14,7 @@ from fastapi import Depends, FastAPI
 from app.api import documents, problems
 from app.api.admission import Admission
 from app.api.context import Context, refuse_unclear_parameters
+from app.api.direct import Direct
 from app.api.middleware import head_as_get, request_id, sent_in_time
 from app.api.routes import datasets, diagnostics, docs_page, jobs, maps, service, vectors
 from app.api.shutdown import Shutdown
@@ -34,7 +35,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
         yield
-        context.close()
+        await context.close()
 
     app = FastAPI(
         title="Bochner",
@@ -52,6 +53,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(head_as_get)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
     app.add_middleware(request_id)
+    app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     for part in (maps, vectors, datasets, diagnostics, jobs, service, docs_page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app)  # type: ignore[method-assign]

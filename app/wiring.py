@@ -1,7 +1,8 @@
 """Puts together what requests and jobs work with. Workers import this and no web framework."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from app.jobs.jobs import Jobs
 from app.services.cache import Cache
@@ -12,9 +13,9 @@ from app.services.measurements import Measurements
 from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.settings import Settings
-from app.store.connection import check_writable, connect, keeping
+from app.store.connection import check_writable, connect, connect_loop, keeping
 from app.store.datasets import DatasetStore
-from app.store.maps import MapStore
+from app.store.maps import MapManifest, MapStore
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,9 @@ class Wired:
     """What requests and jobs both work with."""
 
     settings: Settings
-    close: Callable[[], None]
+    close: Callable[[], Awaitable[None]]
+    find_map: Callable[[str], Awaitable[MapManifest | None]]
+    """Asks the store for a map, on the event loop."""
     map_store: MapStore
     limits: Limits
     status: Status
@@ -36,6 +39,12 @@ class Wired:
 def wire(settings: Settings) -> Wired:
     """All services, on the store at `settings.redis_url`."""
     client = connect(settings.store_url, settings.store_timeout)
+    loop_client = connect_loop(settings.store_url, settings.store_timeout)
+
+    async def close() -> None:
+        client.close()
+        await loop_client.aclose()
+
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
     status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
     jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl)
@@ -44,7 +53,8 @@ def wire(settings: Settings) -> Wired:
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
     return Wired(
         settings=settings,
-        close=client.close,
+        close=close,
+        find_map=partial(map_store.find_by, loop_client),
         map_store=map_store,
         limits=limits,
         status=status,

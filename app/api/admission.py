@@ -3,8 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 import anyio
@@ -20,6 +19,21 @@ _MOST_LISTENERS = 256
 _STORE_THREADS = 32
 
 
+class Places:
+    """Places that requests hold while they last; entering raises Refusal when all are taken. Costs next to nothing."""
+
+    def __init__(self, most: int, refusal: str) -> None:
+        self._free, self._refusal = most, refusal
+
+    def __enter__(self) -> None:
+        if not self._free:
+            raise Refusal("overloaded", self._refusal)
+        self._free -= 1
+
+    def __exit__(self, *_: object) -> None:
+        self._free += 1
+
+
 class Admission:
     """What one process takes on at the same time. Requests that find no place are refused.
 
@@ -29,10 +43,13 @@ class Admission:
     """
 
     def __init__(self, max_requests: int, threads: int) -> None:
-        self._max_requests = max_requests
-        self._inside = asyncio.Semaphore(max_requests)
-        self._listening = asyncio.Semaphore(_MOST_LISTENERS)
+        self.inside = Places(max_requests, f"{max_requests} requests are in work or waiting")
+        """Places of requests."""
+        self.listening = Places(_MOST_LISTENERS, f"{_MOST_LISTENERS} clients listen to jobs")
+        """Places of clients that watch jobs, which take none of a request."""
         self._computing = anyio.CapacityLimiter(threads)
+        # Threads of their own, so that what takes milliseconds does not wait for what takes longer.
+        self._brief = anyio.CapacityLimiter(threads)
         # Threads of their own, so that calls to a store that hangs do not hold up the sending of answers.
         self._asking = anyio.CapacityLimiter(_STORE_THREADS)
         self.building = asyncio.Semaphore(1)
@@ -43,17 +60,9 @@ class Admission:
         """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""
         self._long_work = anyio.CapacityLimiter(math.inf)
 
-    def enter(self) -> AbstractAsyncContextManager[None]:
-        """Count a request as long as it lasts; raise Refusal if there are too many."""
-        return _place(self._inside, f"{self._max_requests} requests are in work or waiting")
-
-    def listen(self) -> AbstractAsyncContextManager[None]:
-        """Count a client that watches a job, which takes no place of a request; raise Refusal if there are too many."""
-        return _place(self._listening, f"{_MOST_LISTENERS} clients listen to jobs")
-
-    async def compute(self, work: Callable[[], Result]) -> Result:
-        """Run work on a thread; wait until one is free."""
-        return await anyio.to_thread.run_sync(work, limiter=self._computing)
+    async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
+        """Run work on a thread; wait until one is free. What is brief waits for nothing else."""
+        return await anyio.to_thread.run_sync(work, limiter=self._brief if brief else self._computing)
 
     async def run_by(self, ends_at: float, places: asyncio.Semaphore, work: Callable[[], Result]) -> Result | None:
         """Run long work on a thread, once there is one of its places; None if there was none in time.
@@ -73,11 +82,3 @@ class Admission:
     async def ask(self, work: Callable[[], Result]) -> Result:
         """Run a short call to the store on a thread."""
         return await anyio.to_thread.run_sync(work, limiter=self._asking)
-
-
-@asynccontextmanager
-async def _place(places: asyncio.Semaphore, refusal: str) -> AsyncIterator[None]:
-    if places.locked():
-        raise Refusal("overloaded", refusal)
-    async with places:
-        yield

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
 
 from app.api.context import Context
 from app.api.problems import Refusal
@@ -28,28 +29,31 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
     Raises:
         TooLarge: the length that is announced, or that has come, is over the limit of `check_size`, else of vectors.
         Refusal: the client has paused for too long.
+        ClientDisconnect: the client has gone.
     """
     check_size = check_size or context.limits.check_body
     announced = request.headers.get("content-length", "")
     length = int(announced) if announced.isdecimal() else 0
     check_size(length)
     body, came = bytearray(length), 0  # untouched memory is not taken yet
-    stream = request.stream()
     patience = context.settings.client_timeout
     while True:
         try:
             async with asyncio.timeout(patience):
-                piece = await anext(stream)
-        except StopAsyncIteration:
-            del body[came:]
-            return body
+                message = await request.receive()
         except TimeoutError:
             detail = f"{came} bytes came, then nothing for {patience:g} seconds"
             raise Refusal("request-timeout", detail) from None
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        piece = message.get("body", b"")
         # Past the length that was announced, if any was, the buffer grows.
         body[came : came + len(piece)] = piece
         came += len(piece)
         check_size(came)
+        if not message.get("more_body", False):
+            del body[came:]
+            return body
 
 
 async def read_in(form: Format, request: Request, context: Context) -> Body:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
@@ -11,7 +10,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from app.api.admission import Admission
+from app.api.admission import Admission, Places
 from app.api.shutdown import Shutdown
 from app.core.model import NAME_PATTERN
 from app.wiring import Wired
@@ -32,19 +31,19 @@ async def _context(request: Request) -> Context:
 ContextOf = Annotated[Context, Depends(_context)]
 
 
-def _counted(count: Callable[[Admission], AbstractAsyncContextManager[None]]) -> Any:
+def _counted(places: Callable[[Admission], Places]) -> Any:
     """A dependency that gives the context, and counts its request until its answer is sent."""
 
     async def counted(context: ContextOf) -> AsyncIterator[Context]:
-        async with count(context.admission):
+        with places(context.admission):
             yield context
 
     return Depends(counted)
 
 
-Admitted = Annotated[Context, _counted(Admission.enter)]
+Admitted = Annotated[Context, _counted(lambda admission: admission.inside)]
 """The context of a request that counts in `Admission` until its answer is sent."""
-Listening = Annotated[Context, _counted(Admission.listen)]
+Listening = Annotated[Context, _counted(lambda admission: admission.listening)]
 """The context of a client that watches a job, and counts as that until it has gone."""
 MapName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a map.")]
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a dataset.")]

@@ -38,19 +38,24 @@ class Wanted(NamedTuple):
 
         Another dtype than that of the rows is for those who name it.
         """
-        own = dtype.name
-        quality = {(form, own): _quality(self.accept, form.media_type, own) for form in self.forms}
-        for form in self.forms:
-            for name in form.narrower.get(own, ()):
-                quality[form, name] = _ranges(self.accept).get((form.media_type, name), 0.0)
-        best = max(quality, key=quality.__getitem__)
-        if quality[best] <= 0:
-            written = (
-                f"{form.media_type}{f'; dtype={name}' if name != own else f', which is {own} here,'}"
-                for form, name in quality
-            )
-            raise Refusal("not-acceptable", f"Accept {self.accept} came; {' or '.join(written)} can be written")
-        return best[0], np.dtype(best[1])
+        return _chosen(self, dtype)
+
+
+@lru_cache(64)
+def _chosen(wanted: Wanted, dtype: np.dtype[Any]) -> tuple[Format, np.dtype[Any]]:
+    accept, own = wanted.accept, dtype.name
+    quality = {(form, own): _quality(accept, form.media_type, own) for form in wanted.forms}
+    for form in wanted.forms:
+        for name in form.narrower.get(own, ()):
+            quality[form, name] = _ranges(accept).get((form.media_type, name), 0.0)
+    best = max(quality, key=quality.__getitem__)
+    if quality[best] <= 0:
+        written = (
+            f"{form.media_type}{f'; dtype={name}' if name != own else f', which is {own} here,'}"
+            for form, name in quality
+        )
+        raise Refusal("not-acceptable", f"Accept {accept} came; {' or '.join(written)} can be written")
+    return best[0], np.dtype(best[1])
 
 
 def wanted_format(request: Request, posted: Format | None = None) -> Wanted:

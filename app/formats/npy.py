@@ -50,6 +50,7 @@ class Npy(Format):
         return Encoded([header, _numbers(array)], len(header) + array.nbytes)
 
 
+@lru_cache(256)
 def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     header = io.BytesIO()
     fields = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}

@@ -40,11 +40,18 @@ class Cache:
 
     def keeping(self, load: Callable[[M], T]) -> Callable[[M], T]:
         """The same function, with its results kept."""
-        by_digest = cachetools.cached(
-            self._cache, key=lambda manifest: f"{manifest.kind} {manifest.digest}", condition=self._condition
-        )
+        by_digest = cachetools.cached(self._cache, key=_key, condition=self._condition)
         kept: Callable[[M], T] = by_digest(load)
         return kept
+
+    def there(self, manifest: Manifest) -> Any | None:
+        """What is kept of this thing, None if nothing is; loads nothing."""
+        with self._condition:
+            return self._cache.get(_key(manifest))
+
+
+def _key(manifest: Manifest) -> str:
+    return f"{manifest.kind} {manifest.digest}"
 
 
 def latest(find_and_read: Callable[[], Found]) -> Found:

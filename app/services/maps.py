@@ -68,7 +68,7 @@ class Maps:
         self._limits = limits
         self._threads = threads
         self._unfit = unfit
-        self._open = cache.keeping(self._load)
+        self._open, self._kept = cache.keeping(self._load), cache.there
 
     def create(self, name: str, spec: MapSpec, progress: Progress | None) -> Created:
         """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
@@ -132,10 +132,20 @@ class Maps:
         """A map ready for use with its digest; raises what `ready` raises."""
 
         def read() -> OpenMap:
-            manifest = self._find(name)
+            manifest = _built(name, self._store.find(name))
             return OpenMap(name, manifest.digest, self._open(manifest))
 
         return latest(read)
+
+    def kept(self, name: str, found: MapManifest | None, wanted: Gives) -> FeatureMap | None:
+        """The map that the store has under this name, if it is kept in memory; else None. Takes no time.
+
+        Raises what `ready` raises.
+        """
+        kept: FeatureMap | None = self._kept(_built(name, found))
+        if kept is not None:
+            kept.check_gives(wanted, f"map {name!r}")
+        return kept
 
     def array(self, name: str, array_name: str) -> NDArray[Any]:
         """One frozen array of a map.
@@ -191,14 +201,6 @@ class Maps:
             raise MapExists(there.name, there.digest or None)
         return record(there, spec)
 
-    def _find(self, name: str) -> MapManifest:
-        manifest = self._store.find(name)
-        if manifest is None:
-            raise NotFound(name)
-        if manifest.job is not None:
-            raise MapNotReady(name, manifest.job, manifest.error)
-        return manifest
-
     def _job_of(self, name: str) -> str | None:
         """The job that builds a map; None where there is none, or nothing that can be read."""
         try:
@@ -218,3 +220,12 @@ class Maps:
             made = f"map {manifest.name!r} was made with parameter stream {stream}"
             raise StoreDamaged(f"{made}; this version knows {known}")
         return opened(spec, self._store.read_all(manifest), self._threads)
+
+
+def _built(name: str, found: MapManifest | None) -> MapManifest:
+    """What was found under a name, if it is a map that is ready."""
+    if found is None:
+        raise NotFound(name)
+    if found.job is not None:
+        raise MapNotReady(name, found.job, found.error)
+    return found

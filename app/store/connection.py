@@ -1,9 +1,11 @@
 """The connection to the Redis-compatible server, and how safely it keeps what it is given."""
 
 import secrets
+from collections.abc import Callable
 from typing import Any, Literal, cast
 
 import redis
+import redis.asyncio
 from pydantic import BaseModel
 from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
@@ -39,9 +41,18 @@ def connect(url: str, timeout: float) -> redis.Redis:
 
     A call may take `timeout` seconds. ValueError if the URL is not `redis://`, `rediss://` or `unix://`.
     """
+    return redis.Redis.from_url(url, **_options(timeout, Retry))
+
+
+def connect_loop(url: str, timeout: float) -> redis.asyncio.Redis:
+    """The same for coroutines of one event loop."""
+    return redis.asyncio.Redis.from_url(url, **_options(timeout, redis.asyncio.retry.Retry))
+
+
+def _options(timeout: float, retry: Callable[..., object]) -> dict[str, Any]:
     # A dropped connection is tried again; a store that is silent for the whole timeout would only be silent again.
-    retry = Retry(ExponentialBackoff(cap=0.2, base=0.05), retries=3, supported_errors=(redis.ConnectionError,))
-    return redis.Redis.from_url(url, socket_timeout=timeout, socket_connect_timeout=timeout, retry=retry)
+    again = retry(ExponentialBackoff(cap=0.2, base=0.05), retries=3, supported_errors=(redis.ConnectionError,))
+    return {"socket_timeout": timeout, "socket_connect_timeout": timeout, "retry": again}
 
 
 def keeping(client: redis.Redis) -> StoreInfo:

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 import redis
+import redis.asyncio
 from numpy.typing import NDArray
 
 from app.store import pieces, scripts
@@ -48,6 +49,12 @@ class NamedStore(Generic[M]):
     def find(self, name: str) -> M | None:
         """The manifest of a thing, None if there is none."""
         stored = self._stored(name)
+        return None if stored is None else self._manifest.parse(stored)
+
+    async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
+        """What `find` gives, asked on an event loop."""
+        with store_errors():
+            stored = cast(bytes | None, await client.get(self._key(name)))
         return None if stored is None else self._manifest.parse(stored)
 
     def delete(self, name: str) -> bool:

@@ -107,3 +107,15 @@ def test_what_goes_while_it_is_read_is_looked_for_again() -> None:
         return number
 
     assert latest(find) == 3
+
+
+def test_what_is_there_is_found_without_loading_it() -> None:
+    load, cache = Loader(), Cache(100)
+    kept: Any = cache.keeping(load)
+    listed: Any = Listed("m", "a")
+    other: Any = Listed("m", "b")
+    assert cache.there(listed) is None
+    thing = kept(listed)
+    assert cache.there(listed) is thing
+    assert cache.there(other) is None
+    assert load.loaded == ["a"]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
@@ -12,9 +13,10 @@ from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY,
 from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
 from app.core.answers import Answer
 from app.core.arrays import Rows
+from app.core.datasets import Reference
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.core.maps import FeatureMap, Gives
-from app.formats import FORMATS, Body, Format
+from app.formats import FORMATS, Body, Format, Posted
 from app.formats.json_pairs import InputKind, pairs
 from app.services import hashing, vectors
 from app.services.hashing import OnZero
@@ -24,6 +26,13 @@ def _listed(described: Mapping[Any, str]) -> str:
     return " ".join(f"{key.value}: {text}" for key, text in described.items())
 
 
+# Bytes of a body that are read without a change of thread: some 0.1 ms of JSON.
+_READ_AT_ONCE = 1 << 14
+# Multiplications that are done without a change of thread: 0.3 ms or less. A number of the answer counts as eight.
+_AT_ONCE, _STEPS_PER_NUMBER = 1 << 19, 8
+# Multiplications that take a few milliseconds.
+_BRIEF = 1 << 26
+
 router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_class=Response, responses=ARRAY_ANSWER)
 
 
@@ -31,13 +40,11 @@ router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_
 async def transform(name: MapName, request: Request, context: Admitted) -> Response:
     """Features of the posted vectors, in their order."""
 
-    def work(form: Format, body: Body, wanted: Wanted) -> Answer:
-        feature_map = context.maps.ready(name, Gives.features)
+    def work(feature_map: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
         wanted.choose(feature_map.gram_dtype)
-        rows = _rows(context, form, body, feature_map, "vectors")
-        return vectors.transform(feature_map, rows["vectors"], context.limits)
+        return vectors.transform(feature_map, rows, context.limits)
 
-    return await _answer(request, context, work)
+    return await _answer_rows(name, request, context, Gives.features, work)
 
 
 @router.post("/kernel", operation_id="kernel", openapi_extra=GRAM_BODY)
@@ -75,12 +82,10 @@ async def codes(
     """Consistent-sampling codes of the posted vectors; for maps with kernel gmm."""
     written = encoder(encoding, bits, bits_of, marked=on_zero is OnZero.mark)
 
-    def work(form: Format, body: Body, _: Wanted) -> Answer:
-        sampling = context.maps.ready(name, Gives.codes)
-        rows = _rows(context, form, body, sampling, "vectors")
-        return hashing.codes(sampling, rows["vectors"], written, context.limits)
+    def work(sampling: FeatureMap, rows: Rows, _: Wanted) -> Answer:
+        return hashing.codes(sampling, rows, written, context.limits)
 
-    return await _answer(request, context, work)
+    return await _answer_rows(name, request, context, Gives.codes, work)
 
 
 @router.post("/similarity", operation_id="similarity", openapi_extra=PAIRS_BODY, responses=SIMILARITY_ANSWER)
@@ -133,6 +138,47 @@ async def similarity(
         return hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], by, gamma, context.limits)
 
     return await _answer(request, context, work, allowed=(JSON,))
+
+
+async def _answer_rows(
+    name: str,
+    request: Request,
+    context: Context,
+    gives: Gives,
+    work: Callable[[FeatureMap, Rows, Wanted], Answer],
+) -> Response:
+    """Answer each of the posted vectors.
+
+    That is done at once where it takes no longer than a change of thread. All else is done on threads: what is brief on
+    some of its own, so that it does not wait for what takes longer.
+    """
+    form = posted_format(request)
+    wanted = wanted_format(request, form)
+    body = await bodies.read_in(form, request, context)
+    kept = context.maps.kept(name, await context.find_map(name), gives)
+    admission = context.admission
+
+    def gated(feature_map: FeatureMap, posted: Posted) -> Rows:
+        return context.datasets.gated(posted, feature_map.spec.gate).rows["vectors"]
+
+    def respond(feature_map: FeatureMap, rows: Rows) -> Response:
+        return array_response(work(feature_map, rows, wanted), wanted, admission)
+
+    def all_of_it() -> Response:
+        feature_map = kept or context.maps.ready(name, gives)
+        return respond(feature_map, gated(feature_map, form.decode(body, feature_map.spec.input_dim, "vectors")))
+
+    if kept is None or context.status.cold or len(body.content) > _READ_AT_ONCE:
+        brief = kept is not None and len(body.content) * kept.n_frequencies <= _BRIEF * 4  # bytes of a number
+        return await admission.compute(all_of_it, brief)
+    posted = form.decode(body, kept.spec.input_dim, "vectors")
+    if isinstance(posted["vectors"], Reference):
+        return await admission.compute(lambda: respond(kept, gated(kept, posted)))
+    rows = gated(kept, posted)
+    steps = kept.operations(rows) + _STEPS_PER_NUMBER * rows.shape[0] * kept.n_output
+    if steps <= _AT_ONCE and isinstance(rows, np.ndarray):
+        return respond(kept, rows)
+    return await admission.compute(lambda: respond(kept, rows), brief=steps <= _BRIEF)
 
 
 async def _answer(
