@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Floats, Rows
+from app.core.arrays import Array, Floats, Rows, row_blocks
 from app.core.compiled import compiled
 from app.core.tiles import COLUMN_BYTES, ROWS, tile
 
@@ -21,95 +21,130 @@ DEPTH = 128
 
 
 class Panels:
-    """A matrix (columns, d), float32 or float64, in the order in which products read it."""
+    """A matrix (columns, d), float32 or float64, in the order in which products read it: in panels of some columns.
+
+    A panel has a line for every coordinate of which one of its columns has an entry. Where most have none, as in
+    kernels that are sums over subsets of the coordinates, it is short.
+    """
 
     def __init__(self, matrix: Floats) -> None:
-        self._n_columns = len(matrix)
+        self.shape = columns, d = matrix.shape
         self.step = COLUMN_BYTES // matrix.itemsize
         """Products start at a multiple of so many columns."""
-        self._panels = _side_by_side(matrix, self.step)
+        n_panels = -(-columns // self.step)
+        blocks = list(row_blocks(n_panels, _ENTRIES_PER_BLOCK // (self.step * d)))
+
+        def padded(block: slice) -> Floats:
+            found: Floats = np.zeros((block.stop - block.start, self.step, d), matrix.dtype)
+            some = matrix[block.start * self.step : block.stop * self.step]
+            found.reshape(-1, d)[: len(some)] = some
+            return found
+
+        looks_at = np.concatenate([(padded(block) != 0).any(axis=1) for block in blocks])
+        self._is_full = bool(looks_at.mean() > _LEAST_SHARE_OF_A_FULL_MATRIX)
+        # In memory of their own, as compiled loops read coordinates one after the other.
+        self._panels, self._coordinates = map(np.copy, np.nonzero(looks_at | self._is_full))
+        self._starts = np.searchsorted(self._panels, np.arange(n_panels + 1))
+        self._lines: Floats = np.empty((len(self._panels), self.step), matrix.dtype)
+        for block in blocks:
+            of = slice(self._starts[block.start], self._starts[block.stop])
+            self._lines[of] = padded(block)[self._panels[of] - block.start, :, self._coordinates[of]]
 
     @property
     def nbytes(self) -> int:
         """Memory of the panels."""
-        return self._panels.nbytes
+        return self._lines.nbytes + self._coordinates.nbytes + self._panels.nbytes
+
+    def operations(self, rows: Rows) -> int:
+        """Multiplications that the products of the rows with all columns take."""
+        if self._is_full:
+            return int(rows.size * self.shape[0])
+        return int(rows.shape[0] * self._lines.size)
 
     @property
     def matrix(self) -> Floats:
         """The matrix, (columns, d), in memory of its own."""
-        d = self._panels.shape[1]
-        return np.ascontiguousarray(self._panels.swapaxes(1, 2)).reshape(-1, d)[: self._n_columns]
+        columns, d = self.shape
+        padded: Floats = np.zeros((len(self._starts) - 1, self.step, d), self._lines.dtype)
+        padded[self._panels, :, self._coordinates] = self._lines
+        return padded.reshape(-1, d)[:columns]
 
     def multiplier(self, rows: Rows) -> Callable[[slice, Floats], None]:
         """The function that writes the products of the rows, (n, d), with some of the columns.
 
         Its arguments: a slice of k columns, from a multiple of `step` on, and where to write, (n, k), C-contiguous.
         """
-        panels, step = self._panels, self.step
-        if isinstance(rows, np.ndarray):
-            beside = _side_by_side(rows, 1 if len(rows) < _LEAST_ROWS_FOR_A_TILE else ROWS)
-            return lambda columns, out: _multiply_dense(beside, panels, columns.start // step, out)
+        if self._is_full and not isinstance(rows, np.ndarray):
+            return self._multiplier_of_sparse(rows)
+        height = 1 if rows.shape[0] < _LEAST_ROWS_FOR_A_TILE else ROWS
+        beside = _side_by_side(rows, height)
+        return lambda columns, out: _multiply_dense(
+            beside, self._lines, self._coordinates, self._starts[columns.start // self.step :], out
+        )
+
+    def _multiplier_of_sparse(self, rows: sparse.csr_array) -> Callable[[slice, Floats], None]:
         ordered: sparse.csr_array = rows.copy()
         ordered.sort_indices()
         # In one dtype whatever came, as the loop is compiled for one.
         coordinates, ends = (indices.astype(np.int64) for indices in (ordered.indices, ordered.indptr))
         return lambda columns, out: _multiply_sparse(
-            ordered.data, coordinates, ends, panels, columns.start // step, out
+            ordered.data, coordinates, ends, self._lines, self._starts[columns.start // self.step :], out
         )
 
 
-def _side_by_side(rows: Floats, height: int) -> Floats:
+def _side_by_side(rows: Rows, height: int) -> Floats:
     """The rows (n, d) in groups of so many, whose entries of a coordinate stand side by side; zeros behind the last."""
     n, d = rows.shape
     whole = n // height
     found: Floats = np.zeros((-(-n // height), d, height), rows.dtype)
-    found[:whole] = rows[: whole * height].reshape(whole, height, d).swapaxes(1, 2)
-    found[whole:, :, : n - whole * height] = rows[whole * height :].T
+    if isinstance(rows, np.ndarray):
+        found[:whole] = rows[: whole * height].reshape(whole, height, d).swapaxes(1, 2)
+        found[whole:, :, : n - whole * height] = rows[whole * height :].T
+    else:
+        entries = rows.tocoo()
+        np.add.at(found, (entries.row // height, entries.col, entries.row % height), entries.data)
     return found
 
 
-_MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers=True)
+_MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
 # Of fewer rows, each is multiplied by itself: a tile takes the time of three.
 _LEAST_ROWS_FOR_A_TILE = 3
+# Entries of a matrix that are put in order at a time.
+_ENTRIES_PER_BLOCK = 1 << 22
+# With a larger share of lines, none is left out: then sparse rows find the line of a coordinate by its number.
+_LEAST_SHARE_OF_A_FULL_MATRIX = 0.7
 
 
 @compiled
-def _multiply_dense(beside: Floats, panels: Floats, first: int, out: Floats) -> None:
+def _multiply_dense(beside: Floats, lines: Floats, coordinates: Array, starts: Array, out: Floats) -> None:
     n, k = out.shape
     _, d, height = beside.shape
-    width = panels.shape[2]
+    width = lines.shape[1]
     # Takes the tiles that are not whole.
     edge = np.empty((height, width), out.dtype)
-    values, lines = beside.reshape(-1), panels.reshape(-1)
+    values, entries = beside.reshape(-1), lines.reshape(-1)
     for p in range(-(-k // width)):
-        line = (first + p) * d * width
         for i in range(0, n, height):
-            if i + height <= n and (p + 1) * width <= k:
-                _multiply_tile(values, i * d, height, lines, line, d, out, i, p * width)
-            else:
-                _multiply_tile(values, i * d, height, lines, line, d, edge, 0, 0)
+            whole = i + height <= n and (p + 1) * width <= k
+            tile, row, column = (out, i, p * width) if whole else (edge, 0, 0)
+            for first in range(starts[p], max(starts[p] + 1, starts[p + 1]), DEPTH):
+                depth, adds = min(DEPTH, starts[p + 1] - first), first > starts[p]
+                at = first * width
+                if height == 1:
+                    _ONE_ROW(values, i * d, coordinates, first, entries, at, tile, row, column, depth, adds)
+                else:
+                    _MANY_ROWS(values, i * d, coordinates, first, entries, at, tile, row, column, depth, adds)
+            if not whole:
                 for r in range(min(height, n - i)):
                     for c in range(min(width, k - p * width)):
                         out[i + r, p * width + c] = edge[r, c]
 
 
 @compiled
-def _multiply_tile(
-    values: Floats, start: int, height: int, lines: Floats, at: int, d: int, out: Floats, i: int, j: int
+def _multiply_sparse(
+    values: Floats, coordinates: Array, ends: Array, lines: Floats, starts: Array, out: Floats
 ) -> None:
-    """Products of one panel with the rows of a tile, or with one row."""
-    width = COLUMN_BYTES // lines.itemsize
-    for first in range(0, d, DEPTH):
-        depth, line = min(DEPTH, d - first), at + first * width
-        if height == 1:
-            _ONE_ROW(values, start + first, values, lines, line, out, i, j, depth, first > 0)
-        else:
-            _MANY_ROWS(values, start + first * height, values, lines, line, out, i, j, depth, first > 0)
-
-
-@compiled
-def _multiply_sparse(values: Floats, coordinates: Array, ends: Array, panels: Floats, first: int, out: Floats) -> None:
-    d, width, k = panels.shape[1], panels.shape[2], out.shape[1]
+    width, k = lines.shape[1], out.shape[1]
     # Where the sums of each `DEPTH` coordinates end.
     groups = np.empty(len(values), np.int64)
     for i in range(len(out)):
@@ -119,17 +154,19 @@ def _multiply_sparse(values: Floats, coordinates: Array, ends: Array, panels: Fl
                 end = t + 1
             groups[t] = end
     edge = np.empty((1, width), values.dtype)
-    lines = panels.reshape(-1)
+    entries = lines.reshape(-1)
     for p in range(-(-k // width)):
         whole = (p + 1) * width <= k
-        tile, j = (out, p * width) if whole else (edge, 0)
-        at = (first + p) * d * width
+        tile, column = (out, p * width) if whole else (edge, 0)
         for i in range(len(out)):
             row = i if whole else 0
             start = ends[i]
             while True:
                 end = groups[start] if start < ends[i + 1] else start
-                _ONE_SPARSE_ROW(values, start, coordinates, lines, at, tile, row, j, end - start, start > ends[i])
+                depth, adds = end - start, start > ends[i]
+                _ONE_SPARSE_ROW(
+                    values, start, coordinates, start, entries, starts[p] * width, tile, row, column, depth, adds
+                )
                 start = end
                 if start >= ends[i + 1]:
                     break

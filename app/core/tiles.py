@@ -21,12 +21,15 @@ COLUMN_BYTES = _VECTORS * _VECTOR_BYTES
 """Size of the columns of a tile, of one row."""
 
 
-def tile(n_rows: int, gathers: bool = False) -> Callable[..., None]:
-    """The function that multiplies `n_rows` rows with one panel.
+def tile(n_rows: int, gathers_lines: bool = False) -> Callable[..., None]:
+    """The function that multiplies `n_rows` rows with one panel of columns.
 
-    Its arguments: the values of the rows, side by side for each coordinate, and where they start; the coordinates, if
-    it `gathers` the lines of the panel by them; the panels, and where the first line starts; the result, and the row
-    and column of it to begin at; the number of coordinates; whether to add to the result.
+    Its arguments: the values of the rows, side by side for each coordinate, and where they start; the coordinates that
+    are summed over, and where these start; the entries of the panel, line by line, and where they start; the result,
+    and the row and column of it to begin at; the number of coordinates; whether to add to the result.
+
+    The lines of the panel are those of the coordinates in their order, and a coordinate says which values go with its
+    line. Where the function `gathers_lines` it is the other way: values in their order, and the line by coordinate.
     """
 
     @intrinsic
@@ -35,7 +38,8 @@ def tile(n_rows: int, gathers: bool = False) -> Callable[..., None]:
         values: Any,
         start: Any,
         coordinates: Any,
-        panels: Any,
+        first: Any,
+        panel: Any,
         at: Any,
         out: Any,
         i: Any,
@@ -43,25 +47,28 @@ def tile(n_rows: int, gathers: bool = False) -> Callable[..., None]:
         depth: Any,
         adds: Any,
     ) -> tuple[Any, Any]:
-        given = (values, start, coordinates, panels, at, out, i, j, depth, adds)
+        given = (values, start, coordinates, first, panel, at, out, i, j, depth, adds)
 
         def generate(context: Any, builder: Any, _: Any, passed: Any) -> Any:
-            arrays = {
-                name: context.make_array(given[place])(context, builder, passed[place])
-                for name, place in (("values", 0), ("coordinates", 2), ("panels", 3), ("out", 5))
-            }
+            def from_start(array: int) -> Any:
+                made = context.make_array(given[array])(context, builder, passed[array])
+                return builder.gep(made.data, [passed[array + 1]])
+
+            def by(steps: Any, of: int) -> Any:
+                return builder.mul(steps, steps.type(of))
+
+            first_value, first_coordinate, first_entry = (from_start(array) for array in (0, 2, 4))
             vector = ir.VectorType(context.get_data_type(values.dtype), _VECTOR_BYTES * 8 // values.dtype.bitwidth)
             sums = _Tile(builder, vector, n_rows)
-            first_value = builder.gep(arrays["values"].data, [passed[1]])
-            first_coordinate = builder.gep(arrays["coordinates"].data, [passed[1]])
-            first_line = builder.gep(arrays["panels"].data, [passed[4]])
-            with cgutils.for_range(builder, passed[8]) as loop:
-                line = loop.index
-                if gathers:
-                    line = builder.sext(builder.load(builder.gep(first_coordinate, [line])), line.type)
-                line = builder.gep(first_line, [builder.mul(line, line.type(vector.count * _VECTORS))])
-                sums.add(line, builder.gep(first_value, [builder.mul(loop.index, loop.index.type(n_rows))]))
-            sums.store(arrays["out"], passed[6], passed[7], passed[9])
+            with cgutils.for_range(builder, passed[9]) as loop:
+                coordinate = builder.load(builder.gep(first_coordinate, [loop.index]))
+                value, line = (loop.index, coordinate) if gathers_lines else (coordinate, loop.index)
+                sums.add(
+                    builder.gep(first_entry, [by(line, vector.count * _VECTORS)]),
+                    builder.gep(first_value, [by(value, n_rows)]),
+                )
+            out_array = context.make_array(given[6])(context, builder, passed[6])
+            sums.store(out_array, passed[7], passed[8], passed[10])
             return context.get_dummy_value()
 
         return types.void(*given), generate

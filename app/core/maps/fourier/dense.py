@@ -39,7 +39,7 @@ class DenseProjection(Projection):
 
     def operations(self, rows: Rows) -> int:
         """Multiplications that the phases of the rows take."""
-        return int(rows.size * self.n_frequencies)
+        return self._panels.operations(rows)
 
     def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
         """The product of the rows with the frequencies."""
