@@ -124,20 +124,40 @@ def _multiply_dense(beside: Floats, lines: Floats, coordinates: Array, starts: A
     edge = np.empty((height, width), out.dtype)
     values, entries = beside.reshape(-1), lines.reshape(-1)
     for p in range(-(-k // width)):
+        start, end = starts[p], starts[p + 1]
         for i in range(0, n, height):
-            whole = i + height <= n and (p + 1) * width <= k
-            tile, row, column = (out, i, p * width) if whole else (edge, 0, 0)
-            for first in range(starts[p], max(starts[p] + 1, starts[p + 1]), DEPTH):
-                depth, adds = min(DEPTH, starts[p + 1] - first), first > starts[p]
-                at = first * width
-                if height == 1:
-                    _ONE_ROW(values, i * d, coordinates, first, entries, at, tile, row, column, depth, adds)
-                else:
-                    _MANY_ROWS(values, i * d, coordinates, first, entries, at, tile, row, column, depth, adds)
-            if not whole:
+            if i + height <= n and (p + 1) * width <= k:
+                _multiply_tile(values, i * d, height, coordinates, entries, start, end, out, i, p * width)
+            else:
+                _multiply_tile(values, i * d, height, coordinates, entries, start, end, edge, 0, 0)
                 for r in range(min(height, n - i)):
                     for c in range(min(width, k - p * width)):
                         out[i + r, p * width + c] = edge[r, c]
+
+
+@compiled
+def _multiply_tile(
+    values: Floats,
+    at: int,
+    height: int,
+    coordinates: Array,
+    entries: Floats,
+    start: int,
+    end: int,
+    out: Floats,
+    i: int,
+    j: int,
+) -> None:
+    """Products of the rows of a tile, or of one row, with the lines of a panel from start to end."""
+    width = COLUMN_BYTES // entries.itemsize
+    first = start
+    while first == start or first < end:  # once for a panel without lines
+        depth, line = min(DEPTH, end - first), first * width
+        if height == 1:
+            _ONE_ROW(values, at, coordinates, first, entries, line, out, i, j, depth, first > start)
+        else:
+            _MANY_ROWS(values, at, coordinates, first, entries, line, out, i, j, depth, first > start)
+        first += DEPTH
 
 
 @compiled
