@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple, TypeVar
 
 from fastapi import Request
@@ -11,13 +11,15 @@ from starlette.requests import ClientDisconnect
 
 from app.api.context import Context
 from app.api.preferences import Preferences, preferences
+from app.api.problems import Refusal
+from app.api.shutdown import Shutdown
 from app.core.progress import Abandoned, TimedProgress
 from app.jobs.errors import JobNotFound
 from app.jobs.record import JobRecord
 
 Outcome = TypeVar("Outcome")
 
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.1, 1.0
 
 
 class Clock(NamedTuple):
@@ -25,18 +27,24 @@ class Clock(NamedTuple):
 
     preferences: Preferences
     """What the client has said of it."""
+    shutdown: Shutdown
+    """When this begins, all time is over."""
+    place_by: float
+    """The moment until which to wait for a place to work in, as `time.monotonic` tells it."""
     ends_at: float
-    """The moment when its time is over, as `time.monotonic` tells it."""
-    is_patient: bool
-    """Whether the client waits longer than others."""
+    """The moment when the time is over. If it is the later one, the client waits longer than others."""
+
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return self.shutdown.begun or time.monotonic() >= self.ends_at
 
 
 def started(request: Request, context: Context) -> Clock:
     """A clock that starts now. Call it when the whole request has arrived."""
-    usual = context.settings.max_request_seconds
+    now, usual = time.monotonic(), context.settings.max_request_seconds
     wanted = preferences(request, context.settings.max_wait_seconds)
     seconds = usual if wanted.wait is None else wanted.wait
-    return Clock(wanted, time.monotonic() + seconds, seconds > usual)
+    return Clock(wanted, context.shutdown, now + min(usual, seconds), now + seconds)
 
 
 async def run_or_submit(
@@ -49,6 +57,7 @@ async def run_or_submit(
     """Do work in its request until its time is over; then submit a job that goes on with it.
 
     The work is given a progress, and submits a job when that ends the work; or None, where it shall submit one at once.
+    That is also what becomes of work that finds no place in the usual time: its request shall not keep others out.
     Its `places` are those of `Admission` for such work. `client` is whom it is for, unless it is of use to others too.
 
     Raises:
@@ -56,27 +65,42 @@ async def run_or_submit(
     """
     outcome = None
     if not clock.preferences.at_once:
-        progress = TimedProgress(clock.ends_at)
-        places = context.admission.patient if clock.is_patient else places
+        shutdown = clock.shutdown
+        progress = TimedProgress(clock.ends_at, lambda: shutdown.begun)
+        places = context.admission.patient if clock.ends_at > clock.place_by else places
         async with _watched(client, progress):
             try:
-                outcome = await context.admission.run_by(clock.ends_at, places, lambda: work(progress))
+                outcome = await context.admission.run_by(
+                    clock.place_by, places, lambda: work(None if shutdown.begun else progress)
+                )
             except Abandoned:
                 raise ClientDisconnect from None
     return outcome if outcome is not None else await context.admission.compute(lambda: work(None))
 
 
-async def ended(context: Context, clock: Clock, job_id: str) -> JobRecord | None:
-    """The record of a job that ends while its client waits; None if it does not, or if the client has set no time."""
-    while clock.preferences.wait is not None and time.monotonic() < clock.ends_at:
-        try:
-            job = await context.admission.ask(lambda: context.jobs.get(job_id))
-        except JobNotFound:
-            return None
-        if job.state.ended:
-            return job
-        await asyncio.sleep(_LOOK_SECONDS)
-    return None
+async def followed(context: Context, clock: Clock, job_id: str, client: Request) -> JobRecord | None:
+    """The record of a job, looked at until it has ended or its client's time is over; None where there is no such time.
+
+    The client takes none of the places of requests meanwhile, but one of those who watch jobs; without one of these its
+    time is over at once.
+
+    Raises:
+        ClientDisconnect: the client has gone.
+    """
+    job = None
+    began = look_at = time.monotonic()
+    with suppress(Refusal, JobNotFound), context.admission.listening:
+        while clock.preferences.wait is not None and not clock.is_over():
+            if await client.is_disconnected():
+                raise ClientDisconnect
+            if (now := time.monotonic()) >= look_at:
+                job = await context.admission.ask(lambda: context.jobs.get(job_id))
+                if job.state.ended:
+                    break
+                # Ever less often: many may wait, and a look costs a millisecond.
+                look_at = now + min(_MOST_LOOK_SECONDS, (now - began) / 10)
+            await asyncio.sleep(_LOOK_SECONDS)
+    return job
 
 
 @asynccontextmanager

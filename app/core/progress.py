@@ -60,12 +60,18 @@ class Abandoned(Exception):
 
 
 class TimedProgress(Progress):
-    """Ends work whose time is over: at the first state that it offers after a certain moment of `time.monotonic`."""
+    """Ends work whose time is over, at the first state that it offers then.
 
-    def __init__(self, ends_at: float) -> None:
+    Args:
+        ends_at: the moment when the time is over, as `time.monotonic` tells it.
+        is_hurried: whether it is over before that moment.
+    """
+
+    def __init__(self, ends_at: float, is_hurried: Callable[[], bool] = lambda: False) -> None:
         self.abandoned = False
         """Set by another thread once nobody waits for the work."""
         self._ends_at = ends_at
+        self._is_hurried = is_hurried
         self._last: tuple[int, int, float | None] = 0, 0, None
 
     def report(self, step: int, of: int, objective: float | None = None) -> None:
@@ -76,7 +82,7 @@ class TimedProgress(Progress):
         """End the work by OutOfTime if the moment has come, by Abandoned if nobody waits."""
         if self.abandoned:
             raise Abandoned
-        if time.monotonic() >= self._ends_at:
+        if self._is_hurried() or time.monotonic() >= self._ends_at:
             raise OutOfTime(make_state(), *self._last)
 
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:

@@ -160,6 +160,7 @@ def test_a_recommendation_goes_by_the_clock_too(http: httpx.Client) -> None:
 def patient(http: httpx.Client, name: str) -> Iterator[None]:
     """A client that waits long for a diagnostic of the map, in the only place for such."""
     assert put(http, name, LARGE).status_code == 201
+    finished(http, measured(http, name, 100, "respond-async"))  # the worker is up
 
     def wait() -> None:
         with suppress(httpx.ReadTimeout), httpx.Client(base_url=http.base_url, timeout=4) as client:
@@ -181,6 +182,14 @@ def test_clients_that_wait_long_keep_no_others_from_their_answers(http: httpx.Cl
     assert taken.status_code in (200, 202), "by a job, for want of a place"
     assert time.monotonic() < began + WAIT_SECONDS / 2
     finished(http, taken) if taken.status_code == 202 else None
+
+
+@pytest.mark.usefixtures("patient")
+def test_who_finds_no_place_waits_for_a_job_and_hears_how_it_is_now(http: httpx.Client, name: str) -> None:
+    taken = measured(http, name, 1_000_000, "wait=3")
+    assert (taken.status_code, taken.headers["preference-applied"]) == (202, "wait=3")
+    assert taken.json()["state"] == "running"
+    assert http.delete(taken.headers["location"]).status_code == 202
 
 
 def test_work_of_a_client_that_has_gone_ends(http: httpx.Client, name: str) -> None:

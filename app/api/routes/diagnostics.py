@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel
 from pydantic_core import PydanticCustomError
 
 from app.api import bodies, long_work
-from app.api.context import Admitted, Context, MapName
+from app.api.context import Context, ContextOf, MapName
 from app.api.documents import GIVEN, ROWS, applied_headers, preferring_body, schema_of, taken_headers
 from app.api.negotiation import JSON, favourite, posted_format
 from app.core.diagnostics import DIAGNOSTICS
@@ -81,7 +81,7 @@ _DRAWN = [one.kind for one in _EVERY if one.draws]
         f"The figures; those of {' and '.join(_DRAWN)}, and no others, also as a picture.",
     ),
 )
-async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: Admitted) -> Response:
+async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: ContextOf) -> Response:
     """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
     wanted = DIAGNOSTICS[kind]
 
@@ -100,7 +100,7 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
     openapi_extra=preferring_body(_body_schema(RecommendationOptions, ROW_MEMBERS_TO_RECOMMEND_FOR)),
     responses=_answers(schema_of(Ranking), "The ranking; also as a picture, error against columns."),
 )
-async def recommend(request: Request, context: Admitted) -> Response:
+async def recommend(request: Request, context: ContextOf) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
 
     def prepare(body: Buffer) -> Measurement:
@@ -115,17 +115,9 @@ async def _answer(
 ) -> Response:
     posted_format(request, (JSON,))
     media_type = favourite(request, media_types)
-    body = await bodies.read(request, context)
-    clock = long_work.started(request, context)
-    measurement = await context.admission.compute(lambda: prepare(body))
-
-    def work(progress: Progress | None) -> bytes | JobRecord:
-        outcome = context.measurements.run_or_submit(measurement, progress)
-        return outcome if isinstance(outcome, JobRecord) else json_measurements.writers(outcome)[media_type]()
-
-    answer = await long_work.run_or_submit(context, clock, context.admission.measurements, work, request)
+    clock, answer = await _measured(request, context, media_type, prepare)
     if isinstance(answer, JobRecord):
-        answer = await _job_answer(context, clock, answer, media_type)
+        answer = await _job_answer(request, context, clock, answer, media_type)
     if isinstance(answer, JobRecord):
         headers = {"Location": link(answer.id), "Link": f'<{link(answer.id)}>; rel="monitor"'}
         response = Response(answer.model_dump_json(), 202, headers, JSON)
@@ -137,13 +129,32 @@ async def _answer(
     return response
 
 
+async def _measured(
+    request: Request, context: Context, media_type: str, prepare: Callable[[Buffer], Measurement]
+) -> tuple[long_work.Clock, bytes | JobRecord]:
+    """The answer or the record of a job, and what is left of the client's time. It takes a place of a request.
+
+    Rows are let go with the place.
+    """
+    with context.admission.inside:
+        body = await bodies.read(request, context)
+        clock = long_work.started(request, context)
+        measurement = await context.admission.compute(lambda: prepare(body))
+
+        def work(progress: Progress | None) -> bytes | JobRecord:
+            outcome = context.measurements.run_or_submit(measurement, progress)
+            return outcome if isinstance(outcome, JobRecord) else json_measurements.writers(outcome)[media_type]()
+
+        return clock, await long_work.run_or_submit(context, clock, context.admission.measurements, work, request)
+
+
 async def _job_answer(
-    context: Context, clock: long_work.Clock, submitted: JobRecord, media_type: str
+    request: Request, context: Context, clock: long_work.Clock, submitted: JobRecord, media_type: str
 ) -> bytes | JobRecord:
     """The answer of a job that ends while the client waits; else the record of the job."""
-    job = await long_work.ended(context, clock, submitted.id)
-    if job is None or job.state is not JobState.succeeded:
-        return job or submitted
+    job = await long_work.followed(context, clock, submitted.id, request) or submitted
+    if job.state is not JobState.succeeded:
+        return job
 
     def read() -> bytes:
         kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)

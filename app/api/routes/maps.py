@@ -6,11 +6,12 @@ from fastapi import APIRouter, Request, Response
 
 from app.api import bodies, long_work
 from app.api.array_answers import array_response
-from app.api.context import Admitted, ContextOf, Cursor, Limit, MapName, Prefix
+from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, Prefix
 from app.api.documents import ARRAY_ANSWER, MAP_BODY, applied_headers, taken_headers
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.spec import MapSpec
 from app.services.map_records import MapPage, MapRecord
+from app.services.maps import Created
 
 router = APIRouter(prefix="/v1/maps", tags=["maps"])
 
@@ -29,16 +30,14 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
     },
     openapi_extra=MAP_BODY,
 )
-async def put_map(name: MapName, request: Request, response: Response, context: Admitted) -> MapRecord:
+async def put_map(name: MapName, request: Request, response: Response, context: ContextOf) -> MapRecord:
     """Create a map, or find that the same one is there."""
     posted_format(request, (JSON,))
-    body = await bodies.read(request, context, context.limits.check_spec)
-    clock = long_work.started(request, context)
-    spec = await context.admission.compute(lambda: bodies.parse(MapSpec, body))
-    record, new = await long_work.run_or_submit(
-        context, clock, context.admission.building, lambda progress: context.maps.create(name, spec, progress)
-    )
-    if record.job is not None and await long_work.ended(context, clock, record.job.rpartition("/")[2]):
+    clock, (record, new) = await _created(name, request, context)
+    if record.job is not None and clock.preferences.wait is not None:
+        job_id = record.job.rpartition("/")[2]
+        del record  # a spec may be large, and the client waits without a place
+        await long_work.followed(context, clock, job_id, request)
         record = await context.admission.ask(lambda: context.maps.get(name))
     if record.job is not None:
         response.status_code = 202
@@ -51,6 +50,18 @@ async def put_map(name: MapName, request: Request, response: Response, context: 
         response.headers["ETag"] = _etag(record)
     response.headers.update(clock.preferences.applied(response.status_code or 200))
     return record
+
+
+async def _created(name: str, request: Request, context: Context) -> tuple[long_work.Clock, Created]:
+    """What the creation has led to, and what is left of the client's time. It takes a place of a request."""
+    with context.admission.inside:
+        body = await bodies.read(request, context, context.limits.check_spec)
+        clock = long_work.started(request, context)
+        spec = await context.admission.compute(lambda: bodies.parse(MapSpec, body))
+        created = await long_work.run_or_submit(
+            context, clock, context.admission.building, lambda progress: context.maps.create(name, spec, progress)
+        )
+        return clock, created
 
 
 @router.get("", operation_id="list_maps")
