@@ -9,15 +9,13 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import uvicorn
 from pydantic import ValidationError
 
-from app import client
-from app.client import ClientFailed
 from app.jobs.worker_supervisor import WorkerSupervisor
 from app.settings import Settings
 from app.store.binary import StoreNotStarted
@@ -31,7 +29,8 @@ _LOOK_SECONDS = 0.25
 def main() -> None:
     """Run the command named on the command line.
 
-    What only some commands need is imported by them: a client is not to wait for compilers to load.
+    What only some commands need is imported by them: a client is not to wait for compilers to load, and a worker needs
+    no web server.
     """
     parser = argparse.ArgumentParser(prog="bochner", description="Kernel features and hash codes as a service.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -48,8 +47,6 @@ def main() -> None:
     del options["command"]
     try:
         options.pop("run")(**options)
-    except ClientFailed as error:
-        sys.exit(str(error))
     except ValidationError as error:
         sys.exit("\n".join(f"{one['loc'][0]}: {one['msg']}" for one in error.errors()))
     except (ValueError, StoreNotStarted) as error:
@@ -58,17 +55,27 @@ def main() -> None:
 
 def _add_client_commands(add_parser: Callable[..., argparse.ArgumentParser]) -> None:
     create_parser = add_parser("create", help="create a map of a running service")
-    create_parser.set_defaults(run=client.create)
+    create_parser.set_defaults(run=partial(_ask, "create"))
     create_parser.add_argument("name", help="Name of the map.")
     create_parser.add_argument("--spec", required=True, type=Path, help="File with its spec as JSON; - for the input.")
     create_parser.add_argument("--wait", action="store_true", help="Wait until it is ready, showing the progress.")
     wait_parser = add_parser("wait", help="wait for a job of a running service, showing its progress")
-    wait_parser.set_defaults(run=client.wait_for)
+    wait_parser.set_defaults(run=partial(_ask, "wait_for"))
     wait_parser.add_argument("job", help="Id or link of the job.")
     for client_parser in (create_parser, wait_parser):
         client_parser.add_argument(
             "--url", default="http://127.0.0.1:8000", help="Address of the service. [%(default)s]"
         )
+
+
+def _ask(function: str, **options: Any) -> None:
+    """Run a command that talks to a service, one of the functions of `app.client`."""
+    from app import client
+
+    try:
+        getattr(client, function)(**options)
+    except client.ClientFailed as error:
+        sys.exit(str(error))
 
 
 def worker(parent: int | None = None, **options: Any) -> None:
@@ -109,6 +116,8 @@ def print_openapi() -> None:
 
 def serve(**options: Any) -> None:
     """Run the service until it is told to stop, and with it, unless it was given one, a store of its own."""
+    import uvicorn
+
     settings = _settings(options)
     # uvicorn repeats a signal once it has shut down; as an exception it lets the store be stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

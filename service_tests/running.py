@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx
+import psutil
 
 START_SECONDS = 120
 """Generous: the first start on a machine compiles the hashing loops."""
@@ -31,6 +32,12 @@ class Running(NamedTuple):
         """A client of the service that sends these headers each time."""
         # Without certificates, which take longer to read than most tests.
         return httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=False)
+
+
+def compiler_bytes(pid: int) -> int:
+    """Memory of a process that holds the program of the compiler. Nothing is compiled without some 20 MB of it."""
+    parts = psutil.Process(pid).memory_maps(grouped=False)
+    return sum(part.rss for part in parts if part.path.endswith("libllvmlite.so") and not part.anonymous)
 
 
 def free_port() -> int:

@@ -1,13 +1,27 @@
-"""How inner loops are compiled."""
+"""How inner loops are compiled, where they are kept, and how a process is told that it need not compile."""
 
-from collections.abc import Callable
+import ctypes
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import psutil
 from numba import njit
+from numba.core import config, event
 from numba.extending import intrinsic
 
 Loop = TypeVar("Loop", bound=Callable[..., Any])
+
+LOOPS: list[Any] = []
+"""The compiled loops of all modules that are imported."""
+
+_LIBRARY = "libllvmlite.so"
+_MADV_DONTNEED = 4
 
 # Without the interpreter lock. No fast-math, so that the same input gives the same bits everywhere. Division by zero
 # gives infinity as in NumPy: a test for it would keep loops from being vectorised.
@@ -17,13 +31,15 @@ _compile = partial(njit, nogil=True, error_model="numpy")
 def compiled(loop: Loop) -> Loop:
     """The loop, compiled at its first call and kept on disk for the next process, if there is a place.
 
-    That is NUMBA_CACHE_DIR, the directory of the source or one in the user's home, the first that can be written. If
-    none can, each process compiles for itself and is ready some 20 s later.
+    That is NUMBA_CACHE_DIR, the directory of the source or one in the user's home, the first that can be written.
+
+    In a loop, copy one array to another entry by entry: an assignment of whole arrays brings text for its error, which
+    takes two seconds to compile.
     """
-    try:
-        made = _compile(cache=True)(loop)
-    except RuntimeError:  # numba: no locator available
-        made = _compile()(loop)
+    made: Any = _compile(loop)
+    with suppress(RuntimeError):  # numba: no locator available
+        made.enable_caching()
+    LOOPS.append(made)
     return cast(Loop, made)
 
 
@@ -34,3 +50,57 @@ def _multiply_add(_: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 
 multiply_add = cast(Callable[[Any, Any, Any], Any], _multiply_add)
 """x·y + z of three floats of one precision, rounded once; for compiled loops."""
+
+
+def kept_in() -> Path | None:
+    """A directory in which loops are kept; None if there is no place for them."""
+    path = LOOPS[0].stats.cache_path
+    return None if path is None else Path(path)
+
+
+def keep_in(directory: str) -> None:
+    """Keep all loops in a directory, from now on."""
+    config.CACHE_DIR = directory  # type: ignore[attr-defined]
+    for loop in LOOPS:
+        loop.enable_caching()
+
+
+class NotKept(Exception):
+    """A loop is not compiled yet, for arguments of some types, nor kept."""
+
+
+class _Refusal(event.Listener):
+    """Raises where its own thread begins to compile; others may."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def on_start(self, event: Any) -> None:  # noqa: ARG002
+        if threading.get_ident() == self._thread:
+            raise NotKept
+
+    def on_end(self, event: Any) -> None:
+        """Nothing to do."""
+
+
+@contextmanager
+def loading_only() -> Iterator[None]:
+    """In this block a call of a loop that would have to be compiled raises NotKept."""
+    with event.install_listener("numba:compile", _Refusal()):
+        yield
+
+
+def release_compiler() -> None:
+    """Give back the memory that the program of the compiler takes, some 70 MB, until something is compiled again.
+
+    The system reads it anew from its file then. Only what was never written to is given back: there the memory of the
+    process has nothing that the file has not.
+    """
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    for part in psutil.Process().memory_maps(grouped=False):
+        if part.path.endswith(_LIBRARY) and "w" not in part.perms and not part.anonymous:
+            start, end = (int(address, 16) for address in part.addr.split("-"))
+            if libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_DONTNEED):
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

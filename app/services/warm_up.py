@@ -1,14 +1,34 @@
-"""Makes a process compile all that is compiled at first use."""
+"""Has every compiled loop that a request can reach in this process before the first request comes.
 
+Here, and only here, stands what has to be called for that. What no earlier process has left on disk is compiled by
+processes of their own, side by side, and loaded: a compiler that has worked leaves a hundred megabytes behind.
+"""
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+from filelock import FileLock
+from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
+from app.core.arrays import Floats
+from app.core.compiled import NotKept, keep_in, kept_in, loading_only, release_compiler
+from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.maps import made
 from app.core.maps.terms import Dtype, Form
 from app.core.spec import MapSpec
+from app.processors import available
+
+logger = logging.getLogger(__name__)
 
 _GAUSSIAN = '{"kind": "gaussian", "length_scale": 1}'
 _FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "monte_carlo"}}}}'
@@ -17,14 +37,25 @@ _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kin
 _DRAWN_DIM = 1 << 31
 
 
-def warm_up() -> None:
-    """Transform a row, dense and sparse, in every form and dtype, hash one in each way, and measure one frequency."""
-    rows = np.ones((1, 1))
+def _row(dtype: DTypeLike) -> Floats:
+    """A row as the bodies of requests have them: what is compiled for it serves rows that can be written to as well."""
+    row = np.ones((1, 1), dtype)
+    row.flags.writeable = False
+    return row
+
+
+def _features() -> None:
+    """Transform a row that nobody may write to, dense and sparse, in every form and dtype."""
     fourier = MapSpec.model_validate_json(_FOURIER)
     for form, dtype in product(Form, Dtype):
         found = made(fourier.model_copy(update={"form": form, "dtype": dtype, "normalize": True}))
-        found.transform(rows.astype(dtype))
-        found.transform(csr_array(rows.astype(dtype)))
+        found.transform(_row(dtype))
+        found.transform(csr_array(_row(dtype)))
+
+
+def _hashes() -> None:
+    """Hash one row in each way that has a loop, and compare it with itself."""
+    rows = _row(np.float64)
     hashing = MapSpec.model_validate_json(_HASHING)
     tables, drawn = (made(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
     tables.codes(rows)
@@ -33,10 +64,78 @@ def warm_up() -> None:
         tables.exact_gram(exact, exact)
         tables.exact_pairs(exact, exact)
     tables.gram(rows, rows)
-    discrepancy = BoxDiscrepancy(fourier.kernel, np.ones(1))
-    discrepancy.normalized(rows)
-    discrepancy.value_and_gradient(rows)
+
+
+def _measures() -> None:
+    """Measure one frequency on a box, and multiply a matrix of either kind."""
+    discrepancy = BoxDiscrepancy(MapSpec.model_validate_json(_FOURIER).kernel, np.ones(1))
+    discrepancy.normalized(np.ones((1, 1)))
+    discrepancy.value_and_gradient(np.ones((1, 1)))
+    for is_complex in (False, True):
+        tiles = HermitianTiles(1, is_complex)
+        tiles.add(np.ones((1, 1)))
+        tiles.product(np.ones(1))
+
+
+PARTS: dict[str, Callable[[], None]] = {"hashes": _hashes, "measures": _measures, "features": _features}
+"""What is compiled together by one process; what takes longest comes first."""
+
+
+def warm_up() -> None:
+    """Have every loop of `PARTS` ready in this process, and the memory of the compiler free."""
+    missing = [part for part in PARTS if not _loads(part)]
+    if missing:
+        _compile(missing)
+    release_compiler()
+
+
+def _loads(part: str) -> bool:
+    """Whether all loops of a part were on disk; they are loaded then."""
+    try:
+        with loading_only():
+            PARTS[part]()
+    except NotKept:
+        return False
+    return True
+
+
+def _compile(missing: list[str]) -> None:
+    """Compile parts in processes of their own, and load them; in this one, if nothing can be written anywhere."""
+    with ExitStack() as stack:
+        place, told = kept_in(), []
+        if place is None:
+            try:
+                told = [stack.enter_context(TemporaryDirectory())]
+            except OSError:
+                for part in missing:
+                    PARTS[part]()
+                return
+            keep_in(told[0])
+            place = Path(told[0])
+        with ThreadPoolExecutor(available()) as pool:
+            for _ in pool.map(lambda part: _compile_elsewhere(part, place, told), missing):
+                pass
+
+
+def _compile_elsewhere(part: str, place: Path, told: list[str]) -> None:
+    # Services and workers that start at the same time do not compile the same.
+    with FileLock(place / f"{part}.lock"):
+        if not _loads(part):
+            logger.info("compiling %s; the next start finds them, if they can be kept", part)
+            command = [sys.executable, "-m", "app.services.warm_up", part, *told]
+            code = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - our own program
+            if code:
+                logger.warning("the process that compiles %s ended with code %d", part, code)
+            PARTS[part]()
+
+
+def main(part: str | None = None, directory: str | None = None) -> None:
+    """Compile a part, or all, in this process, and keep what is compiled in the directory, if one is named."""
+    if directory is not None:
+        keep_in(directory)
+    for wanted in PARTS if part is None else [part]:
+        PARTS[wanted]()
 
 
 if __name__ == "__main__":
-    warm_up()
+    main(*sys.argv[1:])

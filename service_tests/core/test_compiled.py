@@ -39,3 +39,40 @@ def test_where_nothing_can_be_written_loops_are_compiled_all_the_same(writable: 
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith(str(tmp_path)) if writable else run.stdout == "None\n"
     assert any(tmp_path.iterdir()) == writable
+
+
+LOADS = """
+import os, sys
+import numpy as np
+from app.core.compiled import NotKept, loading_only, release_compiler
+from app.core.hashing.parameter_stream import logarithms
+from service_tests.running import compiler_bytes
+
+values, found = np.array([1.0, 2.0]), []
+try:
+    with loading_only():
+        logarithms(values, values)
+    print("kept")
+except NotKept:
+    print("not kept")
+    logarithms(values, values)
+if sys.platform == "linux":
+    assert compiler_bytes(os.getpid()) > 10_000_000
+    release_compiler()
+    assert compiler_bytes(os.getpid()) < 1_000_000
+single = np.array([1.0, 2.0], np.float32)
+logarithms(single, single)
+assert np.allclose(single, [0, np.log(2)])
+"""
+
+
+def test_a_process_may_load_only_and_can_compile_after_it_gave_back_the_compiler(tmp_path: Path) -> None:
+    for found in ("not kept", "kept"):
+        run = subprocess.run(
+            [sys.executable, "-c", LOADS],
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert run.stdout.strip() == found

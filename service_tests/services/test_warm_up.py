@@ -1,47 +1,113 @@
 """After the warm-up no request waits for a compiler."""
 
+from collections.abc import Iterator, Mapping
 from itertools import product
+from typing import Any
 
-from scipy.sparse import csr_array
+import numpy as np
+import orjson
+import pytest
+from scipy import sparse
 
-from app.core import panels
-from app.core.maps import opened
-from app.core.maps.fourier import sine_cosine
-from app.core.maps.fourier.fourier_map import FourierMap
+from app.core.arrays import vectors
+from app.core.compiled import LOOPS
+from app.core.diagnostics import DIAGNOSTICS
+from app.core.hashing.encodings import Encoding, encoder
+from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
+from app.core.spec import MapSpec
 from app.services.warm_up import warm_up
-from service_tests.core.combinations import rows
-from service_tests.core.specs import spec
+from service_tests.core.combinations import D, Fields, goes_together, named, pairs, rows, size_of, with_rows
+from service_tests.core.diagnostics.test_base import RUNS
+from service_tests.core.specs import gmm_spec, spec
 
-LOOPS = [
-    sine_cosine.cosines_with_offsets,
-    sine_cosine.cosines_and_sines,
-    sine_cosine.exponentials,
-    sine_cosine.scale_to_unit_norm,
-    panels._multiply_dense,
-    panels._multiply_sparse,
-]
+WITH_ANY_KERNEL = [*{repr(pair[1]): pair for pair in pairs() if goes_together(*pair)}.values()]
+"""Every sampler, each of its values, with a kernel that it serves."""
 
 
-def compiled() -> list[int]:
-    return [len(loop.signatures) for loop in LOOPS]  # type: ignore[attr-defined]
+def signatures() -> dict[str, list[Any]]:
+    """The types of arguments that every loop is ready for."""
+    return {f"{loop.__module__}.{loop.__name__}": loop.signatures for loop in LOOPS}
 
 
-def test_features_of_any_map_and_rows_find_their_loops_compiled() -> None:
+@pytest.fixture
+def nothing_new() -> Iterator[None]:
+    """Fails the test if a loop is compiled in it, or loaded, for arguments that it was not ready for."""
     warm_up()
-    before = compiled()
-    assert min(before) >= 2
-    for form, dtype, normalize in product(Form, Dtype, (False, True)):
-        of = spec(form=form.value, dtype=dtype.value, normalize=normalize, s=300)
-        arrays = FourierMap.build(of).arrays
-        for array in arrays.values():
-            array.flags.writeable = False
-        made = opened(of, arrays, 2)
+    before = signatures()
+    yield
+    after = signatures()
+    assert {loop: types for loop, types in after.items() if types != before.get(loop)} == {}
+
+
+def as_posted(dtype: Dtype, n: int) -> list[Any]:
+    """Rows behind the gate, from a body that nobody may write to, by columns, sparse, and of the other dtype."""
+    whole = rows(n, 1, dtype=dtype.value)
+    body = np.frombuffer(whole.tobytes(), whole.dtype).reshape(whole.shape)
+    other = whole.astype(np.float32 if dtype is Dtype.float64 else np.float64)
+    came = [whole, body, np.asfortranarray(whole), whole[::-1], sparse.csr_array(whole), other]
+    return [vectors(one, D, np.dtype(dtype.value)) for one in came]
+
+
+def kept(of: MapSpec, threads: int) -> FeatureMap:
+    """A map as the store gives it back: nobody may write to its arrays."""
+    arrays = family_of(of.sampler).build(of, with_rows()).arrays
+    for array in arrays.values():
+        array.flags.writeable = False
+    return opened(of, arrays, threads)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize(("form", "dtype"), [*product(Form, Dtype)])
+@pytest.mark.usefixtures("nothing_new")
+def test_features_of_any_form_and_rows(form: Form, dtype: Dtype, normalize: bool) -> None:
+    for threads in (1, 2):
+        made = kept(spec(form=form.value, dtype=dtype.value, normalize=normalize, s=300), threads)
         for n in (1, 2, 700):
-            posted = rows(n, 1, of.input_dim, dtype=dtype.value)
-            made.transform(posted)
-            made.transform(csr_array(posted))
-            posted.flags.writeable = False
-            made.transform(posted)
-        made.gram(rows(3, 1, of.input_dim, dtype=dtype.value), rows(1, 2, of.input_dim, dtype=dtype.value))
-    assert compiled() == before
+            for x in as_posted(dtype, n):
+                made.transform(x)
+                made.gram(x, x[:1])
+                made.exact_gram(x[:3], x)
+                made.estimated_pairs(x, x)
+
+
+@pytest.mark.parametrize(("its_kernel", "its_sampler"), WITH_ANY_KERNEL, ids=named)
+@pytest.mark.usefixtures("nothing_new")
+def test_maps_of_any_sampler(its_kernel: Fields, its_sampler: Fields) -> None:
+    of = spec(kernel=its_kernel, sampler=its_sampler, s=size_of(its_sampler), dtype="float64")
+    made = kept(of, 2)
+    for x in as_posted(Dtype.float64, 3):
+        made.apply(x)
+        made.gram(x, x)
+
+
+@pytest.mark.parametrize("dtype", Dtype)
+@pytest.mark.parametrize("encoding", Encoding)
+@pytest.mark.parametrize("options", [{}, {"p": 2.0}, {"center": [1.0, 0, 0, 0]}], ids=repr)
+@pytest.mark.usefixtures("nothing_new")
+def test_codes_of_any_encoding_and_rows(encoding: Encoding, dtype: Dtype, options: Fields) -> None:
+    made = kept(gmm_spec(dtype=dtype.value, kernel={"kind": "gmm"} | options), 2)
+    for n in (1, 70):
+        for x in as_posted(dtype, n):
+            made.codes(x, encoder(encoding, None, None, marked=False))
+            made.gram(x, x)
+            made.exact_gram(x, x)
+            made.exact_pairs(x, x)
+
+
+@pytest.mark.usefixtures("nothing_new")
+def test_codes_in_huge_dimensions() -> None:
+    made = kept(gmm_spec(input_dim=1 << 31), 2)
+    for dtype in (np.int32, np.int64):
+        indices, indptr = np.array([0, 7, 1 << 30], dtype), np.array([0, 2, 3], dtype)
+        made.codes(
+            vectors(sparse.csr_array((np.ones(3), indices, indptr), shape=(2, 1 << 31)), 1 << 31, np.dtype("f8"))
+        )
+
+
+@pytest.mark.parametrize(("kind", "options", "made", "posted"), RUNS)
+@pytest.mark.usefixtures("nothing_new")
+def test_any_diagnostic(kind: str, options: Fields, made: FeatureMap, posted: Mapping[str, Any]) -> None:
+    more = {member: np.tile(one, (3, 1)) for member, one in posted.items()}
+    for came in (posted, more):  # the norms of large matrices have a loop
+        DIAGNOSTICS[kind].model_validate_json(orjson.dumps(options)).run(made, came)

@@ -5,8 +5,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from app.core.arrays import row_blocks
 from app.core.compiled import compiled
@@ -99,15 +99,18 @@ class HermitianTiles:
         if self._n <= _MOST_ROWS_DENSE:
             return float(np.linalg.norm(self._tiles[0][2].astype(self._summed), 2))
         # Scaled, so that nothing inside takes a small error for a zero.
-        operator = LinearOperator(
-            (self._n, self._n), matvec=lambda v: self._product(v.ravel(), pause) / scale, dtype=self._summed
+        operator = scipy.sparse.linalg.LinearOperator(
+            (self._n, self._n), matvec=lambda v: self.product(v.ravel(), pause) / scale, dtype=self._summed
         )
         start = np.random.default_rng(0).standard_normal(self._n).astype(self._summed)
         rng = np.random.default_rng(0)
-        largest = eigsh(operator, k=1, v0=start, tol=SPECTRAL_TOLERANCE, return_eigenvectors=False, rng=rng)
+        largest = scipy.sparse.linalg.eigsh(
+            operator, k=1, v0=start, tol=SPECTRAL_TOLERANCE, return_eigenvectors=False, rng=rng
+        )
         return scale * float(abs(largest[0]))
 
-    def _product(self, vector: Matrix, pause: Pause) -> Matrix:
+    def product(self, vector: Matrix, pause: Pause = no_pause) -> Matrix:
+        """The whole matrix times a vector, both (n,); every tile has to be set."""
         vector = np.ascontiguousarray(vector, self._summed)
         product = np.zeros(self._n, self._summed)
         # What a tile off the diagonal adds as its own mirror image; of a whole square that is dropped.

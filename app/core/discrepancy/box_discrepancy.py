@@ -199,7 +199,8 @@ class BoxDiscrepancy:
 
     def _factors(self, frequencies: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
         """g_j(w_lj) and its slope by b_j w_lj, both (s, d)."""
-        phases = self._checked(frequencies) * self.box
+        # Row by row in memory, whatever the frequencies are: the loop is compiled for that.
+        phases = np.multiply(self._checked(frequencies), self.box, order="C")
         factors, slopes = np.empty_like(phases), np.empty_like(phases)
 
         def work(rows: slice) -> None:

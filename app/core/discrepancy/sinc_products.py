@@ -134,8 +134,8 @@ def sinc_rows(box: Matrix, points: Points, first: int, last: int, weights: Matri
                 total += weights[start + k] * lanes[k]
             sums[m - first] += total
             if gram.shape[0]:
-                gram[m, many] = lanes[:width]
-                gram[many, m] = lanes[:width]
+                for k in range(width):
+                    gram[m, start + k] = gram[start + k, m] = lanes[k]
     if gram.shape[0]:
         for m in range(first, last):
             gram[m, m] = 1.0

@@ -121,7 +121,8 @@ def sample_rows(indptr: Whole, coordinates: Whole, logs: Table, table: Table, fi
         n_hashes = min(width, out.shape[1] - start)
         hashes = slice(first_hash + start, first_hash + start + n_hashes)
         smallest[:] = np.inf
-        met[:] = indptr[:n_rows]
+        for row in range(n_rows):
+            met[row] = indptr[row]
         for end in range(part, n_coordinates + part, part):
             for row in range(n_rows):
                 entry, last = met[row], indptr[row + 1]

@@ -3,8 +3,8 @@
 from typing import Literal, Self
 
 import numpy as np
+import scipy
 from pydantic import Field, model_validator
-from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 
 from app.core.errors import InvalidInput
@@ -68,6 +68,6 @@ class Gaussian(ProductKernel):
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
         """exp(−‖x − y‖²/2), from differences: the expansion in squares would cancel for near rows."""
-        gram = cdist(x, y, "sqeuclidean")
+        gram = scipy.spatial.distance.cdist(x, y, "sqeuclidean")
         gram *= -0.5
         return np.exp(gram, out=gram)

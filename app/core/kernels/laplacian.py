@@ -3,7 +3,7 @@
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import scipy
 
 from app.core.kernels.base import Matrix, ProductKernel
 from app.core.papers import QMC, RFF
@@ -37,6 +37,6 @@ class Laplacian(ProductKernel):
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
         """exp(−‖x − y‖₁)."""
-        gram = cdist(x, y, "cityblock")
+        gram = scipy.spatial.distance.cdist(x, y, "cityblock")
         np.negative(gram, out=gram)
         return np.exp(gram, out=gram)

@@ -3,8 +3,8 @@
 from typing import Annotated, Literal
 
 import numpy as np
+import scipy
 from pydantic import Field
-from scipy.spatial.distance import cdist
 from scipy.special import gammaincinv, gammaln, kve, ndtri
 
 from app.core.errors import InvalidInput
@@ -62,7 +62,7 @@ class Matern(ScaledKernel):
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r."""
-        gram = cdist(self.scaled_rows(x), self.scaled_rows(y))
+        gram = scipy.spatial.distance.cdist(self.scaled_rows(x), self.scaled_rows(y))
         gram *= np.sqrt(2 * self.nu)
         for row in gram:  # a row at a time: the Bessel function needs several temporaries
             row[:] = _correlation(row, self.nu)

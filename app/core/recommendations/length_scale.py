@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Literal
 
 import numpy as np
-from scipy.spatial.distance import cdist, pdist
+import scipy
 
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
@@ -38,7 +38,7 @@ def length_scale(heuristic: Heuristic, rows: Matrix, metric: Literal["euclidean"
         )
     with np.errstate(over="ignore"):  # refused by name below
         if heuristic is Heuristic.median:
-            found = float(np.median(pdist(rows, metric)))
+            found = float(np.median(scipy.spatial.distance.pdist(rows, metric)))
         else:
             found = _mean_distance_to_neighbour(rows, metric)
     if not 0 < found < np.inf:
@@ -52,6 +52,6 @@ def _mean_distance_to_neighbour(rows: Matrix, metric: Literal["euclidean", "city
     """The mean over the rows of the distance to the tenth nearest other row."""
     total = 0.0  # the least distance of a row, at place 0, is that to itself
     for block in row_blocks(len(rows), _ROWS_PER_BLOCK):
-        distances = cdist(rows[block], rows, metric)
+        distances = scipy.spatial.distance.cdist(rows[block], rows, metric)
         total += float(np.partition(distances, _NEIGHBOUR, axis=1)[:, _NEIGHBOUR].sum())
     return total / len(rows)

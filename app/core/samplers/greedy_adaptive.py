@@ -6,8 +6,8 @@ from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
+import scipy
 from pydantic import Field
-from scipy.optimize import fmin_l_bfgs_b
 
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
@@ -116,5 +116,7 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
             value, slope = objective(at)
             return value / unit, slope / unit
 
-        x, lowest, _ = fmin_l_bfgs_b(scaled, start, maxiter=self.iterations, factr=_TOLERANCE, pgtol=1e-6)
+        x, lowest, _ = scipy.optimize.fmin_l_bfgs_b(
+            scaled, start, maxiter=self.iterations, factr=_TOLERANCE, pgtol=1e-6
+        )
         return float(lowest) * unit, x

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import scipy
+
 from app.core.kernels.base import Matrix
 from app.core.samplers.base import PointSampler, Rng
 
@@ -22,6 +24,5 @@ class LatinHypercube(PointSampler):
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` points, stratified in each coordinate."""
-        from scipy.stats import qmc  # when first used: it takes most of a second, and 30 MB
-
-        return qmc.LatinHypercube(d, rng=int(rng.integers(1 << 63))).random(n)
+        points: Matrix = scipy.stats.qmc.LatinHypercube(d, rng=int(rng.integers(1 << 63))).random(n)
+        return points

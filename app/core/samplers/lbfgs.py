@@ -6,7 +6,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.optimize import line_search
+import scipy
 
 from app.core.kernels.base import Matrix
 from app.core.progress import Pause, Progress, begin_anew, packed, unpacked
@@ -100,7 +100,9 @@ def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
     with warnings.catch_warnings():
         # A search that finds nothing is answered below.
         warnings.simplefilter("ignore", RuntimeWarning)
-        step = line_search(value, gradient, at.x, direction, at.gradient, at.value, maxiter=_MOST_TRIALS)[0]
+        step = scipy.optimize.line_search(
+            value, gradient, at.x, direction, at.gradient, at.value, maxiter=_MOST_TRIALS
+        )[0]
     if step is None or value(x := at.x + step * direction) >= at.value:
         return None
     kept = min(_MEMORY, max(1, _MEMORY_BYTES // (2 * x.nbytes)))

@@ -4,9 +4,9 @@ from math import comb
 from typing import Annotated, Literal
 
 import numpy as np
+import scipy
 from numpy.polynomial import hermite_e
 from pydantic import Field
-from scipy.optimize import nnls
 from scipy.special import factorial
 
 from app.core.errors import InvalidInput
@@ -109,7 +109,7 @@ def _solved(candidates: Matrix, degree: int) -> tuple[Matrix, float]:
     equations = _hermite_products(candidates, degree)
     moments = np.eye(1, len(equations))[0]
     try:
-        weights, residual = nnls(equations, moments)
+        weights, residual = scipy.optimize.nnls(equations, moments)
     except RuntimeError:  # it gives up after three steps a candidate
         return np.zeros(len(candidates)), np.inf
     return weights, float(residual)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
+import scipy
 from pydantic import Field
 
 from app.core.kernels.base import Matrix, SpectralKernel
@@ -66,9 +67,7 @@ class Sobol(PointSampler):
 
 def sobol_blocks(n: int, d: int, scramble_seed: int | None, skip_origin: bool) -> Iterator[tuple[slice, Matrix]]:
     """Rows of the first n points and these points, (rows, d), block by block; without a seed not scrambled."""
-    from scipy.stats import qmc  # when first used: it takes most of a second, and 30 MB
-
-    engine = qmc.Sobol(d, scramble=scramble_seed is not None, bits=BITS, rng=scramble_seed)
+    engine = scipy.stats.qmc.Sobol(d, scramble=scramble_seed is not None, bits=BITS, rng=scramble_seed)
     if skip_origin:
         engine.random(1)  # fast_forward of SciPy 1.17 fails beyond 32 bits
     # Powers of two first: the engine complains of an unbalanced first draw, which balance_warnings says better.

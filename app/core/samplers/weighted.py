@@ -4,9 +4,9 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.linalg import eigh
 from pydantic import Field
-from scipy.optimize import nnls
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
@@ -106,5 +106,5 @@ def least_weights(gram: Matrix, means: Matrix) -> Matrix:
     kept = eigenvalues > _CUT_OFF * eigenvalues[-1]
     roots, vectors = np.sqrt(eigenvalues[kept]), vectors[:, kept]
     most = _ITERATIONS_PER_FREQUENCY * len(means)
-    weights: Matrix = nnls((vectors * roots).T, (means @ vectors) / roots, maxiter=most)[0]
+    weights: Matrix = scipy.optimize.nnls((vectors * roots).T, (means @ vectors) / roots, maxiter=most)[0]
     return weights

@@ -1,0 +1,69 @@
+"""How many processors a process takes for its own: those it may run on, and no more than its control groups grant."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.processors import available
+from service_tests.cases import with_long
+
+MANY = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+V1 = "4:cpu,cpuacct:{group}\n3:memory:/other\n"
+V2 = "0::{group}\n"
+
+
+def machine(root: Path, cgroup: str, files: dict[str, str]) -> Path:
+    """A directory that looks like a machine whose process is in a control group."""
+    for name, text in {"proc/self/cgroup": cgroup, **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("quota", "wanted"), [("50000 100000", 1), ("100000 100000", 1), ("max 100000", MANY), ("99900000 100000", MANY)]
+)
+@pytest.mark.parametrize("group", ["/", "/system.slice/bochner.service", "/docker/named-by-the-host"])
+def test_a_quota_of_version_2(quota: str, wanted: int, group: str, tmp_path: Path) -> None:
+    # A container sees its own group at the top; a service of the machine its own below it.
+    at = "" if "docker" in group else group.strip("/") + "/"
+    assert available(machine(tmp_path, V2.format(group=group), {f"sys/fs/cgroup/{at}cpu.max": quota})) == wanted
+
+
+@pytest.mark.parametrize(("quota", "wanted"), [("50000\n", 1), ("-1\n", MANY)])
+@pytest.mark.parametrize("group", ["/", "/docker/named-by-the-host"])
+def test_a_quota_of_version_1(quota: str, wanted: int, group: str, tmp_path: Path) -> None:
+    files = {"cpu.cfs_quota_us": quota, "cpu.cfs_period_us": "100000\n"}
+    files = {f"sys/fs/cgroup/cpu/{name}": text for name, text in files.items()}
+    assert available(machine(tmp_path, V1.format(group=group), files)) == wanted
+
+
+def test_a_part_of_a_processor_counts_as_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    for quota, wanted in (("150000 100000", 2), ("200000 100000", 2), ("10000 100000", 1), ("6400000 100000", 64)):
+        assert available(machine(tmp_path, V2.format(group="/"), {"sys/fs/cgroup/cpu.max": quota})) == wanted
+
+
+def test_the_tightest_group_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    files = {"a/b/cpu.max": "800000 100000", "a/cpu.max": "300000 100000", "cpu.max": "max 100000"}
+    root = machine(tmp_path, V2.format(group="/a/b"), {f"sys/fs/cgroup/{name}": text for name, text in files.items()})
+    assert available(root) == 3
+
+
+@pytest.mark.parametrize("cgroup", with_long(["", "0::/gone\n"], ["4:memory:/\n"]))
+def test_without_a_quota_all_processors_count(cgroup: str, tmp_path: Path) -> None:
+    assert available(tmp_path / "empty") == MANY
+    assert available(machine(tmp_path, cgroup, {})) == MANY
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux binds processes to processors")
+def test_the_threads_of_a_service_are_those_processors() -> None:
+    source = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    source += "from app.settings import Settings; print(Settings().threads)"
+    run = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True)
+    assert run.stdout == "1\n"

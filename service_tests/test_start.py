@@ -1,0 +1,98 @@
+"""How a service starts: with nothing compiled, with all of it, where none can be kept; and what it takes when idle."""
+
+import pkgutil
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import psutil
+import pytest
+
+import app
+from app.core.compiled import LOOPS
+from service_tests.running import Running, compiler_bytes, service
+from service_tests.servers import until
+
+MB = 1 << 20
+SERVICE_BYTES, WORKER_BYTES = 160 * MB, 140 * MB
+# A process has no less once all is loaded.
+LOADED_BYTES = 90 * MB
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what the memory of a process holds")
+
+
+def resident(pid: int) -> int:
+    return int(psutil.Process(pid).memory_info().rss)
+
+
+def worker_of(running: Running) -> int:
+    """The worker of a service, once it waits for jobs."""
+
+    def waiting() -> list[int]:
+        beside = psutil.Process(running.process.pid).children()
+        workers = [one for one in beside if "worker" in one.cmdline()]
+        return [one.pid for one in workers if resident(one.pid) > LOADED_BYTES and not compiler_bytes(one.pid) > MB]
+
+    until(waiting)
+    return waiting()[0]
+
+
+def check_idle(running: Running) -> None:
+    """Nothing of a compiler is left, neither in memory nor beside the service, which takes no more than it may."""
+    worker = worker_of(running)
+    assert compiler_bytes(running.process.pid) < MB
+    assert resident(running.process.pid) <= SERVICE_BYTES
+    assert resident(worker) <= WORKER_BYTES
+    assert [
+        one.cmdline()
+        for one in psutil.Process(running.process.pid).children(recursive=True)
+        if "app.services.warm_up" in one.cmdline()
+    ] == []
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A directory for compiled loops that was empty when a first service started."""
+    place = tmp_path_factory.mktemp("compiled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(place))
+        with service(tmp_path_factory.mktemp("first") / "data", "--job-workers", "1") as running:
+            check_idle(running)
+        yield place
+
+
+def test_whatever_is_compiled_is_compiled_by_the_first_start(place: Path) -> None:
+    for module in pkgutil.walk_packages(app.__path__, "app."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
+    kept = {path.name.partition(".py3")[0] for path in place.rglob("*.nbi")}
+    wanted = {
+        f"{Path(loop.py_func.__code__.co_filename).stem}.{loop.py_func.__qualname__}-{loop.py_func.__code__.co_firstlineno}"
+        for loop in LOOPS
+        if loop.__module__.startswith("app.")
+    }
+    assert len(wanted) > 20
+    assert wanted - kept == set(), "app/services/warm_up.py calls none of these"
+
+
+def test_later_starts_compile_nothing(place: Path, tmp_path: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in place.rglob("*.nb?")}
+    with service(tmp_path / "data", "--job-workers", "1") as running:
+        check_idle(running)
+    assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nb?")} == before
+
+
+@pytest.mark.long
+def test_where_nothing_can_be_kept_a_start_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # To root every directory is writable, so numba is told to try this one only; below /proc nobody makes another.
+    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/none")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    with service(tmp_path / "data", "--job-workers", "1") as running:
+        check_idle(running)
+    assert list(temporary.iterdir()) == []
