@@ -14,7 +14,7 @@ from app.core.compiled import LOOPS
 from service_tests.running import Running, compiler_bytes, service
 from service_tests.servers import until
 
-MB = 1 << 20
+MB = 1_000_000
 SERVICE_BYTES, WORKER_BYTES = 160 * MB, 140 * MB
 # A process has no less once all is loaded.
 LOADED_BYTES = 90 * MB

@@ -1,8 +1,5 @@
-"""How inner loops are compiled, where they are kept, and how a process is told that it need not compile."""
+"""How inner loops are compiled, and where they are kept."""
 
-import ctypes
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import psutil
 from numba import njit
 from numba.core import config, event
 from numba.extending import intrinsic
@@ -19,9 +15,6 @@ Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 LOOPS: list[Any] = []
 """The compiled loops of all modules that are imported."""
-
-_LIBRARY = "libllvmlite.so"
-_MADV_DONTNEED = 4
 
 # Without the interpreter lock. No fast-math, so that the same input gives the same bits everywhere. Division by zero
 # gives infinity as in NumPy: a test for it would keep loops from being vectorised.
@@ -88,19 +81,3 @@ def loading_only() -> Iterator[None]:
     """In this block a call of a loop that would have to be compiled raises NotKept."""
     with event.install_listener("numba:compile", _Refusal()):
         yield
-
-
-def release_compiler() -> None:
-    """Give back the memory that the program of the compiler takes, some 70 MB, until something is compiled again.
-
-    The system reads it anew from its file then. Only what was never written to is given back: there the memory of the
-    process has nothing that the file has not.
-    """
-    if sys.platform != "linux":
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    for part in psutil.Process().memory_maps(grouped=False):
-        if part.path.endswith(_LIBRARY) and "w" not in part.perms and not part.anonymous:
-            start, end = (int(address, 16) for address in part.addr.split("-"))
-            if libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_DONTNEED):
-                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -4,23 +4,25 @@ Here, and only here, stands what has to be called for that. What no earlier proc
 processes of their own, side by side, and loaded: a compiler that has worked leaves a hundred megabytes behind.
 """
 
+import ctypes
 import logging
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import psutil
 from filelock import FileLock
 from numpy.typing import DTypeLike
 from scipy.sparse import csr_array
 
 from app.core.arrays import Floats
-from app.core.compiled import NotKept, keep_in, kept_in, loading_only, release_compiler
+from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.maps import made
@@ -35,6 +37,7 @@ _FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
 # Maps of so many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
+_MADV_DONTNEED = 4
 
 
 def _row(dtype: DTypeLike) -> Floats:
@@ -82,11 +85,11 @@ PARTS: dict[str, Callable[[], None]] = {"hashes": _hashes, "measures": _measures
 
 
 def warm_up() -> None:
-    """Have every loop of `PARTS` ready in this process, and the memory of the compiler free."""
+    """Have every loop of `PARTS` ready in this process, and give back the memory that only the start needs."""
     missing = [part for part in PARTS if not _loads(part)]
     if missing:
         _compile(missing)
-    release_compiler()
+    release_programs()
 
 
 def _loads(part: str) -> bool:
@@ -127,6 +130,22 @@ def _compile_elsewhere(part: str, place: Path, told: list[str]) -> None:
             if code:
                 logger.warning("the process that compiles %s ended with code %d", part, code)
             PARTS[part]()
+
+
+def release_programs() -> None:
+    """Give back the memory of program files, of which the compiler alone has 70 MB; what is used comes back at once.
+
+    The system keeps the files in its cache while there is room. Nothing is lost: where a file was never written to, the
+    memory of a process has nothing else than the file.
+    """
+    if sys.platform != "linux":
+        return
+    advise = ctypes.CDLL(None).madvise
+    with suppress(OSError, psutil.Error):  # where the system does not say what there is, it stays
+        for part in psutil.Process().memory_maps(grouped=False):
+            if part.path.startswith("/") and "w" not in part.perms and not part.anonymous:
+                start, end = (int(address, 16) for address in part.addr.split("-"))
+                advise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_DONTNEED)
 
 
 def main(part: str | None = None, directory: str | None = None) -> None:

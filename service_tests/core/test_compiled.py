@@ -44,8 +44,9 @@ def test_where_nothing_can_be_written_loops_are_compiled_all_the_same(writable: 
 LOADS = """
 import os, sys
 import numpy as np
-from app.core.compiled import NotKept, loading_only, release_compiler
+from app.core.compiled import NotKept, loading_only
 from app.core.hashing.parameter_stream import logarithms
+from app.services.warm_up import release_programs
 from service_tests.running import compiler_bytes
 
 values, found = np.array([1.0, 2.0]), []
@@ -58,7 +59,7 @@ except NotKept:
     logarithms(values, values)
 if sys.platform == "linux":
     assert compiler_bytes(os.getpid()) > 10_000_000
-    release_compiler()
+    release_programs()
     assert compiler_bytes(os.getpid()) < 1_000_000
 single = np.array([1.0, 2.0], np.float32)
 logarithms(single, single)
