@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from benchmarks.http_round_trip import NPY, npy
+from service_tests.checks import NPY, npy
 from service_tests.running import service
 
 Rows = NDArray[np.float64]
@@ -79,7 +79,8 @@ def errors(client: httpx.Client, rows: Rows, sigma: float, s: int, sampler: dict
             "seed": seed,
         }
         client.put("/v1/maps/gram-error", json=spec).raise_for_status()
-        answer = client.post("/v1/maps/gram-error/kernel", content=body, headers=NPY).raise_for_status()
+        headers = {"Content-Type": NPY}
+        answer = client.post("/v1/maps/gram-error/kernel", content=body, headers=headers).raise_for_status()
         client.delete("/v1/maps/gram-error").raise_for_status()
         approximate = np.load(io.BytesIO(answer.content)).astype(np.float64)
         found.append(np.linalg.norm(approximate - exact) / np.linalg.norm(exact))

@@ -11,9 +11,10 @@ from pathlib import Path
 import httpx
 import numpy as np
 
-from benchmarks.http_round_trip import NPY, npy
+from service_tests.checks import NPY, npy
 from service_tests.running import start, stop
 
+HEADERS = {"Content-Type": NPY}
 SMALL = {"input_dim": 16, "kernel": {"kind": "gaussian", "length_scale": 5.0}, "sampler": {"kind": "sobol"}, "s": 256}
 LARGE = {"input_dim": 784, "kernel": {"kind": "gaussian", "length_scale": 10.0}, "s": 65536, "seed": 1}
 
@@ -40,7 +41,7 @@ class Bystander:
         with httpx.Client(base_url=self._url) as client:
             while not self._stop.is_set():
                 begun = time.perf_counter()
-                client.post("/v1/maps/small/transform", content=body, headers=NPY).raise_for_status()
+                client.post("/v1/maps/small/transform", content=body, headers=HEADERS).raise_for_status()
                 self.milliseconds.append(1000 * (time.perf_counter() - begun))
                 time.sleep(0.005)
 
@@ -73,7 +74,7 @@ def main() -> None:
                 print(f"{name}: {record.json()['bytes'] / 1e6:.0f} MB created in {seconds:.1f} s; {bystander.report()}")
                 with Bystander(running.url) as bystander:
                     begun = time.perf_counter()
-                    answer = client.post(f"/v1/maps/{name}/transform", content=rows, headers=NPY).raise_for_status()
+                    answer = client.post(f"/v1/maps/{name}/transform", content=rows, headers=HEADERS).raise_for_status()
                     before[name] = answer.content
                     seconds = time.perf_counter() - begun
                 print(f"{name}: read and first transform in {seconds:.1f} s; {bystander.report()}")
@@ -81,7 +82,7 @@ def main() -> None:
         running = start(data_dir, "--log-level", "warning")
         with httpx.Client(base_url=running.url, timeout=120) as client:
             for name in samplers:
-                answer = client.post(f"/v1/maps/{name}/transform", content=rows, headers=NPY).raise_for_status()
+                answer = client.post(f"/v1/maps/{name}/transform", content=rows, headers=HEADERS).raise_for_status()
                 print(f"{name}: bit-identical after a restart: {answer.content == before[name]}")
         stop(running)
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from app.api.admission import Admission
 from app.api.negotiation import Wanted
@@ -34,15 +35,26 @@ def array_response(answer: Answer, wanted: Wanted, admission: Admission) -> Resp
     encoded = form.encode(answer, dtype)
     if sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW:
         return Response(b"".join(encoded.pieces), media_type=form.media_type)
-    pieces = _ready(encoded.pieces) if isinstance(encoded.pieces, list) else _made(encoded.pieces, admission)
     headers = None if encoded.nbytes is None else {"Content-Length": str(encoded.nbytes)}
-    return StreamingResponse(pieces, headers=headers, media_type=form.media_type)
+    if isinstance(encoded.pieces, list):
+        return _Ready(encoded.pieces, headers, form.media_type)
+    return StreamingResponse(_made(encoded.pieces, admission), headers=headers, media_type=form.media_type)
 
 
-async def _ready(pieces: list[Piece]) -> AsyncIterator[Piece]:
-    for piece in pieces:
-        for part in _cut(piece):
-            yield part
+class _Ready(Response):
+    """Pieces that are there, sent without a copy. Unlike `StreamingResponse` it watches for no hang-up."""
+
+    def __init__(self, pieces: list[Piece], headers: dict[str, str] | None, media_type: str) -> None:
+        super().__init__(headers=headers, media_type=media_type)
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for piece in self._pieces:
+            for part in _cut(piece):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _made(pieces: Iterator[Piece], admission: Admission) -> AsyncIterator[Piece]:

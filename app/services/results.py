@@ -10,7 +10,7 @@ from app.core.answers import RowBlocks
 from app.core.arrays import Array, Rows, row_blocks
 from app.services.limits import Limits
 
-BLOCK_BYTES = 1 << 24
+BLOCK_BYTES = 1 << 23
 """The most that is made at a time of a result in blocks; smaller results are made whole."""
 
 

@@ -1,5 +1,6 @@
 """Work on every part once, whatever the number of threads, and errors that are not lost; one thread of BLAS."""
 
+import os
 import re
 import subprocess
 import sys
@@ -33,6 +34,17 @@ def test_every_part_is_worked_on_once(n_threads: int, n_parts: int) -> None:
     seen: list[int] = []
     for_each(seen.append, iter(range(n_parts)), n_threads)
     assert sorted(seen) == list(range(n_parts))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_threads_give_way_to_those_that_answer() -> None:
+    def niceness() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    before, found = niceness(), []
+    for_each(lambda _: found.append(niceness()), range(2), 2)
+    assert found == [before + 10] * 2
+    assert niceness() == before
 
 
 def test_several_threads_work_at_the_same_time() -> None:
