@@ -37,6 +37,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/kernels/min_max.py": "core/kernels/test_gmm.py",
         "core/maps/base.py": "core/maps/test_families.py",
         "core/maps/fourier/features.py": "core/maps/fourier/test_fourier_map.py",
+        "core/maps/fourier/inner_products.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/projection.py": "core/maps/fourier/test_dense.py",  # and test_structured.py
         "core/maps/terms.py": "core/test_spec.py",
         "core/model.py": "core/test_spec.py",

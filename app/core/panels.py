@@ -8,11 +8,12 @@ changes nothing, so that rows in sparse form have the same bits too.
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Floats, Rows, row_blocks
+from app.core.arrays import Array, Floats, Rows
 from app.core.compiled import compiled
 from app.core.tiles import COLUMN_BYTES, ROWS, tile
 
@@ -24,36 +25,34 @@ class Panels:
     """A matrix (columns, d), float32 or float64, in the order in which products read it: in panels of some columns.
 
     A panel has a line for every coordinate of which one of its columns has an entry. Where most have none, as in
-    kernels that are sums over subsets of the coordinates, it is short.
+    kernels that are sums over subsets of the coordinates, it is short, unless zeros are kept.
     """
 
-    def __init__(self, matrix: Floats) -> None:
+    def __init__(self, matrix: Floats, keeps_zeros: bool = False) -> None:
         self.shape = columns, d = matrix.shape
         self.step = COLUMN_BYTES // matrix.itemsize
         """Products start at a multiple of so many columns."""
-        n_panels = -(-columns // self.step)
-        blocks = list(row_blocks(n_panels, _ENTRIES_PER_BLOCK // (self.step * d)))
-
-        def padded(block: slice) -> Floats:
-            found: Floats = np.zeros((block.stop - block.start, self.step, d), matrix.dtype)
-            some = matrix[block.start * self.step : block.stop * self.step]
-            found.reshape(-1, d)[: len(some)] = some
-            return found
-
-        looks_at = np.concatenate([(padded(block) != 0).any(axis=1) for block in blocks])
-        self._is_full = bool(looks_at.mean() > _LEAST_SHARE_OF_A_FULL_MATRIX)
-        # In memory of their own, as compiled loops read coordinates one after the other.
-        self._panels, self._coordinates = map(np.copy, np.nonzero(looks_at | self._is_full))
-        self._starts = np.searchsorted(self._panels, np.arange(n_panels + 1))
-        self._lines: Floats = np.empty((len(self._panels), self.step), matrix.dtype)
-        for block in blocks:
-            of = slice(self._starts[block.start], self._starts[block.stop])
-            self._lines[of] = padded(block)[self._panels[of] - block.start, :, self._coordinates[of]]
+        first_of_panels = np.arange(0, columns, self.step)
+        # Whether one of the columns of a panel has an entry of a coordinate, (panels, d).
+        has_line = np.logical_or.reduceat((matrix != 0) | keeps_zeros, first_of_panels, axis=0)
+        self._is_full = bool(has_line.sum() >= _LEAST_SHARE_OF_A_FULL_MATRIX * has_line.size)
+        if self._is_full:
+            self._lines: Floats = _side_by_side(matrix, self.step).reshape(-1, self.step)
+            self._coordinates = np.tile(np.arange(d), len(first_of_panels))
+            self._starts = np.arange(len(first_of_panels) + 1) * d
+            return
+        panels, coordinates = np.nonzero(has_line)
+        self._coordinates = coordinates.copy()  # compiled loops read them one after the other
+        self._starts = np.searchsorted(panels, np.arange(len(first_of_panels) + 1))
+        self._lines = np.zeros((len(panels), self.step), matrix.dtype)
+        for first, (start, end) in zip(first_of_panels, pairwise(self._starts), strict=True):
+            of_panel = matrix[first : first + self.step, coordinates[start:end]]
+            self._lines[start:end, : len(of_panel)] = of_panel.T
 
     @property
     def nbytes(self) -> int:
         """Memory of the panels."""
-        return self._lines.nbytes + self._coordinates.nbytes + self._panels.nbytes
+        return self._lines.nbytes + self._coordinates.nbytes
 
     def operations(self, rows: Rows) -> int:
         """Multiplications that the products of the rows with all columns take."""
@@ -66,20 +65,22 @@ class Panels:
         """The matrix, (columns, d), in memory of its own."""
         columns, d = self.shape
         padded: Floats = np.zeros((len(self._starts) - 1, self.step, d), self._lines.dtype)
-        padded[self._panels, :, self._coordinates] = self._lines
+        panels = np.repeat(np.arange(len(padded)), np.diff(self._starts))
+        padded[panels, :, self._coordinates] = self._lines
         return padded.reshape(-1, d)[:columns]
 
-    def multiplier(self, rows: Rows) -> Callable[[slice, Floats], None]:
+    def multiplier(self, rows: Rows) -> Callable[..., None]:
         """The function that writes the products of the rows, (n, d), with some of the columns.
 
-        Its arguments: a slice of k columns, from a multiple of `step` on, and where to write, (n, k), C-contiguous.
+        Its arguments: a slice of k columns, from a multiple of `step` on; where to write, (n, k), C-contiguous; whether
+        to add to what is there, which only dense rows can.
         """
         if self._is_full and not isinstance(rows, np.ndarray):
             return self._multiplier_of_sparse(rows)
         height = 1 if rows.shape[0] < _LEAST_ROWS_FOR_A_TILE else ROWS
         beside = _side_by_side(rows, height)
-        return lambda columns, out: _multiply_dense(
-            beside, self._lines, self._coordinates, self._starts[columns.start // self.step :], out
+        return lambda columns, out, adds=False: _multiply_dense(
+            beside, self._lines, self._coordinates, self._starts[columns.start // self.step :], out, adds
         )
 
     def _multiplier_of_sparse(self, rows: sparse.csr_array) -> Callable[[slice, Floats], None]:
@@ -109,14 +110,12 @@ def _side_by_side(rows: Rows, height: int) -> Floats:
 _MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
 # Of fewer rows, each is multiplied by itself: a tile takes the time of three.
 _LEAST_ROWS_FOR_A_TILE = 3
-# Entries of a matrix that are put in order at a time.
-_ENTRIES_PER_BLOCK = 1 << 22
 # With a larger share of lines, none is left out: then sparse rows find the line of a coordinate by its number.
 _LEAST_SHARE_OF_A_FULL_MATRIX = 0.7
 
 
 @compiled
-def _multiply_dense(beside: Floats, lines: Floats, coordinates: Array, starts: Array, out: Floats) -> None:
+def _multiply_dense(beside: Floats, lines: Floats, coordinates: Array, starts: Array, out: Floats, adds: bool) -> None:
     n, k = out.shape
     _, d, height = beside.shape
     width = lines.shape[1]
@@ -127,9 +126,12 @@ def _multiply_dense(beside: Floats, lines: Floats, coordinates: Array, starts: A
         start, end = starts[p], starts[p + 1]
         for i in range(0, n, height):
             if i + height <= n and (p + 1) * width <= k:
-                _multiply_tile(values, i * d, height, coordinates, entries, start, end, out, i, p * width)
+                _multiply_tile(values, i * d, height, coordinates, entries, start, end, out, i, p * width, adds)
             else:
-                _multiply_tile(values, i * d, height, coordinates, entries, start, end, edge, 0, 0)
+                for r in range(min(height, n - i)):
+                    for c in range(min(width, k - p * width)):
+                        edge[r, c] = out[i + r, p * width + c]
+                _multiply_tile(values, i * d, height, coordinates, entries, start, end, edge, 0, 0, adds)
                 for r in range(min(height, n - i)):
                     for c in range(min(width, k - p * width)):
                         out[i + r, p * width + c] = edge[r, c]
@@ -147,6 +149,7 @@ def _multiply_tile(
     out: Floats,
     i: int,
     j: int,
+    adds: bool,
 ) -> None:
     """Products of the rows of a tile, or of one row, with the lines of a panel from start to end."""
     width = COLUMN_BYTES // entries.itemsize
@@ -154,9 +157,9 @@ def _multiply_tile(
     while first == start or first < end:  # once for a panel without lines
         depth, line = min(DEPTH, end - first), first * width
         if height == 1:
-            _ONE_ROW(values, at, coordinates, first, entries, line, out, i, j, depth, first > start)
+            _ONE_ROW(values, at, coordinates, first, entries, line, out, i, j, depth, adds or first > start)
         else:
-            _MANY_ROWS(values, at, coordinates, first, entries, line, out, i, j, depth, first > start)
+            _MANY_ROWS(values, at, coordinates, first, entries, line, out, i, j, depth, adds or first > start)
         first += DEPTH
 
 

@@ -21,7 +21,7 @@ import app
 from app.core import threads
 from app.core.diagnostics.gram import Gram
 from app.core.maps import opened
-from app.core.maps.fourier import features, fourier_map
+from app.core.maps.fourier import features, fourier_map, inner_products
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 from service_tests.core.combinations import rows
@@ -149,8 +149,9 @@ SMALL_PARTS = [
     (features, "_ROWS_PER_BLOCK", 16),
     (features, "_STEPS_PER_THREAD", 1),
     (features, "_FREQUENCIES_PER_BLOCK", 1),
-    (fourier_map, "_FEATURES_PER_BLOCK", 9000),
-    (fourier_map, "_PRODUCTS_PER_PART", 40_000),
+    (inner_products, "_FREQUENCIES_PER_BLOCK", 1),
+    (inner_products, "_MOST_PRODUCTS_PER_PART", 40_000),
+    (inner_products, "_LEAST_PRODUCTS_PER_PART", 1),
     (fourier_map, "_EXACT_ENTRIES_PER_PART", 1000),
 ]
 

@@ -37,18 +37,19 @@ class Features:
         self.dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
         self.per_frequency = self._columns.per_frequency
         """Columns of a frequency."""
-        step = projection.frequencies_per_block
-        self.step = -(-_FREQUENCIES_PER_BLOCK // step) * step
+        self.alignment = projection.frequencies_per_block
         """Slices of frequencies begin at a multiple of it."""
+        self.n_frequencies = len(weights)
 
     def of(self, rows: Rows, frequencies: slice, pause: Pause, unit_norm: bool = False) -> Array:
         """The features of prepared rows (n, d) and k frequencies, (n, k·per_frequency), of unit norm if so told."""
         n, k = rows.shape[0], frequencies.stop - frequencies.start
+        step = -(-_FREQUENCIES_PER_BLOCK // self.alignment) * self.alignment
         features = np.empty((n, k * self.per_frequency), self.dtype)
 
         def fill(block: slice) -> None:
             project = self._projection.projector(rows[block])
-            for part in row_blocks(k, self.step):
+            for part in row_blocks(k, step):
                 of = slice(frequencies.start + part.start, frequencies.start + part.stop)
                 phases = np.empty((block.stop - block.start, part.stop - part.start), self._dtype)
                 project(of, phases)

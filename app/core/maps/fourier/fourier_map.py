@@ -11,6 +11,7 @@ from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, spectral
 from app.core.maps.fourier.features import Features
 from app.core.maps.fourier.forms import FORMS
+from app.core.maps.fourier.inner_products import gram
 from app.core.maps.fourier.projection import Projection
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
@@ -20,12 +21,9 @@ from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.threads import for_each
 
-# Features held at a time while a Gram block is summed up; more if the input itself is larger.
-_FEATURES_PER_BLOCK = 1 << 22
 # A set, and the map that holds it, beside what its sampler takes: for a coordinate.
 _BYTES_PER_COORDINATE = 16
-# What one thread does at a time, a tenth of a second or less: products of features; exact kernels and coordinates.
-_PRODUCTS_PER_PART = 1 << 28
+# What one thread does at a time, a tenth of a second or less: exact kernels and coordinates.
 _EXACT_ENTRIES_PER_PART, _EXACT_COORDINATES_PER_PART = 1 << 17, 1 << 26
 
 _PROJECTIONS: dict[type[AnySampler], type[Projection]] = {}
@@ -125,35 +123,9 @@ class FourierMap(FeatureMap):
         return self._projection.operations(rows)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """Inner products of the features, Σ_l z_l(x) z̄_l(y) times the signature_l if there are any.
-
-        Summed over blocks of frequencies, so that the features of all rows never stand in memory at once.
-        """
+        """Inner products of the features, Σ_l z_l(x) z̄_l(y) times the signature_l if there are any."""
         x, y = self._in_range(x, "/x"), self._in_range(y, "/y")
-        n, m = x.shape[0], y.shape[0]
-        gram = np.zeros((n, m), self.gram_dtype)
-        squares_x, squares_y = np.zeros(n), np.zeros(m)
-        held = max(_FEATURES_PER_BLOCK, (n + m) * self.spec.input_dim)
-        steps = max(1, held // (2 * max(1, n + m)) // self._features.step)
-        for frequencies in row_blocks(self.n_frequencies, steps * self._features.step):
-            features_x = self._features.of(x, frequencies, pause)
-            features_y = self._features.of(y, frequencies, pause)
-            if self._features.norms_differ:
-                squares_x += np.square(features_x).sum(axis=1)
-                squares_y += np.square(features_y).sum(axis=1)
-            if self.signature is not None:
-                signature = self.signature[frequencies]
-                features_x *= np.tile(signature, features_x.shape[1] // len(signature))
-            conjugated = features_y.conj().T
-
-            def add(part: slice, features_x: Array = features_x, conjugated: Array = conjugated) -> None:
-                gram[part] += features_x[part] @ conjugated
-
-            for_each(add, row_blocks(n, _PRODUCTS_PER_PART // max(1, conjugated.size)), self._threads, pause)
-        if self._features.norms_differ:
-            gram /= np.sqrt(squares_x)[:, None]
-            gram /= np.sqrt(squares_y)
-        return gram
+        return gram(self._features, x, y, self.signature, self._threads, pause)
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""

@@ -169,8 +169,8 @@ def exponentials(phases: Floats, amplitudes: Floats, features: Floats, first: in
 
 
 @compiled
-def scale_to_unit_norm(rows: Floats) -> None:
-    """Divide every row, (n, k), by its L2 norm, which is summed up in float64."""
+def add_squared_norms(rows: Floats, squares: Floats) -> None:
+    """Add the squared L2 norm of every row, (n, k), in float64, to `squares`, (n,)."""
     lanes = np.empty(16)
     for i in range(len(rows)):
         row = rows[i]
@@ -182,6 +182,15 @@ def scale_to_unit_norm(rows: Floats) -> None:
                 lanes[lane] += value * value
         for j in range(whole, len(row)):
             lanes[0] += np.float64(row[j]) ** 2
-        scale = 1 / math.sqrt(lanes.sum())
+        squares[i] += lanes.sum()
+
+
+@compiled
+def scale_to_unit_norm(rows: Floats) -> None:
+    """Divide every row, (n, k), by its L2 norm."""
+    squares = np.zeros(len(rows))
+    add_squared_norms(rows, squares)
+    for i in range(len(rows)):
+        row, scale = rows[i], 1 / math.sqrt(squares[i])
         for j in range(len(row)):
             row[j] *= scale

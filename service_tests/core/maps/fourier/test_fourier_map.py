@@ -12,7 +12,7 @@ from app.core.arrays import row_blocks, vectors
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.fourier import features as features_module
-from app.core.maps.fourier import fourier_map
+from app.core.maps.fourier import inner_products
 from service_tests.core.specs import PRODUCT_KERNELS, kind
 from service_tests.core.specs import fourier as built
 
@@ -85,9 +85,6 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_is_the_same(
     feature_map = built(form=form, normalize=normalize, dtype="float64")
     x, y = rows_for(feature_map, 9, 10, seed=1), rows_for(feature_map, 7, 10, seed=2)
     whole = feature_map.gram(x, y)
-    monkeypatch.setattr(fourier_map, "_FEATURES_PER_BLOCK", 1)
-    monkeypatch.setattr(features_module, "_FREQUENCIES_PER_BLOCK", 1)
-    feature_map = built(form=form, normalize=normalize, dtype="float64")
     widths: list[int] = []
 
     def spied(n: int, per_block: int) -> list[slice]:
@@ -96,7 +93,8 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_is_the_same(
             widths.extend(block.stop - block.start for block in blocks)
         return blocks
 
-    monkeypatch.setattr(fourier_map, "row_blocks", spied)
+    monkeypatch.setattr(inner_products, "row_blocks", spied)
+    monkeypatch.setattr(inner_products, "_FREQUENCIES_PER_BLOCK", 1)
     np.testing.assert_allclose(feature_map.gram(x, y), whole, rtol=0, atol=1e-14)
     assert len(widths) > 2
     assert sum(widths) == feature_map.n_frequencies
@@ -116,6 +114,19 @@ def test_no_bit_of_a_row_depends_on_the_rows_beside_it(
     monkeypatch.setattr(features_module, "_ROWS_PER_BLOCK", 5)
     monkeypatch.setattr(features_module, "_STEPS_PER_THREAD", 1)
     np.testing.assert_array_equal(feature_map.transform(rows), whole)
+
+
+@every_dtype
+@normalized_or_not
+@every_form
+def test_no_bit_of_a_gram_block_depends_on_other_rows(dtype: str, form: str, normalize: bool) -> None:
+    feature_map = built(form=form, normalize=normalize, dtype=dtype, s=150)
+    x, y = rows_for(feature_map, 31, seed=1), rows_for(feature_map, 45, seed=2)
+    whole = feature_map.gram(x, y)
+    for i, j, n, m in ((0, 0, 1, 1), (30, 7, 1, 20), (5, 44, 12, 1), (3, 2, 13, 33)):
+        np.testing.assert_array_equal(feature_map.gram(x[i : i + n], y[j : j + m]), whole[i : i + n, j : j + m])
+    itself = feature_map.gram(x, x)
+    np.testing.assert_array_equal(itself, itself.conj().T)
 
 
 @every_dtype

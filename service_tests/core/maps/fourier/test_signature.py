@@ -60,8 +60,7 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_keeps_its_signs(
 ) -> None:
     x, y = rows(6, 3), rows(5, 4)
     whole = fourier(sampler=uploaded(), s=None, form=form, dtype="float64").gram(x, y)
-    for name in ("fourier_map._FEATURES_PER_BLOCK", "features._FREQUENCIES_PER_BLOCK"):
-        monkeypatch.setattr(f"app.core.maps.fourier.{name}", 1)
+    monkeypatch.setattr("app.core.maps.fourier.inner_products._FREQUENCIES_PER_BLOCK", 1)
     made = fourier(sampler=uploaded(), s=None, form=form, dtype="float64")
     np.testing.assert_allclose(made.gram(x, y), whole, rtol=0, atol=1e-13)
 
