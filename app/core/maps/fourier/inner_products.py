@@ -41,8 +41,8 @@ def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | Non
         found = np.empty((n, m), features.dtype)
         found.real, found.imag = sums[0], sums[1] - sums[2]
     if features.norms_differ:
-        found /= np.sqrt(squares_x)[:, None]
-        found /= np.sqrt(squares_y)
+        for row, square in zip(found, squares_x, strict=True):
+            row /= np.sqrt(square * squares_y)
     return found
 
 
