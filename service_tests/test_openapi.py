@@ -47,6 +47,8 @@ def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> N
         "DELETE /v1/maps/{name}",
         "GET /v1/maps/{name}/frequencies",
         "GET /v1/maps/{name}/weights",
+        "GET /v1/maps/{name}/signs",
+        "GET /v1/maps/{name}/radii",
         "GET /v1/maps/{name}/offsets",
         "GET /v1/maps/{name}/signature",
         "POST /v1/maps/{name}/transform",

@@ -31,7 +31,8 @@ KINDS = {
     "array-not-found": Kind(
         404,
         "The map has no such array",
-        "Offsets exist for the form `phase` only, a signature with negative weights; kernel `gmm` has no frequencies.",
+        "Offsets exist for the form `phase` only, a signature with negative weights, signs and radii with sampler "
+        "`structured_orthogonal`; kernel `gmm` has no frequencies.",
     ),
     "map-exists": Kind(
         409,

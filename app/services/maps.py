@@ -148,15 +148,18 @@ class Maps:
         return kept
 
     def array(self, name: str, array_name: str) -> NDArray[Any]:
-        """One frozen array of a map.
+        """One array of a map: frozen, or computed from those that are.
 
         Raises:
             ArrayNotFound: maps of its kind have no such array.
+            TooLarge: it has to be computed, and is larger than a result may be.
         """
-        arrays = self.ready(name).arrays
-        if array_name not in arrays:
-            raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(arrays))}")
-        return arrays[array_name]
+        found = self.ready(name)
+        if array_name not in found.arrays:
+            raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(found.arrays))}")
+        if array_name in found.computed:
+            self._limits.check_result(found.computed[array_name].nbytes)
+        return found.arrays[array_name]
 
     def _create(self, name: str, spec: MapSpec, progress: Progress | None) -> Created:
         there = self._store.find(name)

@@ -37,6 +37,8 @@ class Measurement(NamedTuple):
     run: Callable[[Progress], Finding[Mapping[str, object]]]
     nbytes: int
     """The memory that it takes, without its rows."""
+    advice: str = ""
+    """What to ask for where that is too much, if there is a way."""
 
 
 class Measurements(NamedTuple):
@@ -68,6 +70,7 @@ class Measurements(NamedTuple):
             digests={f"map {subject.name!r}": subject.digest, **dataset_digests(given.digests)},
             run=lambda progress: diagnostic.run(feature_map, rows, progress, self.threads),
             nbytes=diagnostic.memory_bytes(feature_map, rows),
+            advice=diagnostic.memory_advice,
         )
 
     def run_or_submit(
@@ -84,7 +87,8 @@ class Measurements(NamedTuple):
         """
         nbytes = measurement.nbytes
         if nbytes > self.max_job_bytes:
-            detail = f"it would take {nbytes} bytes of memory; max_job_bytes is {self.max_job_bytes}"
+            advice = f": {measurement.advice}" if measurement.advice else ""
+            detail = f"it would take {nbytes} bytes of memory; max_job_bytes is {self.max_job_bytes}{advice}"
             raise TooLarge(detail, limit="max_job_bytes", allowed=self.max_job_bytes, value=nbytes)
         checkpoint = None
         if progress is not None and nbytes <= self.limits.max_result_bytes:

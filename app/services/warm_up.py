@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 _GAUSSIAN = '{"kind": "gaussian", "length_scale": 1}'
 _FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "monte_carlo"}}}}'
+_STRUCTURED = f'{{"input_dim": 8, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "structured_orthogonal"}}}}'
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
 # Maps of so many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
@@ -48,12 +49,15 @@ def _row(dtype: DTypeLike) -> Floats:
 
 
 def _features() -> None:
-    """Transform a row that nobody may write to, dense and sparse, in every form and dtype."""
+    """Transform a row that nobody may write to, dense and sparse, in every form and dtype, by every projection."""
     fourier = MapSpec.model_validate_json(_FOURIER)
     for form, dtype in product(Form, Dtype):
         found = made(fourier.model_copy(update={"form": form, "dtype": dtype, "normalize": True}))
         found.transform(_row(dtype))
         found.transform(csr_array(_row(dtype)))
+    structured = MapSpec.model_validate_json(_STRUCTURED)
+    for dtype in Dtype:
+        made(structured.model_copy(update={"dtype": dtype})).transform(np.ones((1, 8), dtype))
 
 
 def _hashes() -> None:

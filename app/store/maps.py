@@ -38,7 +38,7 @@ class MapManifest(Manifest):
     """Everything about a map but its numbers and the text of its spec."""
 
     kind = "map"
-    dtypes = frozenset({"float32", "float64", "int8"})
+    dtypes = frozenset({"float32", "float64", "int8", "uint8"})
     newest = 2
 
     state: State = State.ready

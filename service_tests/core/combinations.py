@@ -20,7 +20,7 @@ Pair = tuple[Fields, Fields]
 
 D, S = 4, 512
 # By d: image and patch of the windows; the number of patches divides the s of every test, and evenly.
-IMAGES = {3: ((1, 3), (1, 2)), 4: ((2, 2), (1, 2)), 20: ((4, 5), (1, 2))}
+IMAGES = {3: ((1, 3), (1, 2)), 4: ((2, 2), (1, 2)), 8: ((2, 4), (1, 2)), 20: ((4, 5), (1, 2))}
 
 
 def _scales(d: int) -> list[Any]:
@@ -53,6 +53,7 @@ FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "lattice": lambda _: [{}, {"shift": False}, {"learn": True, "box": 0.5, "shift": False}],
     "digital_net": lambda _: [{}, {"alpha": 1, "scramble": False}],
     "orthogonal": lambda _: [{}],
+    "structured_orthogonal": lambda _: [{}, {"radii": "independent"}],
     "moment_matching": lambda _: [{"base": {"kind": kind(model)}} for model in POINTS],
     "dense_grid": lambda _: [{"points_per_dim": 5}],
     "sparse_grid": lambda _: [{"level": 2}],
@@ -96,6 +97,15 @@ NORMAL_ONLY = (*RULES, "subsampled_grid", "orthogonal")
 NORMAL = ("gaussian", "anova", "correlation_rbf")
 
 
+LEAST_DIMENSIONS = {"structured_orthogonal": 8}
+"""Samplers that refuse vectors of fewer entries, and how many they want."""
+
+
+def dimensions(its_sampler: Fields, d: int = D) -> int:
+    """Length of the vectors that a sampler is tried with: d, or the fewest entries that it takes."""
+    return max(d, LEAST_DIMENSIONS.get(its_sampler["kind"], 1))
+
+
 def variants(model: type[Any], d: int = D) -> list[Fields]:
     """The kind with each of its values of FIELDS; none if it has no entry, which a test of the contract reports."""
     made = FIELDS.get(kind(model))
@@ -103,10 +113,10 @@ def variants(model: type[Any], d: int = D) -> list[Fields]:
 
 
 def pairs(d: int = D) -> list[Pair]:
-    """Every kernel with every sampler, frequencies to upload being those of the kernel."""
-    kernels = [fields for model in KERNELS for fields in variants(model, d)]
+    """Every kernel with every sampler, for vectors of `dimensions`; frequencies to upload are those of the kernel."""
     samplers = [fields for model in SAMPLERS for fields in variants(model, d)]
-    return [(k, _with_frequencies(k, d) if s["kind"] == "uploaded" else s) for k in kernels for s in samplers]
+    every = [(k, s) for model in KERNELS for s in samplers for k in variants(model, dimensions(s, d))]
+    return [(k, _with_frequencies(k, d) if s["kind"] == "uploaded" else s) for k, s in every]
 
 
 def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
@@ -116,6 +126,8 @@ def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
         return OTHER_FAMILIES[over](its_kernel)
     if name == "gmm":
         return False
+    if over == "structured_orthogonal":
+        return name in ("gaussian", "matern", "correlation_rbf")
     if over == "reweighted_grid":
         return name in NORMAL and name != "anova"
     if over in LEARNED or its_sampler.get("learn"):

@@ -20,9 +20,9 @@ from service_tests.core.combinations import (
     LAWS,
     OTHER_FAMILIES,
     RULES,
-    D,
     Fields,
     S,
+    dimensions,
     goes_together,
     is_random,
     named,
@@ -59,7 +59,7 @@ every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
 
 
 def build(of: MapSpec) -> FeatureMap:
-    return opened(of, family_of(of.sampler).build(of, with_rows()).arrays, 1)
+    return opened(of, family_of(of.sampler).build(of, with_rows(of.input_dim)).arrays, 1)
 
 
 def test_no_kind_is_left_out() -> None:
@@ -81,15 +81,16 @@ def test_no_kind_is_left_out() -> None:
 def test_a_combination_without_a_meaning_is_refused_and_one_named_that_works(
     its_kernel: Fields, its_sampler: Fields
 ) -> None:
+    d = dimensions(its_sampler)
     with pytest.raises(InvalidInput) as caught:
-        spec(kernel=its_kernel, sampler=its_sampler, s=S)
+        spec(kernel=its_kernel, sampler=its_sampler, s=S, input_dim=d)
     pointer, detail = caught.value.pointer, caught.value.detail
     base_is_to_blame = its_sampler.get("base", {}).get("kind") == "orthogonal" and its_kernel["kind"] != "gmm"
     assert pointer == ("/sampler/base/kind" if base_is_to_blame else "/sampler/kind")
     advised = re.search(r"sampler (\w+)(?: alone)? works$|sampler is (\w+)$|for instance, (\w+)$", detail)
     assert advised, f"{detail!r} does not end with 'sampler NAME works', 'sampler is NAME' or 'for instance, NAME'"
     works = next(name for name in advised.groups() if name)
-    assert spec(kernel=its_kernel, sampler={"kind": works}, s=S).sampler.kind == works
+    assert spec(kernel=its_kernel, sampler={"kind": works}, s=S, input_dim=d).sampler.kind == works
 
 
 @pytest.mark.parametrize(
@@ -100,8 +101,9 @@ def test_a_combination_without_a_meaning_is_refused_and_one_named_that_works(
 def test_fourier_features_approximate_their_kernel(its_kernel: Fields, its_sampler: Fields, output: Output) -> None:
     form, normalize, dtype = output
     is_rule = its_sampler["kind"] in RULES
-    size = None if is_rule else size_of(its_sampler)
-    of = spec(kernel=its_kernel, sampler=its_sampler, form=form, normalize=normalize, dtype=dtype, s=size)
+    size, d = None if is_rule else size_of(its_sampler), dimensions(its_sampler)
+    members: Fields = {"input_dim": d, "form": form, "normalize": normalize, "dtype": dtype, "s": size}
+    of = spec(kernel=its_kernel, sampler=its_sampler, **members)
     if its_sampler["kind"] == "sparse_grid" and (form == "phase" or normalize):
         with pytest.raises(InvalidInput, match="cos_sin and complex carry a signature") as caught:
             FourierMap.build(of)
@@ -110,8 +112,8 @@ def test_fourier_features_approximate_their_kernel(its_kernel: Fields, its_sampl
     feature_map = build(of)
     assert isinstance(feature_map, FourierMap)
     # A rule is exact where rows are near each other, and only there.
-    x, y = (rows(n, seed, size=0.15 if is_rule else 1.2) for n, seed in ((6, 1), (5, 2)))
-    x, y = ((part + is_rule * rows(1, 5)).astype(dtype) for part in (x, y))
+    x, y = (rows(n, seed, d, size=0.15 if is_rule else 1.2) for n, seed in ((6, 1), (5, 2)))
+    x, y = ((part + is_rule * rows(1, 5, d)).astype(dtype) for part in (x, y))
     features, others = feature_map.transform(x), feature_map.transform(y)
     arrays = feature_map.arrays
     signature = np.tile(arrays.get("signature", np.ones(feature_map.n_frequencies)), 2 if form == "cos_sin" else 1)
@@ -146,10 +148,15 @@ def test_fourier_features_approximate_their_kernel(its_kernel: Fields, its_sampl
     assert is_rule or np.abs(gram - exact).max() > 1e-6
     assert np.ptp(exact) > (0.005 if is_rule else 0.2) * k0
 
-    assert arrays["frequencies"].shape == (feature_map.n_frequencies, D)
-    assert all(array.dtype == (np.int8 if name == "signature" else dtype) for name, array in arrays.items())
+    assert arrays["frequencies"].shape == (feature_map.n_frequencies, d)
+    whole = {"signature": np.dtype(np.int8), "signs": np.dtype(np.uint8)}
+    assert all(array.dtype == whole.get(name, dtype) for name, array in arrays.items())
+    for name, shown in feature_map.computed.items():
+        assert (arrays[name].shape, arrays[name].dtype) == shown
     assert ("signature" in arrays) == (its_sampler["kind"] == "sparse_grid") == bool((weights < 0).any())
-    assert sum(array.nbytes for array in arrays.values()) == feature_map.bytes <= FourierMap.frozen_bytes(of)
+    frozen = sum(array.nbytes for name, array in arrays.items() if name not in feature_map.computed)
+    assert frozen <= feature_map.bytes <= FourierMap.drawing_bytes(of)
+    assert frozen <= FourierMap.frozen_bytes(of)
 
 
 @every_dtype
@@ -177,7 +184,7 @@ def test_codes_collide_as_often_as_their_kernel_says(its_kernel: Fields, its_sam
 def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
     its_kernel: Fields, its_sampler: Fields, dtype: str
 ) -> None:
-    of = spec(kernel=its_kernel, sampler=its_sampler, dtype=dtype)
+    of = spec(kernel=its_kernel, sampler=its_sampler, dtype=dtype, input_dim=dimensions(its_sampler))
     read_back = MapSpec.model_validate_json(of.canonical())
     assert read_back.canonical() == of.canonical()
     first, again, other = (build(made) for made in (of, read_back, of.model_copy(update={"seed": 8})))
@@ -195,9 +202,11 @@ def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
 
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), TOGETHER, ids=named)
 def test_a_map_opened_from_its_arrays_is_the_map(its_kernel: Fields, its_sampler: Fields) -> None:
-    made = build(spec(kernel=its_kernel, sampler=its_sampler))
-    again = opened(made.spec, {name: array.copy() for name, array in made.arrays.items()}, 2)
-    x, y = rows(6, 1, dtype="float32"), rows(5, 2, dtype="float32")
+    d = dimensions(its_sampler)
+    made = build(spec(kernel=its_kernel, sampler=its_sampler, input_dim=d))
+    frozen = made.arrays.keys() - made.computed.keys()
+    again = opened(made.spec, {name: made.arrays[name].copy() for name in frozen}, 2)
+    x, y = rows(6, 1, d, dtype="float32"), rows(5, 2, d, dtype="float32")
     assert (again.gram(x, y) == made.gram(x, y)).all()
 
 
@@ -220,7 +229,7 @@ def test_a_sampler_that_does_not_dictate_its_count_must_be_told(name: str) -> No
         assert spec(kernel=its_kernel, sampler=its_sampler, s=None).s is None
         return
     with pytest.raises(InvalidInput, match="s is missing") as caught:
-        spec(kernel=its_kernel, sampler=its_sampler, s=None)
+        spec(kernel=its_kernel, sampler=its_sampler, s=None, input_dim=dimensions(its_sampler))
     assert caught.value.pointer == "/s"
 
 

@@ -172,7 +172,7 @@ def test_no_bit_of_a_fourier_map_depends_on_the_number_of_threads(
         x, y = sparse.csr_array(x), sparse.csr_array(y)
     found = []
     for n_threads in (1, 2, 3, 7):
-        one = opened(made.spec, made.arrays, n_threads)
+        one = opened(made.spec, dict(made.arrays), n_threads)
         found.append([one.transform(x), one.gram(x, y), one.gram(x, x), one.exact_gram(x, y)])
     for other in found[1:]:
         for wanted, array in zip(found[0], other, strict=True):

@@ -17,7 +17,7 @@ from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
 from app.core.spec import MapSpec
 from app.services.warm_up import warm_up
-from service_tests.core.combinations import D, Fields, goes_together, named, pairs, rows, size_of, with_rows
+from service_tests.core.combinations import D, Fields, dimensions, goes_together, named, pairs, rows, size_of, with_rows
 from service_tests.core.diagnostics.test_base import RUNS
 from service_tests.core.specs import gmm_spec, spec
 
@@ -40,13 +40,13 @@ def nothing_new() -> Iterator[None]:
     assert {loop: types for loop, types in after.items() if types != before.get(loop)} == {}
 
 
-def as_posted(dtype: Dtype, n: int) -> list[Any]:
+def as_posted(dtype: Dtype, n: int, d: int = D) -> list[Any]:
     """Rows behind the gate, from a body that nobody may write to, by columns, sparse, and of the other dtype."""
-    whole = rows(n, 1, dtype=dtype.value)
+    whole = rows(n, 1, d, dtype=dtype.value)
     body = np.frombuffer(whole.tobytes(), whole.dtype).reshape(whole.shape)
     other = whole.astype(np.float32 if dtype is Dtype.float64 else np.float64)
     came = [whole, body, np.asfortranarray(whole), whole[::-1], sparse.csr_array(whole), other]
-    return [vectors(one, D, np.dtype(dtype.value)) for one in came]
+    return [vectors(one, d, np.dtype(dtype.value)) for one in came]
 
 
 def kept(of: MapSpec, threads: int) -> FeatureMap:
@@ -74,9 +74,10 @@ def test_features_of_any_form_and_rows(form: Form, dtype: Dtype, normalize: bool
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), WITH_ANY_KERNEL, ids=named)
 @pytest.mark.usefixtures("nothing_new")
 def test_maps_of_any_sampler(its_kernel: Fields, its_sampler: Fields) -> None:
-    of = spec(kernel=its_kernel, sampler=its_sampler, s=size_of(its_sampler), dtype="float64")
+    d = dimensions(its_sampler)
+    of = spec(kernel=its_kernel, sampler=its_sampler, s=size_of(its_sampler), dtype="float64", input_dim=d)
     made = kept(of, 2)
-    for x in as_posted(Dtype.float64, 3):
+    for x in as_posted(Dtype.float64, 3, d):
         made.apply(x)
         made.gram(x, x)
 

@@ -115,6 +115,8 @@ def _add_array(array: str, description: str) -> None:
 
 _add_array("frequencies", "Fetch the frequencies, (n_frequencies, input_dim).")
 _add_array("weights", "Fetch the weights of the frequencies, (n_frequencies,).")
+_add_array("signs", "Fetch the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each.")
+_add_array("radii", "Fetch the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1.")
 _add_array("offsets", "Fetch the offsets of the form phase, (n_frequencies,) in [0, 2π).")
 _add_array("signature", "Fetch the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones.")
 

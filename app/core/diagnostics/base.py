@@ -62,6 +62,9 @@ class Diagnostic(Kind):
         """Memory of rows that the diagnostic makes itself: they are bounded as the rows of a request are."""
         return 0
 
+    memory_advice: ClassVar[str] = ""
+    """What to ask for where `run` takes more memory than any job may; nothing if there is no way."""
+
     @abstractmethod
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """The most memory that `run` takes beside the map and the rows, asked before anything is computed."""

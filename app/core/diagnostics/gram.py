@@ -67,6 +67,7 @@ class Gram(Diagnostic):
     takes = Takes.rows
     answer = GramErrors
     draws = True
+    memory_advice = "seeds 0 leaves out the Monte Carlo maps, estimators map the moments of all frequencies"
     source = f"{QMC}, section 6; control variates: {MM}, section 3, (10)"
     choose_when = "First: on your own rows it says what the map is worth, and whether another sampler would be better."
 
@@ -96,11 +97,15 @@ class Gram(Diagnostic):
         n, input_dim, tile = vectors.shape[0], feature_map.spec.input_dim, vectors[:TILE_ROWS]
         parts, side = 2 if feature_map.gram_dtype.kind == "c" else 1, tile.shape[0]
         matrices = parts * ((n + side) * n // 2 * 4 + _TILES_AT_WORK * 8 * side**2)
-        # Rows that are made dense, and two matrices of second moments.
-        controls = 8 * input_dim * (n + 2 * input_dim) if set(self.estimators) - {Estimator.map} else 0
+        controls = 0
+        if set(self.estimators) - {Estimator.map}:
+            # Rows that are made dense, two matrices of second moments, and frequencies that are not held, with copies.
+            computed = 24 * feature_map.n_frequencies * input_dim if "frequencies" in feature_map.computed else 0
+            controls = 8 * input_dim * (n + 2 * input_dim) + computed
         drawn, baseline = 0, feature_map.baseline(0)
         if self.seeds and baseline is not None:
-            drawn = family_of(baseline.sampler).drawing_bytes(baseline) + 2 * feature_map.bytes
+            its_family = family_of(baseline.sampler)
+            drawn = its_family.drawing_bytes(baseline) + 2 * its_family.frozen_bytes(baseline)
         return int(matrices + feature_map.kernel.exact_bytes(tile, tile) + controls + drawn)
 
     def run(

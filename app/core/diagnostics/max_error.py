@@ -195,6 +195,8 @@ def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | No
     none; nor has a bound beyond the range of float64.
     """
     spec = feature_map.spec
+    if not isinstance(spec.sampler, PolynomiallyExact | DenseGrid | SparseGrid):
+        return None
     deviations = feature_map.spectrum().kernel.normal_deviations(spec.input_dim)
     if deviations is None:
         return None

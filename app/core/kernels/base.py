@@ -182,6 +182,13 @@ class ScaledKernel(SpectralKernel):
         """The length scales σ_j, shape (d,)."""
         return np.broadcast_to(np.asarray(self.length_scale, dtype=np.float64), (input_dim,))
 
+    def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix | None:
+        """Quantiles of the length of a frequency of `dim` coordinates at σ = 1, elementwise.
+
+        None where the directions of frequencies are not uniform, so that lengths do not make the law.
+        """
+        return None
+
     def check(self, input_dim: int) -> None:
         """Refuse a list of length scales that has not one for each coordinate."""
         check_entries(self.length_scale, input_dim, self.scale_field, f"/kernel/{self.scale_field}", ", or one")

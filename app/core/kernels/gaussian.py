@@ -5,7 +5,7 @@ from typing import Literal, Self
 import numpy as np
 import scipy
 from pydantic import Field, model_validator
-from scipy.special import ndtri
+from scipy.special import gammaincinv, ndtri
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, LengthScale, Matrix, ProductKernel
@@ -56,6 +56,11 @@ class Gaussian(ProductKernel):
     def normal_deviations(self, input_dim: int) -> Matrix:
         """1/σ_j."""
         return self.scaled_deviations(1.0, input_dim)
+
+    def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
+        """Quantiles of the chi law, elementwise."""
+        quantiles: Matrix = np.sqrt(2 * gammaincinv(dim / 2, uniforms))
+        return quantiles
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
         """exp(−β²/2)."""

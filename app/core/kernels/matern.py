@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import numpy as np
 import scipy
 from pydantic import Field
-from scipy.special import gammaincinv, gammaln, kve, ndtri
+from scipy.special import betainccinv, betaincinv, gammaincinv, gammaln, kve, ndtri
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ScaledKernel
@@ -42,6 +42,16 @@ class Matern(ScaledKernel):
         with np.errstate(over="ignore", divide="ignore"):  # infinite frequencies are refused by name
             frequencies /= np.sqrt(mixing)[:, None]
         return self.scaled_frequencies(frequencies)
+
+    def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
+        """Quantiles of √(dim·F) with dim and 2ν degrees of freedom: one law for normal vector and chi-square together.
+
+        F is 2ν/dim times B/(1 − B) with B of the law Beta(dim/2, ν); near 1, 1 − B has its own inverse.
+        """
+        with np.errstate(divide="ignore"):  # infinite lengths are refused by name
+            odds = betaincinv(dim / 2, self.nu, uniforms) / betainccinv(self.nu, dim / 2, uniforms)
+        quantiles: Matrix = np.sqrt(2 * self.nu * odds)
+        return quantiles
 
     def out_of_range(self, dtype: str) -> InvalidInput:
         """The refusal of frequencies that leave a dtype; it names nu or length_scale, whichever does more."""

@@ -1,7 +1,9 @@
 """A family of maps is one class that derives from `FeatureMap`; its instances are its maps."""
 
 from abc import ABC, abstractmethod
-from math import inf, prod
+from collections.abc import Mapping
+from math import inf
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,7 +47,10 @@ class FeatureMap(ABC):
     """Multiplications of a matrix product that take as long as `gram` takes to compare two columns of two rows."""
 
     spec: BaseSpec
-    arrays: Arrays
+    arrays: Mapping[str, Array]
+    """The arrays that the map gives, by name: those that are frozen, and those of `computed`."""
+    computed: Mapping[str, FrozenArray] = MappingProxyType({})
+    """Shapes of arrays that are not held: each is computed anew whenever it is asked for."""
     kernel: AnyKernel
     """The kernel, as it compares rows of the map's dtype."""
     n_frequencies: int
@@ -99,7 +104,7 @@ class FeatureMap(ABC):
     @classmethod
     def frozen_bytes(cls, spec: BaseSpec) -> int:
         """The most memory that the frozen arrays can take."""
-        return sum(prod(array.shape) * array.dtype.itemsize for array in cls.frozen(spec).values())
+        return sum(array.nbytes for array in cls.frozen(spec).values())
 
     @classmethod
     @abstractmethod

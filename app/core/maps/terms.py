@@ -1,6 +1,8 @@
 """What families of maps take and give: the fields of a spec, frozen arrays, and results beside features and codes."""
 
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
+from math import prod
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,22 @@ from app.core.samplers.base import AnySampler
 
 Arrays = dict[str, NDArray[Any]]
 """The frozen arrays of a map by name. They, not the spec, are the truth from then on."""
+
+
+class ArraysOnDemand(Mapping[str, NDArray[Any]]):
+    """Arrays by name: some that are held, and some that are computed anew each time they are asked for."""
+
+    def __init__(self, held: Arrays, computed: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
+        self._held, self._computed = held, computed
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._computed[name]() if name in self._computed else self._held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._held, *self._computed])
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._computed)
 
 
 class Dtype(StrEnum):
@@ -76,6 +94,11 @@ class FrozenArray(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of an array of this shape."""
+        return prod(self.shape) * self.dtype.itemsize
 
 
 class Spectrum(NamedTuple):

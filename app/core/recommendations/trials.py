@@ -154,7 +154,7 @@ def _measured(
     return {
         "error": error,
         "n_output": its_map.n_output,
-        "bytes": sum(array.nbytes for array in its_map.arrays.values()),
+        "bytes": sum(its_map.arrays[name].nbytes for name in its_map.arrays.keys() - its_map.computed.keys()),
         "seconds": _seconds(its_map, rows, pause) * 1000 / rows.shape[0],
     }
 

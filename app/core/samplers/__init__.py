@@ -16,12 +16,14 @@ from app.core.samplers.points import PointKinds, Points
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.samplers.reweighted_grid import ReweightedGrid
 from app.core.samplers.sparse_grid import SparseGrid
+from app.core.samplers.structured_orthogonal import StructuredOrthogonal
 from app.core.samplers.subsampled_grid import SubsampledGrid
 from app.core.samplers.uploaded import Uploaded
 from app.core.samplers.weighted import Weighted
 
 FREQUENCY_SAMPLERS: tuple[type[FrequencySampler], ...] = (
     *get_args(PointKinds),
+    StructuredOrthogonal,
     MomentMatching,
     DenseGrid,
     SparseGrid,

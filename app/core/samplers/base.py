@@ -82,6 +82,9 @@ class FrequencySampler(AnySampler):
     best_at_powers_of_two: ClassVar[bool] = False
     """Whether so many points are balanced, and other numbers less so."""
 
+    serves_subsets: ClassVar[bool] = True
+    """Whether it may make sets for summands of a kernel that look at some coordinates only; never if it learns."""
+
     decomposes: ClassVar[bool] = False
     """Whether drawing takes s·input_dim² multiplications and the decomposition of a matrix (input_dim, input_dim)."""
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from app.core.errors import InvalidInput
 from service_tests.core.specs import fourier, kernel, spec
@@ -58,3 +59,10 @@ def test_two_scales_or_none_are_refused_at_the_kernel(fields: dict[str, Any], ca
         kernel(kind="gaussian", **fields)
     assert caught.value.pointer == "/kernel"
     assert caught.value.detail == f"{came} came; exactly one of length_scale, sigma, gamma is wanted"
+
+
+@pytest.mark.parametrize("dim", [1, 8, 1024, 1 << 20])
+def test_lengths_of_frequencies_at_scale_one_have_the_chi_law(dim: int) -> None:
+    uniforms = np.array([1e-12, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-12])
+    found = kernel(kind="gaussian", length_scale=3.0).radial_quantile(uniforms, dim)
+    np.testing.assert_allclose(found, stats.chi(dim).ppf(uniforms), rtol=1e-12)

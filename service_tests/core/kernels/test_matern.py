@@ -152,3 +152,16 @@ def test_orthogonal_frequencies_are_refused_and_one_named_that_works() -> None:
 def test_a_chi_square_that_rounds_to_zero_is_refused_and_not_infinite() -> None:
     with pytest.raises(InvalidInput, match="leave the range of float64"):
         matern(1e-3).frequencies(np.full((2, 4), 2.0**-53))
+
+
+@every_nu
+@pytest.mark.parametrize("dim", [1, 8, 1024])
+def test_lengths_have_the_law_of_a_quotient_in_one_step(nu: float, dim: int) -> None:
+    uniforms = np.array([1e-9, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-9])
+    expected = np.sqrt(dim * stats.f(dim, 2 * nu).ppf(uniforms))
+    np.testing.assert_allclose(matern(nu, 3.0).radial_quantile(uniforms, dim), expected, rtol=1e-9)
+    # As drawn in two steps, from a normal vector and one chi-square.
+    frequencies = matern(nu).frequencies(np.random.default_rng(1).random((4000, 9)))
+    squares = np.square(frequencies).sum(axis=1)
+    drawn = np.square(matern(nu).radial_quantile(np.random.default_rng(2).random(4000), 8))
+    assert stats.ks_2samp(squares, drawn).pvalue > 1e-3

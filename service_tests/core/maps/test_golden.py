@@ -10,9 +10,9 @@ from scipy import sparse
 
 from app.core.arrays import Rows
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.maps import FourierMap
+from app.core.maps import FourierMap, opened
 from app.core.spec import MapSpec
-from service_tests.core.combinations import LEARNED, OTHER_FAMILIES, variants, with_rows
+from service_tests.core.combinations import LEARNED, OTHER_FAMILIES, dimensions, variants, with_rows
 from service_tests.core.specs import KERNELS, SAMPLERS, hashing, kind, spec
 
 FIELDS: dict[str, dict[str, Any]] = {
@@ -40,6 +40,13 @@ GOLDEN: dict[str, list[float]] = {
     "lattice": [1.2582060007828733, -0.34354596620329064, -0.12169568094768064, 0.0625, 1.5119877931451668],
     "digital_net": [0.5401719118196682, 0.3041682222844966, -0.6545289555462941, 0.0625, 1.5119877931451668],
     "orthogonal": [1.0784481714646517, 0.2960428854251132, 0.6480698418904721, 0.0625, 1.5119877931451668],
+    "structured_orthogonal": [
+        -2.196748416186993,
+        1.0983742080934964,
+        0.5491871040467482,
+        *(-1.0983742080934964, -1.0983742080934964, 1.0983742080934964, -1.0983742080934964, -1.0983742080934964),
+        *(0.0625, 1.5119877931451668),
+    ],
     "moment_matching": [1.4512243395457722, -0.382104397103741, -0.15626755701393938, 0.0625, 1.5119877931451668],
     "dense_grid": [3.464101615137755, 1.7320508075688774, 0.8660254037844387, 0.004629629629629624, 5.918984254290045],
     "sparse_grid": [0.0, 1.7320508075688774, 0.8660254037844387, 0.027777777777777755],
@@ -87,13 +94,14 @@ CODES_GOLDEN: dict[str, str] = {
 def golden_spec(its_kernel: dict[str, Any], its_sampler: dict[str, Any]) -> MapSpec:
     name = its_sampler["kind"]
     form = "cos_sin" if name == "sparse_grid" else "phase"
-    size = None if name in RULES else 16
-    return spec(kernel=its_kernel, sampler=its_sampler, form=form, s=size, input_dim=3, dtype="float64")
+    size, d = None if name in RULES else 16, dimensions(its_sampler, 3)
+    return spec(kernel=its_kernel, sampler=its_sampler, form=form, s=size, input_dim=d, dtype="float64")
 
 
 def of_sampler(name: str) -> MapSpec:
-    its_kernel = {"kind": "gaussian", "length_scale": [0.5, 1.0, 2.0]}
-    return golden_spec(its_kernel, {"kind": name} | FIELDS.get(name, {}))
+    its_sampler = {"kind": name} | FIELDS.get(name, {})
+    scales = [0.5, 1.0, 2.0] + [1.0] * (dimensions(its_sampler, 3) - 3)
+    return golden_spec({"kind": "gaussian", "length_scale": scales}, its_sampler)
 
 
 def of_kernel(name: str) -> MapSpec:
@@ -138,7 +146,7 @@ def digest_of_codes(name: str) -> str:
 
 
 def last(of: MapSpec) -> list[float]:
-    arrays = FourierMap.build(of, with_rows(of.input_dim)).arrays
+    arrays = opened(of, FourierMap.build(of, with_rows(of.input_dim)).arrays).arrays
     tail = [arrays["weights"][-1], *arrays.get("offsets", [])[-1:]]
     return [*arrays["frequencies"][-1].tolist(), *map(float, tail)]
 

@@ -5,12 +5,16 @@ from collections.abc import Callable
 import numpy as np
 
 from app.core.arrays import Floats, Rows, row_blocks
-from app.core.maps.fourier.projection import Projection
+from app.core.building import Building
+from app.core.maps.fourier.drawing import draw_dense
+from app.core.maps.fourier.projection import Drawn, Projection
 from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
 from app.core.panels import Panels
 
 # Entries of the matrix looked at together.
 _ENTRIES_PER_BLOCK = 1 << 18
+# A set as it is frozen, and the map that holds it: for a coordinate.
+_BYTES_PER_COORDINATE = 16
 
 
 class DenseProjection(Projection):
@@ -31,6 +35,16 @@ class DenseProjection(Projection):
     def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
         """The matrix of frequencies."""
         return {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype)}
+
+    @classmethod
+    def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
+        """Memory of the matrix in two layouts, in float64."""
+        return _BYTES_PER_COORDINATE * spec.input_dim * s
+
+    @classmethod
+    def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
+        """Draw the matrix and the weights."""
+        return draw_dense(spec, rng, building)
 
     @property
     def frequencies(self) -> Floats:

@@ -9,11 +9,15 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Block, ShiftInvariantKernel
 from app.core.maps.fourier.forms import FORMS
+from app.core.maps.fourier.projection import Drawn, Projection
 from app.core.maps.terms import Arrays, BaseSpec, Built, Dtype
 from app.core.progress import begin_anew
 from app.core.samplers.base import FrequencySampler, FrequencySet, SizeAdvice
 from app.core.samplers.learning import BoxFields
 from app.core.samplers.uploaded import Uploaded
+
+ALL_ZERO = "every frequency is 0, so that this map takes the kernel for a constant"
+"""A warning."""
 
 
 class Allocation(NamedTuple):
@@ -71,10 +75,11 @@ def check_allocations(spec: BaseSpec) -> None:
             "size, or take another sampler, for instance, sobol",
             "/sampler/kind",
         )
-    if sampler.learns and every[0].block.coordinates is not None:
+    if (sampler.learns or not sampler.serves_subsets) and every[0].block.coordinates is not None:
+        makes = "learns" if sampler.learns else "makes"
         raise InvalidInput(
-            f"sampler {sampler.kind} learns a set for one kernel on all coordinates; kernel "
-            f"{kernel.kind} is a sum over subsets of them: sampler sobol works",
+            f"sampler {sampler.kind} {makes} a set for one kernel on all coordinates; kernel {kernel.kind} is a sum "
+            "over subsets of them: sampler sobol works",
             "/sampler/kind",
         )
     # The largest summand first: what is enough for it is enough for all.
@@ -100,16 +105,29 @@ def of_allocation(text: str, allocation: Allocation, every: list[Allocation], sp
     return f"on a subset of {allocation.block.dim(spec.input_dim)} coordinates{gets}: {text}"
 
 
-def drawn(spec: BaseSpec, building: Building) -> Built:
+def drawn(spec: BaseSpec, projection: type[Projection], building: Building) -> Built:
     """The frozen arrays of a map. Frequencies and offsets come from separate streams of the seed.
+
+    Raises:
+        InvalidInput: as `Projection.draw` does.
+    """
+    streams = np.random.SeedSequence(spec.seed).spawn(2)
+    for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in streams)
+    arrays, s, warnings, report = projection.draw(spec, for_frequencies, building)
+    form = FORMS[spec.form]
+    if form.has_offsets:
+        arrays["offsets"] = uniform_angles(s, spec.numpy_dtype, for_offsets)
+    return Built(arrays, s, s * form.per_frequency, warnings, report)
+
+
+def draw_dense(spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
+    """Frequencies as a matrix, their weights and, where some are negative, signs.
 
     Raises:
         InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights have
             both signs and the form has a meaning for positive ones only.
     """
-    streams = np.random.SeedSequence(spec.seed).spawn(2)
-    for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in streams)
-    found = frequency_set(spec, for_frequencies, building)
+    found = frequency_set(spec, rng, building)
     with np.errstate(over="ignore"):  # what overflows is refused by name below
         arrays: Arrays = {
             "frequencies": found.frequencies.astype(spec.numpy_dtype, copy=False),
@@ -118,10 +136,9 @@ def drawn(spec: BaseSpec, building: Building) -> Built:
     check_arrays(spec, arrays)
     warnings = found.warnings
     if not arrays["frequencies"].any():
-        warnings += ("every frequency is 0, so that this map takes the kernel for a constant",)
-    form, s = FORMS[spec.form], len(found.weights)
+        warnings += (ALL_ZERO,)
     if (found.weights < 0).any():
-        if form.has_offsets or spec.normalize:
+        if FORMS[spec.form].has_offsets or spec.normalize:
             raise InvalidInput(
                 "this rule has negative weights, which have no real root: form phase and normalize have no "
                 "meaning; cos_sin and complex carry a signature",
@@ -130,9 +147,7 @@ def drawn(spec: BaseSpec, building: Building) -> Built:
         arrays["signature"] = np.where(found.weights < 0, -1, 1).astype(np.int8)
         if spec.dtype is Dtype.float32:
             warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
-    if form.has_offsets:
-        arrays["offsets"] = uniform_angles(s, spec.numpy_dtype, for_offsets)
-    return Built(arrays, s, s * form.per_frequency, warnings, found.report)
+    return Drawn(arrays, len(found.weights), warnings, found.report)
 
 
 def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) -> Building:

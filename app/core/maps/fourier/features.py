@@ -24,7 +24,7 @@ class Features:
 
     def __init__(self, spec: BaseSpec, projection: Projection, weights: Array, arrays: Arrays, threads: int) -> None:
         self._projection, self._columns, self._threads = projection, FORMS[spec.form], threads
-        self._dtype, self._input_dim = spec.numpy_dtype, spec.input_dim
+        self._dtype = spec.numpy_dtype
         self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else None
         squared = np.abs(weights).astype(np.float64) * self._columns.squared_amplitude
         if spec.normalize and self._columns.has_one_norm:
@@ -37,6 +37,8 @@ class Features:
         self.dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
         self.per_frequency = self._columns.per_frequency
         """Columns of a frequency."""
+        self.nbytes = self._amplitudes.nbytes + (0 if self._offsets is None else self._offsets.nbytes)
+        """Memory of what is held beside the projection."""
         self.alignment = projection.frequencies_per_block
         """Slices of frequencies begin at a multiple of it."""
         self.n_frequencies = len(weights)
@@ -59,7 +61,9 @@ class Features:
                 scale_to_unit_norm(features[block])
 
         # Few rows are shared out evenly, if there is work for several threads.
-        least = _STEPS_PER_THREAD // (k * (self._input_dim + _PRODUCTS_PER_COSINE))
-        per_block = max(least, min(_ROWS_PER_BLOCK, -(-n // self._threads)))
+        products = self._projection.operations(rows) * k // self._projection.n_frequencies
+        least = n * _STEPS_PER_THREAD // max(1, products + n * k * _PRODUCTS_PER_COSINE)
+        most = min(_ROWS_PER_BLOCK, self._projection.most_rows)
+        per_block = min(max(least, min(most, -(-n // self._threads))), self._projection.most_rows)
         for_each(fill, row_blocks(n, per_block), self._threads, pause)
         return features

@@ -1,8 +1,10 @@
 """The family of Fourier maps."""
 
+from collections.abc import Callable
+
 import numpy as np
 
-from app.core.arrays import Array, Rows, dense, largest, row_blocks
+from app.core.arrays import Array, Floats, Rows, dense, largest, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
@@ -13,20 +15,20 @@ from app.core.maps.fourier.features import Features
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.inner_products import gram
 from app.core.maps.fourier.projection import Projection
+from app.core.maps.fourier.structured import StructuredProjection
 from app.core.maps.fourier.variances import closed_forms
-from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
+from app.core.maps.terms import Arrays, ArraysOnDemand, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers import FREQUENCY_SAMPLERS, TRIED_SAMPLERS
 from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
+from app.core.samplers.structured_orthogonal import StructuredOrthogonal
 from app.core.threads import for_each
 
-# A set, and the map that holds it, beside what its sampler takes: for a coordinate.
-_BYTES_PER_COORDINATE = 16
 # What one thread does at a time, a tenth of a second or less: exact kernels and coordinates.
 _EXACT_ENTRIES_PER_PART, _EXACT_COORDINATES_PER_PART = 1 << 17, 1 << 26
 
-_PROJECTIONS: dict[type[AnySampler], type[Projection]] = {}
+_PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
 """The projections of samplers that do not freeze a matrix of frequencies."""
 
 
@@ -51,14 +53,19 @@ class FourierMap(FeatureMap):
         self.kernel, _ = spectral(spec)
         self.form = spec.form
         self._projection = _projection_of(spec)(spec, arrays)
-        self._weights = arrays["weights"]
+        s = self.n_frequencies = self._projection.n_frequencies
+        is_dense = self._projection.is_dense
+        self._weights = arrays["weights"] if is_dense else np.broadcast_to(spec.numpy_dtype.type(1 / s), s)
         self.signature = arrays.get("signature")
         self._features = Features(spec, self._projection, self._weights, arrays, threads)
         self.gram_dtype, self.largest_feature = self._features.dtype, self._features.largest
-        self.n_frequencies = len(self._weights)
-        self.n_output = self.n_frequencies * self._features.per_frequency
-        self.arrays = arrays | {"frequencies": self._projection.frequencies}
-        self.bytes = sum(array.nbytes for array in self.arrays.values())
+        self.n_output = s * self._features.per_frequency
+        of_set = _of_set(self._projection, self._weights)
+        self.arrays = ArraysOnDemand({name: arrays[name] for name in arrays.keys() - of_set.keys()}, of_set)
+        if not is_dense:
+            of_each = FrozenArray((s,), spec.numpy_dtype)
+            self.computed = {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype), "weights": of_each}
+        self.bytes = self._projection.bytes + self._features.nbytes
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
@@ -91,10 +98,12 @@ class FourierMap(FeatureMap):
         """The arrays of the projection, weights, signature, and offsets for the form `phase`."""
         s = sum(allocation.size for allocation in allocations(spec))
         of_each = FrozenArray((s,), spec.numpy_dtype)
-        arrays = {"weights": of_each, "signature": FrozenArray((s,), np.dtype(np.int8))}
+        arrays = _projection_of(spec).frozen(spec, s)
+        if _projection_of(spec).is_dense:
+            arrays |= {"weights": of_each, "signature": FrozenArray((s,), np.dtype(np.int8))}
         if FORMS[spec.form].has_offsets:
             arrays["offsets"] = of_each
-        return _projection_of(spec).frozen(spec, s) | arrays
+        return arrays
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
@@ -102,12 +111,12 @@ class FourierMap(FeatureMap):
         _, sampler = spectral(spec)
         every = allocations(spec)
         most = max(sampler.drawing_bytes(allocation.size, allocation.block.dim(spec.input_dim)) for allocation in every)
-        return most + _BYTES_PER_COORDINATE * spec.input_dim * sum(allocation.size for allocation in every)
+        return most + _projection_of(spec).opening_bytes(spec, sum(allocation.size for allocation in every))
 
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """Draw frequencies and offsets."""
-        return drawn(spec, building or Building())
+        return drawn(spec, _projection_of(spec), building or Building())
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features; InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
@@ -182,6 +191,11 @@ class FourierMap(FeatureMap):
                 f"this map takes entries up to {most / norm:.3g}"
             )
         return rows
+
+
+def _of_set(projection: Projection, weights: Floats) -> dict[str, Callable[[], Array]]:
+    """Functions that give the frequencies and the weights, in memory of their own."""
+    return {"frequencies": lambda: projection.frequencies, "weights": lambda: np.array(weights)}
 
 
 def _projection_of(spec: BaseSpec) -> type[Projection]:

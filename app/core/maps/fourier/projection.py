@@ -2,10 +2,23 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
+
+import numpy as np
 
 from app.core.arrays import Floats, Rows
+from app.core.building import Building
 from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
+
+
+class Drawn(NamedTuple):
+    """A set of frequencies, as it is frozen, and what the client should know of it."""
+
+    arrays: Arrays
+    n_frequencies: int
+    warnings: tuple[str, ...]
+    report: dict[str, float] | None = None
+    """See `Built`."""
 
 
 class Projection(ABC):
@@ -15,12 +28,14 @@ class Projection(ABC):
     writes of a row does not depend, bit for bit, on the rows beside it.
     """
 
-    has_weights: ClassVar[bool] = True
-    """Whether weights are frozen beside the frequencies; else each is 1/n_frequencies."""
+    is_dense: ClassVar[bool] = True
+    """Whether frequencies and weights are frozen themselves; else both are computed, each weight as 1/n_frequencies."""
 
     n_frequencies: int
     frequencies_per_block: int = 1
     """Slices of frequencies begin at a multiple of it."""
+    most_rows: int = 1 << 62
+    """The most rows that a projector should be asked for."""
     largest_norm: float
     """At least the largest |w_l|₁: no phase is larger than this times the largest entry of a row."""
     bytes: int
@@ -34,6 +49,20 @@ class Projection(ABC):
     @abstractmethod
     def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
         """The arrays that say what s frequencies are."""
+
+    @classmethod
+    @abstractmethod
+    def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
+        """Memory of these arrays and of the open projection."""
+
+    @classmethod
+    @abstractmethod
+    def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
+        """Draw the set that a spec names, all randomness from `rng`, and freeze it.
+
+        Raises:
+            InvalidInput: there is no such set, or it leaves the range of the dtype.
+        """
 
     @property
     @abstractmethod

@@ -196,7 +196,7 @@ def test_a_kernel_without_frequencies_is_a_mistake_of_the_caller() -> None:
     with pytest.raises(TypeError, match="gcws draws no frequencies"):
         FourierMap.build(gmm_spec())
     with pytest.raises(TypeError, match="gcws draws no frequencies"):
-        FourierMap(gmm_spec(), fourier().arrays)
+        FourierMap(gmm_spec(), dict(fourier().arrays))
 
 
 @pytest.mark.parametrize("form", ["complex", "cos_sin", "phase"])

@@ -1,0 +1,118 @@
+"""Random rotations by Walsh–Hadamard matrices, of many vectors side by side, in one compiled loop.
+
+A tile holds `width` vectors of D entries, D a power of two: entry j of vector i stands at j·width + i. So butterflies
+of all vectors at once are loops over neighbours in memory, which compilers vectorise. An entry goes through the same
+operations in the same order whatever the width is: what comes out for a vector does not depend, bit for bit, on the
+vectors beside it.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Array, Floats, row_blocks
+from app.core.compiled import compiled
+
+Bits = NDArray[np.uint8]
+
+ROUNDS = 3
+"""Products with a Hadamard matrix that make a rotation."""
+# Vectors side by side, as many as leave a tile in the cache.
+_MOST_WIDTH, _TILE_BYTES = 32, 1 << 19
+
+
+def padded(d: int) -> int:
+    """The least power of two from d on."""
+    return 1 << (d - 1).bit_length()
+
+
+def gain(size: int) -> float:
+    """The factor by which products with `ROUNDS` matrices H of ±1, in so many dimensions, make a vector longer."""
+    return math.pow(size, ROUNDS / 2)
+
+
+def tile_width(n: int, d: int, itemsize: int) -> int:
+    """How many of n vectors of d entries are rotated together: a power of two."""
+    fitting = max(1, _TILE_BYTES // (padded(d) * itemsize))
+    return min(_MOST_WIDTH, fitting, padded(max(1, n)))
+
+
+def side_by_side(rows: Floats) -> Floats:
+    """The rows, (n, d), as tiles (tiles, D, width), with zeros behind their entries and behind the last row."""
+    n, d = rows.shape
+    width = tile_width(n, d, rows.itemsize)
+    tiles: Floats = np.zeros((-(-n // width), padded(d), width), rows.dtype)
+    for tile, part in zip(tiles, row_blocks(n, width), strict=True):
+        tile[:d, : part.stop - part.start] = rows[part].T
+    return tiles
+
+
+def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[Any]) -> Array:
+    """Frequencies, (n_frequencies, d), computed in float64: their columns are rotated unit vectors, times `scales`."""
+    d, lengths = len(scales), radii.astype(np.float64) / gain(8 * signs.shape[2])
+    frequencies = np.empty((len(radii), d), dtype)
+    for block in row_blocks(d, _MOST_WIDTH):
+        columns = np.empty((block.stop - block.start, len(radii)))
+        rotate(side_by_side(np.eye(len(columns), d, block.start) * scales), signs, lengths, 0, columns)
+        frequencies[:, block] = columns.T
+    return frequencies
+
+
+@compiled
+def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, out: Floats) -> None:
+    """Write products of n rows with k rows of rotations, from number `first` on, into `out`, (n, k), C-contiguous.
+
+    Rows D·b to D·(b + 1) of the rotations are S H D₁ H D₂ H D₃. H is the Hadamard matrix of ±1, in Sylvester's order;
+    D_i has the signs of the bits of `signs`, (blocks, 3, D/8), the highest of a byte first, −1 for a set bit; S has the
+    entries of `lengths`, over the `gain` of the rest. The n rows stand in `tiles`, as `side_by_side` gives them.
+    """
+    n, last = out.shape[0], first + out.shape[1]
+    _, size, width = tiles.shape
+    work = np.empty(size * width, tiles.dtype)
+    for number in range(len(tiles)):
+        for block in range(first // size, (last + size - 1) // size):
+            work[:] = tiles[number].reshape(-1)
+            for turn in range(ROUNDS - 1, -1, -1):
+                _change_signs(work, signs[block, turn], width)
+                _transform(work, width)
+            begin, end = max(first, block * size), min(last, (block + 1) * size)
+            by = lengths[begin:end]
+            for i in range(min(width, n - number * width)):
+                written, at = out[number * width + i, begin - first : end - first], (begin - block * size) * width + i
+                for j in range(len(written)):
+                    written[j] = work[at + j * width] * by[j]
+
+
+@compiled
+def _change_signs(tile: Floats, bits: Bits, width: int) -> None:
+    """Change the signs of the entries whose bit is set, in place."""
+    one = tile.dtype.type(1)
+    for j in range(len(tile) // width):
+        sign = -one if (bits[j >> 3] >> (7 - (j & 7))) & 1 else one
+        entry = tile[j * width : (j + 1) * width]
+        for i in range(width):
+            entry[i] *= sign
+
+
+@compiled
+def _transform(tile: Floats, width: int) -> None:
+    """Multiply by H in place: butterflies of four, and of two at the end where D is no power of four."""
+    part = len(tile)
+    while part >= 4 * width:
+        span = part // 4
+        for start in range(0, len(tile), part):
+            a, b = tile[start : start + span], tile[start + span : start + 2 * span]
+            c, d = tile[start + 2 * span : start + 3 * span], tile[start + 3 * span : start + part]
+            for i in range(span):
+                sum_1, difference_1 = a[i] + b[i], a[i] - b[i]
+                sum_2, difference_2 = c[i] + d[i], c[i] - d[i]
+                a[i], b[i] = sum_1 + sum_2, difference_1 + difference_2
+                c[i], d[i] = sum_1 - sum_2, difference_1 - difference_2
+        part = span
+    if part == 2 * width:
+        for start in range(0, len(tile), part):
+            a, b = tile[start : start + width], tile[start + width : start + part]
+            for i in range(width):
+                a[i], b[i] = a[i] + b[i], a[i] - b[i]

@@ -1,0 +1,110 @@
+"""The structured projection: phases by random signs and Walsh–Hadamard matrices."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.core.arrays import Floats, Rows
+from app.core.building import Building
+from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded, rotate, side_by_side, tile_width
+from app.core.kernels.base import SpectralKernel
+from app.core.maps.fourier.drawing import ALL_ZERO, spectral
+from app.core.maps.fourier.projection import Drawn, Projection
+from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
+from app.core.progress import begin_anew
+from app.core.samplers.structured_orthogonal import StructuredOrthogonal, with_lengths
+
+_MANY = 1 << 20
+# Of rows in tiles: some megabytes.
+_ENTRIES_PER_BLOCK = 192 << 10
+_MOST_FREQUENCIES = 1 << 13
+# Of what is frozen and held.
+_BYTES_PER_FREQUENCY = 48
+# Multiplications of a matrix product that take as long as one addition of a vector's rotation.
+_PRODUCTS_PER_ADDITION = 3
+
+
+class StructuredProjection(Projection):
+    """Phases for frequencies that stand in `signs`, uint8 (blocks, 3, D/8), and `radii`, (n_frequencies,).
+
+    A bit of `signs` is an entry of D₁, D₂ or D₃, the highest of a byte first, set for −1; `radii` are the lengths of
+    frequencies in D dimensions at σ = 1, in the map's dtype. See `StructuredOrthogonal` for the rest.
+    """
+
+    is_dense = False
+
+    def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
+        # A copy, as loops are compiled for arrays that may be written to.
+        self._signs: Bits = arrays["signs"].copy()
+        self._radii: Floats = arrays["radii"]
+        self.n_frequencies = len(self._radii)
+        self._size = padded(spec.input_dim)
+        width = tile_width(_MANY, spec.input_dim, spec.numpy_dtype.itemsize)
+        self.most_rows = max(1, _ENTRIES_PER_BLOCK // (self._size * width)) * width
+        # What is larger is rotated anew for each slice: features of a slice are held.
+        self.frequencies_per_block, longer = min(self._size, _MOST_FREQUENCIES), gain(self._size)
+        self._inverse_scales = 1 / with_lengths(_only_summand(spec)).scales(spec.input_dim)
+        self._scales: Floats = self._inverse_scales.astype(spec.numpy_dtype)
+        self._lengths: Floats = (self._radii.astype(np.float64) / longer).astype(spec.numpy_dtype)
+        # Nothing on the way to a phase may overflow either. A norm by way of ratios, whose squares do not.
+        largest = self._inverse_scales.max()
+        norm = float(largest * np.linalg.norm(self._inverse_scales / largest))
+        self.largest_norm = norm * max(longer, float(self._radii.max()))
+        held = self._signs, self._radii, self._lengths, self._scales, self._inverse_scales
+        self.bytes = sum(array.nbytes for array in held)
+
+    @classmethod
+    def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
+        """A bit for each sign, and a length for each frequency."""
+        size = padded(spec.input_dim)
+        signs = FrozenArray((-(-s // size), ROUNDS, size // 8), np.dtype(np.uint8))
+        return {"signs": signs, "radii": FrozenArray((s,), spec.numpy_dtype)}
+
+    @classmethod
+    def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
+        """Memory of what is frozen, of lengths as they are used, and of weights."""
+        size = padded(spec.input_dim)
+        return _BYTES_PER_FREQUENCY * s + ROUNDS * (s // size + 1) * size // 8 + 16 * size
+
+    @classmethod
+    def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
+        """Draw signs and lengths; each frequency has the weight 1/s."""
+        kernel, sampler = spectral(spec)
+        law = with_lengths(_only_summand(spec))
+        if not isinstance(sampler, StructuredOrthogonal):
+            raise TypeError(f"sampler {sampler.kind} draws no rotations")
+        s = sampler.count(spec.s, spec.input_dim)
+        if sampler.is_long(s, spec.input_dim):
+            building.progress.before_long_call(begin_anew)
+        signs, radii = sampler.rotations(law, s, spec.input_dim, rng)
+        with np.errstate(over="ignore"):  # what overflows is refused by name
+            inverse_scales = 1 / law.scales(spec.input_dim)
+            arrays: Arrays = {"signs": signs, "radii": radii.astype(spec.numpy_dtype)}
+            largest = (radii.max() * inverse_scales.max()).astype(spec.numpy_dtype)
+        if not np.isfinite(largest):
+            raise kernel.out_of_range(spec.dtype.value)
+        return Drawn(arrays, s, sampler.warnings(spec.input_dim) + (() if largest else (ALL_ZERO,)))
+
+    @property
+    def frequencies(self) -> Floats:
+        """w, (n_frequencies, d), computed anew."""
+        return frequencies_of(self._signs, self._radii, self._inverse_scales, self._radii.dtype)
+
+    def operations(self, rows: Rows) -> int:
+        """By the additions of whole blocks; sparse rows are made dense."""
+        additions = ROUNDS * (self._size.bit_length() - 1) * self._size * len(self._signs)
+        return _PRODUCTS_PER_ADDITION * additions * int(rows.shape[0])
+
+    def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
+        """The rotation of the rows, which are made dense."""
+        scaled = (rows if isinstance(rows, np.ndarray) else rows.toarray()) * self._scales
+        tiles = side_by_side(scaled)
+
+        def write(frequencies: slice, out: Floats) -> None:
+            rotate(tiles, self._signs, self._lengths, frequencies.start, out)
+
+        return write
+
+
+def _only_summand(spec: BaseSpec) -> SpectralKernel:
+    return spectral(spec)[0].blocks(spec.input_dim)[0].kernel

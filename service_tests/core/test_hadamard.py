@@ -1,0 +1,103 @@
+"""Rotations by Walsh–Hadamard matrices against explicit products with SciPy's."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.linalg import hadamard
+
+from app.core import hadamard as loops
+from app.core.hadamard import ROUNDS, frequencies_of, gain, padded, rotate, side_by_side, tile_width
+
+every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
+every_size = pytest.mark.parametrize("d", [8, 11, 32, 60, 300])
+
+
+def drawn(d: int, s: int, dtype: str = "float64") -> tuple[Any, Any]:
+    """Signs and lengths of s rows."""
+    rng, size = np.random.default_rng(d), padded(d)
+    signs = rng.integers(0, 256, (-(-s // size), ROUNDS, size // 8), np.uint8)
+    return signs, rng.uniform(0.5, 2, s).astype(dtype)
+
+
+def matrix(d: int, signs: Any, lengths: Any) -> Any:
+    """The rows of all blocks S H D₁ H D₂ H D₃, cut to d columns: the definition."""
+    size = padded(d)
+    of_ones, blocks = hadamard(size), []
+    for bits in signs:
+        first, second, third = (np.diag(np.where(np.unpackbits(one) == 1, -1.0, 1.0)) for one in bits)
+        blocks.append(of_ones @ first @ of_ones @ second @ of_ones @ third)
+    return lengths.astype(np.float64)[:, None] * np.concatenate(blocks)[: len(lengths), :d]
+
+
+def rotated(rows: Any, signs: Any, lengths: Any, first: int = 0, last: int | None = None) -> Any:
+    last = len(lengths) if last is None else last
+    out = np.full((len(rows), last - first), np.nan, rows.dtype)
+    rotate(side_by_side(rows), signs, lengths, first, out)
+    return out
+
+
+@every_dtype
+@every_size
+def test_it_is_the_product_with_the_matrix_of_the_definition(d: int, dtype: str) -> None:
+    s = 2 * padded(d) + 5
+    signs, lengths = drawn(d, s, dtype)
+    rows = np.random.default_rng(1).normal(size=(37, d)).astype(dtype)
+    wanted = rows @ matrix(d, signs, lengths).T
+    close = 2e-6 if dtype == "float32" else 1e-14
+    np.testing.assert_allclose(rotated(rows, signs, lengths), wanted, rtol=0, atol=close * np.abs(wanted).max())
+
+
+@every_dtype
+@pytest.mark.parametrize("d", [8, 20, 300, 1 << 17])
+def test_a_row_has_the_same_bits_alone_and_among_any_others(d: int, dtype: str) -> None:
+    signs, lengths = drawn(d, padded(d) + 3, dtype)
+    rows = np.random.default_rng(1).normal(size=(5 if d > 1000 else 67, d)).astype(dtype)
+    whole = rotated(rows, signs, lengths)
+    for first, last in ((0, 1), (1, 3), (0, 5), (3, 36), (66, 67), (34, 67)):
+        part = rows[first:last]
+        assert rotated(part, signs, lengths).tobytes() == whole[first:last].tobytes()
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 16), (16, 48), (3, 5), (5, 33), (40, 71), (70, 71)])
+def test_any_rows_of_the_rotations_can_be_had(first: int, last: int) -> None:
+    signs, lengths = drawn(11, 71)
+    rows = np.random.default_rng(1).normal(size=(9, 11))
+    whole = rotated(rows, signs, lengths)
+    assert (rotated(rows, signs, lengths, first, last) == whole[:, first:last]).all()
+
+
+def test_rows_stand_in_tiles_with_zeros_behind() -> None:
+    rows = np.random.default_rng(1).normal(size=(35, 11))
+    tiles = side_by_side(rows)
+    assert tiles.shape == (2, 16, 32)
+    assert (tiles[0, :11] == rows[:32].T).all()
+    assert (tiles[1, :11, :3] == rows[32:].T).all()
+    assert np.count_nonzero(tiles) == rows.size
+    assert side_by_side(rows[:0]).shape == (0, 16, 1)
+
+
+@every_size
+def test_a_block_over_its_gain_is_orthogonal(d: int) -> None:
+    size = padded(d)
+    signs, _ = drawn(size, 2 * size)
+    frequencies = frequencies_of(signs, np.ones(2 * size), np.ones(size), np.dtype(np.float64))
+    for block in (frequencies[:size], frequencies[size:]):
+        np.testing.assert_allclose(block @ block.T, np.eye(size), rtol=0, atol=1e-14)
+    np.testing.assert_allclose(frequencies * gain(size), matrix(size, signs, np.ones(2 * size)), rtol=0, atol=1e-11)
+
+
+def test_frequencies_have_their_scales_on_the_columns_and_the_dtype_asked_for() -> None:
+    signs, lengths = drawn(11, 40)
+    scales = np.geomspace(0.1, 10, 11)
+    wanted = matrix(11, signs, lengths) / gain(16) * scales
+    found = frequencies_of(signs, lengths, scales, np.dtype(np.float64))
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
+    single = frequencies_of(signs, lengths, scales, np.dtype(np.float32))
+    assert (single == found.astype(np.float32)).all()
+
+
+def test_tiles_are_as_wide_as_the_rows_want_and_the_cache_allows() -> None:
+    assert [tile_width(n, 784, 4) for n in (0, 1, 2, 3, 9, 32, 5000)] == [1, 1, 2, 4, 16, 32, 32]
+    for d in (8, 4096, 1 << 14, 1 << 20):
+        assert tile_width(5000, d, 8) * padded(d) * 8 <= max(loops._TILE_BYTES, padded(d) * 8)
