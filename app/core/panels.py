@@ -194,4 +194,5 @@ def _multiply_sparse(
                 if start >= ends[i + 1]:
                     break
             if not whole:
-                out[i, p * width :] = edge[0, : k - p * width]
+                for c in range(k - p * width):
+                    out[i, p * width + c] = edge[0, c]

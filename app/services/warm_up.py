@@ -41,23 +41,23 @@ _DRAWN_DIM = 1 << 31
 _MADV_DONTNEED = 4
 
 
-def _row(dtype: DTypeLike) -> Floats:
+def _row(dtype: DTypeLike, d: int = 1) -> Floats:
     """A row as the bodies of requests have them: what is compiled for it serves rows that can be written to as well."""
-    row = np.ones((1, 1), dtype)
+    row = np.ones((1, d), dtype)
     row.flags.writeable = False
     return row
 
 
 def _features() -> None:
-    """Transform a row that nobody may write to, dense and sparse, in every form and dtype, by every projection."""
-    fourier = MapSpec.model_validate_json(_FOURIER)
+    """Transform and compare a row that nobody may write to, in every form and dtype, by every projection."""
+    fourier, structured = (MapSpec.model_validate_json(spec) for spec in (_FOURIER, _STRUCTURED))
     for form, dtype in product(Form, Dtype):
         found = made(fourier.model_copy(update={"form": form, "dtype": dtype, "normalize": True}))
-        found.transform(_row(dtype))
-        found.transform(csr_array(_row(dtype)))
-    structured = MapSpec.model_validate_json(_STRUCTURED)
+        for row in (_row(dtype), csr_array(_row(dtype))):
+            found.transform(row)
+            found.gram(row, row)
     for dtype in Dtype:
-        made(structured.model_copy(update={"dtype": dtype})).transform(np.ones((1, 8), dtype))
+        made(structured.model_copy(update={"dtype": dtype})).transform(_row(dtype, structured.input_dim))
 
 
 def _hashes() -> None:

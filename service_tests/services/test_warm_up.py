@@ -57,14 +57,16 @@ def kept(of: MapSpec, threads: int) -> FeatureMap:
     return opened(of, arrays, threads)
 
 
+@pytest.mark.parametrize(("sampler", "d"), [("monte_carlo", 4), ("structured_orthogonal", 20)])
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize(("form", "dtype"), [*product(Form, Dtype)])
 @pytest.mark.usefixtures("nothing_new")
-def test_features_of_any_form_and_rows(form: Form, dtype: Dtype, normalize: bool) -> None:
+def test_features_of_any_form_and_rows(form: Form, dtype: Dtype, normalize: bool, sampler: str, d: int) -> None:
+    output = {"form": form.value, "dtype": dtype.value, "normalize": normalize}
     for threads in (1, 2):
-        made = kept(spec(form=form.value, dtype=dtype.value, normalize=normalize, s=300), threads)
+        made = kept(spec(input_dim=d, sampler={"kind": sampler}, s=300, **output), threads)
         for n in (1, 2, 700):
-            for x in as_posted(dtype, n):
+            for x in as_posted(dtype, n, d):
                 made.transform(x)
                 made.gram(x, x[:1])
                 made.exact_gram(x[:3], x)

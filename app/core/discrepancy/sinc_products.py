@@ -162,15 +162,16 @@ def sinc_gradients(
             many, held = slice(start, start + width), slice(width)
             lanes[:] = 1.0
             for j in range(d):
-                before[j] = lanes
+                for k in range(_LANES):
+                    before[j, k] = lanes[k]
                 one = targets[j, first + m], target_sines[j, first + m], target_cosines[j, first + m]
                 others = coordinates[j, many], sines[j, many], cosines[j, many]
                 _differentiate(box[j], one, others, lanes[held], factors[j, held], slopes[j, held])
             total = 0.0
             for k in range(width):
                 total += weights[start + k] * lanes[k]
+                lanes[k] = weights[start + k]
             sums[m] += total
-            lanes[held] = weights[many]
             for j in range(d - 1, -1, -1):
                 _collect(before[j, held], slopes[j, held], factors[j, held], lanes[held], summed[j, held])
         for j in range(d):
