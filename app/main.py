@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 
@@ -18,6 +19,7 @@ from app.api.direct import Direct
 from app.api.middleware import head_as_get, request_id, sent_in_time
 from app.api.routes import datasets, diagnostics, docs_page, jobs, maps, service, vectors
 from app.api.shutdown import Shutdown
+from app.api.together import Asked, Together
 from app.settings import Settings
 from app.wiring import wire
 
@@ -26,7 +28,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
     admission = Admission(settings.max_requests, settings.threads)
-    context = Context(**vars(wire(settings)), admission=admission, shutdown=Shutdown())
+    wired = wire(settings)
+    wired = replace(wired, find_map=Asked(wired.find_map))
+    context = Context(**vars(wired), admission=admission, together=Together(admission), shutdown=Shutdown())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

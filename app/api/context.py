@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 
 from app.api.admission import Admission, Places
 from app.api.shutdown import Shutdown
+from app.api.together import Together
 from app.core.model import NAME_PATTERN
 from app.wiring import Wired
 
@@ -21,6 +22,7 @@ class Context(Wired):
     """The services of one process, and what it has for requests alone."""
 
     admission: Admission
+    together: Together
     shutdown: Shutdown
 
 

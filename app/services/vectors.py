@@ -16,7 +16,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits) -> Answer:
         InvalidInput: vectors have no features.
         TooLarge: a row of the result, or the work, passes a limit.
     """
-    limits.check_operations(feature_map.operations(x))
+    check(feature_map, x, limits)
     features = results.made(
         x,
         ((feature_map.n_output,), feature_map.gram_dtype),
@@ -25,10 +25,20 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits) -> Answer:
         feature_map.transform,
         feature_map.largest_feature,
     )
-    answer: dict[str, Array | RowBlocks] = {"features": features}
+    return answer(feature_map, features)
+
+
+def check(feature_map: FeatureMap, x: Rows, limits: Limits) -> None:
+    """Raise TooLarge if the work passes a limit."""
+    limits.check_operations(feature_map.operations(x))
+
+
+def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
+    """An answer of features, with the map's signature if it has one."""
+    found: dict[str, Array | RowBlocks] = {"features": features}
     if feature_map.signature is not None:
-        answer["signature"] = feature_map.signature
-    return answer
+        found["signature"] = feature_map.signature
+    return found
 
 
 def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits) -> Answer:
@@ -44,8 +54,8 @@ def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limit
     limits.check_operations(feature_map.gram_operations(x, y) + exactly)
     if exact:
         limits.check_result(feature_map.kernel.exact_bytes(x, y))
-    answer: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
+    found: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
     if exact:
         dtype = np.finfo(feature_map.gram_dtype).dtype  # a complex Gram block has a real exact one
-        answer["exact"] = feature_map.exact_gram(x, y).astype(dtype, copy=False)
-    return answer
+        found["exact"] = feature_map.exact_gram(x, y).astype(dtype, copy=False)
+    return found

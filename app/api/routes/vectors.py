@@ -1,6 +1,6 @@
 """Calls that take vectors: features, Gram blocks, codes, similarities."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from app.api.array_answers import array_response
 from app.api.context import Admitted, Context, MapName
 from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, SIMILARITY_ANSWER, VECTORS_BODY
 from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
+from app.api.together import AT_ONCE, BRIEF
 from app.core.answers import Answer
-from app.core.arrays import Rows
+from app.core.arrays import Floats, Rows
 from app.core.datasets import Reference
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.core.maps import FeatureMap, Gives
@@ -28,10 +29,10 @@ def _listed(described: Mapping[Any, str]) -> str:
 
 # Bytes of a body that are read without a change of thread: some 0.1 ms of JSON.
 _READ_AT_ONCE = 1 << 14
-# Multiplications that are done without a change of thread: 0.3 ms or less. A number of the answer counts as eight.
-_AT_ONCE, _STEPS_PER_NUMBER = 1 << 19, 8
-# Multiplications that take a few milliseconds.
-_BRIEF = 1 << 26
+# A number of an answer takes as long as so many multiplications.
+_STEPS_PER_NUMBER = 8
+# Numbers of an answer that are encoded without a change of thread: some 0.3 ms of JSON.
+_FEW_NUMBERS = 1 << 13
 
 router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_class=Response, responses=ARRAY_ANSWER)
 
@@ -44,7 +45,12 @@ async def transform(name: MapName, request: Request, context: Admitted) -> Respo
         wanted.choose(feature_map.gram_dtype)
         return vectors.transform(feature_map, rows, context.limits)
 
-    return await _answer_rows(name, request, context, Gives.features, work)
+    async def brief(feature_map: FeatureMap, rows: Floats, wanted: Wanted, steps: int) -> Answer:
+        wanted.choose(feature_map.gram_dtype)
+        vectors.check(feature_map, rows, context.limits)
+        return vectors.answer(feature_map, await context.together.features(feature_map, rows, steps))
+
+    return await _answer_rows(name, request, context, Gives.features, work, brief)
 
 
 @router.post("/kernel", operation_id="kernel", openapi_extra=GRAM_BODY)
@@ -146,17 +152,19 @@ async def _answer_rows(
     context: Context,
     gives: Gives,
     work: Callable[[FeatureMap, Rows, Wanted], Answer],
+    brief: Callable[[FeatureMap, Floats, Wanted, int], Awaitable[Answer]] | None = None,
 ) -> Response:
     """Answer each of the posted vectors.
 
     That is done at once where it takes no longer than a change of thread. All else is done on threads: what is brief on
-    some of its own, so that it does not wait for what takes longer.
+    some of its own, so that it does not wait for what takes longer. `brief`, where there is one, does what `work` does
+    for few rows; it is told how many multiplications they take.
     """
     form = posted_format(request)
     wanted = wanted_format(request, form)
     body = await bodies.read_in(form, request, context)
     kept = context.maps.kept(name, await context.find_map(name), gives)
-    admission = context.admission
+    admission, limits = context.admission, context.limits
 
     def gated(feature_map: FeatureMap, posted: Posted) -> Rows:
         return context.datasets.gated(posted, feature_map.spec.gate).rows["vectors"]
@@ -169,16 +177,21 @@ async def _answer_rows(
         return respond(feature_map, gated(feature_map, form.decode(body, feature_map.spec.input_dim, "vectors")))
 
     if kept is None or context.status.cold or len(body.content) > _READ_AT_ONCE:
-        brief = kept is not None and len(body.content) * kept.n_frequencies <= _BRIEF * 4  # bytes of a number
-        return await admission.compute(all_of_it, brief)
+        is_brief = kept is not None and len(body.content) * kept.n_frequencies <= BRIEF * 4  # bytes of a number
+        return await admission.compute(all_of_it, is_brief)
     posted = form.decode(body, kept.spec.input_dim, "vectors")
     if isinstance(posted["vectors"], Reference):
         return await admission.compute(lambda: respond(kept, gated(kept, posted)))
     rows = gated(kept, posted)
-    steps = kept.operations(rows) + _STEPS_PER_NUMBER * rows.shape[0] * kept.n_output
-    if steps <= _AT_ONCE and isinstance(rows, np.ndarray):
-        return respond(kept, rows)
-    return await admission.compute(lambda: respond(kept, rows), brief=steps <= _BRIEF)
+    numbers = rows.shape[0] * kept.n_output
+    steps = kept.operations(rows) + _STEPS_PER_NUMBER * numbers
+    if steps > BRIEF or not isinstance(rows, np.ndarray) or numbers > min(_FEW_NUMBERS, limits.max_result_bytes // 16):
+        return await admission.compute(lambda: respond(kept, rows), brief=steps <= BRIEF)
+    if brief is not None:
+        return array_response(await brief(kept, rows, wanted, steps), wanted, admission)
+    if steps > AT_ONCE:
+        return await admission.compute(lambda: respond(kept, rows), brief=True)
+    return respond(kept, rows)
 
 
 async def _answer(
