@@ -29,7 +29,7 @@ class Counted(FourierMap):
 @pytest.fixture
 def counted() -> Counted:
     made = fourier(seed=3)
-    found = Counted(made.spec, made.arrays)
+    found = Counted(made.spec, dict(made.arrays))
     found.sizes = []
     return found
 
