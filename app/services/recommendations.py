@@ -87,7 +87,9 @@ class Recommendations(NamedTuple):
         if not kernel.compares_sparse:
             self._check_dense(rows)
         check_rows(rows, kernel)
-        asked, map_bytes = Wanted(options.budget, options.target_error, options.samplers), self.limits.max_map_bytes
+        asked = Wanted(options.budget, options.target_error, options.samplers, objective=options.objective)
+        asked.check()
+        map_bytes = self.limits.max_map_bytes
         wanted = fitting(asked, n, d, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
         self.limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
         learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})

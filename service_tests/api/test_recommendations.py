@@ -88,6 +88,8 @@ def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:
         ({"budget": None}, "/budget"),
         ({"budget": 1}, "/budget"),
         ({"target_error": 0}, "/target_error"),
+        ({"objective": "time"}, "/target_error"),
+        ({"objective": "width", "target_error": 0.1}, "/objective"),
         ({"kernel": None}, "/kernel"),
         ({"kernel": "gaussian"}, "/kernel"),
         ({"kernel": {"kind": "gaussian"}}, "/kernel"),

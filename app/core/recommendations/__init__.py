@@ -6,6 +6,7 @@ from pydantic import Field
 
 from app.core.kernels import Kernel
 from app.core.model import Frozen
+from app.core.recommendations.candidates import Objective
 from app.core.spec import Sampler
 
 
@@ -26,6 +27,14 @@ class RecommendationOptions(Frozen):
     target_error: (
         Annotated[float, Field(gt=0, description="Relative Frobenius error of the Gram matrix to reach.")] | None
     ) = None
+    objective: Annotated[
+        Objective,
+        Field(
+            strict=False,
+            description="What is best: the smallest error, or the narrowest map that reaches target_error; or the "
+            "fastest transform, as measured, whose error reaches target_error.",
+        ),
+    ] = Objective.error
     samplers: (
         Annotated[tuple[Sampler, ...], Field(min_length=1, max_length=50, description="What to try; kinds or objects.")]
         | None

@@ -1,6 +1,7 @@
 """The specs worth trying for a kernel within a number of output columns, and the memory that trying them takes."""
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 from app.core.errors import InvalidInput
@@ -19,8 +20,15 @@ _FRACTIONS, _FEWEST_COLUMNS = (1, 2, 4), 2
 _BYTES_PER_FEATURE, _BYTES_PER_SAMPLE, _BYTES_PER_PAIR, _BYTES_PER_ENTRY = 8, 72, 32, 24
 
 
+class Objective(StrEnum):
+    """The measure by which maps are ranked."""
+
+    error = "error"
+    time = "time"
+
+
 class Wanted(NamedTuple):
-    """A client's wishes: a budget of output columns, a target error, or both, and samplers."""
+    """A client's wishes: a budget of output columns, a target error, or both, what is best, and samplers."""
 
     budget: int | None
     target_error: float | None
@@ -28,6 +36,12 @@ class Wanted(NamedTuple):
     """The samplers to try; None for those that its family tries for the kernel."""
     most: int = MOST_COLUMNS
     """Columns that are tried where there is no budget."""
+    objective: Objective = Objective.error
+
+    def check(self) -> None:
+        """Raise InvalidInput if the fastest map is wanted and no error that it must reach."""
+        if self.objective is Objective.time and self.target_error is None:
+            raise InvalidInput("objective time ranks the maps that reach a target_error; none came", "/target_error")
 
 
 def column_counts(wanted: Wanted) -> list[int]:

@@ -3,6 +3,7 @@
 import timeit
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,15 @@ from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap, made
 from app.core.progress import Parts, Pause, Progress, begin_anew
 from app.core.recommendations.answer import RankedTrial, Ranking, Skipped
-from app.core.recommendations.candidates import Wanted, candidates, column_counts
+from app.core.recommendations.candidates import Objective, Wanted, candidates, column_counts
 from app.core.spec import MapSpec
 from app.core.threads import for_each
 
 MOST_ROWS = 1000
 """Rows that errors are measured on; of more, a sample is enough."""
-_TIMED_CALLS = 3
+_TIMED_CALLS = {Objective.error: 3, Objective.time: 9}
+# How many times the columns with which a first sampler reaches the target are tried for others.
+_FURTHER = {Objective.error: 1, Objective.time: 4}
 _SEEDS = 1 << 64
 # Of exact kernels, what one thread computes at a time.
 _EXACT_COORDINATES_PER_PART = 1 << 25
@@ -33,8 +36,9 @@ def recommended(
     """Try samplers and sizes on the rows and rank them.
 
     Without a target the smallest mean error is best. With one, sizes grow until a sampler reaches it, and the narrowest
-    spec that does is best; where none does, the smallest error, and `target_reached` is false. All but the seconds hang
-    on the arguments alone.
+    spec that does is best; where none does, the smallest error, and `target_reached` is false. With objective `time`
+    sizes grow on, up to four times, for the samplers that have not reached it, and the fastest spec that does is best.
+    All but the seconds, and what is best by them, hang on the arguments alone.
 
     Rows are (n, d) in float32, 2 to `MOST_ROWS`. Of each spec as many maps are measured as there are `seeds`; the first
     is of `seed`, and the others follow it. The progress of `building` is told how many candidates are done, and of how
@@ -42,12 +46,16 @@ def recommended(
     sampler can be tried.
     """
     check_rows(rows, kernel)
+    wanted.check()
     building = building or Building()
     parts, counts = Parts(building.progress), column_counts(wanted)
     exact = _exact(kernel, rows, building.threads, partial(building.progress.checkpoint, parts.restored_state))
-    measure = partial(_measured, rows=rows, exact=exact, building=building)
+    calls = _TIMED_CALLS[wanted.objective]
+    measure = partial(_measured, rows=rows, exact=exact, building=building, calls=calls)
     trials: dict[str, RankedTrial] = {}
     skipped: list[Skipped] = []
+    reached: set[str] = set()
+    last = inf
 
     def tell(place: int, of: int, _: int) -> None:
         building.progress.report(place, of)
@@ -58,16 +66,20 @@ def recommended(
             told = partial(tell, place, len(counts) * len(every))
             told(0)
             name = spec if isinstance(spec, str) else spec.canonical()
-            if name in trials:  # a rule that dictates its size
+            # A rule that dictates its size comes again, and wider maps of a sampler are slower.
+            if name in trials or repr(sampler) in reached:
                 continue
             tried = spec if isinstance(spec, str) else _tried(spec, seeds, parts, measure, told)
             if isinstance(tried, str):
                 skipped.append(Skipped(sampler=sampler.model_dump(mode="json"), columns=columns, reason=tried))
             else:
                 trials[name] = tried
-        if wanted.target_error is not None and any(t["error_mean"] <= wanted.target_error for t in trials.values()):
+                if wanted.target_error is not None and tried["error_mean"] <= wanted.target_error:
+                    reached.add(repr(sampler))
+                    last = min(last, columns * _FURTHER[wanted.objective])
+        if columns >= last:
             break
-    return _ranked(rows.shape[0], [*trials.values()], skipped, wanted.target_error)
+    return _ranked(rows.shape[0], [*trials.values()], skipped, wanted)
 
 
 def check_rows(rows: Rows, kernel: Kernel) -> None:
@@ -80,15 +92,17 @@ def check_rows(rows: Rows, kernel: Kernel) -> None:
     kernel.check(d)
 
 
-def _ranked(rows: int, trials: list[RankedTrial], skipped: list[Skipped], target: float | None) -> Ranking:
-    """Trials within the target by their width, then the others by their error; InvalidInput if there are none."""
+def _ranked(rows: int, trials: list[RankedTrial], skipped: list[Skipped], wanted: Wanted) -> Ranking:
+    """Trials within the target by their width or time, then the others by their error; InvalidInput without any."""
+    target = wanted.target_error
     if not trials:
         refusals = "; ".join(dict.fromkeys(f"{one['sampler']['kind']}: {one['reason']}" for one in skipped))
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
 
     def place(trial: RankedTrial) -> tuple[bool, float, float]:
         if target is not None and trial["error_mean"] <= target:
-            return False, trial["n_output"], trial["error_mean"]
+            first = trial["seconds_per_1000_rows"] if wanted.objective is Objective.time else trial["n_output"]
+            return False, first, trial["error_mean"]
         return True, trial["error_mean"], trial["n_output"]
 
     ranked = sorted(trials, key=place)
@@ -136,7 +150,7 @@ def _tried(
 
 
 def _measured(
-    spec: MapSpec, tells: bool, progress: Progress, *, rows: Rows, exact: Matrix, building: Building
+    spec: MapSpec, tells: bool, progress: Progress, *, rows: Rows, exact: Matrix, building: Building, calls: int
 ) -> dict[str, Any] | str:
     """The error of a map and, if wanted, what else a trial tells; or a refusal."""
 
@@ -155,10 +169,10 @@ def _measured(
         "error": error,
         "n_output": its_map.n_output,
         "bytes": sum(its_map.arrays[name].nbytes for name in its_map.arrays.keys() - its_map.computed.keys()),
-        "seconds": _seconds(its_map, rows, pause) * 1000 / rows.shape[0],
+        "seconds": _seconds(its_map, rows, calls, pause) * 1000 / rows.shape[0],
     }
 
 
-def _seconds(its_map: FeatureMap, rows: Rows, pause: Pause) -> float:
+def _seconds(its_map: FeatureMap, rows: Rows, calls: int, pause: Pause) -> float:
     """The time that the map takes for the rows, the least of some calls."""
-    return min(timeit.repeat(lambda: its_map.apply(rows, pause), number=1, repeat=_TIMED_CALLS))
+    return min(timeit.repeat(lambda: its_map.apply(rows, pause), number=1, repeat=calls))

@@ -42,6 +42,7 @@ TRIED_SAMPLERS: tuple[FrequencySampler, ...] = (
     *_POINTS,
     *(MomentMatching(kind="moment_matching", base=base) for base in _POINTS if base.kind in ("monte_carlo", "sobol")),
     *(SparseGrid(kind="sparse_grid", level=level) for level in (1, 2)),
+    StructuredOrthogonal(kind="structured_orthogonal"),
 )
 """Samplers that recommendations try unless some are named: all that are sometimes the best, or a yardstick. Not
 `antithetic`, which loses in real forms, nor rules that grow or are solved for too slowly to try."""

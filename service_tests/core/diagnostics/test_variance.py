@@ -17,6 +17,7 @@ from service_tests.core.combinations import (
     NOT_RANDOM,
     OTHER_FAMILIES,
     Fields,
+    dimensions,
     named,
     rows,
     variants,
@@ -103,9 +104,9 @@ def test_every_sampler_can_be_simulated(its_sampler: Fields) -> None:
         return
     if its_sampler["kind"] == "uploaded":
         its_sampler = its_sampler | {"frequencies": [[0.1, 0.2, 0.3, 0.4]]}
-    found = variances(
-        fourier(sampler=its_sampler), rows(1, 1, dtype="float32"), rows(1, 2, dtype="float32"), repeats=20
-    )
+    d = dimensions(its_sampler)
+    x, y = (rows(1, seed, d, dtype="float32") for seed in (1, 2))
+    found = variances(fourier(sampler=its_sampler, input_dim=d), x, y, repeats=20)
     (pair,) = found["pairs"]
     # A rule has nothing random in the form cos_sin, up to the rounding of its mean.
     assert (pair["empirical"]["variance"] > 1e-12) == (its_sampler["kind"] not in NOT_RANDOM)
