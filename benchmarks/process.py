@@ -63,6 +63,12 @@ def started(source: Path, environment: dict[str, str]) -> Iterator[tuple[psutil.
             process.wait(60)
 
 
+def work(process: psutil.Process) -> float:
+    """Processor seconds of a process and those that it started, of which some have ended."""
+    every = [process, *process.children(recursive=True)]
+    return sum(sum(one.cpu_times()[:4]) for one in every)
+
+
 def memory(process: psutil.Process) -> list[float]:
     """Resident memory of a process, its share of what is common, and what belongs to no file, in MB."""
     parts = process.memory_maps(grouped=False)
@@ -73,7 +79,7 @@ def measured(source: Path, environment: dict[str, str]) -> dict[str, list[float]
     """Seconds of one start, and the memory of each process."""
     with started(source, environment) as (service, live, ready):
         time.sleep(_SETTLE_SECONDS)
-        found = {"live, ready": [live, ready], "service": memory(service)}
+        found = {"start": [live, ready, work(service)], "service": memory(service)}
         for child in service.children(recursive=True):
             name = "worker" if "worker" in child.cmdline() else child.name()
             found[name] = memory(child)
@@ -97,9 +103,10 @@ def main() -> None:
                 if start == "no loops, no bytecode":
                     environment["PYTHONPYCACHEPREFIX"] = f"{folder}/bytecode"
                 runs.append(measured(options.source, environment))
-        live, ready = zip(*(run["live, ready"] for run in runs), strict=True)
+        live, ready, worked = zip(*(run["start"] for run in runs), strict=True)
         print(f"{start}: live {median(live):.2f} s, ready {median(ready):.2f} s ({min(ready):.2f} to {max(ready):.2f})")
-        for name in [name for name in runs[-1] if name != "live, ready"]:
+        print(f"    {median(worked):.1f} s of processors, for all of them")
+        for name in [name for name in runs[-1] if name != "start"]:
             figures = [median(run[name][i] for run in runs) for i in range(len(_KINDS))]
             print(f"    {name:14} {figures[0]:6.1f} MB resident, {figures[1]:6.1f} shared out, {figures[2]:6.1f} own")
 

@@ -12,6 +12,7 @@ from scipy import sparse
 from app.core.arrays import vectors
 from app.core.compiled import LOOPS
 from app.core.diagnostics import DIAGNOSTICS
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoding, encoder
 from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
@@ -106,6 +107,13 @@ def test_codes_in_huge_dimensions() -> None:
         made.codes(
             vectors(sparse.csr_array((np.ones(3), indices, indptr), shape=(2, 1 << 31)), 1 << 31, np.dtype("f8"))
         )
+
+
+@pytest.mark.usefixtures("nothing_new")
+def test_the_box_discrepancy_of_frequencies_that_stand_column_by_column() -> None:
+    measure, frequencies = BoxDiscrepancy(spec().kernel, np.ones(D)), np.asfortranarray(rows(5, 1))
+    measure.normalized(frequencies)
+    measure.value_and_gradient(frequencies)
 
 
 @pytest.mark.parametrize(("kind", "options", "made", "posted"), RUNS)
