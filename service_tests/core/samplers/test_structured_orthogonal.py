@@ -141,6 +141,29 @@ def test_the_errors_are_those_of_the_design(d: int, seeds: int) -> None:
     assert seeds < 40 or mean == pytest.approx(bias, rel=0.5)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("d", [16, 21, 100, 256])
+def test_the_error_is_below_that_of_monte_carlo_and_not_above_that_of_orthogonal(d: int) -> None:
+    # Clusters of rows, as data have them.
+    rng = np.random.default_rng(5)
+    rows = rng.standard_normal((8, d)).repeat(40, axis=0) + 0.6 * rng.standard_normal((320, d))
+    gaussian = kernel(kind="gaussian", length_scale=float(np.median(pdist(rows))))
+    exact, found = gaussian.gram(rows, rows), {}
+    for over in ("structured_orthogonal", "orthogonal", "monte_carlo"):
+        found[over] = np.array([error_of(over, gaussian, rows, exact, seed) for seed in range(20)])
+    structured = found.pop("structured_orthogonal")
+    for over, others in found.items():
+        spread = np.sqrt((structured.var(ddof=1) + others.var(ddof=1)) / 20)
+        assert structured.mean() < others.mean() + (2 if over == "orthogonal" else -3) * spread
+
+
+def error_of(kind: str, gaussian: Any, rows: Any, exact: Any, seed: int) -> float:
+    drawn = sampler(kind=kind).frequency_set(gaussian, 1024, rows.shape[1], np.random.default_rng(seed)).frequencies
+    phases = rows @ drawn.T
+    gram = (np.cos(phases) @ np.cos(phases).T + np.sin(phases) @ np.sin(phases).T) / 1024
+    return float(np.linalg.norm(gram - exact) / np.linalg.norm(exact))
+
+
 @pytest.mark.parametrize("radii", ["stratified", "independent"])
 def test_two_and_three_dimensions_have_too_few_directions_whatever_the_lengths(radii: str) -> None:
     for d, least in ((2, 0.06), (3, 0.015)):
