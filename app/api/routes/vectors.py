@@ -1,5 +1,6 @@
 """Calls that take vectors: features, Gram blocks, codes, similarities."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any
 
@@ -162,8 +163,12 @@ async def _answer_rows(
     """
     form = posted_format(request)
     wanted = wanted_format(request, form)
-    body = await bodies.read_in(form, request, context)
-    kept = context.maps.kept(name, await context.find_map(name), gives)
+    asked = asyncio.ensure_future(context.find_map(name))  # answered while the body comes
+    try:
+        body = await bodies.read_in(form, request, context)
+        kept = context.maps.kept(name, await asked, gives)
+    finally:
+        asked.cancel()
     admission, limits = context.admission, context.limits
 
     def gated(feature_map: FeatureMap, posted: Posted) -> Rows:
