@@ -73,7 +73,9 @@ def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, out: Floats)
     work = np.empty(size * width, tiles.dtype)
     for number in range(len(tiles)):
         for block in range(first // size, (last + size - 1) // size):
-            work[:] = tiles[number].reshape(-1)
+            for j in range(size):
+                for i in range(width):
+                    work[j * width + i] = tiles[number, j, i]
             for turn in range(ROUNDS - 1, -1, -1):
                 _change_signs(work, signs[block, turn], width)
                 _transform(work, width)

@@ -84,7 +84,7 @@ def _measures() -> None:
         tiles.product(np.ones(1))
 
 
-PARTS: dict[str, Callable[[], None]] = {"hashes": _hashes, "measures": _measures, "features": _features}
+PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}
 """What is compiled together by one process; what takes longest comes first."""
 
 
