@@ -12,17 +12,15 @@ import argparse
 import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.gaussian import Gaussian
+from benchmarks.timing import Peak, timed
 
 Matrix = NDArray[np.float64]
 KERNEL = Gaussian(kind="gaussian", length_scale=1.0)
@@ -38,12 +36,8 @@ def example(s: int, d: int, threads: int) -> tuple[BoxDiscrepancy, Matrix]:
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
     """The shortest call, after one to warm up."""
-    times = []
-    for _ in range(repeats + 1):
-        begun = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begun)
-    return min(times[1:])
+    call = timed(work)
+    return min([call() for _ in range(repeats + 1)][1:])
 
 
 def plain(measure: BoxDiscrepancy, frequencies: Matrix) -> tuple[float, Matrix]:
@@ -104,22 +98,11 @@ def gradient_table(repeats: int, threads: int) -> None:
 
 def peak() -> None:
     """In a fresh process: print the most memory that a value takes, in MB."""
-    process = psutil.Process()
     example(40, 3, 1)[0].normalized(example(40, 3, 1)[1])
     measure, frequencies = example(*CENSUS, 1)
-    held = process.memory_info().rss
-    most, ended = [held], threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.002):
-            most.append(process.memory_info().rss)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    measure.normalized(frequencies)
-    ended.set()
-    watcher.join()
-    print(f"{(max(most) - held) / 1e6:.0f}")
+    with Peak() as most:
+        measure.normalized(frequencies)
+    print(f"{(most.bytes - most.before) / 1e6:.0f}")
 
 
 def main() -> None:

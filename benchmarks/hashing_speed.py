@@ -5,23 +5,16 @@ transform, 400 entries of which 200 are not zero; its transform is not timed, ou
 medians are compared. Sparse: rows of 100 entries out of ten million, where parameters are drawn as they are met, and
 the same entries folded into 10,000 dimensions, where they stand in a table. datasketch gets five of the latter at once,
 as dense rows after the transform: it takes no others, and of ten million its parameters would fill 61 GB. Memory is the
-peak of a fresh process above what it held when everything was imported and compiled.
-
-Run: python -m benchmarks.hashing_speed [--repeats 5]
+peak of a fresh process above what it held when everything was imported and compiled: this module, run with a case.
 """
 
-import argparse
-import gc
-import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-import psutil
 from datasketch import WeightedMinHashGenerator
 from numpy.typing import NDArray
 from scipy import sparse
@@ -30,7 +23,10 @@ from app.core.arrays import Rows, row_blocks
 from app.core.hashing.encodings import Encoder, Encoding
 from app.core.maps import ConsistentSamplingMap
 from app.core.spec import MapSpec
+from benchmarks.timing import Peak, Plan, Report, Times, cores, in_turns, timed
 
+TITLE = "Hashing"
+SECONDS = 6.0
 S = 256
 DIM = 200
 ENCODERS = {"zero_bit": Encoder(Encoding.zero_bit), "b_bit": Encoder(Encoding.b_bit, 8)}
@@ -71,106 +67,94 @@ def sparse_rows(dim: int) -> sparse.csr_array:
     return rows
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """How long a call takes."""
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
-def alternated(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median seconds of each, all called in turn, after one round to warm up."""
-    rounds = [{name: seconds(work) for name, work in works.items()} for _ in range(repeats + 1)]
-    return {name: float(np.median([times[name] for times in rounds[1:]])) for name in works}
-
-
 def hash_parts(generator: WeightedMinHashGenerator, parts: list[NDArray[np.float32]]) -> None:
     """Part by part, as datasketch does it."""
     for part in parts:
         generator.minhash_many(part)
 
 
-def dense_table(repeats: int) -> None:
-    """Print time per vector, and how many times longer datasketch takes."""
-    rows = dense_rows(BATCH)
-    theirs = transformed(rows[:THEIRS])
+def a_vector(times: Times, n: int) -> str:
+    """Microseconds of a vector: median and quartiles of the times of n."""
+    middle, low, high = (1e6 * times.at(percent) / n for percent in (50, 25, 75))
+    return f"{middle:,.1f} ({low:,.1f} to {high:,.1f})"
+
+
+def slower(rival: Times, theirs: int, times: Times, n: int) -> str:
+    """How many times longer a vector takes a rival, where the times are of so many vectors."""
+    return f"{rival.over(times).median * n / theirs:.1f} ×"
+
+
+def dense_table(report: Report, plan: Plan) -> None:
+    """Time per vector, and how many times longer datasketch takes."""
+    n, few = (50, 10) if plan.tiny else (BATCH, THEIRS)
+    rows = dense_rows(n)
+    theirs = transformed(rows[:few])
     generator = WeightedMinHashGenerator(2 * DIM, S)
     works: dict[str, Callable[[], object]] = {
         "minhash": lambda: [generator.minhash(row) for row in theirs],
     }
     for many in AT_ONCE:
-        parts = [theirs[block] for block in row_blocks(THEIRS, many)]
+        parts = [theirs[block] for block in row_blocks(few, many)]
         works[f"minhash_many, {many} at once"] = partial(hash_parts, generator, parts)
     rivals = list(works)
-    sizes = dict.fromkeys(rivals, THEIRS)
-    cores = os.cpu_count() or 1
-    for threads in (1, cores):
+    sizes = dict.fromkeys(rivals, few)
+    for threads in sorted({1, cores()}):
         hashing = opened(DIM, threads)
         for name, encoder in ENCODERS.items():
             key = f"codes, {name}, {threads} thread{'s' * (threads > 1)}"
             works[key] = partial(hashing.codes, rows, encoder)
-            sizes[key] = BATCH
-    found = {name: taken / sizes[name] for name, taken in alternated(works, repeats).items()}
-    print(f"| what | vectors | µs a vector | {' | '.join(f'{rival} takes' for rival in rivals)} |")
-    print("|" + " --- |" * (3 + len(rivals)))
-    for name, taken in found.items():
-        ratios = " | ".join(f"{found[rival] / taken:.1f} ×" for rival in rivals)
-        print(f"| {name} | {sizes[name]:,} | {1e6 * taken:.1f} | {ratios} |", flush=True)
+            sizes[key] = n
+    found = in_turns({name: timed(work) for name, work in works.items()}, plan.seconds(SECONDS))
+    report.table(
+        ("what", "vectors", "µs a vector", *(f"{rival} takes" for rival in rivals)),
+        (
+            [
+                name,
+                f"{sizes[name]:,}",
+                a_vector(times, sizes[name]),
+                *(slower(found[rival], few, times, sizes[name]) for rival in rivals),
+            ]
+            for name, times in found.items()
+        ),
+    )
 
 
-def sparse_table(repeats: int) -> None:
-    """Print the time of sparse rows by dimension, and how many times longer datasketch takes in the lower one."""
-    wide_rows, folded_rows = sparse_rows(SPARSE_DIM), sparse_rows(FOLDED_DIM)
+def sparse_table(report: Report, plan: Plan) -> None:
+    """The time of sparse rows by dimension, and how many times longer datasketch takes in the lower one."""
+    n = 20 if plan.tiny else SPARSE_ROWS
+    wide_rows, folded_rows = sparse_rows(SPARSE_DIM)[:n], sparse_rows(FOLDED_DIM)[:n]
     theirs = transformed(folded_rows[:FEW].toarray())
     generator = WeightedMinHashGenerator(2 * FOLDED_DIM, S)
-    print(
-        "| threads | drawn, of 10,000,000 | a table, of 10,000 | ratio | minhash_many, of 10,000 | table | filled in |"
-    )
-    print("|" + " --- |" * 7)
-    for threads in sorted({1, os.cpu_count() or 1}):
+    cells = []
+    for threads in sorted({1, cores()}):
         begun = time.perf_counter()
         folded = opened(FOLDED_DIM, threads)
         filled = time.perf_counter() - begun
-        wide = opened(SPARSE_DIM, threads)
-        encoder = ENCODERS["zero_bit"]
+        wide, encoder = opened(SPARSE_DIM, threads), ENCODERS["zero_bit"]
         works: dict[str, Callable[[], object]] = {
             "wide": partial(wide.codes, wide_rows, encoder),
             "folded": partial(folded.codes, folded_rows, encoder),
             "datasketch": partial(generator.minhash_many, theirs),
         }
-        sizes = {"wide": SPARSE_ROWS, "folded": SPARSE_ROWS, "datasketch": FEW}
-        found = {name: taken / sizes[name] for name, taken in alternated(works, repeats).items()}
-        print(
-            f"| {threads} | {1e6 * found['wide']:.0f} µs a row | {1e6 * found['folded']:.0f} µs a row | "
-            f"{found['wide'] / found['folded']:.1f} | {1e6 * found['datasketch']:,.0f} µs a row, "
-            f"{found['datasketch'] / found['wide']:.1f} × what is drawn takes | {folded.bytes / 1e6:.0f} MB | "
-            f"{filled:.1f} s |",
-            flush=True,
+        found = in_turns({name: timed(work) for name, work in works.items()}, plan.seconds(SECONDS))
+        cells.append(
+            (
+                str(threads),
+                a_vector(found["wide"], n),
+                a_vector(found["folded"], n),
+                found["wide"].over(found["folded"]).spread(),
+                a_vector(found["datasketch"], FEW),
+                slower(found["datasketch"], FEW, found["wide"], n),
+                f"{folded.bytes / 1e6:.0f} MB",
+                f"{filled:.1f} s",
+            )
         )
-
-
-class Peak:
-    """The most memory that this process holds while inside, sampled every half millisecond."""
-
-    def __init__(self) -> None:
-        self._process = psutil.Process()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        gc.collect()
-        self.before = self.bytes = self._process.memory_info().rss
-
-    def __enter__(self) -> "Peak":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self.bytes = max(self.bytes, self._process.memory_info().rss)
-            time.sleep(0.0005)
+    report.say(
+        f"Sparse rows, {n:,} of {NON_ZEROS} entries, in µs a row: drawn as they are met, or from a table; "
+        "datasketch gets five rows at once."
+    )
+    heads = ("threads", "drawn, of 10,000,000", "a table, of 10,000", "drawn, of table", "minhash_many, of 10,000")
+    report.table((*heads, "of drawn", "table", "filled in"), cells)
 
 
 def rows_of(case: str) -> tuple[Rows, int]:
@@ -198,40 +182,38 @@ def measure(case: str, encoding: str, threads: int) -> None:
     print(held, codes.nbytes, hashing.bytes, peak.bytes - peak.before, peak.bytes)
 
 
-def memory_table() -> None:
-    """Print the peak memory of each case."""
-    print("| rows | codes | threads | input + output + tables | peak above idle | ratio | peak RSS |\n|" + " --- |" * 7)
-    cores = os.cpu_count() or 1
-    cases = [("dense", encoding, threads) for encoding in ENCODERS for threads in sorted({1, cores})]
-    cases += [("sparse", "zero_bit", cores), ("folded", "zero_bit", cores)]
-    for case, encoding, threads in cases:
-        command = [sys.executable, "-m", "benchmarks.hashing_speed", "--measure", case, encoding, str(threads)]
-        answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-        given, made, tables, above, peak = (int(word) / 1e6 for word in answer)
-        held = given + made + tables
-        parts = f"{given:.1f} + {made:.1f} + {tables:.1f} = {held:.1f} MB"
-        print(
-            f"| {case} | {encoding} | {threads} | {parts} | {above:.1f} MB | {above / held:.2f} | {peak:.0f} MB |",
-            flush=True,
-        )
+def memory_table(report: Report, plan: Plan) -> None:
+    """The peak memory of each case."""
+    cases = [("dense", encoding, threads) for encoding in ENCODERS for threads in sorted({1, cores()})]
+    cases += [("sparse", "zero_bit", cores()), ("folded", "zero_bit", cores())]
+    report.say(
+        f"Memory of a batch of {BATCH:,} dense rows, or {SPARSE_ROWS:,} sparse ones, in a process of its own: the peak "
+        "above what it held when everything was imported and compiled."
+    )
+    heads = ("rows", "codes", "threads", "input + output + tables", "peak above idle", "ratio", "peak RSS")
+    report.table(heads, map(memory_row, cases[:1] if plan.tiny else cases))
 
 
-def main() -> None:
-    """Print the three tables."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.measure:
-        case, encoding, threads = options.measure
-        measure(case, encoding, int(threads))
-        return
-    dense_table(options.repeats)
-    print()
-    sparse_table(options.repeats)
-    print()
-    memory_table()
+def memory_row(case: tuple[str, str, int]) -> tuple[str, ...]:
+    """The cells of a case."""
+    command = [sys.executable, "-m", "benchmarks.hashing_speed", *map(str, case)]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    given, made, tables, above, peak = (int(word) / 1e6 for word in answer)
+    held = given + made + tables
+    parts = f"{given:.1f} + {made:.1f} + {tables:.1f} = {held:.1f} MB"
+    return (*map(str, case), parts, f"{above:.1f} MB", f"{above / held:.2f}", f"{peak:.0f} MB")
+
+
+def run(report: Report, plan: Plan) -> None:
+    """Write the three tables."""
+    report.say(
+        f"Signed rows of {DIM} numbers, {S} hashes, beside datasketch's weighted minhash, which takes one vector at a "
+        "time, or several with `minhash_many`."
+    )
+    dense_table(report, plan)
+    sparse_table(report, plan)
+    memory_table(report, plan)
 
 
 if __name__ == "__main__":
-    main()
+    measure(sys.argv[1], sys.argv[2], int(sys.argv[3]))

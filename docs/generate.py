@@ -11,6 +11,7 @@ from pydantic_core import PydanticUndefined
 from app.api.problem_kinds import KINDS
 from app.services.catalog import catalog
 from app.settings import Settings
+from benchmarks.results import RESULTS, section_of
 from docs.schemas import Schema, kind_of, members, one_line, type_of
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 DECISION = re.compile(r"# (?P<title>.+)\n\nDate: (?P<date>[\d-]+) · Status: (?P<status>.+) · Area: (?P<area>.+)\n")
+FIGURES = re.compile(r"<!-- figures: (?P<title>.+) -->")
+"""Stands in a page for a section of the benchmarks' results."""
 _FAMILIES = {
     "kernels": "Stand in the member `kernel` of a spec.",
     "samplers": "Stand in the member `sampler` of a spec.",
@@ -40,6 +43,11 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     return files
 
 
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """The text of a page, with the figures that it asks for: mkdocs calls this for each page."""
+    return FIGURES.sub(lambda asked: section_of(RESULTS.read_text(), asked["title"]), markdown)
+
+
 def pages() -> dict[str, str]:
     """The Markdown of every generated page, by its address below `docs/`."""
     return {
@@ -48,7 +56,7 @@ def pages() -> dict[str, str]:
         "reference/problems.md": problems_page(),
         "reference/catalogue.md": catalogue_page(),
         "decisions/index.md": decisions_page(),
-        "explanation/figures.md": (ROOT / "benchmarks" / "RESULTS.md").read_text(),
+        "explanation/figures.md": RESULTS.read_text(),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text(),
     }
 

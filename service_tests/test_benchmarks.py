@@ -1,0 +1,89 @@
+"""The command of the benchmarks runs, its sections reach RESULTS.md, and the pages show the figures."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from benchmarks.results import RESULTS, rows_of, section_of, with_section
+from benchmarks.timing import Report, Times, in_turns
+from docs.generate import FIGURES, on_page_markdown
+
+ROOT = Path(__file__).parent.parent
+TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
+
+
+@pytest.mark.skipif(not (find_spec("sklearn") and find_spec("datasketch")), reason="the peers are not installed")
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ("transform", "| RBFSampler | "),
+        *(
+            pytest.param(part, told, marks=pytest.mark.long)
+            for part, told in (
+                ("gram_error", "Left out"),
+                ("round_trips", "| the obvious service, JSON, http.client | "),
+                ("crowds", "| 2 | obvious service, two processes | "),
+                ("starts", "| later | "),
+                ("hashing_speed", "| minhash_many, 5 at once | "),
+            )
+        ),
+    ],
+)
+def test_every_part_runs(part: str, told: str) -> None:
+    before = RESULTS.read_text()
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "benchmarks", "--tiny", "--only", part]
+    done = subprocess.run([*command, "--before", ROOT], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert told in done.stdout
+    assert "nan" not in done.stdout
+    assert "## What must hold" in done.stdout
+    assert RESULTS.read_text() == before
+
+
+def test_a_section_takes_the_place_of_the_old_one() -> None:
+    changed = with_section(TEXT, "A", ["new", "\n", "\n", "lines"])
+    assert section_of(changed, "A") == "new\n\nlines"
+    assert changed == TEXT.replace("old", "new\n\nlines")
+
+
+def test_a_new_section_stands_before_the_others() -> None:
+    changed = with_section(TEXT, "C", ["new"])
+    assert changed == TEXT.replace("## A", "## C\n\nnew\n\n## A")
+    assert section_of(TEXT, "C") == ""
+
+
+def test_goals_are_met_or_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    report = Report("any")
+    report.at_most("time", 1.0, 1.06, "1.00")
+    report.at_least("speed", 1.5, 2, "1.50 (1.4 to 1.6)", " ×")
+    report.table(("figure", "measured", "goal"), report.goals)
+    assert rows_of(capsys.readouterr().out) == [
+        ("time", "1.00", "≤ 1.06"),
+        ("speed", "1.50 (1.4 to 1.6)", "≥ 2 ×, missed"),
+    ]
+
+
+def test_calls_take_turns() -> None:
+    turns: list[str] = []
+
+    def call(name: str, seconds: float) -> float:
+        turns.append(name)
+        return seconds
+
+    found = in_turns({"a": lambda: call("a", 2.0), "b": lambda: call("b", 1.0)}, 1e-9)
+    assert "".join(turns) == "aabb" + "ab" * 5
+    assert found["a"].over(found["b"]).spread() == "2.00 (2.00 to 2.00)"
+    assert Times([0.001, 0.002, 0.009]).cells() == ("2 ms", "1.5 to 5.5", "1")
+
+
+def test_pages_show_the_figures_that_they_ask_for() -> None:
+    pages = [path.read_text() for path in (ROOT / "docs").rglob("*.md")]
+    asking = [page for page in pages if FIGURES.search(page)]
+    assert asking
+    for page in asking:
+        shown = on_page_markdown(page)
+        assert not FIGURES.search(shown)
+        assert shown.count("\n|") > page.count("\n|")
