@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.results import RESULTS, rows_of, section_of, with_section
 from benchmarks.timing import Plan, Report, machine
 
-PARTS = ("transform", "gram_error", "round_trips", "crowds", "starts", "hashing_speed")
+PARTS = ("transform", "structured_error", "round_trips", "crowds", "starts", "hashing_speed")
 """Modules with a TITLE and a function `run(report, plan)`, in the order of their sections."""
 GOALS = "What must hold"
 

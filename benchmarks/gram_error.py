@@ -11,7 +11,7 @@ DIR holds letter.npz, cpu.npz and mnist5000_raw.npz, each with an array X of row
 import argparse
 import io
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +65,13 @@ def neighbour_distance(rows: Rows) -> float:
     )
 
 
+def loaded(folder: Path, sets: Mapping[str, tuple[str, Callable[[Rows], Rows]]], name: str, n: int) -> Rows:
+    """So many rows of a set, as it is prepared; the same each time."""
+    file, prepare = sets[name]
+    everything = prepare(np.load(folder / file)["X"])
+    return everything[np.random.default_rng(0).permutation(len(everything))[:n]]
+
+
 def errors(client: httpx.Client, rows: Rows, sigma: float, s: int, sampler: dict[str, Any], seeds: int) -> Rows:
     """Relative Frobenius error for each seed."""
     exact = np.exp(-cdist(rows, rows, "sqeuclidean") / (2 * sigma**2))
@@ -99,11 +106,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, service(Path(folder) / "data", "--log-level", "warning") as running:
         client = httpx.Client(base_url=running.url, timeout=300)
         for name in options.sets:
-            file, prepare = SETS[name]
-            everything = prepare(np.load(options.folder / file)["X"])
-            chosen = np.random.default_rng(0).permutation(len(everything))
             for s in options.s:
-                rows = everything[chosen[: 3000 if s <= 1024 else 2000]]
+                rows = loaded(options.folder, SETS, name, 3000 if s <= 1024 else 2000)
                 sigma = neighbour_distance(rows)
                 cells = []
                 for sampler in SAMPLERS.values():

@@ -19,6 +19,11 @@ MEMORY = {"service": 160.0, "worker": 140.0}
 _SETTLE_SECONDS = 5
 
 
+def work(process: psutil.Process) -> float:
+    """Processor seconds of a process and of all that it started, of which some have ended."""
+    return float(sum(sum(one.cpu_times()[:4]) for one in [process, *process.children(recursive=True)]))
+
+
 def resident(process: psutil.Process) -> float:
     """Resident memory in megabytes."""
     return float(process.memory_info().rss / 1e6)
@@ -33,7 +38,7 @@ def started(kind: str) -> dict[str, float]:
         with serving("app", "serve", *options, ready="/health/ready", **environment) as (_, process):
             found = {"seconds": time.perf_counter() - begun}
             time.sleep(_SETTLE_SECONDS)
-            found["service"] = resident(process)
+            found |= {"work": work(process), "service": resident(process)}
             beside = [one for one in process.children(recursive=True) if "worker" in one.cmdline()]
             return found | {"worker": max(map(resident, beside))}
 
@@ -44,10 +49,10 @@ def run(report: Report, plan: Plan) -> None:
     rows = []
     for kind in [LATER] if plan.tiny else REPEATS:
         runs = [started(kind) for _ in range(1 if plan.tiny else REPEATS[kind])]
-        ready, *memory = (Times([one[name] for one in runs]) for name in ("seconds", *MEMORY))
+        ready, worked, *memory = (Times([one[name] for one in runs]) for name in ("seconds", "work", *MEMORY))
         told = [f"{ready.spread()} s", *(f"{one.median:.0f} MB" for one in memory)]
-        rows.append((kind, *told))
+        rows.append((kind, told[0], f"{worked.median:.1f} s", *told[1:]))
         report.at_most(f"start to ready, {kind}", ready.median, READY[kind], told[0], " s")
         for (name, most), one, megabytes in zip(MEMORY.items(), memory, told[1:], strict=True):
             report.at_most(f"idle memory of the {name}, start: {kind}", one.median, most, megabytes, " MB")
-    report.table(("start", "ready after", *MEMORY), rows)
+    report.table(("start", "ready after", "processor time of all", *MEMORY), rows)

@@ -23,7 +23,7 @@ TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
         *(
             pytest.param(part, told, marks=pytest.mark.long)
             for part, told in (
-                ("gram_error", "Left out"),
+                ("structured_error", "Left out"),
                 ("round_trips", "| the obvious service, JSON, http.client | "),
                 ("crowds", "| 2 | obvious service, two processes | "),
                 ("starts", "| later | "),
