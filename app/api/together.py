@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from itertools import accumulate
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,12 +34,19 @@ class Asked(Generic[Answer]):
         coming = self._coming.get(about)
         if coming is None:
             coming = self._coming[about] = asyncio.create_task(self._ask_soon(about))
+            coming.add_done_callback(_hear)
         return await asyncio.shield(coming)  # who leaves takes it from nobody
 
     async def _ask_soon(self, about: str) -> Answer:
         await asyncio.sleep(0)
         del self._coming[about]
         return await self._ask(about)
+
+
+def _hear(done: "asyncio.Future[Any]") -> None:
+    """Keep a failure out of the log that nobody waits for any more."""
+    if not done.cancelled():
+        done.exception()
 
 
 class _Request(NamedTuple):
