@@ -71,7 +71,12 @@ class Settings(BaseSettings):
         30.0, ge=0, description="The longest time that a client may ask for instead, with the header `Prefer: wait=`."
     )
     client_timeout: float = Field(30.0, gt=0, description="Seconds a client may pause while it sends or reads a body.")
-    threads: int = Field(default_factory=available, ge=1, description="Requests computed at once per process.")
+    threads: int = Field(
+        default_factory=available,
+        ge=1,
+        description="Large requests computed at once per process, small ones beside them, and threads of each; else "
+        "the processors that the process may use.",
+    )
     job_workers: int = Field(1, ge=0, description="Processes beside the service that run jobs, one job each at a time.")
     max_queued_jobs: int = Field(100, ge=1, description="Jobs that may wait; beyond it, 429.")
     max_job_seconds: float = Field(14400.0, gt=0, description="Seconds a job may run before it is ended as failed.")

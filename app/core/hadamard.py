@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Floats, row_blocks
 from app.core.compiled import compiled
+from app.core.panels import side_by_side
 
 Bits = NDArray[np.uint8]
 
@@ -39,14 +40,10 @@ def tile_width(n: int, d: int, itemsize: int) -> int:
     return min(_MOST_WIDTH, fitting, padded(max(1, n)))
 
 
-def side_by_side(rows: Floats) -> Floats:
+def tiles_of(rows: Floats) -> Floats:
     """The rows, (n, d), as tiles (tiles, D, width), with zeros behind their entries and behind the last row."""
     n, d = rows.shape
-    width = tile_width(n, d, rows.itemsize)
-    tiles: Floats = np.zeros((-(-n // width), padded(d), width), rows.dtype)
-    for tile, part in zip(tiles, row_blocks(n, width), strict=True):
-        tile[:d, : part.stop - part.start] = rows[part].T
-    return tiles
+    return side_by_side(rows, tile_width(n, d, rows.itemsize), padded(d))
 
 
 def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[Any]) -> Array:
@@ -55,7 +52,7 @@ def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[A
     frequencies = np.empty((len(radii), d), dtype)
     for block in row_blocks(d, _MOST_WIDTH):
         columns = np.empty((block.stop - block.start, len(radii)))
-        rotate(side_by_side(np.eye(len(columns), d, block.start) * scales), signs, lengths, 0, columns)
+        rotate(tiles_of(np.eye(len(columns), d, block.start) * scales), signs, lengths, 0, columns)
         frequencies[:, block] = columns.T
     return frequencies
 
@@ -66,7 +63,7 @@ def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, out: Floats)
 
     Rows D·b to D·(b + 1) of the rotations are S H D₁ H D₂ H D₃. H is the Hadamard matrix of ±1, in Sylvester's order;
     D_i has the signs of the bits of `signs`, (blocks, 3, D/8), the highest of a byte first, −1 for a set bit; S has the
-    entries of `lengths`, over the `gain` of the rest. The n rows stand in `tiles`, as `side_by_side` gives them.
+    entries of `lengths`, over the `gain` of the rest. The n rows stand in `tiles`, as `tiles_of` gives them.
     """
     n, last = out.shape[0], first + out.shape[1]
     _, size, width = tiles.shape

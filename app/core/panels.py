@@ -37,7 +37,7 @@ class Panels:
         has_line = np.logical_or.reduceat((matrix != 0) | keeps_zeros, first_of_panels, axis=0)
         self._is_full = bool(has_line.sum() >= _LEAST_SHARE_OF_A_FULL_MATRIX * has_line.size)
         if self._is_full:
-            self._lines: Floats = _side_by_side(matrix, self.step).reshape(-1, self.step)
+            self._lines: Floats = side_by_side(matrix, self.step).reshape(-1, self.step)
             self._coordinates = np.tile(np.arange(d), len(first_of_panels))
             self._starts = np.arange(len(first_of_panels) + 1) * d
             return
@@ -78,7 +78,7 @@ class Panels:
         if self._is_full and not isinstance(rows, np.ndarray):
             return self._multiplier_of_sparse(rows)
         height = 1 if rows.shape[0] < _LEAST_ROWS_FOR_A_TILE else ROWS
-        beside = _side_by_side(rows, height)
+        beside = side_by_side(rows, height)
         return lambda columns, out, adds=False: _multiply_dense(
             beside, self._lines, self._coordinates, self._starts[columns.start // self.step :], out, adds
         )
@@ -93,14 +93,17 @@ class Panels:
         )
 
 
-def _side_by_side(rows: Rows, height: int) -> Floats:
-    """The rows (n, d) in groups of so many, whose entries of a coordinate stand side by side; zeros behind the last."""
+def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:
+    """The rows (n, d) in groups of `height`, (groups, max(d, depth), height): entries of one coordinate are neighbours.
+
+    Zeros stand behind the entries of each row, and behind the last row.
+    """
     n, d = rows.shape
     whole = n // height
-    found: Floats = np.zeros((-(-n // height), d, height), rows.dtype)
+    found: Floats = np.zeros((-(-n // height), max(d, depth), height), rows.dtype)
     if isinstance(rows, np.ndarray):
-        found[:whole] = rows[: whole * height].reshape(whole, height, d).swapaxes(1, 2)
-        found[whole:, :, : n - whole * height] = rows[whole * height :].T
+        found[:whole, :d] = rows[: whole * height].reshape(whole, height, d).swapaxes(1, 2)
+        found[whole:, :d, : n - whole * height] = rows[whole * height :].T
     else:
         entries = rows.tocoo()
         np.add.at(found, (entries.row // height, entries.col, entries.row % height), entries.data)

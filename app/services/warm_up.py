@@ -139,15 +139,18 @@ def _compile_elsewhere(part: str, place: Path, told: list[str]) -> None:
 def release_programs() -> None:
     """Give back the memory of program files, of which the compiler alone has 70 MB; what is used comes back at once.
 
-    The system keeps the files in its cache while there is room. Nothing is lost: where a file was never written to, the
-    memory of a process has nothing else than the file.
+    The system keeps the files in its cache while there is room. Nothing is lost: a part of a file that nobody has
+    written to, neither in memory nor in swap, is the same in the file. Programs stay where they are until the process
+    ends. So no other thread can put anything else at their addresses meanwhile.
     """
     if sys.platform != "linux":
         return
     advise = ctypes.CDLL(None).madvise
     with suppress(OSError, psutil.Error):  # where the system does not say what there is, it stays
-        for part in psutil.Process().memory_maps(grouped=False):
-            if part.path.startswith("/") and "w" not in part.perms and not part.anonymous:
+        parts = psutil.Process().memory_maps(grouped=False)
+        programs = {part.path for part in parts if part.path.startswith("/") and "x" in part.perms}
+        for part in parts:
+            if part.path in programs and "w" not in part.perms and not (part.anonymous or part.swap):
                 start, end = (int(address, 16) for address in part.addr.split("-"))
                 advise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _MADV_DONTNEED)
 

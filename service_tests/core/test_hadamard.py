@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import hadamard
 
 from app.core import hadamard as loops
-from app.core.hadamard import ROUNDS, frequencies_of, gain, padded, rotate, side_by_side, tile_width
+from app.core.hadamard import ROUNDS, frequencies_of, gain, padded, rotate, tile_width, tiles_of
 
 every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 every_size = pytest.mark.parametrize("d", [8, 11, 32, 60, 300])
@@ -33,7 +33,7 @@ def matrix(d: int, signs: Any, lengths: Any) -> Any:
 def rotated(rows: Any, signs: Any, lengths: Any, first: int = 0, last: int | None = None) -> Any:
     last = len(lengths) if last is None else last
     out = np.full((len(rows), last - first), np.nan, rows.dtype)
-    rotate(side_by_side(rows), signs, lengths, first, out)
+    rotate(tiles_of(rows), signs, lengths, first, out)
     return out
 
 
@@ -69,12 +69,12 @@ def test_any_rows_of_the_rotations_can_be_had(first: int, last: int) -> None:
 
 def test_rows_stand_in_tiles_with_zeros_behind() -> None:
     rows = np.random.default_rng(1).normal(size=(35, 11))
-    tiles = side_by_side(rows)
+    tiles = tiles_of(rows)
     assert tiles.shape == (2, 16, 32)
     assert (tiles[0, :11] == rows[:32].T).all()
     assert (tiles[1, :11, :3] == rows[32:].T).all()
     assert np.count_nonzero(tiles) == rows.size
-    assert side_by_side(rows[:0]).shape == (0, 16, 1)
+    assert tiles_of(rows[:0]).shape == (0, 16, 1)
 
 
 @every_size

@@ -1,11 +1,16 @@
 """After the warm-up no request waits for a compiler."""
 
+import ctypes
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import orjson
+import psutil
 import pytest
 from scipy import sparse
 
@@ -17,7 +22,7 @@ from app.core.hashing.encodings import Encoding, encoder
 from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
 from app.core.spec import MapSpec
-from app.services.warm_up import warm_up
+from app.services.warm_up import release_programs, warm_up
 from service_tests.core.combinations import D, Fields, dimensions, goes_together, named, pairs, rows, size_of, with_rows
 from service_tests.core.diagnostics.test_base import RUNS
 from service_tests.core.specs import gmm_spec, spec
@@ -122,3 +127,26 @@ def test_any_diagnostic(kind: str, options: Fields, made: FeatureMap, posted: Ma
     more = {member: np.tile(one, (3, 1)) for member, one in posted.items()}
     for came in (posted, more):  # the norms of large matrices have a loop
         DIAGNOSTICS[kind].model_validate_json(orjson.dumps(options)).run(made, came)
+
+
+def test_only_parts_of_programs_that_nobody_has_written_to_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def part(address: int, path: str, perms: str, **bytes_of: int) -> SimpleNamespace:
+        addr = f"{address:x}-{address + 4096:x}"
+        return SimpleNamespace(addr=addr, path=path, perms=perms, **{"anonymous": 0, "swap": 0, **bytes_of})
+
+    parts = [
+        part(0x10000, "/lib/a.so", "r-xp"),
+        part(0x20000, "/lib/a.so", "r--p"),
+        part(0x30000, "/lib/a.so", "r--p", anonymous=4096),  # addresses that the loader has filled in
+        part(0x40000, "/lib/a.so", "r--p", swap=4096),  # the same, where the system has swapped them out
+        part(0x50000, "/lib/a.so", "rw-p"),
+        part(0x60000, "/lib/a.cache", "r--p"),  # who has mapped it may take it away, and something else be put there
+        part(0x70000, "[vdso]", "r-xp"),
+        part(0x80000, "[anon]", "rwxp"),
+    ]
+    system = Mock()
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(psutil, "Process", Mock(return_value=Mock(memory_maps=Mock(return_value=parts))))
+    monkeypatch.setattr(ctypes, "CDLL", Mock(return_value=system))
+    release_programs()
+    assert [call.args[0].value for call in system.madvise.call_args_list] == [0x10000, 0x20000]

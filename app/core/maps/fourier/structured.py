@@ -6,7 +6,7 @@ import numpy as np
 
 from app.core.arrays import Floats, Rows
 from app.core.building import Building
-from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded, rotate, side_by_side, tile_width
+from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded, rotate, tile_width, tiles_of
 from app.core.kernels.base import SpectralKernel
 from app.core.maps.fourier.drawing import ALL_ZERO, spectral
 from app.core.maps.fourier.projection import Drawn, Projection
@@ -98,7 +98,7 @@ class StructuredProjection(Projection):
     def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
         """The rotation of the rows, which are made dense."""
         scaled = (rows if isinstance(rows, np.ndarray) else rows.toarray()) * self._scales
-        tiles = side_by_side(scaled)
+        tiles = tiles_of(scaled)
 
         def write(frequencies: slice, out: Floats) -> None:
             rotate(tiles, self._signs, self._lengths, frequencies.start, out)
