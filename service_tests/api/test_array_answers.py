@@ -86,8 +86,7 @@ def test_codes_in_blocks_are_those_of_the_whole(
     assert whole.content == some.content
 
 
-def test_sparse_rows_and_rows_of_datasets_come_in_blocks_too(http: httpx.Client, in_blocks: httpx.Client) -> None:
-    del http
+def test_sparse_rows_and_rows_of_datasets_come_in_blocks_too(in_blocks: httpx.Client) -> None:
     sparse = [{"indices": [i % 3], "values": [float(i)]} for i in range(1, 61)]
     dense = np.array([[float(i) * (i % 3 == j) for j in range(3)] for i in range(1, 61)])
     assert put_dataset(in_blocks, "points", dense).status_code == 201
