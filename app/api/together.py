@@ -30,7 +30,7 @@ class Asked(Generic[Answer]):
         self._coming: dict[str, asyncio.Task[Answer]] = {}
 
     async def __call__(self, about: str) -> Answer:
-        """The answer as it is from now on."""
+        """The answer to a question that is put after this call, never one that was on its way before."""
         coming = self._coming.get(about)
         if coming is None:
             coming = self._coming[about] = asyncio.create_task(self._ask_soon(about))
