@@ -23,7 +23,7 @@ def run(report: Report, plan: Plan) -> None:
 def singles(report: Report, plan: Plan, ours: dict[str, str], theirs: dict[str, str]) -> None:
     """Single vectors."""
     ask = dict.fromkeys(ours, transform("bench", 1, 128)) | dict.fromkeys(theirs, as_json("/transform", 1, 128))
-    seconds = plan.seconds(1.5) or 0.3
+    seconds = plan.seconds(1.2) or 0.3
     report.say(
         "Single vectors of 128 numbers to 1,024 features, each client with a connection of its own; all run in one "
         "process on the same cores. Ours in .npy, the obvious service's in JSON."
@@ -54,7 +54,7 @@ def batches(report: Report, plan: Plan, ours: dict[str, str], theirs: dict[str, 
 
 def _rates(plan: Plan, services: dict[str, str], post: Post, rounds: int = ROUNDS) -> list[Times]:
     """Answers a second of each service in each round."""
-    seconds = plan.seconds(1.5) or 0.3
+    seconds = plan.seconds(1.2) or 0.3
     counts = [
         [
             sum(answers_a_second(one, 1) for one in clients(address, seconds, *[(post, 1)] * 4))

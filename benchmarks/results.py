@@ -18,10 +18,10 @@ def section_of(text: str, title: str) -> str:
 
 
 def with_section(text: str, title: str, lines: Iterable[str]) -> str:
-    """The text with these lines below a title; a section that is new stands before all others."""
+    """The text with these lines below a title; a section that is new stands behind the first."""
     section = re.sub(r"\n{3,}", "\n\n", f"## {title}\n\n" + "\n".join(lines)).rstrip() + "\n\n"
     found = _found(text, title)
-    begin, end = found.span() if found else (text.find("## "),) * 2
+    begin, end = found.span() if found else (text.index("\n## ", text.index("\n## ") + 1) + 1,) * 2
     return (text[:begin] + section + text[end:]).rstrip() + "\n"
 
 

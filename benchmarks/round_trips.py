@@ -77,7 +77,7 @@ def singles(report: Report, plan: Plan, address: str, obvious: str) -> None:
             "JSON, http.client": timed(posting(address, as_json(TRANSFORM, 1, 128))),
             "the obvious service, JSON, http.client": timed(posting(obvious, as_json("/transform", 1, 128))),
         }
-        found = in_turns(calls, plan.seconds(10), turn=0)
+        found = in_turns(calls, plan.seconds(10), every=True)
     report.say("One vector, one connection:")
     report.table(("client", *LATE), ((name, *times.late()) for name, times in found.items()))
     middle, _, late = found[BY_HTTP_CLIENT].late()

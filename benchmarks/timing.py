@@ -16,6 +16,7 @@ from app.processors import available
 
 LIBRARY_REST = 0.15
 """Seconds after which the threads of a linear algebra library have gone to sleep; until then they spin."""
+_TURN_SECONDS = 0.03
 _LEAST_ROUNDS = 5
 
 
@@ -74,7 +75,7 @@ def timed(work: Callable[[], object]) -> Callable[[], float]:
 
 
 def in_turns(
-    calls: Mapping[str, Callable[[], float]], seconds: float, rest: float = 0.0, turn: float = 0.03
+    calls: Mapping[str, Callable[[], float]], seconds: float, rest: float = 0.0, every: bool = False
 ) -> dict[str, Times]:
     """Times of calls that return their seconds: all take turns, round after round.
 
@@ -82,15 +83,16 @@ def in_turns(
         calls: by name.
         seconds: after which no round begins, if there were five; with 0 there is a single round.
         rest: seconds of quiet after every turn.
-        turn: seconds for which a call is repeated in its turn, whose median then counts; with 0 each counts.
+        every: whether every call counts; else the median of a turn, in which a short call is repeated.
     """
     first = {name: [call(), call()][1] for name, call in calls.items()}
-    repeats = {name: max(1, int(min(turn, seconds) / taken)) for name, taken in first.items()}
+    repeats = {name: max(1, int(min(_TURN_SECONDS, seconds) / taken)) for name, taken in first.items()}
     found: dict[str, list[float]] = {name: [] for name in calls}
     begun, rounds = time.perf_counter(), 0
     while rounds == 0 or (seconds and (rounds < _LEAST_ROUNDS or time.perf_counter() - begun < seconds)):
         for name, call in calls.items():
-            found[name].append(float(np.median([call() for _ in range(repeats[name])])))
+            taken = [call() for _ in range(repeats[name])]
+            found[name] += taken if every else [float(np.median(taken))]
             time.sleep(rest)
         rounds += 1
     return {name: Times(values) for name, values in found.items()}

@@ -49,9 +49,9 @@ def test_a_section_takes_the_place_of_the_old_one() -> None:
     assert changed == TEXT.replace("old", "new\n\nlines")
 
 
-def test_a_new_section_stands_before_the_others() -> None:
+def test_a_new_section_stands_behind_the_first() -> None:
     changed = with_section(TEXT, "C", ["new"])
-    assert changed == TEXT.replace("## A", "## C\n\nnew\n\n## A")
+    assert changed == TEXT.replace("## B", "## C\n\nnew\n\n## B")
     assert section_of(TEXT, "C") == ""
 
 
