@@ -67,30 +67,10 @@ def leading_columns(values: NDArray[np.float64], input_dim: int) -> sparse.csr_a
     return sparse.csr_array((values.ravel(), columns, ends), shape=(n, input_dim))
 
 
-def unit_rows(rows: Rows, pointer: str = "") -> Rows:
-    """The rows, which stood at `pointer` of the request, scaled to unit L2 norm, in their dtype.
-
-    Raises:
-        InvalidInput: rows are all zero and have no direction.
-    """
-    if rows.shape[0] == 0:
-        return rows
-    top: Floats = (
-        np.abs(rows).max(axis=1) if isinstance(rows, np.ndarray) else abs(rows).max(axis=1).toarray()
-    ).reshape(-1, 1)
-    zero = np.flatnonzero(top == 0)
-    if zero.size:
-        raise InvalidInput(f"row {named(zero)} is all zero: it has no direction", f"{pointer}/{zero[0]}")
-    # Divided by its largest entry first, a row has no squares that leave the range of the dtype.
-    if isinstance(rows, np.ndarray):
-        scaled = rows / top
-        scaled /= np.linalg.norm(scaled, axis=1, keepdims=True)
-        return scaled
-    lengths = np.diff(rows.indptr)
-    unit = rows.copy()
-    unit.data /= np.repeat(top.ravel(), lengths)
-    unit.data /= np.repeat(np.sqrt(np.asarray((unit * unit).sum(axis=1))).ravel(), lengths)
-    return unit
+def largest_by_row(rows: Rows) -> Floats:
+    """The largest absolute entry of each row, (n,)."""
+    found: Floats = np.abs(rows).max(axis=1) if isinstance(rows, np.ndarray) else abs(rows).max(axis=1).toarray()
+    return found.reshape(-1)
 
 
 def named(numbers: NDArray[np.int64]) -> str:

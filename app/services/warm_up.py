@@ -27,6 +27,7 @@ from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.maps import made
 from app.core.maps.terms import Dtype, Form
+from app.core.norms import unit_rows
 from app.core.spec import MapSpec
 from app.processors import available
 
@@ -56,6 +57,7 @@ def _features() -> None:
         for row in (_row(dtype), csr_array(_row(dtype))):
             found.transform(row)
             found.gram(row, row)
+            unit_rows(row)
     for dtype in Dtype:
         made(structured.model_copy(update={"dtype": dtype})).transform(_row(dtype, structured.input_dim))
 

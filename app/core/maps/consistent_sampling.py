@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows, dense, row_blocks, unit_rows
+from app.core.arrays import Array, Rows, dense, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Samples
@@ -18,6 +18,7 @@ from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import PAIRS, FeatureMap
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
+from app.core.norms import unit_rows
 from app.core.papers import GMM
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Floats, Rows, row_blocks
 from app.core.maps.fourier.features import Features
-from app.core.maps.fourier.sine_cosine import add_squared_norms
+from app.core.norms import add_squared_norms
 from app.core.panels import Panels
 from app.core.progress import Pause
 from app.core.threads import for_each
