@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from app.core.building import Building
@@ -147,8 +148,10 @@ class Maps:
             kept.check_gives(wanted, f"map {name!r}")
         return kept
 
-    def array(self, name: str, array_name: str) -> NDArray[Any]:
+    def array(self, name: str, array_name: str, check: Callable[[np.dtype[Any]], object]) -> NDArray[Any]:
         """One array of a map: frozen, or computed from those that are.
+
+        `check` is told its dtype before anything is computed, and may raise.
 
         Raises:
             ArrayNotFound: maps of its kind have no such array.
@@ -157,6 +160,7 @@ class Maps:
         found = self.ready(name)
         if array_name not in found.arrays:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(found.arrays))}")
+        check({**found.frozen(found.spec), **found.computed}[array_name].dtype)
         if array_name in found.computed:
             self._limits.check_result(found.computed[array_name].nbytes)
         return found.arrays[array_name]

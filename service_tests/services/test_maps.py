@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import redis
 
-from app.core.errors import TooLarge
-from app.core.maps import FeatureMap, FourierMap
+from app.core.errors import InvalidInput, TooLarge
+from app.core.maps import FeatureMap, FourierMap, opened
+from app.core.maps.fourier.dense import DenseProjection
+from app.core.maps.fourier.structured import StructuredProjection
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.cache import Cache
@@ -22,7 +24,11 @@ from service_tests.services.conftest import LIMITS, maps_of
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 50}
 )
-BYTES = 50 * 4 * 4
+BYTES = opened(SPEC, FourierMap.build(SPEC).arrays).bytes
+
+
+def any_dtype(dtype: np.dtype[Any]) -> None:
+    """Refuses no dtype."""
 
 
 def seeded(seed: int) -> MapSpec:
@@ -63,13 +69,15 @@ def test_maps_of_equal_digest_share_memory_under_all_their_names(service: Callab
 def test_a_map_made_anew_by_another_process_is_not_served_from_memory(service: Callable[..., Maps]) -> None:
     here, elsewhere = service(), service()
     here.create("m", seeded(1), Progress())
-    old = here.array("m", "frequencies")
+    old = here.array("m", "frequencies", any_dtype)
     elsewhere.delete("m")
     with pytest.raises(NotFound):
         here.ready("m")
     elsewhere.create("m", seeded(2), Progress())
-    assert not np.array_equal(here.array("m", "frequencies"), old)
-    np.testing.assert_array_equal(here.array("m", "frequencies"), elsewhere.array("m", "frequencies"))
+    assert not np.array_equal(here.array("m", "frequencies", any_dtype), old)
+    np.testing.assert_array_equal(
+        here.array("m", "frequencies", any_dtype), elsewhere.array("m", "frequencies", any_dtype)
+    )
 
 
 def test_twenty_threads_that_want_one_map_get_the_same(service: Callable[..., Maps]) -> None:
@@ -180,7 +188,7 @@ def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(servic
 
     def read() -> bool:
         try:
-            assert np.ascontiguousarray(reader.array("m", "frequencies")).tobytes() in arrays.values()
+            assert np.ascontiguousarray(reader.array("m", "frequencies", any_dtype)).tobytes() in arrays.values()
         except NotFound:
             return False
         return True
@@ -223,4 +231,40 @@ def test_an_array_that_the_map_lacks_is_answered_with_those_it_has(service: Call
     maps = service()
     maps.create("m", SPEC, Progress())
     with pytest.raises(ArrayNotFound, match="frequencies, weights"):
-        maps.array("m", "offsets")
+        maps.array("m", "offsets", any_dtype)
+
+
+def test_frequencies_are_computed_once_by_an_answer_and_not_by_a_refusal(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.flushall()
+    asked: list[str] = []
+    for projection in (StructuredProjection, DenseProjection):
+        compute = cast(property, projection.frequencies).fget
+
+        def frequencies(self: Any, compute: Any = compute) -> Any:
+            asked.append("frequencies")
+            return compute(self)
+
+        monkeypatch.setattr(projection, "frequencies", property(frequencies))
+    maps = maps_of(client, Cache(1 << 20))
+    structured = {"input_dim": 8, "sampler": {"kind": "structured_orthogonal"}}
+    for name, changes in (("small", structured), ("large", structured | {"s": 100}), ("dense", {})):
+        maps.create(name, MapSpec.model_validate(SPEC.model_dump() | {"s": 16} | changes), Progress())
+
+    def refuse(dtype: np.dtype[Any]) -> None:
+        raise InvalidInput(f"no {dtype}")
+
+    asked.clear()
+    with pytest.raises(TooLarge):
+        maps.array("large", "frequencies", any_dtype)
+    for name in ("small", "dense"):
+        with pytest.raises(InvalidInput, match="no float32"):
+            maps.array(name, "frequencies", refuse)
+        with pytest.raises(ArrayNotFound):
+            maps.array(name, "offsets", any_dtype)
+        maps.array(name, "weights", any_dtype)
+    assert asked == []
+    for name in ("small", "dense"):
+        assert maps.array(name, "frequencies", any_dtype).shape == (16, maps.ready(name).spec.input_dim)
+    assert len(asked) == 2

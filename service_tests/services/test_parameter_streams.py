@@ -85,7 +85,7 @@ def test_a_hashing_map_takes_no_room_but_its_manifest_and_spec(
     assert [b":spec.json:" in key for key in found] == [True]
     assert maps.ready("m").bytes == 0
     with pytest.raises(ArrayNotFound):
-        maps.array("m", "frequencies")
+        maps.array("m", "frequencies", lambda _: None)
 
 
 def test_tables_of_parameters_count_as_memory_of_the_cache(service: Callable[..., Maps]) -> None:

@@ -108,7 +108,8 @@ def _add_array(array: str, description: str) -> None:
         wanted = wanted_format(request)
 
         def work() -> Response:
-            return array_response({array: context.maps.array(name, array)}, wanted, context.admission)
+            made = context.maps.array(name, array, wanted.choose)
+            return array_response({array: made}, wanted, context.admission)
 
         return await context.admission.compute(work)
 

@@ -27,6 +27,9 @@ class ArraysOnDemand(Mapping[str, NDArray[Any]]):
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._computed[name]() if name in self._computed else self._held[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._held or name in self._computed  # Mapping would ask for the array, and so compute it
+
     def __iter__(self) -> Iterator[str]:
         return iter([*self._held, *self._computed])
 

@@ -242,6 +242,8 @@ def test_a_structured_map_gives_what_is_frozen_and_computes_its_frequencies_if_t
     address, npy = f"/v1/maps/{name}", {"accept": "application/x-npy"}
     signs, radii = (np.load(BytesIO(http.get(f"{address}/{one}", headers=npy).content)) for one in ("signs", "radii"))
     assert (signs.shape, signs.dtype, radii.shape, radii.dtype) == ((512, 3, 128), np.uint8, (1 << 19,), np.float32)
+    wrong = {"accept": "application/x-npy; dtype=int8"}
+    assert_problem(http, http.get(f"{address}/frequencies", headers=wrong), 406, "not-acceptable")
     refused = assert_problem(http, http.get(f"{address}/frequencies", headers=npy), 413, "too-large")
     assert refused["limit"] == "max_result_bytes"
     assert f"would take {4 * 784 << 19} bytes" in refused["detail"]
