@@ -1,5 +1,6 @@
 """Structured orthogonal frequencies: their lengths, what they gain, and where directions are too few."""
 
+import re
 import tracemalloc
 from typing import Any
 
@@ -172,17 +173,30 @@ def test_two_and_three_dimensions_have_too_few_directions_whatever_the_lengths(r
         assert errors("orthogonal", d, 10, 512)[1] < 0.7 * least
 
 
-@pytest.mark.parametrize(("d", "least", "most"), [(8, 0.25, 0.4), (16, 0.03, 0.1), (32, 0, 0.02), (64, 0, 0.02)])
-def test_rows_that_differ_in_two_coordinates_have_a_bias_in_sixteen_dimensions_and_below(
-    d: int, least: float, most: float
-) -> None:
-    gaussian, delta = kernel(kind="gaussian", length_scale=1.0), np.zeros(d)
-    delta[:2] = 4 / np.sqrt(2)
-    drawn = made().frequency_set(gaussian, 60_000, d, np.random.default_rng(1)).frequencies
-    # One standard error is below 0.004.
-    assert least <= abs(np.cos(drawn @ delta).mean() - np.exp(-8)) <= most
-    warned = made().warnings(d)
-    assert bool(warned) == (d <= 16)
+# Where the bias is largest: the law, how many coordinates differ, and the distance in length scales.
+NEAR, FAR = {8: (1, 2, 3.0), 16: (1, 4, 3.0), 32: (1, 4, 3.0)}, {8: (0, 2, 9.0), 16: (0, 2, 18.0), 32: (0, 4, 25.0)}
+
+
+@pytest.mark.parametrize("d", [8, 9, 16, 17, 32])
+def test_up_to_32_dimensions_the_warning_says_how_large_the_bias_is(d: int) -> None:
+    (warning,) = made().warnings(d)
+    near, far = re.findall(r"up to (\S+) within 3 length scales and (\S+) within 60", warning)[0]
+    for said, (law_number, coordinates, distance) in ((near, NEAR[padded(d)]), (far, FAR[padded(d)])):
+        its_kernel, delta = kernel(**RADIAL[law_number], length_scale=1.0), np.zeros(d)
+        delta[:coordinates] = distance / np.sqrt(coordinates)
+        drawn = made().frequency_set(its_kernel, 120_000, d, np.random.default_rng(1)).frequencies
+        bias = abs(np.cos(drawn @ delta).mean() - its_kernel.pairs(delta[None], np.zeros((1, d)))[0])
+        # One standard error is below 0.003.
+        assert 0.8 * float(said) < bias < float(said) + 0.006
+
+
+def test_beyond_32_dimensions_only_rows_far_apart_have_a_bias_and_nothing_is_said() -> None:
+    its_kernel = kernel(kind="gaussian", length_scale=1.0)
+    drawn = made().frequency_set(its_kernel, 60_000, 33, np.random.default_rng(1)).frequencies
+    for coordinates, distance, most in ((2, 3, 0.01), (4, 6, 0.01), (4, 12.5, 0.02), (4, 50, 0.18)):
+        delta = np.where(np.arange(33) < coordinates, distance / np.sqrt(coordinates), 0)
+        assert abs(np.cos(drawn @ delta).mean() - np.exp(-(distance**2) / 2)) < most
+    assert made().warnings(33) == ()
 
 
 @pytest.mark.parametrize("d", [1, 2, 7])
