@@ -53,7 +53,7 @@ class OneHot:
 
     columns: Array | RowBlocks
     n_columns: int
-    there: NDArray[np.bool_]
+    has_ones: NDArray[np.bool_]
     """Whether a row has ones, (n,)."""
 
     @property
@@ -63,15 +63,15 @@ class OneHot:
 
     def indptr(self) -> Array:
         """Where the indices of each row begin, and where they end, (n + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.there * self.columns.shape[1])])
+        return np.concatenate([[0], np.cumsum(self.has_ones * self.columns.shape[1])])
 
     def indices(self) -> Array | RowBlocks:
         """The column indices of all rows that have ones, one after the other."""
-        columns, there = self.columns, self.there
+        columns, has_ones = self.columns, self.has_ones
         if isinstance(columns, RowBlocks):
-            shape = (int(there.sum()) * columns.shape[1],)
-            return columns.changed(lambda block, rows: rows[there[block]].reshape(-1), shape=shape)
-        return (columns if there.all() else columns[there]).reshape(-1)
+            shape = (int(has_ones.sum()) * columns.shape[1],)
+            return columns.changed(lambda block, rows: rows[has_ones[block]].reshape(-1), shape=shape)
+        return (columns if has_ones.all() else columns[has_ones]).reshape(-1)
 
 
 Answer = Mapping[str, Array | RowBlocks | OneHot]

@@ -31,7 +31,7 @@ class Panels:
     def __init__(self, matrix: Floats, keeps_zeros: bool = False) -> None:
         self.shape = columns, d = matrix.shape
         self.step = COLUMN_BYTES // matrix.itemsize
-        """Products start at a multiple of so many columns."""
+        """Slices of columns must begin at a multiple of this."""
         first_of_panels = np.arange(0, columns, self.step)
         # Whether one of the columns of a panel has an entry of a coordinate, (panels, d).
         has_line = np.logical_or.reduceat((matrix != 0) | keeps_zeros, first_of_panels, axis=0)

@@ -50,23 +50,17 @@ def tile(n_rows: int, gathers_lines: bool = False) -> Callable[..., None]:
         given = (values, start, coordinates, first, panel, at, out, i, j, depth, adds)
 
         def generate(context: Any, builder: Any, _: Any, passed: Any) -> Any:
-            def from_start(array: int) -> Any:
-                made = context.make_array(given[array])(context, builder, passed[array])
-                return builder.gep(made.data, [passed[array + 1]])
-
-            def by(steps: Any, of: int) -> Any:
-                return builder.mul(steps, steps.type(of))
-
-            first_value, first_coordinate, first_entry = (from_start(array) for array in (0, 2, 4))
+            first_value, first_coordinate, first_entry = (
+                _place(context, builder, given[k], passed[k], passed[k + 1]) for k in (0, 2, 4)
+            )
             vector = ir.VectorType(context.get_data_type(values.dtype), _VECTOR_BYTES * 8 // values.dtype.bitwidth)
             sums = _Tile(builder, vector, n_rows)
             with cgutils.for_range(builder, passed[9]) as loop:
                 coordinate = builder.load(builder.gep(first_coordinate, [loop.index]))
                 value, line = (loop.index, coordinate) if gathers_lines else (coordinate, loop.index)
-                sums.add(
-                    builder.gep(first_entry, [by(line, vector.count * _VECTORS)]),
-                    builder.gep(first_value, [by(value, n_rows)]),
-                )
+                of_line = builder.mul(line, line.type(vector.count * _VECTORS))
+                of_value = builder.mul(value, value.type(n_rows))
+                sums.add(builder.gep(first_entry, [of_line]), builder.gep(first_value, [of_value]))
             out_array = context.make_array(given[6])(context, builder, passed[6])
             sums.store(out_array, passed[7], passed[8], passed[10])
             return context.get_dummy_value()
@@ -119,6 +113,11 @@ class _Tile:
                     builder.store(builder.fadd(before, builder.load(place)), place)
                 builder.store(builder.load(place), there, align=self._item)
             at = builder.add(at, stride)
+
+
+def _place(context: Any, builder: Any, kind: Any, array: Any, number: Any) -> Any:
+    """Where the entry of this number stands in an array."""
+    return builder.gep(context.make_array(kind)(context, builder, array).data, [number])
 
 
 def _zeros(builder: Any, vector: Any) -> Any:

@@ -50,7 +50,7 @@ _Member = Array | RowBlocks
 
 def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
     if isinstance(array, OneHot):
-        shape = np.array([len(array.there), array.n_columns])
+        shape = np.array([len(array.has_ones), array.n_columns])
         return {"indptr": array.indptr(), "indices": array.indices(), "shape": shape}
     if array.dtype.kind != "c":
         return array

@@ -26,7 +26,7 @@ def made(
 
     Args:
         x: rows of the request.
-        row: shape and dtype of what there is for each of them.
+        row: shape and dtype of one row of the result.
         limits: of the request.
         check: raises what `make` may raise. It is called before the first of several blocks is made.
         make: gives for some rows what it would give for them among all rows.

@@ -18,7 +18,7 @@ from app.core.arrays import Floats, Rows
 from app.core.datasets import Reference
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.core.maps import FeatureMap, Gives
-from app.formats import FORMATS, Body, Format, Posted
+from app.formats import FORMATS, Body, Format
 from app.formats.json_pairs import InputKind, pairs
 from app.services import hashing, vectors
 from app.services.hashing import OnZero
@@ -34,6 +34,11 @@ _READ_AT_ONCE = 1 << 14
 _STEPS_PER_NUMBER = 8
 # Numbers of an answer that are encoded without a change of thread: some 0.3 ms of JSON.
 _FEW_NUMBERS = 1 << 13
+# Of the longest, complex128.
+_BYTES_PER_NUMBER = 16
+
+Work = Callable[[FeatureMap, Rows, Wanted], Answer]
+Brief = Callable[[FeatureMap, Floats, Wanted, int], Awaitable[Answer]]
 
 router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_class=Response, responses=ARRAY_ANSWER)
 
@@ -152,14 +157,13 @@ async def _answer_rows(
     request: Request,
     context: Context,
     gives: Gives,
-    work: Callable[[FeatureMap, Rows, Wanted], Answer],
-    brief: Callable[[FeatureMap, Floats, Wanted, int], Awaitable[Answer]] | None = None,
+    work: Work,
+    brief: Brief | None = None,
 ) -> Response:
     """Answer each of the posted vectors.
 
-    That is done at once where it takes no longer than a change of thread. All else is done on threads: what is brief on
-    some of its own, so that it does not wait for what takes longer. `brief`, where there is one, does what `work` does
-    for few rows; it is told how many multiplications they take.
+    What can be read at once goes to `_answer_few`. All else is done on threads: what is brief on some of its own, so
+    that it does not wait for what takes longer.
     """
     form = posted_format(request)
     wanted = wanted_format(request, form)
@@ -169,34 +173,40 @@ async def _answer_rows(
         kept = context.maps.kept(name, await asked, gives)
     finally:
         asked.cancel()
-    admission, limits = context.admission, context.limits
-
-    def gated(feature_map: FeatureMap, posted: Posted) -> Rows:
-        return context.datasets.gated(posted, feature_map.spec.gate).rows["vectors"]
-
-    def respond(feature_map: FeatureMap, rows: Rows) -> Response:
-        return array_response(work(feature_map, rows, wanted), wanted, admission)
 
     def all_of_it() -> Response:
         feature_map = kept or context.maps.ready(name, gives)
-        return respond(feature_map, gated(feature_map, form.decode(body, feature_map.spec.input_dim, "vectors")))
+        rows = _rows(context, form, body, feature_map, "vectors")["vectors"]
+        return array_response(work(feature_map, rows, wanted), wanted, context.admission)
 
     if kept is None or context.status.cold or len(body.content) > _READ_AT_ONCE:
         is_brief = kept is not None and len(body.content) * kept.n_frequencies <= BRIEF * 4  # bytes of a number
-        return await admission.compute(all_of_it, is_brief)
+        return await context.admission.compute(all_of_it, is_brief)
     posted = form.decode(body, kept.spec.input_dim, "vectors")
-    if isinstance(posted["vectors"], Reference):
-        return await admission.compute(lambda: respond(kept, gated(kept, posted)))
-    rows = gated(kept, posted)
+    if isinstance(posted["vectors"], Reference):  # to any number of rows
+        return await context.admission.compute(all_of_it)
+    rows = context.datasets.gated(posted, kept.spec.gate).rows["vectors"]
+    return await _answer_few(kept, rows, wanted, context, work, brief)
+
+
+async def _answer_few(
+    kept: FeatureMap, rows: Rows, wanted: Wanted, context: Context, work: Work, brief: Brief | None
+) -> Response:
+    """Answer rows at once where that takes no longer than a change of thread, else on a thread.
+
+    `brief`, where there is one, does what `work` does for few rows; it is told how many multiplications they take.
+    """
     numbers = rows.shape[0] * kept.n_output
     steps = kept.operations(rows) + _STEPS_PER_NUMBER * numbers
-    if steps > BRIEF or not isinstance(rows, np.ndarray) or numbers > min(_FEW_NUMBERS, limits.max_result_bytes // 16):
-        return await admission.compute(lambda: respond(kept, rows), brief=steps <= BRIEF)
-    if brief is not None:
-        return array_response(await brief(kept, rows, wanted, steps), wanted, admission)
-    if steps > AT_ONCE:
-        return await admission.compute(lambda: respond(kept, rows), brief=True)
-    return respond(kept, rows)
+    most = min(_FEW_NUMBERS, context.limits.max_result_bytes // _BYTES_PER_NUMBER)
+    if steps <= BRIEF and isinstance(rows, np.ndarray) and numbers <= most:
+        if brief is not None:
+            return array_response(await brief(kept, rows, wanted, steps), wanted, context.admission)
+        if steps <= AT_ONCE:
+            return array_response(work(kept, rows, wanted), wanted, context.admission)
+    return await context.admission.compute(
+        lambda: array_response(work(kept, rows, wanted), wanted, context.admission), brief=steps <= BRIEF
+    )
 
 
 async def _answer(

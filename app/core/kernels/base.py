@@ -183,10 +183,7 @@ class ScaledKernel(SpectralKernel):
         return np.broadcast_to(np.asarray(self.length_scale, dtype=np.float64), (input_dim,))
 
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix | None:
-        """Quantiles of the length of a frequency of `dim` coordinates at σ = 1, elementwise.
-
-        None where the directions of frequencies are not uniform, so that lengths do not make the law.
-        """
+        """Quantiles of a frequency's length in `dim` coordinates at σ = 1; None where directions are not uniform."""
         return None
 
     def check(self, input_dim: int) -> None:

@@ -71,7 +71,7 @@ class Projection(ABC):
 
     @abstractmethod
     def operations(self, rows: Rows) -> int:
-        """Multiplications of a matrix product that take as long as the phases of the rows."""
+        """Cost of the phases of these rows, counted in multiplications of a matrix product."""
 
     @abstractmethod
     def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:

@@ -91,7 +91,7 @@ class StructuredProjection(Projection):
         return frequencies_of(self._signs, self._radii, self._inverse_scales, self._radii.dtype)
 
     def operations(self, rows: Rows) -> int:
-        """By the additions of whole blocks; sparse rows are made dense."""
+        """By the additions of whole blocks, as a block that is cut is computed whole; sparse rows are made dense."""
         additions = ROUNDS * (self._size.bit_length() - 1) * self._size * len(self._signs)
         return _PRODUCTS_PER_ADDITION * additions * int(rows.shape[0])
 
