@@ -16,6 +16,8 @@ from service_tests.servers import until
 
 MB = 1_000_000
 SERVICE_BYTES, WORKER_BYTES = 160 * MB, 140 * MB
+# Of these, what belongs to no file.
+SERVICE_OWN_BYTES, WORKER_OWN_BYTES = 140 * MB, 125 * MB
 # A process has no less once all is loaded.
 LOADED_BYTES = 90 * MB
 
@@ -24,6 +26,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says
 
 def resident(pid: int) -> int:
     return int(psutil.Process(pid).memory_info().rss)
+
+
+def own(pid: int) -> int:
+    """Memory of a process that belongs to no file, swapped or not."""
+    return sum(part.anonymous + part.swap for part in psutil.Process(pid).memory_maps())
 
 
 def worker_of(running: Running) -> int:
@@ -44,6 +51,8 @@ def check_idle(running: Running) -> None:
     assert compiler_bytes(running.process.pid) < MB
     assert resident(running.process.pid) <= SERVICE_BYTES
     assert resident(worker) <= WORKER_BYTES
+    assert own(running.process.pid) <= SERVICE_OWN_BYTES
+    assert own(worker) <= WORKER_OWN_BYTES
     assert [
         one.cmdline()
         for one in psutil.Process(running.process.pid).children(recursive=True)

@@ -1,6 +1,5 @@
 """The short way to transforms and codes, and requests that are answered at once or briefly while others take long."""
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,10 +7,12 @@ from typing import Any
 
 import httpx
 import numpy as np
+import psutil
 import pytest
 
 from service_tests.checks import JSON, NPY, array, assert_problem, post, post_npy, put, put_dataset
 from service_tests.running import Running, service
+from service_tests.servers import until
 
 ROWS = np.random.default_rng(4).standard_normal((5, 3))
 
@@ -65,22 +66,23 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
+def cpu_seconds(running: Running) -> float:
+    return float(sum(psutil.Process(running.process.pid).cpu_times()[:2]))
+
+
 def test_what_is_brief_does_not_wait_for_what_takes_long(crowded: Running) -> None:
     long = np.random.default_rng(0).standard_normal((2500, 64))
-    with crowded.client() as client, ThreadPoolExecutor(2) as pool:
+    with crowded.client() as client, ThreadPoolExecutor(6) as pool:
         assert put_dataset(client, "points", long).status_code == 201
         body = {"x": {"dataset": "points"}, "y": {"dataset": "points"}}
-        started = time.monotonic()
-        waiting = [pool.submit(post, client, "long/kernel", body, NPY) for _ in range(2)]
-        time.sleep(0.3)
-        taken = {}
+        idle = cpu_seconds(crowded)
+        waiting = [pool.submit(post, client, "long/kernel", body, NPY) for _ in range(6)]
+        until(lambda: cpu_seconds(crowded) > idle + 0.1)  # one is computed
         for rows, accept in ((long[:1], NPY), (long[:1], JSON), (long[:30], NPY), (long[:100], NPY)):
-            begun = time.monotonic()
             assert post_npy(client, "long/transform", rows, accept).status_code == 200
-            taken[len(rows), accept] = time.monotonic() - begun
-        assert not all(one.done() for one in waiting), "this shows nothing: the long requests took no time"
+        # Had they waited, all would be done, but for an answer or so that is still read.
+        assert sum(one.done() for one in waiting) < len(waiting) / 2
         assert all(one.result().status_code == 200 for one in waiting)
-        assert max(taken.values()) < (time.monotonic() - started) / 3, taken
 
 
 def test_maps_that_are_not_kept_are_read_for_each_request(tmp_path: Path, gaussian: dict[str, Any]) -> None:
