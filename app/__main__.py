@@ -118,6 +118,8 @@ def serve(**options: Any) -> None:
     """Run the service until it is told to stop, and with it, unless it was given one, a store of its own."""
     import uvicorn
 
+    from app.connections import Connection
+
     settings = _settings(options)
     # uvicorn repeats a signal once it has shut down; as an exception it lets the store be stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -135,6 +137,7 @@ def serve(**options: Any) -> None:
                 workers=settings.workers,
                 log_level=settings.log_level,
                 server_header=False,
+                http=Connection,
                 ws="none",
                 # A client that stalls must not keep the store from being stopped in order.
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,

@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "app.formats": {"app.core", "app.pictures"},
     "app.pictures": {"app.core"},
     "app.client": set[str](),
+    "app.connections": set[str](),
     "app.jobs": {"app.core", "app.store"},
     "app.services": {"app.core", "app.store", "app.jobs", "app.processors"},
     "app.api": {"app.core", "app.store", "app.formats", "app.pictures", "app.jobs", "app.services"},
@@ -30,7 +31,15 @@ MAY_IMPORT = {
     "app.wiring": {"app.core", "app.store", "app.jobs", "app.services", "app.settings"},
     "app.handlers": {"app.core", "app.formats", "app.jobs", "app.services", "app.settings", "app.wiring"},
     "app.main": {"app.settings", "app.api", "app.wiring"},
-    "app.__main__": {"app.store", "app.jobs", "app.settings", "app.handlers", "app.main", "app.client"},
+    "app.__main__": {
+        "app.store",
+        "app.jobs",
+        "app.settings",
+        "app.handlers",
+        "app.main",
+        "app.client",
+        "app.connections",
+    },
 }
 # Inside core likewise, from the bottom; below them all lie the files that stand in core itself. What families of maps
 # have in common lies below the families, which are the rest of `maps`.
@@ -44,7 +53,7 @@ ONLY_IN = {
     "valkey": {"app.store"},
     "fastapi": {"app.api", "app.main"},
     "starlette": {"app.api", "app.main"},
-    "uvicorn": {"app.__main__"},
+    "uvicorn": {"app.__main__", "app.connections"},
     "matplotlib": {"app.pictures"},
     "pydantic_settings": {"app.settings"},
 }

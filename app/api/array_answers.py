@@ -1,7 +1,7 @@
 """Arrays as answers: whole where they are small, else in pieces, each of which is made while the one before is sent."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from functools import partial
 
 from fastapi import Response
@@ -38,7 +38,7 @@ def array_response(answer: Answer, wanted: Wanted, admission: Admission) -> Resp
     headers = None if encoded.nbytes is None else {"Content-Length": str(encoded.nbytes)}
     if isinstance(encoded.pieces, list):
         return _Ready(encoded.pieces, headers, form.media_type)
-    return StreamingResponse(_made(encoded.pieces, admission), headers=headers, media_type=form.media_type)
+    return _Streamed(_made(encoded.pieces, admission), headers, form.media_type)
 
 
 class _Ready(Response):
@@ -57,7 +57,38 @@ class _Ready(Response):
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _made(pieces: Iterator[Piece], admission: Admission) -> AsyncIterator[Piece]:
+class _Streamed(StreamingResponse):
+    """Pieces that are made while others are sent, and let go of as soon as the client has gone.
+
+    The way in which `StreamingResponse` ends then leaves exceptions and frames that refer to each other, and through
+    them to the last pieces and the request.
+    """
+
+    def __init__(self, pieces: AsyncGenerator[Piece], headers: dict[str, str] | None, media_type: str) -> None:
+        super().__init__(pieces, headers=headers, media_type=media_type)
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope
+        gone = asyncio.create_task(_hung_up(receive))
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for piece in self._pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+                if gone.done():
+                    return
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            gone.cancel()
+            await self._pieces.aclose()
+
+
+async def _hung_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _made(pieces: Iterator[Piece], admission: Admission) -> AsyncGenerator[Piece]:
     """The pieces, each of which is made on a thread while the one before is sent."""
     make = partial(admission.compute, partial(next, pieces, None))
     coming = asyncio.create_task(make())
