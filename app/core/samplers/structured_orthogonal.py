@@ -5,9 +5,11 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, padded
 from app.core.kernels.base import Matrix, ScaledKernel, SpectralKernel
+from app.core.progress import Pause, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside
 
 _LEAST_DIMENSIONS = 8
@@ -101,7 +103,7 @@ class StructuredOrthogonal(FrequencySampler):
         size = padded(input_dim)
         return _BYTES_PER_RADIUS * s + ROUNDS * (s // size + 1) * size // 4
 
-    def rotations(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> Rotations:
+    def rotations(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, pause: Pause = no_pause) -> Rotations:
         """Draw signs and lengths; lengths of infinity for a law that leaves the range of float64."""
         size = padded(input_dim)
         signs = rng.integers(0, 256, (-(-s // size), ROUNDS, size // 8), np.uint8)
@@ -114,9 +116,10 @@ class StructuredOrthogonal(FrequencySampler):
             # The last block may be cut.
             uniforms[whole:] += rng.permutation(s - whole)
             uniforms[whole:] /= max(1, s - whole)
-        radii = with_lengths(kernel).radial_quantile(inside(uniforms), size)
-        if radii is None:
-            raise AssertionError("check() lets no such kernel through")
+        radii, uniforms = np.empty(s), inside(uniforms)
+        for block in row_blocks(s, _RADII_PER_SECOND // 8):
+            radii[block] = with_lengths(kernel).radial_quantile(uniforms[block], size)  # check() refuses None
+            pause()
         return Rotations(signs, radii)
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:

@@ -1,6 +1,7 @@
 """The structured projection: phases by random signs and Walsh–Hadamard matrices."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -76,7 +77,7 @@ class StructuredProjection(Projection):
         s = sampler.count(spec.s, spec.input_dim)
         if sampler.is_long(s, spec.input_dim):
             building.progress.before_long_call(begin_anew)
-        signs, radii = sampler.rotations(law, s, spec.input_dim, rng)
+        signs, radii = sampler.rotations(law, s, spec.input_dim, rng, partial(building.progress.checkpoint, begin_anew))
         with np.errstate(over="ignore"):  # what overflows is refused by name
             inverse_scales = 1 / law.scales(spec.input_dim)
             arrays: Arrays = {"signs": signs, "radii": radii.astype(spec.numpy_dtype)}

@@ -151,11 +151,11 @@ def test_scales_that_make_infinite_or_no_frequencies_are_told() -> None:
         with pytest.raises(InvalidInput, match=word):
             made(**members)  # type: ignore[arg-type]
     of = spec(input_dim=D, sampler={"kind": "structured_orthogonal"}, kernel={"kind": "gaussian", "length_scale": 1e60})
-    assert "every frequency is 0" in FourierMap.build(of).warnings[0]
+    assert "every frequency is 0" in FourierMap.build(of).warnings[-1]
 
 
 def test_few_directions_are_told_where_they_are_few() -> None:
-    for d, warned in ((8, True), (16, True), (17, False)):
+    for d, warned in ((8, True), (32, True), (33, False)):
         of = spec(input_dim=d, sampler={"kind": "structured_orthogonal"})
         assert bool(FourierMap.build(of).warnings) == warned
 
