@@ -1,5 +1,6 @@
 """Which format a request is in, and which format and dtype its client wants the answer in."""
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -12,6 +13,10 @@ from app.formats import FORMATS, Format
 from app.formats.json import Json
 
 JSON = Json.media_type
+
+# Up to a comma that does not stand in quotes; a quote without an end is like any other character.
+_ENTRY = re.compile(r'(?:"[^"]*"|[^,])+')
+_DTYPE = re.compile(r'(?P<quote>"?)(?P<word>[^"]*)(?P=quote)')
 
 
 def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -> Format:
@@ -109,14 +114,16 @@ def _quality(accept: str, media_type: str, dtype: str | None = None) -> float:
 def _ranges(accept: str) -> dict[tuple[str, str | None], float]:
     """The weights in Accept, by media range and its parameter `dtype`; other parameters have no meaning here."""
     found: dict[tuple[str, str | None], float] = {}
-    for entry in accept.split(","):
-        media_range, *parameters = (part.strip().lower() for part in entry.split(";"))
-        given = {key.strip(): value.strip() for key, _, value in (one.partition("=") for one in parameters)}
+    for entry in _ENTRY.findall(accept.lower()):
+        media_range, *parameters = (part.strip() for part in entry.split(";"))
+        pairs = [(key.strip(), value.strip()) for key, _, value in (one.partition("=") for one in parameters)]
         try:
-            weight = float(given.get("q", 1.0))
+            weight = float(dict(pairs).get("q", 1.0))
         except ValueError:
             weight = 0.0
+        named = [_DTYPE.fullmatch(value) for key, value in pairs if key == "dtype"]
+        # Several dtypes, or odd quotes, name none that there is.
+        dtype = None if not named else named[0]["word"] if len(named) == 1 and named[0] else ""
         # The comparison makes "nan" 0 too.
-        dtype = given["dtype"].strip('"') if "dtype" in given else None
         found[media_range, dtype] = weight if 0 <= weight <= 1 else 0.0
     return found

@@ -30,7 +30,9 @@ class Npy(Format):
         "One `.npy`. `Accept: application/x-npy; dtype=float16` asks for it in another dtype: float32 of float64, "
         "float16 of both, complex64 of complex128; it is refused where a number is too large for that."
     )
-    rows_described = "A 2-D .npy of float32, float64, or whole numbers that are exact in the map's dtype."
+    rows_described = (
+        "A 2-D .npy of float32, float64, whole numbers that are exact in the map's dtype, or booleans, read as 0 and 1."
+    )
 
     def matrix(self, body: Body) -> Array:
         """Read the one array of the body. It shares the memory of the body."""

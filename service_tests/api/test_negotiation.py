@@ -126,3 +126,19 @@ def test_what_cannot_be_read_is_refused_by_name(headers: dict[str, str], named: 
         posted_format(request(**headers))
     with pytest.raises(Refusal, match="application/json is wanted"):
         posted_format(request(content_type=NPY), (JSON,))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "dtype=float16;dtype=float32",
+        "dtype=float32;dtype=float16",
+        f'dtype="float16, {JSON}"',
+        'dtype=""float16""',
+        'dtype="float16',
+        'dtype=float16"',
+    ],
+)
+def test_a_dtype_that_is_not_named_clearly_is_refused(parameters: str) -> None:
+    with pytest.raises(Refusal, match="can be written"):
+        chosen(f"{NPY};{parameters}", NPY)
