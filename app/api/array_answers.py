@@ -14,8 +14,8 @@ from app.core.answers import Answer, dtype_of
 
 Piece = bytes | memoryview
 
-# Sent in one piece, so that the rest waits while a client reads slowly.
-_BYTES_PER_SEND = 1 << 20
+# Sent in one piece, each of which a client has time for: who reads slowly but steadily is not given up.
+_BYTES_PER_SEND = 1 << 18
 # Smaller answers are encoded whole: that is faster than handing pieces from thread to thread.
 _WHOLE_BELOW = 1 << 18
 

@@ -233,6 +233,15 @@ def test_a_client_that_leaves_has_no_more_blocks_made() -> None:
     assert 1 <= asyncio.run(leave()) <= 4
 
 
+def test_pieces_are_small_enough_for_slow_readers() -> None:
+    """A client has `client_timeout`, 30 seconds, for each: 9 kB a second are enough."""
+
+    async def longest() -> int:
+        return max([len(piece) async for piece in made(3, []).body_iterator])
+
+    assert asyncio.run(longest()) == 1 << 18
+
+
 def test_a_failure_halfway_is_no_end() -> None:
     async def read() -> None:
         async for _ in made(5, [], fails_at=3).body_iterator:
