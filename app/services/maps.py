@@ -155,7 +155,7 @@ class Maps:
 
         Raises:
             ArrayNotFound: maps of its kind have no such array.
-            TooLarge: it has to be computed, and is larger than a result may be.
+            TooLarge: it has to be computed, and is larger, or more work, than a request may ask for.
         """
         found = self.ready(name)
         if array_name not in found.arrays:
@@ -163,6 +163,7 @@ class Maps:
         check({**found.frozen(found.spec), **found.computed}[array_name].dtype)
         if array_name in found.computed:
             self._limits.check_result(found.computed[array_name].nbytes)
+            self._limits.check_operations(_operations_for(found, array_name))
         return found.arrays[array_name]
 
     def _create(self, name: str, spec: MapSpec, progress: Progress | None) -> Created:
@@ -236,3 +237,10 @@ def _built(name: str, found: MapManifest | None) -> MapManifest:
     if found.job is not None:
         raise MapNotReady(name, found.job, found.error)
     return found
+
+
+def _operations_for(feature_map: FeatureMap, array_name: str) -> int:
+    """Multiplications that a computed array takes: as for a row of each of its columns, if it has some."""
+    _, *columns = feature_map.computed[array_name].shape
+    rows = np.broadcast_to(np.float32(0), (sum(columns), feature_map.spec.input_dim))
+    return feature_map.operations(rows)

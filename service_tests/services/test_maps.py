@@ -247,7 +247,7 @@ def test_frequencies_are_computed_once_by_an_answer_and_not_by_a_refusal(
             return compute(self)
 
         monkeypatch.setattr(projection, "frequencies", property(frequencies))
-    maps = maps_of(client, Cache(1 << 20))
+    maps = maps_of(client, Cache(1 << 20), LIMITS._replace(max_operations=5000))
     structured = {"input_dim": 8, "sampler": {"kind": "structured_orthogonal"}}
     for name, changes in (("small", structured), ("large", structured | {"s": 100}), ("dense", {})):
         maps.create(name, MapSpec.model_validate(SPEC.model_dump() | {"s": 16} | changes), Progress())
@@ -256,8 +256,10 @@ def test_frequencies_are_computed_once_by_an_answer_and_not_by_a_refusal(
         raise InvalidInput(f"no {dtype}")
 
     asked.clear()
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLarge, match="max_result_bytes"):
         maps.array("large", "frequencies", any_dtype)
+    with pytest.raises(TooLarge, match="max_operations"):
+        maps_of(client, Cache(1 << 20)).array("small", "frequencies", any_dtype)
     for name in ("small", "dense"):
         with pytest.raises(InvalidInput, match="no float32"):
             maps.array(name, "frequencies", refuse)
