@@ -15,21 +15,17 @@ ROOT = Path(__file__).parent.parent
 TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not (find_spec("sklearn") and find_spec("datasketch")), reason="the peers are not installed")
 @pytest.mark.parametrize(
     ("part", "told"),
     [
         ("transform", "| RBFSampler | "),
-        *(
-            pytest.param(part, told, marks=pytest.mark.long)
-            for part, told in (
-                ("structured_error", "Left out"),
-                ("round_trips", "| the obvious service, JSON, http.client | "),
-                ("crowds", "| 2 | obvious service, two processes | "),
-                ("starts", "| later | "),
-                ("hashing_speed", "| minhash_many, 5 at once | "),
-            )
-        ),
+        ("structured_error", "Left out"),
+        ("round_trips", "| the obvious service, JSON, http.client | "),
+        ("crowds", "| 2 | obvious service, two processes | "),
+        ("starts", "| later | "),
+        ("hashing_speed", "| minhash_many, 5 at once | "),
     ],
 )
 def test_every_part_runs(part: str, told: str) -> None:

@@ -21,7 +21,10 @@ SERVICE_OWN_BYTES, WORKER_OWN_BYTES = 140 * MB, 125 * MB
 # A process has no less once all is loaded.
 LOADED_BYTES = 90 * MB
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what the memory of a process holds")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what the memory of a process holds"),
+    pytest.mark.long,  # a first start compiles for half a minute of a processor
+]
 
 
 def resident(pid: int) -> int:
@@ -92,7 +95,6 @@ def test_later_starts_compile_nothing(place: Path, tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nb?")} == before
 
 
-@pytest.mark.long
 def test_where_nothing_can_be_kept_a_start_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
