@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.cases import with_long
 from service_tests.jobs.program import LONG_CALL
 from service_tests.jobs.site import PROGRAM
 from service_tests.running import Running, service, start, stop
@@ -81,9 +80,8 @@ def test_the_place_of_a_client_that_has_hung_up_is_free(tmp_path: Path) -> None:
         until(listens, 10)
 
 
-@pytest.mark.parametrize("options", with_long([[]], [["--workers", "2"]]), ids=["one process", "two processes"])
-def test_a_shutdown_answers_those_who_wait_with_their_jobs(tmp_path: Path, options: list[str]) -> None:
-    running = start(tmp_path / "data", "--threads", "1", *options, program=PROGRAM)
+def test_a_shutdown_answers_those_who_wait_with_their_jobs(tmp_path: Path) -> None:
+    running = start(tmp_path / "data", "--threads", "1", program=PROGRAM)
 
     def put(name: str, spec: dict[str, Any]) -> httpx.Response:
         with running.client(Prefer=WAIT) as http:
