@@ -110,6 +110,7 @@ print(found.hexdigest())
 """
 
 
+@pytest.mark.long
 def test_bits_are_the_same_on_a_processor_with_shorter_vectors(tmp_path: Any) -> None:
     """Compiled as for one without AVX-512, where the registers hold half as much."""
     shorter = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma", "NUMBA_CACHE_DIR": str(tmp_path)}

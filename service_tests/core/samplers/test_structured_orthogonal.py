@@ -165,6 +165,7 @@ def error_of(kind: str, gaussian: Any, rows: Any, exact: Any, seed: int) -> floa
     return float(np.linalg.norm(gram - exact) / np.linalg.norm(exact))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("radii", ["stratified", "independent"])
 def test_two_and_three_dimensions_have_too_few_directions_whatever_the_lengths(radii: str) -> None:
     for d, least in ((2, 0.06), (3, 0.015)):
