@@ -4,13 +4,13 @@ Run: python -m benchmarks.large_map
 """
 
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import httpx
 import numpy as np
 
+from benchmarks.timing import Beside
 from service_tests.checks import NPY, npy
 from service_tests.running import start, stop
 
@@ -19,22 +19,13 @@ SMALL = {"input_dim": 16, "kernel": {"kind": "gaussian", "length_scale": 5.0}, "
 LARGE = {"input_dim": 784, "kernel": {"kind": "gaussian", "length_scale": 10.0}, "s": 65536, "seed": 1}
 
 
-class Bystander:
+class Bystander(Beside):
     """A client that keeps transforming one vector with a small map, and notes how long each answer takes."""
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._url = url
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
         self.milliseconds: list[float] = []
-
-    def __enter__(self) -> "Bystander":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         body = npy(np.ones((1, 16), np.float32))

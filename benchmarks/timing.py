@@ -4,9 +4,11 @@ import gc
 import platform
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import psutil
@@ -98,7 +100,27 @@ def in_turns(
     return {name: Times(values) for name, values in found.items()}
 
 
-class Peak:
+class Beside(ABC):
+    """What goes on on a thread of its own while a block of code runs."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Go on until `_stop` is set."""
+
+
+class Peak(Beside):
     """The most memory that a process holds while inside, sampled every half millisecond.
 
     Args:
@@ -106,19 +128,10 @@ class Peak:
     """
 
     def __init__(self, process: psutil.Process | None = None) -> None:
+        super().__init__()
         self._process = process or psutil.Process()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
         gc.collect()
         self.before = self.bytes = self._process.memory_info().rss
-
-    def __enter__(self) -> "Peak":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._stop.wait(0.0005):

@@ -8,6 +8,7 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from app.api import bodies
 from app.api.admission import Admission
 from app.api.negotiation import Wanted
 from app.core.answers import Answer, dtype_of
@@ -70,7 +71,7 @@ class _Streamed(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
-        gone = asyncio.create_task(_hung_up(receive))
+        gone = asyncio.create_task(bodies.hung_up(receive))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for piece in self._pieces:
@@ -81,11 +82,6 @@ class _Streamed(StreamingResponse):
         finally:
             gone.cancel()
             await self._pieces.aclose()
-
-
-async def _hung_up(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _made(pieces: Iterator[Piece], admission: Admission) -> AsyncGenerator[Piece]:

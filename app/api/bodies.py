@@ -9,6 +9,7 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
+from starlette.types import Receive
 
 from app.api.context import Context
 from app.api.problems import Refusal
@@ -60,6 +61,12 @@ async def read_in(form: Format, request: Request, context: Context) -> Body:
     """Read a whole body with the headers that its format needs; raises what `read` raises."""
     content, headers = await read(request, context), request.headers
     return Body(content, {name: headers[name] for name in form.request_headers if name in headers})
+
+
+async def hung_up(receive: Receive) -> None:
+    """Return when the client closes its connection. Call it when the whole body has come."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def parse(model: type[Model], body: Buffer) -> Model:

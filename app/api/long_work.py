@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
+from app.api import bodies
 from app.api.context import Context
 from app.api.preferences import Preferences, preferences
 from app.api.problems import Refusal
@@ -111,8 +112,7 @@ async def _watched(client: Request | None, progress: TimedProgress) -> AsyncIter
         return
 
     async def watch() -> None:
-        while (await client.receive())["type"] != "http.disconnect":
-            pass
+        await bodies.hung_up(client.receive)
         progress.abandoned = True
 
     watching = asyncio.create_task(watch())

@@ -117,5 +117,5 @@ def _computed(feature_map: FeatureMap, batch: list[_Request]) -> list[Array | Ex
 def _alone(feature_map: FeatureMap, rows: Floats) -> Array | Exception:
     try:
         return feature_map.transform(rows)
-    except Exception as error:
+    except Exception as error:  # raised again in the request that it belongs to
         return error

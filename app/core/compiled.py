@@ -68,11 +68,11 @@ class _Refusal(event.Listener):
     def __init__(self) -> None:
         self._thread = threading.get_ident()
 
-    def on_start(self, event: Any) -> None:  # noqa: ARG002
+    def on_start(self, _: Any) -> None:
         if threading.get_ident() == self._thread:
             raise NotKept
 
-    def on_end(self, event: Any) -> None:
+    def on_end(self, _: Any) -> None:
         """Nothing to do."""
 
 

@@ -4,7 +4,6 @@ A library's product gives a row other last digits in another place of its batch,
 adds the terms of an entry in another order there. Here every entry is made alike: the terms of each `DEPTH` coordinates
 in their order by fused multiplications and additions from 0 on, and then these sums in theirs. A fused product of 0
 changes nothing, so that rows in sparse form have the same bits too.
-
 """
 
 from collections.abc import Callable
@@ -19,6 +18,13 @@ from app.core.tiles import COLUMN_BYTES, ROWS, tile
 
 DEPTH = 128
 """Coordinates whose terms are added one after the other. Part of what a map's features are: never change it."""
+
+# Of fewer rows, each is multiplied by itself: a tile takes the time of three.
+_LEAST_ROWS_FOR_A_TILE = 3
+# With a larger share of lines, none is left out: then sparse rows find the line of a coordinate by its number.
+_LEAST_SHARE_OF_A_FULL_MATRIX = 0.7
+
+_MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
 
 
 class Panels:
@@ -108,13 +114,6 @@ def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:
         entries = rows.tocoo()
         np.add.at(found, (entries.row // height, entries.col, entries.row % height), entries.data)
     return found
-
-
-_MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
-# Of fewer rows, each is multiplied by itself: a tile takes the time of three.
-_LEAST_ROWS_FOR_A_TILE = 3
-# With a larger share of lines, none is left out: then sparse rows find the line of a coordinate by its number.
-_LEAST_SHARE_OF_A_FULL_MATRIX = 0.7
 
 
 @compiled

@@ -45,7 +45,7 @@ class Cache:
         return kept
 
     def there(self, manifest: Manifest) -> Any | None:
-        """What is kept of this thing, None if nothing is; loads nothing."""
+        """The thing that this manifest names, if it is kept in memory; else None. It is never loaded."""
         with self._condition:
             return self._cache.get(_key(manifest))
 

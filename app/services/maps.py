@@ -231,7 +231,12 @@ class Maps:
 
 
 def _built(name: str, found: MapManifest | None) -> MapManifest:
-    """What was found under a name, if it is a map that is ready."""
+    """The manifest found under a name.
+
+    Raises:
+        NotFound: there is none.
+        MapNotReady: its map is still being built, or could not be.
+    """
     if found is None:
         raise NotFound(name)
     if found.job is not None:

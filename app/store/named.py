@@ -48,14 +48,12 @@ class NamedStore(Generic[M]):
 
     def find(self, name: str) -> M | None:
         """The manifest of a thing, None if there is none."""
-        stored = self._stored(name)
-        return None if stored is None else self._manifest.parse(stored)
+        return self._parsed(self._stored(name))
 
     async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
-        """What `find` gives, asked on an event loop."""
+        """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
         with store_errors():
-            stored = cast(bytes | None, await client.get(self._key(name)))
-        return None if stored is None else self._manifest.parse(stored)
+            return self._parsed(cast(bytes | None, await client.get(self._key(name))))
 
     def delete(self, name: str) -> bool:
         """Remove a thing and every key of it; False if there is none."""
@@ -177,6 +175,9 @@ class NamedStore(Generic[M]):
         """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
         with suppress(StoreUnavailable), store_errors():
             self._forget(keys=[self._index, *map(self._key, names)], args=names)
+
+    def _parsed(self, stored: bytes | None) -> M | None:
+        return None if stored is None else self._manifest.parse(stored)
 
     def _stored(self, name: str) -> bytes | None:
         with store_errors():

@@ -16,7 +16,7 @@ from app.store.scripts import COMMIT, FORGET
 from service_tests.checks import keys
 from service_tests.races import at_once
 from service_tests.servers import EVERY_WRITE, until, valkey, wire
-from service_tests.store.test_maps import new as new_map
+from service_tests.store.new_maps import new as new_map
 
 INDEX = "bochner:datasets"
 

@@ -12,7 +12,7 @@ from app.store.reservations import NameTaken
 from service_tests.checks import keys, put
 from service_tests.running import service
 from service_tests.servers import EVERY_WRITE, Wire, valkey, wire
-from service_tests.store.test_maps import new
+from service_tests.store.new_maps import new
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from app.store.reservations import NameTaken, Reservation, State
 from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
 from service_tests.servers import EVERY_WRITE, valkey
-from service_tests.store.test_maps import new
+from service_tests.store.new_maps import new
 
 LONG = json.dumps({"seed": 0, "frequencies": "x" * (5 * PIECE_BYTES // 2)})
 ERROR = JobError(reason="invalid-input", detail='it is ünlucky: 50 %/"', pointer=None)

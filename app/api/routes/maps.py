@@ -53,7 +53,10 @@ async def put_map(name: MapName, request: Request, response: Response, context: 
 
 
 async def _created(name: str, request: Request, context: Context) -> tuple[long_work.Clock, Created]:
-    """What the creation has led to, and what is left of the client's time. It takes a place of a request."""
+    """Create the map of the request; give its clock, which goes on for a wait, and the map, ready or still being built.
+
+    The request holds a place only until this returns.
+    """
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_spec)
         clock = long_work.started(request, context)

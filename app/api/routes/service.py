@@ -67,7 +67,7 @@ async def get_catalog() -> Catalog:
 
 @router.get("/problems/{slug}", operation_id="problem", response_class=HTMLResponse)
 async def problem_page(slug: Annotated[str, Path(max_length=64)]) -> Response:
-    """What a problem means and what to do about it."""
+    """Explain a problem: what it means, and what to do about it."""
     if slug not in KINDS:
         raise Refusal("not-found", f"there is no problem {slug!r}; there are {', '.join(KINDS)}")
     kind = KINDS[slug]

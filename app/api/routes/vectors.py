@@ -196,6 +196,10 @@ async def _answer_few(
 
     `brief`, where there is one, does what `work` does for few rows; it is told how many multiplications they take.
     """
+
+    def respond() -> Response:
+        return array_response(work(kept, rows, wanted), wanted, context.admission)
+
     numbers = rows.shape[0] * kept.n_output
     steps = kept.operations(rows) + _STEPS_PER_NUMBER * numbers
     most = min(_FEW_NUMBERS, context.limits.max_result_bytes // _BYTES_PER_NUMBER)
@@ -203,10 +207,8 @@ async def _answer_few(
         if brief is not None:
             return array_response(await brief(kept, rows, wanted, steps), wanted, context.admission)
         if steps <= AT_ONCE:
-            return array_response(work(kept, rows, wanted), wanted, context.admission)
-    return await context.admission.compute(
-        lambda: array_response(work(kept, rows, wanted), wanted, context.admission), brief=steps <= BRIEF
-    )
+            return respond()
+    return await context.admission.compute(respond, brief=steps <= BRIEF)
 
 
 async def _answer(

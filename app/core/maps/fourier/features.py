@@ -39,14 +39,17 @@ class Features:
         """Columns of a frequency."""
         self.nbytes = self._amplitudes.nbytes + (0 if self._offsets is None else self._offsets.nbytes)
         """Memory of what is held beside the projection."""
-        self.alignment = projection.frequencies_per_block
-        """Slices of frequencies begin at a multiple of it."""
         self.n_frequencies = len(weights)
+
+    def aligned(self, frequencies: int) -> int:
+        """The least number from this one on at whose multiples slices of frequencies may begin."""
+        alignment = self._projection.frequencies_per_block
+        return -(-frequencies // alignment) * alignment
 
     def of(self, rows: Rows, frequencies: slice, pause: Pause, unit_norm: bool = False) -> Array:
         """The features of prepared rows (n, d) and k frequencies, (n, k·per_frequency), of unit norm if so told."""
         n, k = rows.shape[0], frequencies.stop - frequencies.start
-        step = -(-_FREQUENCIES_PER_BLOCK // self.alignment) * self.alignment
+        step = self.aligned(_FREQUENCIES_PER_BLOCK)
         features = np.empty((n, k * self.per_frequency), self.dtype)
 
         def fill(block: slice) -> None:

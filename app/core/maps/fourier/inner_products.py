@@ -26,8 +26,7 @@ def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | Non
     is_complex = features.dtype.kind == "c"
     sums = [np.zeros((n, m), np.finfo(features.dtype).dtype) for _ in range(3 if is_complex else 1)]
     squares_x, squares_y = np.zeros(n), np.zeros(m)
-    step = -(-_FREQUENCIES_PER_BLOCK // features.alignment) * features.alignment
-    for frequencies in row_blocks(features.n_frequencies, step):
+    for frequencies in row_blocks(features.n_frequencies, features.aligned(_FREQUENCIES_PER_BLOCK)):
         of_x, of_y = (features.of(rows, frequencies, pause) for rows in (x, y))
         if features.norms_differ:
             add_squared_norms(of_x, squares_x)
