@@ -108,6 +108,14 @@ def obvious_service(workers: int = 1) -> Iterator[str]:
             yield address
 
 
+@contextmanager
+def ready_answer(size: int) -> Iterator[str]:
+    """The address of a service that answers every request with so many bytes that are there."""
+    options = ["benchmarks.ready_answer:app", "--log-level", "warning"]
+    with serving("uvicorn", *options, ready="/", ANSWER_BYTES=str(size)) as (address, _):
+        yield address
+
+
 def posting(address: str, post: Post) -> Callable[[], bytes]:
     """A call that posts over a connection of its own, and returns what is answered."""
     line = http.client.HTTPConnection(address)

@@ -7,12 +7,23 @@ from contextlib import ExitStack, closing
 import httpx
 import psutil
 
-from benchmarks.clients import Post, answers_a_second, as_json, clients, obvious_service, posting, service, transform
+from benchmarks.clients import (
+    Post,
+    answers_a_second,
+    as_json,
+    clients,
+    obvious_service,
+    posting,
+    ready_answer,
+    service,
+    transform,
+)
 from benchmarks.contender import PLAIN, Contender
 from benchmarks.timing import LATE, LIBRARY_REST, TIMES, Peak, Plan, Report, Times, in_turns, timed
 
 TITLE = "HTTP"
 BY_HTTP_CLIENT, BY_HTTPX = ".npy, http.client", ".npy, httpx"
+READY = "an answer that is there"
 TRANSFORM = "/v1/maps/bench/transform"
 # By client: the most parts of what plain NumPy takes.
 OF_PLAIN = {BY_HTTP_CLIENT: 1.8, BY_HTTPX: 3.0}
@@ -40,10 +51,14 @@ def batches(report: Report, plan: Plan, address: str, obvious: str) -> None:
     with ExitStack() as stack:
         client = stack.enter_context(httpx.Client(base_url=f"http://{address}"))
         binary, text = transform("bench", 1000, 128), as_json(TRANSFORM, 1000, 128)
+        ready = stack.enter_context(ready_answer(len(posting(address, binary)())))
+        to_ready = stack.enter_context(httpx.Client(base_url=f"http://{ready}"))
         calls: dict[str, Callable[[], float]] = {
             PLAIN: stack.enter_context(closing(Contender(PLAIN, 1000, 128, 512))),
             BY_HTTP_CLIENT: timed(posting(address, binary)),
             BY_HTTPX: by_httpx(client, binary),
+            f"{READY}, http.client": timed(posting(ready, binary)),
+            f"{READY}, httpx": by_httpx(to_ready, binary),
         }
         in_json = {
             "JSON, http.client": timed(posting(address, text)),
@@ -54,7 +69,8 @@ def batches(report: Report, plan: Plan, address: str, obvious: str) -> None:
     report.say(
         "1,000 vectors of 128 numbers to 1,024 float32 features over loopback, one connection, beside the same by "
         "NumPy in process. The obvious service is a pickled RBFSampler behind a pydantic model, in "
-        "`benchmarks/obvious_service.py`."
+        "`benchmarks/obvious_service.py`. What is there already are as many bytes, answered by a bare ASGI application "
+        "(`benchmarks/ready_answer.py`): no service can be faster with this server and these clients."
     )
     ratios = {name: times.over(found[PLAIN]) for name, times in found.items()}
     table = [(name, *times.cells(), ratios[name].spread()) for name, times in found.items()]

@@ -47,9 +47,9 @@ def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str
     return cast
 
 
-def row_blocks(n: int, per_block: int) -> Iterator[slice]:
-    """Slices that cover `range(n)` in order, `per_block` rows each."""
-    for start in range(0, n, max(1, per_block)):
+def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:
+    """Slices that cover `range(first, n)` in order, `per_block` rows each."""
+    for start in range(first, n, max(1, per_block)):
         yield slice(start, min(n, start + max(1, per_block)))
 
 

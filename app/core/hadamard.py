@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from app.core.arrays import Array, Floats, row_blocks
 from app.core.compiled import compiled
 from app.core.panels import side_by_side
+from app.core.tiles import VECTOR_BYTES
+from app.core.transposition import write_transposed
 
 Bits = NDArray[np.uint8]
 
@@ -48,57 +50,77 @@ def tiles_of(rows: Floats) -> Floats:
 
 def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[Any]) -> Array:
     """Frequencies, (n_frequencies, d), computed in float64: their columns are rotated unit vectors, times `scales`."""
-    d, lengths = len(scales), radii.astype(np.float64) / gain(8 * signs.shape[2])
-    frequencies = np.empty((len(radii), d), dtype)
+    d, s, lengths = len(scales), len(radii), radii.astype(np.float64) / gain(8 * signs.shape[2])
+    frequencies = np.empty((s, d), dtype)
     for block in row_blocks(d, _MOST_WIDTH):
-        columns = np.empty((block.stop - block.start, len(radii)))
-        rotate(tiles_of(np.eye(len(columns), d, block.start) * scales), signs, lengths, 0, columns)
+        columns = np.empty((block.stop - block.start, s))
+        tiles = tiles_of(np.eye(len(columns), d, block.start) * scales)
+        rotate(tiles, signs, lengths, 0, s, columns)
         frequencies[:, block] = columns.T
     return frequencies
 
 
 @compiled
-def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, out: Floats) -> None:
-    """Write products of n rows with k rows of rotations, from number `first` on, into `out`, (n, k), C-contiguous.
+def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, last: int, out: Floats) -> None:
+    """Write products of n rows with those of rotations from number `first` on, before `last`, into columns of `out`.
 
     Rows D·b to D·(b + 1) of the rotations are S H D₁ H D₂ H D₃. H is the Hadamard matrix of ±1, in Sylvester's order;
     D_i has the signs of the bits of `signs`, (blocks, 3, D/8), the highest of a byte first, −1 for a set bit; S has the
-    entries of `lengths`, over the `gain` of the rest. The n rows stand in `tiles`, as `tiles_of` gives them.
+    entries of `lengths`, over the `gain` of the rest. The n rows stand in `tiles`, as `tiles_of` gives them. `out` has
+    n rows, and is C-contiguous.
     """
-    n, last = out.shape[0], first + out.shape[1]
     _, size, width = tiles.shape
     work = np.empty(size * width, tiles.dtype)
     for number in range(len(tiles)):
+        rows = out[number * width : (number + 1) * width]
         for block in range(first // size, (last + size - 1) // size):
             for j in range(size):
                 for i in range(width):
                     work[j * width + i] = tiles[number, j, i]
             for turn in range(ROUNDS - 1, -1, -1):
-                _change_signs(work, signs[block, turn], width)
-                _transform(work, width)
+                _transform(work, signs[block, turn], width)
             begin, end = max(first, block * size), min(last, (block + 1) * size)
-            by = lengths[begin:end]
-            for i in range(min(width, n - number * width)):
-                written, at = out[number * width + i, begin - first : end - first], (begin - block * size) * width + i
-                for j in range(len(written)):
-                    written[j] = work[at + j * width] * by[j]
+            _write(work, (begin - block * size) * width, width, lengths[begin:end], rows, begin - first)
 
 
 @compiled
-def _change_signs(tile: Floats, bits: Bits, width: int) -> None:
-    """Change the signs of the entries whose bit is set, in place."""
-    one = tile.dtype.type(1)
-    for j in range(len(tile) // width):
-        sign = -one if (bits[j >> 3] >> (7 - (j & 7))) & 1 else one
-        entry = tile[j * width : (j + 1) * width]
+def _write(tile: Floats, at: int, width: int, lengths: Floats, out: Floats, first: int) -> None:
+    """Write entries of the vectors of a tile, times `lengths`, into the rows of `out`, from column `first` on."""
+    square = VECTOR_BYTES // tile.itemsize
+    for j in range(0, len(lengths), square):
+        for i in range(0, len(out), square):
+            if j + square <= len(lengths) and i + square <= len(out):
+                write_transposed(tile, at + j * width + i, width, lengths, j, out, i, first + j)
+            else:
+                for m in range(i, min(i + square, len(out))):
+                    for k in range(j, min(j + square, len(lengths))):
+                        out[m, first + k] = tile[at + k * width + m] * lengths[k]
+
+
+@compiled
+def _sign(bits: Bits, j: int, one: Any) -> Any:
+    return -one if (bits[j >> 3] >> (7 - (j & 7))) & 1 else one
+
+
+@compiled
+def _transform(tile: Floats, bits: Bits, width: int) -> None:
+    """Change the signs of the entries whose bit is set, and multiply by H, in place.
+
+    By butterflies of four, and of two at the end where D is no power of four.
+    """
+    one, part = tile.dtype.type(1), len(tile) // 4
+    quarter = part // width
+    for j in range(quarter):
+        by_a, by_b = _sign(bits, j, one), _sign(bits, j + quarter, one)
+        by_c, by_d = _sign(bits, j + 2 * quarter, one), _sign(bits, j + 3 * quarter, one)
+        start, end = j * width, (j + 1) * width
+        a, b = tile[start:end], tile[part + start : part + end]
+        c, d = tile[2 * part + start : 2 * part + end], tile[3 * part + start : 3 * part + end]
         for i in range(width):
-            entry[i] *= sign
-
-
-@compiled
-def _transform(tile: Floats, width: int) -> None:
-    """Multiply by H in place: butterflies of four, and of two at the end where D is no power of four."""
-    part = len(tile)
+            sum_1, difference_1 = by_a * a[i] + by_b * b[i], by_a * a[i] - by_b * b[i]
+            sum_2, difference_2 = by_c * c[i] + by_d * d[i], by_c * c[i] - by_d * d[i]
+            a[i], b[i] = sum_1 + sum_2, difference_1 + difference_2
+            c[i], d[i] = sum_1 - sum_2, difference_1 - difference_2
     while part >= 4 * width:
         span = part // 4
         for start in range(0, len(tile), part):

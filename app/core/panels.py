@@ -78,15 +78,15 @@ class Panels:
     def multiplier(self, rows: Rows) -> Callable[..., None]:
         """The function that writes the products of the rows, (n, d), with some of the columns.
 
-        Its arguments: a slice of k columns, from a multiple of `step` on; where to write, (n, k), C-contiguous; whether
-        to add to what is there, which only dense rows can.
+        Its arguments: a slice of k columns, from a multiple of `step` on; where to write, in the first k columns of n
+        rows, C-contiguous; whether to add to what is there, which only dense rows can.
         """
         if self._is_full and not isinstance(rows, np.ndarray):
             return self._multiplier_of_sparse(rows)
         height = 1 if rows.shape[0] < _LEAST_ROWS_FOR_A_TILE else ROWS
         beside = side_by_side(rows, height)
         return lambda columns, out, adds=False: _multiply_dense(
-            beside, self._lines, self._coordinates, self._starts[columns.start // self.step :], out, adds
+            beside, self._lines, self._coordinates, self._of(columns), columns.stop - columns.start, out, adds
         )
 
     def _multiplier_of_sparse(self, rows: sparse.csr_array) -> Callable[[slice, Floats], None]:
@@ -95,8 +95,13 @@ class Panels:
         # In one dtype whatever came, as the loop is compiled for one.
         coordinates, ends = (indices.astype(np.int64) for indices in (ordered.indices, ordered.indptr))
         return lambda columns, out: _multiply_sparse(
-            ordered.data, coordinates, ends, self._lines, self._starts[columns.start // self.step :], out
+            ordered.data, coordinates, ends, self._lines, self._of(columns), columns.stop - columns.start, out
         )
+
+    def _of(self, columns: slice) -> Array:
+        """Where the lines of each panel begin, from that of the first of these columns on."""
+        starts: Array = self._starts[columns.start // self.step :]
+        return starts
 
 
 def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:
@@ -117,8 +122,10 @@ def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:
 
 
 @compiled
-def _multiply_dense(beside: Floats, lines: Floats, coordinates: Array, starts: Array, out: Floats, adds: bool) -> None:
-    n, k = out.shape
+def _multiply_dense(
+    beside: Floats, lines: Floats, coordinates: Array, starts: Array, k: int, out: Floats, adds: bool
+) -> None:
+    n = len(out)
     _, d, height = beside.shape
     width = lines.shape[1]
     # Takes the tiles that are not whole.
@@ -167,9 +174,9 @@ def _multiply_tile(
 
 @compiled
 def _multiply_sparse(
-    values: Floats, coordinates: Array, ends: Array, lines: Floats, starts: Array, out: Floats
+    values: Floats, coordinates: Array, ends: Array, lines: Floats, starts: Array, k: int, out: Floats
 ) -> None:
-    width, k = lines.shape[1], out.shape[1]
+    width = lines.shape[1]
     # Where the sums of each `DEPTH` coordinates end.
     groups = np.empty(len(values), np.int64)
     for i in range(len(out)):

@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import TypeVar
 
 from app.core.progress import Pause, no_pause
@@ -45,12 +46,22 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     """The pool of the calling thread, kept: to start threads takes longer than little work. A fork makes its own."""
     made_for = os.getpid(), threads
     if getattr(_kept, "made_for", None) != made_for:
-        _kept.made_for, _kept.pool = made_for, ThreadPoolExecutor(threads, initializer=_give_way)
+        processors = list(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+        # Fewer threads than processors are left to the system: those of all callers would take the same.
+        own = processors if len(processors) == threads else []
+        _kept.made_for, _kept.pool = made_for, ThreadPoolExecutor(threads, initializer=_begin, initargs=(own,))
     pool: ThreadPoolExecutor = _kept.pool
     return pool
 
 
-def _give_way() -> None:
-    """Let other threads run before this one, so that small requests do not wait for large ones."""
+def _begin(processors: list[int]) -> None:
+    """Let other threads run before this one, so that small requests do not wait for large ones; take a processor.
+
+    Threads that the system moves at will often share one for some milliseconds when they wake at the same time.
+    """
     if sys.platform == "linux":  # elsewhere it is the whole process that gives way
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, _NICENESS)
+        if processors:
+            with suppress(OSError):  # some containers forbid it
+                os.sched_setaffinity(thread, {processors.pop()})

@@ -14,10 +14,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 # A vector register, and how many of them the columns of a tile take. With so many rows a tile fills the registers.
-_VECTOR_BYTES, ROWS = (64, 12) if llvm.get_host_cpu_features().get("avx512f") else (32, 6)
+VECTOR_BYTES, ROWS = (64, 12) if llvm.get_host_cpu_features().get("avx512f") else (32, 6)
 _VECTORS = 2
 
-COLUMN_BYTES = _VECTORS * _VECTOR_BYTES
+COLUMN_BYTES = _VECTORS * VECTOR_BYTES
 """Size of the columns of a tile, of one row."""
 
 
@@ -51,9 +51,9 @@ def tile(n_rows: int, gathers_lines: bool = False) -> Callable[..., None]:
 
         def generate(context: Any, builder: Any, _: Any, passed: Any) -> Any:
             first_value, first_coordinate, first_entry = (
-                _place(context, builder, given[k], passed[k], passed[k + 1]) for k in (0, 2, 4)
+                place(context, builder, given[k], passed[k], passed[k + 1]) for k in (0, 2, 4)
             )
-            vector = ir.VectorType(context.get_data_type(values.dtype), _VECTOR_BYTES * 8 // values.dtype.bitwidth)
+            vector = ir.VectorType(context.get_data_type(values.dtype), VECTOR_BYTES * 8 // values.dtype.bitwidth)
             sums = _Tile(builder, vector, n_rows)
             with cgutils.for_range(builder, passed[9]) as loop:
                 coordinate = builder.load(builder.gep(first_coordinate, [loop.index]))
@@ -76,7 +76,7 @@ class _Tile:
 
     def __init__(self, builder: Any, vector: Any, n_rows: int) -> None:
         self._builder, self._vector = builder, vector
-        self._item = _VECTOR_BYTES // vector.count
+        self._item = VECTOR_BYTES // vector.count
         self._sums = [[_zeros(builder, vector) for _ in range(_VECTORS)] for _ in range(n_rows)]
         name = f"llvm.fma.v{vector.count}f{8 * self._item}"
         fma = ir.FunctionType(vector, [vector] * 3)
@@ -86,7 +86,6 @@ class _Tile:
         """Add the products of one value of each row with a line of the panel."""
         builder, vector = self._builder, self._vector
         index = ir.IntType(32)
-        undefined = vector(ir.Undefined)
         columns = [
             builder.load(
                 builder.bitcast(builder.gep(line, [index(k * vector.count)]), vector.as_pointer()), align=self._item
@@ -94,8 +93,7 @@ class _Tile:
             for k in range(_VECTORS)
         ]
         for row, of_row in enumerate(self._sums):
-            value = builder.insert_element(undefined, builder.load(builder.gep(values, [index(row)])), index(0))
-            everywhere = builder.shuffle_vector(value, undefined, ir.VectorType(index, vector.count)(None))
+            everywhere = splat(builder, builder.load(builder.gep(values, [index(row)])), vector)
             for k, place in enumerate(of_row):
                 builder.store(builder.call(self._fma, [everywhere, columns[k], builder.load(place)]), place)
 
@@ -107,7 +105,7 @@ class _Tile:
         at = builder.add(builder.ptrtoint(out.data, stride.type), at)
         for of_row in self._sums:
             for k, place in enumerate(of_row):
-                there = builder.inttoptr(builder.add(at, at.type(k * _VECTOR_BYTES)), vector.as_pointer())
+                there = builder.inttoptr(builder.add(at, at.type(k * VECTOR_BYTES)), vector.as_pointer())
                 with builder.if_then(adds):
                     before = builder.load(there, align=self._item)
                     builder.store(builder.fadd(before, builder.load(place)), place)
@@ -115,9 +113,16 @@ class _Tile:
             at = builder.add(at, stride)
 
 
-def _place(context: Any, builder: Any, kind: Any, array: Any, number: Any) -> Any:
+def place(context: Any, builder: Any, kind: Any, array: Any, number: Any) -> Any:
     """Where the entry of this number stands in an array."""
     return builder.gep(context.make_array(kind)(context, builder, array).data, [number])
+
+
+def splat(builder: Any, value: Any, vector: Any) -> Any:
+    """A vector whose entries are all `value`."""
+    undefined, index = vector(ir.Undefined), ir.IntType(32)
+    alone = builder.insert_element(undefined, value, index(0))
+    return builder.shuffle_vector(alone, undefined, ir.VectorType(index, vector.count)(None))
 
 
 def _zeros(builder: Any, vector: Any) -> Any:

@@ -33,7 +33,7 @@ def matrix(d: int, signs: Any, lengths: Any) -> Any:
 def rotated(rows: Any, signs: Any, lengths: Any, first: int = 0, last: int | None = None) -> Any:
     last = len(lengths) if last is None else last
     out = np.full((len(rows), last - first), np.nan, rows.dtype)
-    rotate(tiles_of(rows), signs, lengths, first, out)
+    rotate(tiles_of(rows), signs, lengths, first, last, out)
     return out
 
 

@@ -72,7 +72,7 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (collisions, "_LEAST_HASHES", 8),
         (max_error, "_PHASES_PER_BLOCK", 1 << 20),
         (features, "_ROWS_PER_BLOCK", 2),
-        (features, "_STEPS_PER_THREAD", 1),
+        (features, "_LEAST_STEPS_PER_PART", 1),
         # States would differ by what a clock says.
         (trials, "_seconds", lambda *_: 0.5),
     ):

@@ -47,6 +47,17 @@ def test_threads_give_way_to_those_that_answer() -> None:
     assert niceness() == before
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are not bound to processors")
+@pytest.mark.parametrize("more", [0, 1])
+def test_as_many_threads_as_processors_have_one_each(more: int) -> None:
+    every = os.sched_getaffinity(0)
+    n = max(2, len(every) + more)
+    together, found = threading.Barrier(n, timeout=10), []
+    for_each(lambda _: found.append((together.wait() and 0) or os.sched_getaffinity(0)), range(n), n)
+    assert sorted(found, key=sorted) == ([every] * n if n != len(every) else [{one} for one in sorted(every)])
+    assert os.sched_getaffinity(0) == every
+
+
 def test_the_threads_of_a_caller_are_kept_and_a_fork_has_its_own() -> None:
     def workers(n: int) -> set[int]:
         found: list[int] = []
@@ -162,7 +173,7 @@ def test_only_one_file_says_how_many_threads_linear_algebra_has() -> None:
 
 SMALL_PARTS = [
     (features, "_ROWS_PER_BLOCK", 16),
-    (features, "_STEPS_PER_THREAD", 1),
+    (features, "_LEAST_STEPS_PER_PART", 1),
     (features, "_FREQUENCIES_PER_BLOCK", 1),
     (inner_products, "_FREQUENCIES_PER_BLOCK", 1),
     (inner_products, "_MOST_PRODUCTS_PER_PART", 40_000),

@@ -5,9 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from app.core.arrays import Array, Floats
 from app.core.kernels.base import Matrix
-from app.core.maps.fourier.sine_cosine import cosines_and_sines, cosines_with_offsets, exponentials
+from app.core.maps.fourier.sine_cosine import COSINES, COSINES_AND_SINES, EXPONENTIALS
 from app.core.maps.terms import Form
 from app.core.papers import GMM, MM, QMC, RFF
 
@@ -19,6 +18,8 @@ class Columns(ABC):
     source: ClassVar[str]
     choose_when: ClassVar[str]
 
+    written: ClassVar[int]
+    """What `write_columns` writes."""
     per_frequency: ClassVar[int] = 1
     """Columns of a frequency."""
     is_complex: ClassVar[bool] = False
@@ -28,14 +29,6 @@ class Columns(ABC):
     """The factor of the weight ξ_l under the root."""
     has_one_norm: ClassVar[bool] = True
     """Whether the features of all rows have the same norm, the root of Σ|ξ_l|."""
-
-    @abstractmethod
-    def fill(self, out: Array, first: int, phases: Floats, amplitudes: Floats, offsets: Floats | None) -> None:
-        """Write the features of k of s frequencies, from the first on, into `out`, (n, s·per_frequency).
-
-        Each of the k has a phase w_l·x of every row, (n, k), an amplitude, (k,), and an offset b_l, (k,) in float64,
-        where the form has them.
-        """
 
     @abstractmethod
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
@@ -49,10 +42,8 @@ class _Complex(Columns):
         "To compare with those papers. The imaginary part is nothing but error, so that on the same frequencies the "
         "Gram error is about √2 times that of cos_sin."
     )
+    written = EXPONENTIALS
     is_complex = True
-
-    def fill(self, out: Array, first: int, phases: Floats, amplitudes: Floats, offsets: Floats | None) -> None:
-        exponentials(phases, amplitudes, out.view(phases.dtype).reshape(*out.shape, 2), first)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         """Variance of one frequency's part in the kernel estimate, the imaginary part included."""
@@ -63,10 +54,8 @@ class _CosSin(Columns):
     description = "All √ξ_l cos(w_l·x), then all √ξ_l sin(w_l·x): 2s columns; k(x, x) is exact."
     source = f"{RFF}, section 3"
     choose_when = "Unless something speaks for another: real columns, and the smallest error for s frequencies."
+    written = COSINES_AND_SINES
     per_frequency = 2
-
-    def fill(self, out: Array, first: int, phases: Floats, amplitudes: Floats, offsets: Floats | None) -> None:
-        cosines_and_sines(phases, amplitudes, out, first)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         return np.maximum((1 + at_twice) / 2 - at**2, 0)
@@ -79,14 +68,10 @@ class _Phase(Columns):
         "Where columns should each belong to a frequency of their own. For as many columns cos_sin with s/2 most often "
         "has the smaller error."
     )
+    written = COSINES
     has_offsets = True
     squared_amplitude = 2
     has_one_norm = False
-
-    def fill(self, out: Array, first: int, phases: Floats, amplitudes: Floats, offsets: Floats | None) -> None:
-        if offsets is None:
-            raise TypeError("the form phase has offsets")
-        cosines_with_offsets(phases, offsets, amplitudes, out, first)
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         """Variance of one frequency's part: as of cos_sin, and ½ of cos(w·(x + y) + 2b), uncorrelated with the rest."""

@@ -77,5 +77,6 @@ class Projection(ABC):
     def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
         """The function that writes phases of the rows, (n, d).
 
-        Its arguments: a slice of k frequencies, and where to write their phases, (n, k), C-contiguous.
+        Its arguments: a slice of k frequencies, and where to write their phases, in the first k columns of n rows,
+        C-contiguous.
         """

@@ -102,7 +102,7 @@ class StructuredProjection(Projection):
         tiles = tiles_of(scaled)
 
         def write(frequencies: slice, out: Floats) -> None:
-            rotate(tiles, self._signs, self._lengths, frequencies.start, out)
+            rotate(tiles, self._signs, self._lengths, frequencies.start, frequencies.stop, out)
 
         return write
 

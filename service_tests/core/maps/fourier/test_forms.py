@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.maps.fourier.forms import FORMS
+from app.core.maps.fourier.forms import FORMS, Columns
+from app.core.maps.fourier.sine_cosine import write_columns
 from app.core.maps.terms import Form
 
 PHASES = np.random.default_rng(4).normal(size=(5, 3)) * 10
@@ -15,6 +16,12 @@ WANTED: dict[Form, Any] = {
     Form.cos_sin: np.hstack([AMPLITUDES * np.cos(PHASES), AMPLITUDES * np.sin(PHASES)]),
     Form.phase: AMPLITUDES * np.cos(PHASES + OFFSETS),
 }
+
+
+def write(columns: Columns, phases: Any, amplitudes: Any, offsets: Any, out: Any, first: int) -> None:
+    """Write columns of these phases into `out`."""
+    write_columns(columns.written, np.ascontiguousarray(phases), offsets, amplitudes, out.view(np.float64), first)
+
 
 every_form = pytest.mark.parametrize("form", list(Form))
 
@@ -30,7 +37,7 @@ def test_columns_are_those_that_the_catalogue_describes(form: Form) -> None:
     assert wanted.shape[1] == 3 * columns.per_frequency
     # Into some rows and frequencies of a larger array, as features are: frequencies 1 to 3 of 5.
     out = np.full((9, 5 * columns.per_frequency), np.nan, wanted.dtype)
-    columns.fill(out[2:7], 1, PHASES, AMPLITUDES, OFFSETS if columns.has_offsets else None)
+    write(columns, PHASES, AMPLITUDES, OFFSETS, out[2:7], 1)
     filled = out.reshape(9, columns.per_frequency, 5)[2:7, :, 1:4]
     np.testing.assert_allclose(filled.reshape(5, -1), wanted, rtol=0, atol=1e-14)
     assert np.isnan(out).sum() == out.size - wanted.size
@@ -45,7 +52,7 @@ def test_one_frequency_has_the_variance_said(form: Form, lag: float) -> None:
     amplitudes = np.full(n, np.sqrt(columns.squared_amplitude))
     features = np.empty((2, n * columns.per_frequency), complex if columns.is_complex else float)
     points = np.array([[0.7], [0.7 + lag]])
-    columns.fill(features, 0, points * frequencies, amplitudes, offsets)
+    write(columns, points * frequencies, amplitudes, offsets, features, 0)
     products = (features[0] * features[1].conj()).reshape(columns.per_frequency, n).sum(axis=0)
     squares = np.abs(products - np.exp(-(lag**2) / 2)) ** 2
     wanted = columns.variance(np.exp(-(lag**2) / 2), np.exp(-2 * lag**2))

@@ -116,7 +116,7 @@ def test_no_bit_of_a_row_depends_on_the_rows_beside_it(
     for n, start in ((1, 0), (1, 30), (2, 5), (12, 7), (13, 0), (25, 6)):
         np.testing.assert_array_equal(feature_map.transform(rows[start : start + n]), whole[start : start + n])
     monkeypatch.setattr(features_module, "_ROWS_PER_BLOCK", 5)
-    monkeypatch.setattr(features_module, "_STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(features_module, "_LEAST_STEPS_PER_PART", 1)
     np.testing.assert_array_equal(feature_map.transform(rows), whole)
 
 
