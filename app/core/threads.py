@@ -31,7 +31,8 @@ def for_each(work: Callable[[Part], None], parts: Iterable[Part], threads: int, 
             work(part)
             pause()
         return
-    begun = [_pool(threads).submit(work, part) for part in parts]
+    pool = _pool(threads, bound=len(parts) <= threads)
+    begun = [pool.submit(work, part) for part in parts]
     try:
         for one in begun:
             one.result()
@@ -42,23 +43,28 @@ def for_each(work: Callable[[Part], None], parts: Iterable[Part], threads: int, 
         wait(begun)
 
 
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """The pool of the calling thread, kept: to start threads takes longer than little work. A fork makes its own."""
-    made_for = os.getpid(), threads
-    if getattr(_kept, "made_for", None) != made_for:
-        processors = list(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+def _pool(threads: int, bound: bool) -> ThreadPoolExecutor:
+    """A pool of the calling thread, kept: to start threads takes longer than little work. A fork makes its own.
+
+    Args:
+        threads: of the pool.
+        bound: whether each has a processor of its own. Threads that wake at the same time often share one for some
+            milliseconds, until the system moves one away, and little work has ended by then. In longer work the system
+            does better.
+    """
+    made_for = os.getpid(), threads, bound
+    pools: dict[tuple[int, int, bool], ThreadPoolExecutor] = getattr(_kept, "pools", {})
+    _kept.pools = pools
+    if made_for not in pools:
+        processors = list(os.sched_getaffinity(0)) if bound and sys.platform == "linux" else []
         # Fewer threads than processors are left to the system: those of all callers would take the same.
         own = processors if len(processors) == threads else []
-        _kept.made_for, _kept.pool = made_for, ThreadPoolExecutor(threads, initializer=_begin, initargs=(own,))
-    pool: ThreadPoolExecutor = _kept.pool
-    return pool
+        pools[made_for] = ThreadPoolExecutor(threads, initializer=_begin, initargs=(own,))
+    return pools[made_for]
 
 
 def _begin(processors: list[int]) -> None:
-    """Let other threads run before this one, so that small requests do not wait for large ones; take a processor.
-
-    Threads that the system moves at will often share one for some milliseconds when they wake at the same time.
-    """
+    """Let other threads run before this one, so that small requests do not wait for large ones; take a processor."""
     if sys.platform == "linux":  # elsewhere it is the whole process that gives way
         thread = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, thread, _NICENESS)

@@ -49,12 +49,20 @@ def test_threads_give_way_to_those_that_answer() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are not bound to processors")
 @pytest.mark.parametrize("more", [0, 1])
-def test_as_many_threads_as_processors_have_one_each(more: int) -> None:
+def test_as_many_threads_as_processors_have_one_each_for_little_work(more: int) -> None:
     every = os.sched_getaffinity(0)
     n = max(2, len(every) + more)
     together, found = threading.Barrier(n, timeout=10), []
-    for_each(lambda _: found.append((together.wait() and 0) or os.sched_getaffinity(0)), range(n), n)
+
+    def note(_: int) -> None:
+        together.wait()
+        found.append(os.sched_getaffinity(0))
+
+    for_each(note, range(n), n)
     assert sorted(found, key=sorted) == ([every] * n if n != len(every) else [{one} for one in sorted(every)])
+    found.clear()
+    for_each(note, range(2 * n), n)
+    assert found == [every] * 2 * n
     assert os.sched_getaffinity(0) == every
 
 
