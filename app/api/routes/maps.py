@@ -9,6 +9,7 @@ from app.api.array_answers import array_response
 from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, Prefix
 from app.api.documents import ARRAY_ANSWER, MAP_BODY, applied_headers, taken_headers
 from app.api.negotiation import JSON, posted_format, wanted_format
+from app.core.maps import FAMILIES
 from app.core.spec import MapSpec
 from app.services.map_records import MapPage, MapRecord
 from app.services.maps import Created
@@ -117,12 +118,9 @@ def _add_array(array: str, description: str) -> None:
         return await context.admission.compute(work)
 
 
-_add_array("frequencies", "Fetch the frequencies, (n_frequencies, input_dim).")
-_add_array("weights", "Fetch the weights of the frequencies, (n_frequencies,).")
-_add_array("signs", "Fetch the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each.")
-_add_array("radii", "Fetch the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1.")
-_add_array("offsets", "Fetch the offsets of the form phase, (n_frequencies,) in [0, 2π).")
-_add_array("signature", "Fetch the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones.")
+for _family in FAMILIES:
+    for _array, _described in _family.fetched.items():
+        _add_array(_array, f"Fetch {_described}")
 
 
 def _etag(record: MapRecord) -> str:

@@ -41,6 +41,8 @@ class FeatureMap(ABC):
     """The samplers whose maps this family builds, and no other does."""
     gives: ClassVar[frozenset[Gives]]
     """What maps of this family give beside their Gram block; all else they refuse."""
+    fetched: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """The arrays that clients can fetch of some of its maps, and what each is, in words for the API's document."""
     parameter_stream: ClassVar[int | None] = None
     """Version of the stream of random parameters that takes the place of arrays; None where there is none."""
     operations_per_comparison: ClassVar[int] = 1

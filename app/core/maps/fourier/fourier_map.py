@@ -1,6 +1,7 @@
 """The family of Fourier maps."""
 
 from collections.abc import Callable
+from types import MappingProxyType
 
 import numpy as np
 
@@ -44,6 +45,16 @@ class FourierMap(FeatureMap):
 
     samplers = FREQUENCY_SAMPLERS
     gives = frozenset({Gives.features, Gives.frequencies})
+    fetched = MappingProxyType(
+        {
+            "frequencies": "the frequencies, (n_frequencies, input_dim).",
+            "weights": "the weights of the frequencies, (n_frequencies,).",
+            "signs": "the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each.",
+            "radii": "the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1.",
+            "offsets": "the offsets of the form phase, (n_frequencies,) in [0, 2π).",
+            "signature": "the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones.",
+        }
+    )
 
     kernel: ShiftInvariantKernel
 
