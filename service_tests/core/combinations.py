@@ -65,6 +65,8 @@ FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "reweighted_grid": lambda _: [{"dataset": "rows", "points_per_dim": 9}],
     "uploaded": lambda _: [{}],  # its frequencies belong to a kernel: see `pairs`
     "gcws": lambda _: [{}],
+    "landmarks": lambda _: [{"dataset": "rows"}, {"dataset": "rows", "selection": "uniform", "rows": 60}],
+    "uploaded_landmarks": lambda d: [{"landmarks": rows(30, 3, d).tolist()}],
 }
 """Values of the fields for vectors of d entries; a kind is tried with each."""
 
@@ -78,16 +80,20 @@ LAWS: dict[str, Callable[[Fields], Any]] = {
 }
 """Of one coordinate of the frequencies at σ = 1."""
 
-OTHER_FAMILIES: dict[str, Callable[[Fields], bool]] = {"gcws": lambda its_kernel: its_kernel["kind"] == "gmm"}
+OTHER_FAMILIES: dict[str, Callable[[Fields], bool]] = {
+    "gcws": lambda its_kernel: its_kernel["kind"] == "gmm",
+    "landmarks": lambda _: True,
+    "uploaded_landmarks": lambda _: True,
+}
 """Samplers that draw no frequencies, and the kernels that go with each."""
 
-NOT_RANDOM = ("dense_grid", "sparse_grid", "uploaded")
+NOT_RANDOM = ("dense_grid", "sparse_grid", "uploaded", "uploaded_landmarks")
 """Samplers to which the seed means nothing."""
 
 RULES = ("dense_grid", "sparse_grid", "polynomially_exact")
 """Samplers that dictate their count, and are exact near 0 instead of right on average."""
 
-COUNTED = (*RULES, "uploaded")
+COUNTED = (*RULES, "uploaded", "uploaded_landmarks")
 """Samplers that dictate their count, so that `s` may be left out."""
 
 LEARNED = ("weighted", "global_adaptive", "greedy_adaptive", "reweighted_grid")

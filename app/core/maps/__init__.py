@@ -7,12 +7,13 @@ from app.core.building import Building
 from app.core.maps.base import FeatureMap
 from app.core.maps.consistent_sampling import ConsistentSamplingMap
 from app.core.maps.fourier.fourier_map import FourierMap
+from app.core.maps.landmarks.landmark_map import LandmarkMap
 from app.core.maps.terms import Arrays, BaseSpec, Gives, Spectrum
 from app.core.samplers.base import AnySampler
 
 __all__ = ["BaseSpec", "ConsistentSamplingMap", "FeatureMap", "FourierMap", "Gives", "Spectrum"]
 
-FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap]
+FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap, LandmarkMap]
 
 
 def family_of(sampler: AnySampler) -> type[FeatureMap]:

@@ -1,0 +1,227 @@
+"""The family of maps whose features are kernel values with landmarks, in a basis in which they are features."""
+
+from collections.abc import Callable
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+
+from app.core.arrays import Array, Floats, Rows, row_blocks, vectors
+from app.core.building import Building
+from app.core.errors import InvalidInput
+from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.maps.base import FeatureMap
+from app.core.maps.landmarks.arrays import (
+    check_uploaded,
+    frozen_landmarks,
+    landmark_arrays,
+    opened_landmarks,
+    uploaded_rows,
+)
+from app.core.maps.landmarks.features import LandmarkFeatures
+from app.core.maps.landmarks.learning import measured, selected, split
+from app.core.maps.landmarks.root import root_of
+from app.core.maps.landmarks.samplers import Landmarks, UploadedLandmarks
+from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
+from app.core.panels import Panels
+from app.core.progress import Pause, Progress, begin_anew, no_pause
+from app.core.samplers.base import AnySampler
+from app.core.samplers.monte_carlo import MonteCarlo
+from app.core.threads import for_each
+
+# Landmarks from which on the eigenvalues of their kernel block take more than a second.
+_LONG_DECOMPOSITION = 1024
+# Of a square matrix of landmarks: the kernel block, its eigenvectors, and what LAPACK works with.
+_MATRICES_WHILE_BUILDING = 6
+# Products of a Gram block that one thread does at a time.
+_PRODUCTS_PER_PART = 1 << 28
+
+
+class LandmarkMap(FeatureMap):
+    """Features z(x) = k(x, L) V Λ^(−1/2) with landmarks L and k(L, L) = V Λ Vᵀ, over the eigenvalues above a cut.
+
+    z(x)·z(y) is the kernel exactly where x or y is a landmark and nothing is cut, and ‖z(x)‖² is never above k(x, x).
+    With `normalize`, rows have unit norm, for the kernel k(x, y)/√(k(x, x) k(y, y)); a row that no landmark reaches
+    stays 0.
+
+    Arrays, in the map's dtype: `root` (s, n_output), V Λ^(−1/2); and `landmarks` (s, d) or, of sparse ones,
+    `landmark_values`, `landmark_columns` and `landmark_ends`, the parts of a CSR matrix.
+    """
+
+    samplers = (Landmarks, UploadedLandmarks)
+    gives = frozenset({Gives.features})
+    fetched = MappingProxyType(
+        {
+            "landmarks": "the landmarks, (n_frequencies, input_dim), as the kernel compares them.",
+            "landmark_values": "the entries of sparse landmarks that are not 0, row after row.",
+            "landmark_columns": "the columns of these entries.",
+            "landmark_ends": "where the entries of each sparse landmark begin and end, (n_frequencies + 1,).",
+            "root": "the matrix that makes features of kernel values with the landmarks, (n_frequencies, n_output).",
+        }
+    )
+
+    def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
+        self.spec, self.arrays, self._threads = spec, arrays, threads
+        self.kernel = _kernel(spec)
+        landmarks = self.kernel.prepared(opened_landmarks(arrays, spec.input_dim))
+        self._features = LandmarkFeatures(self.kernel, landmarks, arrays["root"], spec.numpy_dtype, threads)
+        self.n_frequencies, self.n_output = arrays["root"].shape
+        self.gram_dtype = spec.numpy_dtype
+        self.bytes = self._features.nbytes + sum(array.nbytes for array in arrays.values())
+
+    @classmethod
+    def check(cls, spec: BaseSpec) -> None:
+        """Refuse no number of landmarks, landmarks that do not fit, and the forms of frequencies."""
+        sampler = spec.sampler
+        if spec.form is not Form.cos_sin:
+            raise InvalidInput("form is for maps of frequencies; landmark maps have one form: leave it out", "/form")
+        if isinstance(sampler, UploadedLandmarks):
+            check_uploaded(sampler, spec.input_dim)
+        elif spec.s is None:
+            raise InvalidInput("s is missing; it is the number of landmarks", "/s")
+        _kernel(spec)
+
+    @classmethod
+    def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
+        """A landmark for each column; as many as came."""
+        if not isinstance(sampler, UploadedLandmarks):
+            return columns
+        if len(sampler.landmarks) > columns:
+            raise InvalidInput(f"{len(sampler.landmarks)} landmarks came; {columns} columns have room for {columns}")
+        return None
+
+    @classmethod
+    def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
+        """Landmarks, dense or in parts, and the root."""
+        s = _size(spec)
+        root = FrozenArray((s, s), spec.numpy_dtype)
+        return {"root": root, **frozen_landmarks(s, spec.input_dim, spec.numpy_dtype)}
+
+    @classmethod
+    def frozen_bytes(cls, spec: BaseSpec) -> int:
+        """The root, and landmarks in the larger of their two forms."""
+        arrays = cls.frozen(spec)
+        of_dense = arrays["landmarks"].nbytes
+        return arrays["root"].nbytes + max(of_dense, sum(array.nbytes for array in arrays.values()) - of_dense)
+
+    @classmethod
+    def drawing_bytes(cls, spec: BaseSpec) -> int:
+        """The landmarks' kernel block with its decomposition, and the arrays twice."""
+        return 8 * _MATRICES_WHILE_BUILDING * _size(spec) ** 2 + 2 * cls.frozen_bytes(spec)
+
+    @classmethod
+    def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
+        """Select landmarks, or take those that came, and decompose their kernel block."""
+        building, sampler, kernel = building or Building(), spec.sampler, _kernel(spec)
+        if not isinstance(sampler, Landmarks):
+            arrays = _uploaded(spec, kernel)
+            made, warnings = _rooted(spec, kernel, arrays, building.progress, begin_anew)
+            s, rank = made["root"].shape
+            if spec.s not in (None, s):
+                warnings += (f"{s} landmarks came; s = {spec.s} was not used",)
+            return Built(made, s, rank, warnings)
+        rows = split(spec, sampler, kernel, building)
+        arrays, report, state = selected(spec, sampler, _size(spec), kernel, rows.learned, building)
+        made, warnings = _rooted(spec, kernel, arrays, building.progress, state)
+        landmarks = kernel.prepared(opened_landmarks(made, spec.input_dim))
+        features = LandmarkFeatures(kernel, landmarks, made["root"], spec.numpy_dtype, building.threads)
+        pause = partial(building.progress.checkpoint, state)
+        report |= measured(kernel, lambda some: features.of(some, pause), rows, spec.seed)
+        s, rank = made["root"].shape
+        if s < _size(spec):
+            warnings += (f"{s} landmarks say all of the rows that {_size(spec)} could; the map has {s}",)
+        return Built(made, s, rank, warnings, report)
+
+    def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
+        """Features of the rows."""
+        return self._of(rows, "/vectors", pause)
+
+    def operations(self, rows: Rows) -> int:
+        """Multiplications of kernel values and of the product with the root."""
+        return self._features.operations(rows)
+
+    def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
+        """Inner products of the features, (n, m)."""
+        of_x, of_y = self._of(x, "/x", pause), self._of(y, "/y", pause)
+        gram, panels = np.zeros((len(of_x), len(of_y)), self.gram_dtype), Panels(of_y, keeps_zeros=True)
+
+        def fill(part: slice) -> None:
+            panels.multiplier(of_x[part])(slice(0, len(of_y)), gram[part], True)
+
+        for_each(fill, row_blocks(len(gram), _PRODUCTS_PER_PART // max(1, of_y.size)), self._threads, pause)
+        return gram
+
+    def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
+        """The kernel itself, (n, m); with `normalize`, of rows scaled to k(x, x) = 1."""
+        gram = super().exact_gram(x, y, pause)
+        if self.spec.normalize:
+            gram /= np.outer(*(np.sqrt(super(LandmarkMap, self).exact_pairs(rows, rows)) for rows in (x, y)))
+        return gram
+
+    def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
+        """The kernel itself, pair by pair; with `normalize`, of rows scaled to k(x, x) = 1."""
+        found = super().exact_pairs(x, y)
+        if self.spec.normalize:
+            found /= np.sqrt(super().exact_pairs(x, x) * super().exact_pairs(y, y))
+        return found
+
+    def baseline(self, seed: int) -> BaseSpec | None:
+        """The spec of a map of Monte Carlo frequencies of as many columns, where the kernel has frequencies."""
+        if not isinstance(self.kernel, ShiftInvariantKernel):
+            return None
+        sampler, s = MonteCarlo(kind="monte_carlo"), max(1, self.n_output // 2)
+        try:
+            return type(self.spec).model_validate(self.spec.model_dump() | {"sampler": sampler, "s": s, "seed": seed})
+        except InvalidInput:  # more summands than frequencies
+            return None
+
+    def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
+        """The refusal of codes and of frequencies."""
+        helps = "codes come from sampler gcws" if wanted is Gives.codes else "diagnostic gram measures its error"
+        return InvalidInput(f"{super().refusal(wanted, called).detail}: its features are of landmarks; {helps}")
+
+    def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
+        features = self._features.of(self.kernel.prepared(rows, pointer), pause)
+        if self.spec.normalize:
+            norms = np.sqrt(np.einsum("ij,ij->i", features, features, dtype=np.float64))
+            features /= np.where(norms > 0, norms, 1).astype(features.dtype)[:, None]
+        return features
+
+
+def _kernel(spec: BaseSpec) -> AnyKernel:
+    """The kernel, as it compares rows of the map's dtype."""
+    kernel = spec.kernel
+    return kernel.rounded(spec.numpy_dtype) if isinstance(kernel, GeneralizedMinMax) else kernel
+
+
+def _size(spec: BaseSpec) -> int:
+    """How many landmarks there may be."""
+    if isinstance(spec.sampler, UploadedLandmarks):
+        return len(spec.sampler.landmarks)
+    if spec.s is None:
+        raise TypeError("the spec was not checked")
+    return spec.s
+
+
+def _uploaded(spec: BaseSpec, kernel: AnyKernel) -> Arrays:
+    """The landmarks that came, as they are frozen; InvalidInput if they leave the dtype or have no kernel."""
+    if not isinstance(spec.sampler, UploadedLandmarks):
+        raise TypeError(f"sampler {spec.sampler.kind} has no landmarks")
+    pointer = "/sampler/landmarks"
+    came = vectors(uploaded_rows(spec.sampler, spec.input_dim), spec.input_dim, spec.numpy_dtype, pointer)
+    return landmark_arrays(kernel.prepared(came, pointer), pointer)
+
+
+def _rooted(
+    spec: BaseSpec, kernel: AnyKernel, arrays: Arrays, progress: Progress, state: Callable[[], bytes]
+) -> tuple[Arrays, tuple[str, ...]]:
+    """The arrays with the root beside them, and a warning where eigenvalues are cut."""
+    landmarks = kernel.prepared(opened_landmarks(arrays, spec.input_dim))
+    s = landmarks.shape[0]
+    if s > _LONG_DECOMPOSITION:
+        progress.before_long_call(state)
+    root = root_of(kernel.exact(landmarks, landmarks), spec.numpy_dtype, "/sampler")
+    cut = s - root.shape[1]
+    told = f"{cut} of {s} landmarks are all but combinations of the others in {spec.dtype.value}: {s - cut} columns"
+    return {**arrays, "root": root}, (told,) if cut else ()

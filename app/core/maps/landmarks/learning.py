@@ -1,0 +1,128 @@
+"""Landmarks from a dataset: which rows are learned from, which are held out, and what the features miss of both."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from app.core.arrays import Floats, PostedRows, Rows, vectors
+from app.core.building import Building
+from app.core.datasets import sampled
+from app.core.errors import InvalidInput
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.maps.landmarks.arrays import landmark_arrays
+from app.core.maps.landmarks.samplers import Landmarks
+from app.core.maps.landmarks.selection import SELECTIONS
+from app.core.maps.terms import Arrays, BaseSpec
+from app.core.progress import Inner, Progress, packed, unpacked
+
+# A tenth of the rows, and no more than these, are held out. Errors on learned rows are of a sample.
+_HELD_OUT_SHARE, _MOST_HELD_OUT, _MOST_MEASURED = 10, 1000, 10_000
+# What begins the states of a selection that is under way, and of one that is done.
+_SELECTING, _SELECTED = b"0", b"1"
+
+
+class Split(NamedTuple):
+    """The rows of a dataset, as a kernel compares them: those to learn from, and those held out."""
+
+    learned: Rows
+    held_out: Rows
+
+
+def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Building) -> Split:
+    """Read the dataset that a sampler names, and share its rows out by the seed of the spec.
+
+    Raises:
+        InvalidInput: there is no such dataset, it has other columns than the map, or rows that have no kernel.
+    """
+    found, pointer = building.rows(sampler.dataset, "/sampler/dataset"), "/sampler/dataset"
+    n = found.shape[0]
+    held_out = min(_MOST_HELD_OUT, n // _HELD_OUT_SHARE)
+    wanted = n - held_out if sampler.rows is None else sampler.rows
+    if wanted > n - held_out:
+        raise InvalidInput(
+            f"rows is {wanted}; dataset {sampler.dataset!r} has {n}, of which {held_out} are held out", "/sampler/rows"
+        )
+    apart = np.zeros(n, np.bool_)
+    if held_out:
+        apart[sampled(n, held_out, _stream(spec.seed, 0))] = True
+    others = np.flatnonzero(~apart)
+    if wanted < len(others):
+        others = others[sampled(len(others), wanted, _stream(spec.seed, 1))]
+    try:
+        parts = (
+            kernel.prepared(vectors(_taken(found, numbers), spec.input_dim, spec.numpy_dtype, pointer))
+            for numbers in (others, np.flatnonzero(apart))
+        )
+        return Split(*parts)
+    except InvalidInput as error:
+        raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
+
+
+def selected(
+    spec: BaseSpec, sampler: Landmarks, s: int, kernel: AnyKernel, rows: Rows, building: Building
+) -> tuple[Arrays, dict[str, float], Callable[[], bytes]]:
+    """The landmarks as they are frozen, what their selection tells, and what gives the state to go on from.
+
+    A selection that an earlier attempt has finished is not done again.
+    """
+    progress = building.progress
+    state = progress.restored() or _SELECTING
+    if state[:1] == _SELECTED:
+        held = unpacked(state[1:])
+        report = dict(zip(held.pop("names").tolist(), held.pop("figures").tolist(), strict=True))
+        arrays: Arrays = held
+    else:
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(spec.seed).spawn(1)[0]))
+        inside = Inner(progress, lambda inner: _SELECTING + inner(), state[1:] or None, partial(_tell, progress, s))
+        found = SELECTIONS[sampler.selection](kernel, rows, s, rng, inside, building.threads)
+        report, arrays = found.report, landmark_arrays(found.landmarks, "/s")
+    figures = np.array([*report.values()])
+    keep = partial(_kept, names=np.array([*report]), figures=figures, **arrays)
+    progress.checkpoint(keep)
+    return arrays, report, keep
+
+
+def measured(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split, seed: int) -> dict[str, float]:
+    """What features miss: the share of Σ k(x, x) that is not in Σ ‖z(x)‖², never below 0 but by rounding.
+
+    `trace_error` is that of up to 10,000 of the learned rows, `trace_error_held_out` that of rows that were not learned
+    from, where there are any. `effective_dimension` is Σ μ/(μ + e): μ are the eigenvalues of the mean of z zᵀ over the
+    learned rows, and e is what the features miss of one of these on average.
+    """
+    n = rows.learned.shape[0]
+    some = rows.learned if n <= _MOST_MEASURED else _taken(rows.learned, sampled(n, _MOST_MEASURED, seed))
+    z = features(some).astype(np.float64)
+    missed, whole = _missed(kernel, some, z)
+    report = {"trace_error": missed / whole if whole else 0.0}
+    mu = np.maximum(np.linalg.eigvalsh(z.T @ z / len(z)), 0)
+    each = max(missed / len(z), np.finfo(np.float64).eps * float(mu.sum()))
+    report["effective_dimension"] = float((mu / (mu + each)).sum()) if each else 0.0
+    if rows.held_out.shape[0]:
+        missed, whole = _missed(kernel, rows.held_out, features(rows.held_out).astype(np.float64))
+        report["trace_error_held_out"] = missed / whole if whole else 0.0
+    return report
+
+
+def _missed(kernel: AnyKernel, rows: Rows, features: Matrix) -> tuple[float, float]:
+    """Σ k(x, x) − ‖z(x)‖² and Σ k(x, x)."""
+    diagonal = kernel.pairs(rows, rows)
+    return float((diagonal - (features**2).sum(axis=1)).sum()), float(diagonal.sum())
+
+
+def _kept(names: Matrix, figures: Matrix, **arrays: Matrix) -> bytes:
+    return _SELECTED + packed(names=names, figures=figures, **arrays)
+
+
+def _tell(progress: Progress, s: int, step: int) -> None:
+    progress.report(step, s)
+
+
+def _taken(rows: PostedRows, numbers: np.ndarray) -> PostedRows:
+    return rows[numbers]
+
+
+def _stream(seed: int, number: int) -> int:
+    """A seed of its own for one of the samples."""
+    return int(np.random.SeedSequence(seed).spawn(number + 2)[-1].generate_state(1, np.uint64)[0])

@@ -1,0 +1,167 @@
+"""Landmark maps against their definition, scikit-learn's Nystroem, and what must hold of any Nyström map."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.kernel_approximation import Nystroem
+
+from app.core.building import Building
+from app.core.errors import InvalidInput
+from app.core.maps import FeatureMap, made
+from app.core.maps.landmarks.landmark_map import LandmarkMap
+from app.core.maps.terms import Gives
+from app.core.samplers.monte_carlo import MonteCarlo
+from service_tests.core.combinations import rows, variants
+from service_tests.core.specs import KERNELS, refusal, spec
+
+D = 4
+CLOSE = {"float32": 1e-6, "float64": 1e-10}
+every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
+every_kernel = pytest.mark.parametrize(
+    "kernel", [fields for model in KERNELS for fields in variants(model, D)], ids=lambda fields: fields["kind"]
+)
+
+
+def data(n: int, seed: int, dtype: str = "float64") -> Any:
+    """Rows that every kernel takes: none is below 0."""
+    return np.abs(rows(n, seed, D, dtype))
+
+
+def learned(n: int = 150, s: int = 20, **members: Any) -> FeatureMap:
+    sampler = {"kind": "landmarks", "dataset": "rows", "selection": "uniform"} | members.pop("sampler", {})
+    of = spec(input_dim=D, s=s, sampler=sampler, **members)
+    return made(of, Building(rows=lambda *_: data(n, 5)))
+
+
+def uploaded(landmarks: Any, **members: Any) -> FeatureMap:
+    sampler = {"kind": "uploaded_landmarks", "landmarks": landmarks.tolist()}
+    return made(spec(input_dim=landmarks.shape[1], s=None, sampler=sampler, **members))
+
+
+@every_dtype
+@every_kernel
+def test_features_are_those_of_the_definition(kernel: dict[str, Any], dtype: str) -> None:
+    landmarks, x = data(12, 1, dtype), data(40, 2, dtype)
+    found = uploaded(landmarks, kernel=kernel, dtype=dtype)
+    of = found.exact_gram(landmarks, landmarks)
+    values, vectors = np.linalg.eigh(of)
+    kept = values > (1e-6 if dtype == "float32" else 12 * 2.2e-16) * values[-1]
+    assert found.n_output == kept.sum()
+    assert found.n_frequencies == 12
+    # Up to the signs of eigenvectors the features are k(x, L) V Λ^(−1/2), the largest eigenvalue first.
+    wanted = (found.exact_gram(x, landmarks) @ (vectors[:, kept] / np.sqrt(values[kept])))[:, ::-1]
+    features = found.transform(x)
+    assert features.dtype == dtype
+    size = np.sqrt(found.exact_pairs(x, x).max())
+    np.testing.assert_allclose(np.abs(features), np.abs(wanted), rtol=0, atol=100 * CLOSE[dtype] * size)
+    np.testing.assert_allclose(found.gram(x, x), wanted @ wanted.T, rtol=0, atol=20 * CLOSE[dtype] * size**2)
+
+
+@every_dtype
+@every_kernel
+def test_the_kernel_is_exact_on_landmarks_and_never_below_what_features_have(
+    kernel: dict[str, Any], dtype: str
+) -> None:
+    landmarks, x = data(10, 1, dtype), data(60, 3, dtype)
+    found = uploaded(landmarks, kernel=kernel, dtype=dtype)
+    size = found.exact_pairs(x, x).max()
+    if found.n_output == 10:
+        np.testing.assert_allclose(
+            found.gram(landmarks, x), found.exact_gram(landmarks, x), rtol=0, atol=CLOSE[dtype] * size
+        )
+    residual = found.exact_gram(x, x) - found.gram(x, x)
+    least = np.linalg.eigvalsh((residual + residual.T) / 2)[0]
+    assert least > -(1e-8 if dtype == "float64" else 1e-6) * np.trace(found.exact_gram(x, x))
+    assert (np.diag(residual) > -CLOSE[dtype] * size).all()
+    assert np.diag(residual).max() > 1e-4 * size
+
+
+@every_dtype
+def test_scikit_learn_makes_the_same_of_the_same_landmarks(dtype: str) -> None:
+    landmarks, x = data(15, 1, dtype), data(50, 2, dtype)
+    found = uploaded(landmarks, kernel={"kind": "gaussian", "length_scale": 0.7}, dtype=dtype)
+    theirs = Nystroem(gamma=1 / (2 * 0.7**2), n_components=15).fit(landmarks)
+    features = theirs.transform(x)
+    assert found.n_output == 15
+    np.testing.assert_allclose(found.gram(x, x), features @ features.T, rtol=0, atol=10 * CLOSE[dtype])
+
+
+@every_kernel
+def test_normalised_rows_have_unit_norm_and_approximate_the_normalised_kernel(kernel: dict[str, Any]) -> None:
+    x = data(30, 2)
+    found = learned(kernel=kernel, dtype="float64", normalize=True)
+    plain = learned(kernel=kernel, dtype="float64")
+    np.testing.assert_allclose(np.linalg.norm(found.transform(x), axis=1), 1, rtol=1e-12)
+    norms = np.sqrt(plain.exact_pairs(x, x))
+    np.testing.assert_allclose(found.exact_gram(x, x), plain.exact_gram(x, x) / np.outer(norms, norms), rtol=1e-12)
+    np.testing.assert_allclose(found.exact_pairs(x, x[::-1]), np.diag(found.exact_gram(x, x[::-1])), rtol=1e-9)
+    np.testing.assert_allclose(np.diag(found.gram(x, x)), 1, rtol=1e-12)
+
+
+def test_a_row_that_no_landmark_reaches_is_0_and_not_infinite() -> None:
+    found = learned(kernel={"kind": "gaussian", "length_scale": 0.1}, normalize=True)
+    assert (found.transform(np.full((1, D), 1e6, np.float32)) == 0).all()
+
+
+@every_dtype
+def test_sparse_landmarks_stay_sparse_and_give_the_same(dtype: str) -> None:
+    rng = np.random.default_rng(4)
+    matrix = (rng.random((9, 300)) * (rng.random((9, 300)) < 0.05)).astype(dtype)
+    matrix[np.arange(9), np.arange(9)] = 1
+    parts = [{"indices": np.flatnonzero(row).tolist(), "values": row[row != 0].tolist()} for row in matrix]
+    members: dict[str, Any] = {"input_dim": 300, "s": None, "kernel": {"kind": "gmm"}, "dtype": dtype}
+    sparse = made(spec(sampler={"kind": "uploaded_landmarks", "landmarks": parts}, **members))
+    dense = uploaded(matrix, kernel={"kind": "gmm"}, dtype=dtype)
+    assert set(sparse.arrays) == {"landmark_values", "landmark_columns", "landmark_ends", "root"}
+    assert set(dense.arrays) == {"landmarks", "root"}
+    x = np.abs(rng.normal(size=(5, 300))).astype(dtype)
+    for given in (x, csr_array(x)):
+        np.testing.assert_allclose(sparse.gram(given, given), dense.gram(x, x), rtol=0, atol=CLOSE[dtype])
+
+
+def test_what_is_built_is_within_what_was_said() -> None:
+    found = learned(s=40)
+    frozen = LandmarkMap.frozen(found.spec)
+    for name, array in found.arrays.items():
+        assert array.dtype == frozen[name].dtype
+        assert array.size <= np.prod(frozen[name].shape)
+    assert sum(array.nbytes for array in found.arrays.values()) <= LandmarkMap.frozen_bytes(found.spec)
+
+
+def test_it_is_compared_with_frequencies_where_the_kernel_has_some() -> None:
+    baseline = learned(kernel={"kind": "gaussian", "length_scale": 1.0}, dtype="float64").baseline(3)
+    assert baseline is not None
+    assert (baseline.s, baseline.seed, type(baseline.sampler)) == (10, 3, MonteCarlo)
+    assert learned(kernel={"kind": "gmm"}).baseline(3) is None
+
+
+def test_what_it_does_not_give_is_refused_with_what_helps() -> None:
+    for wanted, words in ((Gives.codes, "gcws"), (Gives.frequencies, "gram")):
+        with pytest.raises(InvalidInput, match=words):
+            learned().check_gives(wanted)
+
+
+SPARSE = {"indices": [0, 3], "values": [1.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("members", "pointer"),
+    [
+        ({"s": None, "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/s"),
+        ({"form": "phase", "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/form"),
+        ({"sampler": {"kind": "uploaded_landmarks", "landmarks": [[1.0, 2.0]]}}, "/sampler/landmarks/0"),
+        ({"sampler": {"kind": "uploaded_landmarks", "landmarks": [[1.0] * 4, SPARSE]}}, "/sampler/landmarks/1"),
+        (
+            {"sampler": {"kind": "uploaded_landmarks", "landmarks": [SPARSE | {"indices": [0, 4]}]}},
+            "/sampler/landmarks/0/indices",
+        ),
+        (
+            {"sampler": {"kind": "uploaded_landmarks", "landmarks": [SPARSE | {"values": [1.0]}]}},
+            "/sampler/landmarks/0",
+        ),
+    ],
+)
+def test_specs_without_meaning_are_refused_by_name(members: dict[str, Any], pointer: str) -> None:
+    assert refusal(**members).pointer == pointer

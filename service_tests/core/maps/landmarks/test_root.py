@@ -1,0 +1,37 @@
+"""The root of a kernel block."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.maps.landmarks.root import root_of
+
+every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
+
+
+@every_dtype
+def test_it_is_a_root_of_the_inverse(dtype: Any) -> None:
+    points = np.random.default_rng(1).normal(size=(30, 5))
+    gram = points @ points.T + 5 * np.eye(30)
+    root = root_of(gram, np.dtype(dtype), "").astype(np.float64)
+    close = 1e-6 if dtype is np.float32 else 1e-14
+    np.testing.assert_allclose(root @ root.T, np.linalg.inv(gram), rtol=0, atol=close)
+    norms = (root**2).sum(axis=0)
+    assert (np.diff(norms) > -1e-6).all()  # the largest eigenvalue first
+
+
+@every_dtype
+def test_eigenvalues_up_to_the_cut_are_left_out(dtype: Any) -> None:
+    rotation = np.linalg.qr(np.random.default_rng(2).normal(size=(6, 6)))[0]
+    for least, rank in ((3e-6, 6), (3e-7, 5 if dtype is np.float32 else 6), (1e-17, 5)):
+        gram = (rotation * np.array([1, 2, 3, 4, 1, 4 * least])) @ rotation.T
+        assert root_of(gram, np.dtype(dtype), "").shape == (6, rank)
+
+
+@pytest.mark.parametrize("gram", [np.zeros((3, 3)), -np.eye(2)])
+def test_a_block_without_anything_above_0_is_refused(gram: Any) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        root_of(gram, np.dtype(np.float64), "/sampler")
+    assert refused.value.pointer == "/sampler"
