@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.core.arrays import dense
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps.landmarks.landmark_map import LandmarkMap
@@ -33,7 +34,7 @@ def test_a_tenth_at_most_a_thousand_is_held_out(n: int, wanted: int | None, lear
     assert parts.learned.shape == (learned, 4)
     assert parts.held_out.shape == (min(1000, n // 10), 4)
     every = {row.tobytes() for row in rows(n, 3)}
-    one, other = ({row.tobytes() for row in part} for part in parts)
+    one, other = ({row.tobytes() for row in dense(part)} for part in parts)
     assert len(one) == learned
     assert one | other <= every
     assert not one & other
