@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Floats, PostedRows, Rows, vectors
+from app.core.arrays import Floats, Rows, vectors
 from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
@@ -44,20 +44,17 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
         raise InvalidInput(
             f"rows is {wanted}; dataset {sampler.dataset!r} has {n}, of which {held_out} are held out", "/sampler/rows"
         )
+    try:
+        rows = kernel.prepared(vectors(found, spec.input_dim, spec.numpy_dtype))
+    except InvalidInput as error:
+        raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
     apart = np.zeros(n, np.bool_)
     if held_out:
         apart[sampled(n, held_out, _stream(spec.seed, 0))] = True
     others = np.flatnonzero(~apart)
     if wanted < len(others):
         others = others[sampled(len(others), wanted, _stream(spec.seed, 1))]
-    try:
-        parts = (
-            kernel.prepared(vectors(_taken(found, numbers), spec.input_dim, spec.numpy_dtype, pointer))
-            for numbers in (others, np.flatnonzero(apart))
-        )
-        return Split(*parts)
-    except InvalidInput as error:
-        raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
+    return Split(rows[others], rows[np.flatnonzero(apart)])
 
 
 def selected(
@@ -92,7 +89,7 @@ def measured(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split,
     learned rows, and e is what the features miss of one of these on average.
     """
     n = rows.learned.shape[0]
-    some = rows.learned if n <= _MOST_MEASURED else _taken(rows.learned, sampled(n, _MOST_MEASURED, seed))
+    some = rows.learned if n <= _MOST_MEASURED else rows.learned[sampled(n, _MOST_MEASURED, seed)]
     z = features(some).astype(np.float64)
     missed, whole = _missed(kernel, some, z)
     report = {"trace_error": missed / whole if whole else 0.0}
@@ -117,10 +114,6 @@ def _kept(names: Matrix, figures: Matrix, **arrays: Matrix) -> bytes:
 
 def _tell(progress: Progress, s: int, step: int) -> None:
     progress.report(step, s)
-
-
-def _taken(rows: PostedRows, numbers: np.ndarray) -> PostedRows:
-    return rows[numbers]
 
 
 def _stream(seed: int, number: int) -> int:
