@@ -1,38 +1,77 @@
-"""Features of rows from kernel values with landmarks."""
+"""Features of rows by landmarks: z(x) = k(x, L)·root, in one pass over blocks of rows."""
+
+from typing import Any
 
 import numpy as np
 
 from app.core.arrays import Floats, Rows, row_blocks
 from app.core.kernels.base import AnyKernel
+from app.core.maps.landmarks.distance_blocks import DistanceBlocks
+from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
+from app.core.maps.landmarks.profiles import profile
+from app.core.panels import Panels
 from app.core.progress import Pause
 from app.core.threads import for_each
 
-_VALUES_PER_BLOCK = 1 << 18
+# Bytes behind each row of kernels: rows that begin a power of two apart keep each other out of the cache.
+_BYTES_BETWEEN_ROWS = 64
+# Products that are worth a thread; and what a thread does at a time, some milliseconds: of exact kernels, so many.
+_LEAST_STEPS_PER_PART, _MOST_STEPS_PER_PART, _MOST_KERNELS_PER_PART = 1 << 22, 1 << 29, 1 << 17
+
+
+def kernel_blocks(kernel: AnyKernel, landmarks: Rows, dtype: np.dtype[Any]) -> KernelBlocks:
+    """The fastest way to compare rows of a dtype with landmarks that is as good as the kernel's own."""
+    shape = profile(kernel)
+    return ExactBlocks(kernel, landmarks) if shape is None else DistanceBlocks(kernel, shape, landmarks, dtype)
 
 
 class LandmarkFeatures:
-    """Makes k(x, L)·root of rows x."""
+    """Makes features of rows, in blocks of rows on up to `threads` threads.
 
-    def __init__(
-        self, kernel: AnyKernel, landmarks: Rows, root: Floats, dtype: np.dtype[np.floating], threads: int
-    ) -> None:
-        self._kernel, self._landmarks, self._root = kernel, landmarks, root.astype(np.float64)
-        self._dtype, self._threads = dtype, threads
-        self.nbytes = self._root.nbytes
+    Kernels are in the dtype. An error of theirs changes the product of two rows' features by no more than the error
+    times the coefficients root·rootᵀ·k(L, y) of the other row, which are those of one landmark where y is that one. The
+    products with `root`, whose large entries cancel each other, are summed in float64: in float32, features of the
+    landmarks would miss their kernels by 1e-6. No bit of a row depends on the rows beside it, on the threads, or on
+    whether rows are dense or sparse.
+
+    Args:
+        kernel: that of the map.
+        landmarks: s of them, (s, d), prepared by the kernel, dense or sparse, in `dtype`. They are kept.
+        root: (s, r), in `dtype`.
+        dtype: of rows and features, float32 or float64.
+        threads: how many may be used.
+    """
+
+    def __init__(self, kernel: AnyKernel, landmarks: Rows, root: Floats, dtype: np.dtype[Any], threads: int) -> None:
+        self._blocks, self._dtype, self._threads = kernel_blocks(kernel, landmarks, dtype), dtype, threads
+        self._is_exact = isinstance(self._blocks, ExactBlocks)
+        self._shape, self._root = root.shape, Panels(root.T.astype(np.float64), keeps_zeros=True)
+        self.nbytes = self._blocks.nbytes + self._root.nbytes
+        """Memory of what is held beside the landmarks."""
 
     def operations(self, rows: Rows) -> int:
-        """Multiplications that the rows take."""
-        s, r = self._root.shape
-        return self._kernel.exact_operations(rows, self._landmarks) + int(rows.shape[0] * s * r)
+        """Multiplications of a matrix product that take as long as `of`."""
+        s, r = self._shape
+        return self._blocks.operations(rows) + int(rows.shape[0]) * s * r
 
     def of(self, rows: Rows, pause: Pause) -> Floats:
-        """The features of prepared rows, (n, r)."""
-        n = int(rows.shape[0])
-        features: Floats = np.empty((n, self._root.shape[1]), self._dtype)
+        """The features of rows that the kernel has prepared, (n, d) to (n, r)."""
+        (s, r), n, per_block = self._shape, rows.shape[0], self._blocks.rows_per_block
+        features: Floats = np.empty((n, r), self._dtype)
+        padding = _BYTES_BETWEEN_ROWS // self._dtype.itemsize
 
         def fill(part: slice) -> None:
-            for i in range(part.start, part.stop):  # row by row, so that no bit hangs on the others
-                features[i] = self._kernel.exact(rows[i : i + 1], self._landmarks)[0] @ self._root
+            most = min(per_block, part.stop - part.start)
+            kernels, products = np.empty((most, s + padding), self._dtype), np.empty((most, r))
+            for block in row_blocks(part.stop, per_block, part.start):
+                of_block, out = kernels[: block.stop - block.start], products[: block.stop - block.start]
+                self._blocks.write(rows[block], of_block)
+                self._root.multiplier(of_block[:, :s].astype(np.float64, copy=False))(slice(0, r), out)
+                features[block] = out
 
-        for_each(fill, row_blocks(n, _VALUES_PER_BLOCK // len(self._root)), self._threads, pause)
+        # Few rows are shared out evenly, if there is work for several threads.
+        steps = max(1, self.operations(rows))
+        even = max(n * _LEAST_STEPS_PER_PART // steps, -(-n // self._threads))
+        most = min(n * _MOST_STEPS_PER_PART // steps, _MOST_KERNELS_PER_PART // s if self._is_exact else n)
+        for_each(fill, row_blocks(n, min(even, most)), self._threads, pause)
         return features

@@ -1,0 +1,110 @@
+"""Kernels of a scaled distance, by products of rows and landmarks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from app.core.arrays import Array, Floats, Rows, dense
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
+from app.core.maps.landmarks.profiles import Profile, write_kernels
+from app.core.norms import add_squared_norms
+from app.core.panels import Panels
+
+# A centre is subtracted where this share of the squared norms of the landmarks is left, or less.
+_MOST_SHARE = 0.25
+# Sums that are kept side by side in `add_squared_norms`.
+_LANES = 16
+
+
+class DistanceBlocks(KernelBlocks):
+    """A kernel of h = Σ (x_j − l_j)²/(2·scale_j²), which is |x|²/2 + |l|²/2 − x·l of scaled rows and landmarks.
+
+    Far from 0 these three are large beside h. So the landmarks' mean is subtracted where that makes them much smaller.
+    Where they still say too little of the kernel, it is taken from differences: for each pair of a row and a landmark
+    by itself.
+    """
+
+    operations_per_entry = 32
+
+    def __init__(self, kernel: AnyKernel, shape: Profile, landmarks: Rows, dtype: np.dtype[Any]) -> None:
+        super().__init__(kernel, landmarks)
+        self._exact, self._dtype, self._what = ExactBlocks(kernel, landmarks), dtype, shape.what
+        self._parameters = np.array(shape.parameters, dtype)
+        self._center: Floats | None = None
+        with np.errstate(over="ignore"):  # pairs that leave the range are compared exactly
+            self._per_scale = 1 / shape.scales
+            opened = self._open_dense if isinstance(landmarks, np.ndarray) else self._open_sparse
+            self._products, self._of_landmarks = opened(landmarks)
+        self.nbytes += self._of_landmarks.nbytes
+
+    def write(self, rows: Rows, out: Floats) -> None:
+        """Write products, and kernels in their place; then anew what they say too little of."""
+        s, given = self._landmarks.shape[0], rows
+        if self._center is not None:
+            rows = (rows if isinstance(rows, np.ndarray) else rows.toarray()) - self._center
+        doubtful = np.empty(rows.shape[0], np.bool_)
+        with np.errstate(over="ignore"):
+            self._products(rows, out)
+            of_rows = self._half_squares(rows).astype(self._dtype)
+        write_kernels(self._what, self._parameters, out, of_rows, self._of_landmarks, doubtful)
+        for i in np.flatnonzero(doubtful):
+            self._exact.write_some(given[i : i + 1], np.flatnonzero(np.isnan(out[i, :s])), out[i])
+
+    def operations(self, rows: Rows) -> int:
+        """Multiplications of the products, and an exponential for each entry."""
+        return int((rows.size + rows.shape[0] * self.operations_per_entry) * self._landmarks.shape[0])
+
+    def _open_dense(self, landmarks: Floats) -> tuple[Callable[[Rows, Floats], None], Floats]:
+        """What writes products of rows with dense landmarks, and half the squares of these; finds the centre."""
+        moved, s = dense(landmarks), len(landmarks)
+        center = moved.mean(axis=0).astype(self._dtype)
+        from_zero, from_center = (np.sum(((moved - origin) * self._per_scale) ** 2) for origin in (0, center))
+        if from_center <= _MOST_SHARE * from_zero:
+            self._center, moved = center, moved - center
+        scaled = moved * self._per_scale
+        halves = np.einsum("ij,ij->i", scaled, scaled) / 2
+        panels = Panels((scaled * self._per_scale).astype(self._dtype), keeps_zeros=True)
+        self.nbytes += panels.nbytes
+        return lambda rows, out: panels.multiplier(rows)(slice(0, s), out), halves.astype(self._dtype)
+
+    def _open_sparse(self, landmarks: sparse.csr_array) -> tuple[Callable[[Rows, Floats], None], Floats]:
+        """What writes products of rows with sparse landmarks, in float64, and half the squares of these."""
+        coordinates, numbers = np.unique(landmarks.indices, return_inverse=True)
+        per_scale = self._per_scale[landmarks.indices] if self._per_scale.ndim else self._per_scale
+        values, s = landmarks.data * per_scale * per_scale, landmarks.shape[0]
+        # Of the coordinates that occur alone: there may be billions of others.
+        columns = sparse.csr_array((values, numbers, landmarks.indptr), shape=(s, len(coordinates))).T.tocsr()
+
+        def write(rows: Rows, out: Floats) -> None:
+            out[:, :s] = (_leave_out(sparse.csr_array(rows), coordinates) @ columns).toarray()
+
+        self.nbytes += columns.data.nbytes + columns.indices.nbytes + columns.indptr.nbytes + coordinates.nbytes
+        return write, self._half_squares(landmarks).astype(self._dtype)
+
+    def _half_squares(self, rows: Rows) -> Matrix:
+        """Σ (x_j/scale_j)²/2 of each row, (n,), the same bits for dense and sparse rows."""
+        per_scale, squares = self._per_scale.astype(self._dtype), np.zeros(rows.shape[0])
+        if isinstance(rows, np.ndarray):
+            add_squared_norms(rows * per_scale if per_scale.ndim else rows, squares)
+        else:
+            ordered = rows.sorted_indices()
+            values = ordered.data * per_scale[ordered.indices] if per_scale.ndim else ordered.data
+            row = np.repeat(np.arange(len(squares)), np.diff(ordered.indptr))
+            lanes = np.bincount(
+                row * _LANES + ordered.indices % _LANES, values.astype(np.float64) ** 2, len(squares) * _LANES
+            )
+            for lane in range(_LANES):
+                squares += lanes[lane::_LANES]
+        return squares / 2 if per_scale.ndim else squares * (self._per_scale**2 / 2)
+
+
+def _leave_out(rows: sparse.csr_array, coordinates: Array) -> sparse.csr_array:
+    """The rows in float64, of these coordinates alone, which are sorted and numbered from 0 on."""
+    at = np.searchsorted(coordinates, rows.indices)
+    kept = coordinates[np.minimum(at, len(coordinates) - 1)] == rows.indices if len(coordinates) else at < 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
+    shape = (rows.shape[0], len(coordinates))
+    return sparse.csr_array((rows.data[kept].astype(np.float64), at[kept], ends), shape=shape)

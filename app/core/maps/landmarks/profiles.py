@@ -1,0 +1,115 @@
+"""Kernels of a distance: their values from products of rows with landmarks, in one compiled loop."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Floats
+from app.core.compiled import compiled
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.correlation_rbf import CorrelationRbf
+from app.core.kernels.gaussian import Gaussian
+from app.core.kernels.matern import Matern
+from app.core.maps.landmarks.exponential import exponential, log_of_one_more
+
+EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
+"""What a kernel is in h, as `write_kernels` takes it."""
+
+# (1 + c₁z + c₂z² + c₃z³)·e^(−z) with z = √(2ν)·r: Rasmussen and Williams (2006), (4.16).
+_MATERN = {0.5: (0.0, 0.0, 0.0), 1.5: (1.0, 0.0, 0.0), 2.5: (1.0, 1 / 3, 0.0), 3.5: (1.0, 2 / 5, 1 / 15)}
+
+
+class Profile(NamedTuple):
+    """A kernel as a function of h = Σ (δ_j/scale_j)²/2."""
+
+    what: int
+    """One of the three above."""
+    parameters: tuple[float, float, float]
+    """c₁ to c₃ of a Matérn kernel; α of a rational quadratic one."""
+    scales: Matrix
+    """One for each coordinate, (d,), or () where all are one number."""
+
+
+def profile(kernel: AnyKernel) -> Profile | None:
+    """The profile of a kernel, for rows that it has prepared; None where it has none here."""
+    if isinstance(kernel, CorrelationRbf):
+        kernel = kernel.blocks(1)[0].kernel
+    if isinstance(kernel, Gaussian):
+        return Profile(EXPONENTIAL, (0.0, 0.0, 0.0), np.asarray(kernel.length_scale, np.float64))
+    if isinstance(kernel, Matern) and kernel.nu in _MATERN:
+        scales = np.asarray(kernel.length_scale, np.float64) / np.sqrt(2 * kernel.nu)
+        return Profile(MATERN, _MATERN[kernel.nu], scales)
+    return None
+
+
+# Up to this h no step leaves the range of float32; nor does one with an α from this one on.
+_LARGEST, _LEAST_ALPHA = 1e30, 1e-3
+_SINGLE_BYTES = 4
+# Units in the last place of the half squared norms that an h is wrong by, at most.
+_UNITS = 64
+# Up to which kernel·(half squared norms) the difference of norms and product is good enough: kernels are wrong by less
+# than 1e-6 in float32, 1e-12 in float64.
+_MOST_SINGLE, _MOST_DOUBLE = 2.0, 4096.0
+
+
+@compiled
+def write_kernels(
+    what: int,
+    parameters: Floats,
+    products: Floats,
+    of_rows: Floats,
+    of_landmarks: Floats,
+    doubtful: NDArray[np.bool_],
+) -> None:
+    """Write the kernel of rows and landmarks in the place of their products, all in one dtype.
+
+    NaN is written where h = of_rows + of_landmarks − product says too little of the kernel: where it is nearly 0 beside
+    what it is the difference of, where the kernel changes by more than it should when h is off by the last digits of
+    these, and where numbers leave the range.
+
+    Args:
+        what: of a `Profile`.
+        parameters: of a `Profile`, (3,).
+        products: Σ x_j·l_j/scale_j² in the first k columns of n rows, C-contiguous.
+        of_rows: Σ (x_j/scale_j)²/2, (n,).
+        of_landmarks: the same of the landmarks, (k,).
+        doubtful: (n,), says afterwards whether NaN was written into a row.
+    """
+    k, one, zero = len(of_landmarks), products.dtype.type(1), products.dtype.type(0)
+    two, far, none = products.dtype.type(2), products.dtype.type(1000), products.dtype.type(np.nan)
+    first, second, third = parameters[0], parameters[1], parameters[2]
+    least, largest = products.dtype.type(_UNITS * np.finfo(products.dtype).eps), products.dtype.type(_LARGEST)
+    most = products.dtype.type(_MOST_SINGLE if products.itemsize == _SINGLE_BYTES else _MOST_DOUBLE)
+    for i in range(len(of_rows)):
+        # As slices of one row, for the compiler to see that their entries lie side by side.
+        row, of_row, is_doubtful = products[i, :k], of_rows[i], False
+        if what == EXPONENTIAL:
+            for j in range(k):
+                of_both = of_row + of_landmarks[j]
+                h = of_both - row[j]
+                value = exponential(-h)
+                is_good = (h >= least * of_both) & (h <= largest) & (value * of_both <= most)
+                row[j] = value if is_good else none
+                is_doubtful |= not is_good
+        elif what == MATERN:
+            is_rough = first == zero
+            for j in range(k):
+                of_both = of_row + of_landmarks[j]
+                h = of_both - row[j]
+                z = min(np.sqrt(two * max(h, zero)), far)
+                value = (one + z * (first + z * (second + z * third))) * exponential(-z)
+                # Of e^(−z) a small h is a large part of the change.
+                reach = min(one, z) if is_rough else one
+                is_good = (h >= least * of_both) & (h <= largest) & (value * of_both <= most * reach)
+                row[j] = value if is_good else none
+                is_doubtful |= not is_good
+        else:
+            for j in range(k):
+                of_both = of_row + of_landmarks[j]
+                h = of_both - row[j]
+                value = exponential(-first * log_of_one_more(max(h, zero) / first))
+                is_good = (h >= least * of_both) & (h <= largest) & (value * of_both <= most)
+                row[j] = value if is_good else none
+                is_doubtful |= not is_good
+        doubtful[i] = is_doubtful
