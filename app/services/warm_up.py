@@ -37,6 +37,8 @@ _GAUSSIAN = '{"kind": "gaussian", "length_scale": 1}'
 _FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "monte_carlo"}}}}'
 _STRUCTURED = f'{{"input_dim": 8, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "structured_orthogonal"}}}}'
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
+_LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
+    "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
 # Maps of so many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
 _MADV_DONTNEED = 4
@@ -79,6 +81,13 @@ def _hashes() -> None:
     tables.gram(rows, rows)
 
 
+def _landmarks() -> None:
+    """Compare a row with a landmark by products."""
+    landmarks = MapSpec.model_validate_json(_LANDMARKS)
+    for dtype in Dtype:
+        made(landmarks.model_copy(update={"dtype": dtype})).transform(_row(dtype))
+
+
 def _measures() -> None:
     """Measure one frequency on a box, and multiply a matrix of either kind."""
     discrepancy = BoxDiscrepancy(MapSpec.model_validate_json(_FOURIER).kernel, np.ones(1))
@@ -90,7 +99,12 @@ def _measures() -> None:
         tiles.product(np.ones(1))
 
 
-PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}
+PARTS: dict[str, Callable[[], None]] = {
+    "features": _features,
+    "hashes": _hashes,
+    "landmarks": _landmarks,
+    "measures": _measures,
+}
 """What is compiled together by one process; what takes longest comes first."""
 
 

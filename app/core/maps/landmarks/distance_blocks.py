@@ -1,7 +1,6 @@
 """Kernels of a scaled distance, by products of rows and landmarks."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -29,15 +28,17 @@ class DistanceBlocks(KernelBlocks):
 
     operations_per_entry = 32
 
-    def __init__(self, kernel: AnyKernel, shape: Profile, landmarks: Rows, dtype: np.dtype[Any]) -> None:
+    def __init__(self, kernel: AnyKernel, shape: Profile, landmarks: Rows, dtype: np.dtype[np.floating]) -> None:
         super().__init__(kernel, landmarks)
         self._exact, self._dtype, self._what = ExactBlocks(kernel, landmarks), dtype, shape.what
         self._parameters = np.array(shape.parameters, dtype)
         self._center: Floats | None = None
         with np.errstate(over="ignore"):  # pairs that leave the range are compared exactly
             self._per_scale = 1 / shape.scales
-            opened = self._open_dense if isinstance(landmarks, np.ndarray) else self._open_sparse
-            self._products, self._of_landmarks = opened(landmarks)
+            if isinstance(landmarks, np.ndarray):
+                self._products, self._of_landmarks = self._open_dense(landmarks)
+            else:
+                self._products, self._of_landmarks = self._open_sparse(landmarks)
         self.nbytes += self._of_landmarks.nbytes
 
     def write(self, rows: Rows, out: Floats) -> None:
@@ -50,7 +51,7 @@ class DistanceBlocks(KernelBlocks):
             self._products(rows, out)
             of_rows = self._half_squares(rows).astype(self._dtype)
         write_kernels(self._what, self._parameters, out, of_rows, self._of_landmarks, doubtful)
-        for i in np.flatnonzero(doubtful):
+        for i in np.flatnonzero(doubtful).tolist():
             self._exact.write_some(given[i : i + 1], np.flatnonzero(np.isnan(out[i, :s])), out[i])
 
     def operations(self, rows: Rows) -> int:

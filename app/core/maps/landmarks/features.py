@@ -1,7 +1,5 @@
 """Features of rows by landmarks: z(x) = k(x, L)·root, in one pass over blocks of rows."""
 
-from typing import Any
-
 import numpy as np
 
 from app.core.arrays import Floats, Rows, row_blocks
@@ -19,7 +17,7 @@ _BYTES_BETWEEN_ROWS = 64
 _LEAST_STEPS_PER_PART, _MOST_STEPS_PER_PART, _MOST_KERNELS_PER_PART = 1 << 22, 1 << 29, 1 << 17
 
 
-def kernel_blocks(kernel: AnyKernel, landmarks: Rows, dtype: np.dtype[Any]) -> KernelBlocks:
+def kernel_blocks(kernel: AnyKernel, landmarks: Rows, dtype: np.dtype[np.floating]) -> KernelBlocks:
     """The fastest way to compare rows of a dtype with landmarks that is as good as the kernel's own."""
     shape = profile(kernel)
     return ExactBlocks(kernel, landmarks) if shape is None else DistanceBlocks(kernel, shape, landmarks, dtype)
@@ -42,7 +40,9 @@ class LandmarkFeatures:
         threads: how many may be used.
     """
 
-    def __init__(self, kernel: AnyKernel, landmarks: Rows, root: Floats, dtype: np.dtype[Any], threads: int) -> None:
+    def __init__(
+        self, kernel: AnyKernel, landmarks: Rows, root: Floats, dtype: np.dtype[np.floating], threads: int
+    ) -> None:
         self._blocks, self._dtype, self._threads = kernel_blocks(kernel, landmarks, dtype), dtype, threads
         self._is_exact = isinstance(self._blocks, ExactBlocks)
         self._shape, self._root = root.shape, Panels(root.T.astype(np.float64), keeps_zeros=True)
@@ -52,7 +52,7 @@ class LandmarkFeatures:
     def operations(self, rows: Rows) -> int:
         """Multiplications of a matrix product that take as long as `of`."""
         s, r = self._shape
-        return self._blocks.operations(rows) + int(rows.shape[0]) * s * r
+        return int(self._blocks.operations(rows) + rows.shape[0] * s * r)
 
     def of(self, rows: Rows, pause: Pause) -> Floats:
         """The features of rows that the kernel has prepared, (n, d) to (n, r)."""

@@ -1,0 +1,162 @@
+"""Features by landmarks against the exact kernel and scikit-learn; and what no bit of a row may depend on."""
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+from scipy.sparse import csr_array
+from sklearn.kernel_approximation import Nystroem
+
+from app.core.kernels import Kernel
+from app.core.kernels.base import AnyKernel
+from app.core.maps.landmarks.features import LandmarkFeatures
+from app.core.maps.landmarks.root import root_of
+from app.core.progress import no_pause
+from service_tests.core.combinations import variants
+from service_tests.core.specs import KERNELS
+
+D = 4
+CLOSE = {"float32": 1e-6, "float64": 1e-10}
+MORE = [
+    {"kind": "matern", "length_scale": 1.2, "nu": nu} for nu in (0.5, 1.5, 3.5, 0.7, 4.5)
+] + [
+    {"kind": "gmm", "p": 2.5},
+    {"kind": "gmm", "center": [0.5, 0.1, 0.2, 0.3]},
+]  # fmt: skip
+NARROW = [{"kind": "correlation_rbf", "gamma": 60.0}, {"kind": "gaussian", "length_scale": 0.05}]
+FIELDS = [fields for model in KERNELS for fields in variants(model, D)] + MORE + NARROW
+every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
+every_kernel = pytest.mark.parametrize(
+    "fields",
+    FIELDS,
+    ids=lambda fields: "-".join(str(value) for value in fields.values() if not isinstance(value, list)),
+)
+GAUSSIAN = {"kind": "gaussian", "length_scale": [1.5, 0.5, 2.0, 1.0]}
+MATERN = {"kind": "matern", "length_scale": 1.2, "nu": 0.5}
+
+
+def kernel_of(fields: dict[str, Any]) -> AnyKernel:
+    found: AnyKernel = TypeAdapter(Kernel).validate_json(json.dumps(fields))
+    return found
+
+
+def data(n: int, seed: int, dtype: str, d: int = D, share: float = 1.0) -> Any:
+    """Rows that every kernel takes: none is below 0, and none is all 0."""
+    rng = np.random.default_rng(seed)
+    rows = np.abs(rng.normal(size=(n, d))) * (rng.random((n, d)) < share)
+    rows[:, 0] += 0.1
+    return rows.astype(dtype)
+
+
+def opened(kernel: AnyKernel, landmarks: Any, threads: int = 1) -> tuple[LandmarkFeatures, Any]:
+    """The features by landmarks, and the root, in float64."""
+    root = root_of(kernel.exact(landmarks, landmarks), landmarks.dtype, "")
+    return LandmarkFeatures(kernel, landmarks, root, landmarks.dtype, threads), root.astype(np.float64)
+
+
+@every_dtype
+@every_kernel
+@pytest.mark.parametrize("of_landmarks", [np.asarray, csr_array])
+def test_features_are_exact_kernels_times_the_root(fields: dict[str, Any], of_landmarks: Any, dtype: str) -> None:
+    kernel = kernel_of(fields)
+    landmarks, x = (kernel.prepared(data(n, n, dtype, share=0.7)) for n in (30, 400))
+    features, root = opened(kernel, of_landmarks(landmarks))
+    exact = kernel.exact(x, landmarks)
+    # Kernels err by some roundings of the largest there is, and the root says how much that is of a feature. Where rows
+    # are long beside the length scale, products may lose as much as is lost by other means.
+    close = {"float32": 1e-6, "float64": 1e-12}[dtype] if fields in NARROW else float(8 * np.finfo(dtype).eps)
+    most = close * (kernel.pairs(x, x).max() * np.abs(root).sum(axis=0) + np.abs(exact @ root))
+    found = features.of(x, no_pause)
+    assert found.dtype == dtype
+    assert (np.abs(found - exact @ root) <= most + 1e-15).all()
+    assert (features.of(csr_array(x), no_pause) == found).all()
+
+
+@every_dtype
+@every_kernel
+def test_kernels_of_landmarks_with_all_rows_are_exact(fields: dict[str, Any], dtype: str) -> None:
+    kernel = kernel_of(fields)
+    landmarks, x = kernel.prepared(data(12, 1, dtype)), kernel.prepared(data(50, 2, dtype))
+    features, root = opened(kernel, landmarks)
+    gram = features.of(landmarks, no_pause).astype(np.float64) @ features.of(x, no_pause).astype(np.float64).T
+    exact = kernel.exact(landmarks, x)
+    if root.shape[1] == len(landmarks):
+        np.testing.assert_allclose(gram, exact, rtol=0, atol=CLOSE[dtype] * kernel.pairs(x, x).max())
+
+
+@every_dtype
+@pytest.mark.parametrize("fields", [GAUSSIAN, MATERN, {"kind": "laplacian", "length_scale": 1.0}])
+def test_no_bit_of_a_row_depends_on_its_batch_the_threads_or_its_form(fields: dict[str, Any], dtype: str) -> None:
+    kernel = kernel_of(fields)
+    landmarks, x = data(70, 1, dtype, share=0.6), data(2000, 2, dtype, share=0.6)
+    x[5:50] = landmarks[:45]  # some are in doubt
+    features, root = opened(kernel, landmarks)
+    wanted = features.of(x, no_pause)
+    for n, start in ((1, 0), (2, 3), (7, 5), (13, 1), (400, 190), (1000, 999)):
+        for form in (np.asarray, csr_array):
+            assert (features.of(form(x[start : start + n]), no_pause) == wanted[start : start + n]).all()
+    shared = LandmarkFeatures(kernel, landmarks, root.astype(dtype), landmarks.dtype, 3)
+    assert (shared.of(np.tile(x, (10, 1)), no_pause) == np.tile(wanted, (10, 1))).all()
+
+
+@every_dtype
+@pytest.mark.parametrize("fields", [GAUSSIAN, MATERN, {"kind": "correlation_rbf", "gamma": 500.0}])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_equal_rows_have_the_kernel_of_a_row_with_itself(fields: dict[str, Any], form: Any, dtype: str) -> None:
+    kernel, landmarks = kernel_of(fields), data(20, 3, dtype)
+    landmarks = kernel.prepared(landmarks * 7)
+    plain = LandmarkFeatures(kernel, form(landmarks), np.eye(20, dtype=dtype), landmarks.dtype, 1)
+    assert (np.diag(plain.of(landmarks, no_pause)) == 1).all()
+
+
+@every_dtype
+@pytest.mark.parametrize("fields", [GAUSSIAN, MATERN])
+@pytest.mark.parametrize("places", [[1e4], [-1e4, 1e4], [0.0, 1e18]])
+def test_far_from_the_origin_nothing_is_lost(fields: dict[str, Any], places: Any, dtype: str) -> None:
+    """Distances of some units between rows 1e4 away, where a float32 has a thousandth."""
+    kernel = kernel_of(fields)
+    landmarks, x = (np.concatenate([data(n, n, dtype) + np.array(at, dtype) for at in places]) for n in (30, 50))
+    plain = LandmarkFeatures(kernel, landmarks, np.eye(len(landmarks), dtype=dtype), landmarks.dtype, 1)
+    found, exact = plain.of(x, no_pause), kernel.exact(x, landmarks)
+    # The exact kernel divides rows by the length scale before it takes differences, and so rounds them in float64.
+    np.testing.assert_allclose(found, exact, rtol=0, atol=float(4 * np.finfo(dtype).eps) + 1e-11)
+    assert 0.1 < exact.max() <= 1
+    assert (plain.of(csr_array(x), no_pause) == found).all()
+
+
+@every_dtype
+@pytest.mark.parametrize(("d", "s", "gamma"), [(784, 128, 0.001), (16, 256, 0.01)])
+def test_gram_blocks_are_those_of_scikit_learn(d: int, s: int, gamma: float, dtype: str) -> None:
+    """Of blocks: features of the two differ by a rotation."""
+    landmarks, x = (np.random.default_rng(n).normal(size=(n, d)).astype(dtype) for n in (s, 300))
+    peer = Nystroem(gamma=gamma, n_components=s).fit(landmarks.astype(np.float64))
+    features, root = opened(kernel_of({"kind": "gaussian", "gamma": gamma}), landmarks)
+    assert root.shape == (s, s)
+    ours, of_peer = features.of(x, no_pause).astype(np.float64), peer.transform(x.astype(np.float64))
+    close = 1e-5 if dtype == "float32" else 1e-10
+    np.testing.assert_allclose(ours @ ours.T, of_peer @ of_peer.T, rtol=0, atol=close)
+
+
+def test_sparse_landmarks_of_many_coordinates_stay_sparse() -> None:
+    d, rng = 1 << 22, np.random.default_rng(4)
+    columns, values = rng.integers(0, d, (9, 20)), rng.normal(size=(9, 20)) / 4
+    rows = csr_array((values.ravel(), (np.repeat(np.arange(9), 20), columns.ravel())), shape=(9, d))
+    rows.sum_duplicates()
+    features = LandmarkFeatures(kernel_of({"kind": "gaussian", "length_scale": 1}), rows[:5], np.eye(5), rows.dtype, 1)
+    assert features.nbytes < 20_000
+    squares: Any = rows.multiply(rows).sum(axis=1)
+    exact = np.exp(-(squares[:, None] + squares[:5] - 2 * (rows @ rows[:5].T).toarray()) / 2)
+    np.testing.assert_allclose(features.of(rows, no_pause), exact, rtol=0, atol=1e-12)
+
+
+def test_work_is_counted_and_may_end_between_parts() -> None:
+    kernel, landmarks, x = kernel_of(MATERN), data(200, 1, "float64"), data(40_000, 2, "float64")
+    features = LandmarkFeatures(kernel, landmarks, np.eye(200), landmarks.dtype, 2)
+    assert features.operations(x) >= 40_000 * 200 * (200 + D)
+    assert features.operations(x[:0]) == 0
+    assert features.of(x[:0], no_pause).shape == (0, 200)
+    paused: list[None] = []
+    features.of(x, lambda: paused.append(None))
+    assert len(paused) > 3
