@@ -41,7 +41,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/maps/fourier/projection.py": "core/maps/fourier/test_dense.py",  # and test_structured.py
         "core/maps/landmarks/arrays.py": "core/maps/landmarks/test_landmark_map.py",
         "core/maps/landmarks/samplers.py": "core/maps/landmarks/test_landmark_map.py",
-        "core/maps/landmarks/selection/uniform.py": "core/maps/landmarks/test_learning.py",
         "core/maps/terms.py": "core/test_spec.py",
         "core/model.py": "core/test_spec.py",
         "core/recommendations/answer.py": "core/recommendations/test_trials.py",

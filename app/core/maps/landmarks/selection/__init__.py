@@ -1,17 +1,14 @@
-"""The methods by which rows of a dataset become landmarks."""
+"""The ways to select landmarks. A new one is a file of its own and its name in this list."""
 
-from collections.abc import Callable
+from app.core.maps.landmarks.selection import k_means, leverage, rp_cholesky, uniform
+from app.core.maps.landmarks.selection.base import Select, Selected
 
-import numpy as np
-
-from app.core.arrays import Rows
-from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection import uniform
-from app.core.maps.landmarks.selection.base import Selected
-from app.core.progress import Progress
-
-SELECTIONS: dict[str, Callable[[AnyKernel, Rows, int, np.random.Generator, Progress, int], Selected]] = {
+SELECTIONS: dict[str, Select] = {
+    "rp_cholesky": rp_cholesky.select,
+    "k_means": k_means.select,
+    "leverage": leverage.select,
     "uniform": uniform.select,
-    "rp_cholesky": uniform.select,
 }
-"""The methods by name."""
+"""The ways by name."""
+
+__all__ = ["SELECTIONS", "Select", "Selected"]

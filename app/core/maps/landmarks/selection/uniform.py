@@ -1,17 +1,19 @@
-"""Any row alike."""
-
-import numpy as np
+"""Landmarks that are a uniform sample of the rows."""
 
 from app.core.arrays import Rows
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Selected
+from app.core.maps.landmarks.selection.base import Run, Selected, restored, selected, take_in_order
+from app.core.maps.landmarks.selection.basis import Basis
 from app.core.progress import Progress
+from app.core.samplers.base import Rng
 
 
-def select(
-    kernel: AnyKernel, rows: Rows, s: int, rng: np.random.Generator, progress: Progress, threads: int
-) -> Selected:
-    """S rows, each set of them with the same probability."""
-    del kernel, progress, threads
-    n = rows.shape[0]
-    return Selected(rows[np.sort(rng.permutation(n)[:s])], {})
+def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
+    """The first s of the rows in random order that are no combinations of those before, such as equal rows.
+
+    Source: Williams and Seeger (2001), Using the Nyström method to speed up kernel machines.
+    """
+    run = Run(s, progress, threads)
+    basis = restored(Basis(kernel, rows), run)
+    take_in_order(basis, run, rng.permutation(rows.shape[0]))
+    return selected(basis)

@@ -1,0 +1,151 @@
+"""Landmarks that are centres of clusters."""
+
+import numpy as np
+
+from app.core.arrays import Rows, dense, row_blocks
+from app.core.errors import InvalidInput
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.maps.landmarks.selection.base import (
+    Numbers,
+    Run,
+    Selected,
+    restored,
+    selected,
+    stream,
+    take_in_order,
+    words,
+)
+from app.core.maps.landmarks.selection.basis import Basis, pairs_per_part, stacked
+from app.core.maps.landmarks.selection.distances import Distances, distances_of
+from app.core.progress import Progress
+from app.core.samplers.base import Rng
+from app.core.threads import for_each
+
+_STEPS = 10
+# Rows that are clustered: so many, or so many a landmark, as far as they have no more entries.
+_ROWS, _ROWS_PER_LANDMARK, _MOST_ENTRIES = 1 << 14, 16, 1 << 25
+# Members with which each is compared where the one in the middle is looked for.
+_COMPARED = 256
+
+
+def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
+    """Centres of s clusters of the rows, after k-means++ and ten of Lloyd's steps, or fewer if nothing changes.
+
+    Source: Zhang, Tsang and Kwok (2008), Improved Nyström low-rank approximation and error analysis; seeds by Arthur
+    and Vassilvitskii (2007). Distances are those of `distances_of`. A centre is the mean of its rows; the median in
+    each coordinate where the metric is cityblock. Where the kernel refuses the mean it is the row next to all others
+    of the cluster by kernel values, and so are all centres of sparse rows too long to be made dense.
+
+    Clustered is a uniform sample of 2¹⁴ rows or 16 s, whichever is more, with up to 2²⁵ entries.
+    """
+    run, seed, n = Run(s, progress, threads, stages=2), words(rng), rows.shape[0]
+    entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
+    most = max(s, min(max(_ROWS, _ROWS_PER_LANDMARK * s), _MOST_ENTRIES // entries))
+    sample = rows[np.sort(rng.permutation(n)[:most])]
+    if not isinstance(sample, np.ndarray) and sample.shape[0] * sample.shape[1] <= _MOST_ENTRIES:
+        sample = sample.toarray()
+    distances = distances_of(kernel, sample)
+    if "labels" not in run.kept:
+        seeds = _seeds(distances, sample, seed, run)
+        run.kept = {"step": np.array(0), "labels": _assigned(distances, sample[seeds], sample.shape[0], run)}
+    _move(kernel, distances, sample, run)
+    centres = _centres(kernel, sample, run.kept["labels"], run)
+    basis = restored(Basis(kernel, centres), run)
+    take_in_order(basis, run, np.arange(centres.shape[0]), stage=1)
+    return selected(basis)
+
+
+def _seeds(distances: Distances, sample: Rows, seed: list[int], run: Run) -> Numbers:
+    """The numbers of up to s rows, each drawn in proportion to its distance to the nearest before it (k-means++)."""
+    n = sample.shape[0]
+    seeds: Numbers = run.kept.get("seeds", np.empty(0, np.int64))
+    nearest: Matrix = run.kept.get("nearest", np.ones(n))
+    while len(seeds) < run.s and nearest.any():
+        cumulative = np.cumsum(nearest)
+        at = stream(seed, len(seeds)).random() * cumulative[-1]
+        drawn = min(int(np.searchsorted(cumulative, at, side="right")), n - 1)
+        to_drawn = _each(distances, sample[drawn : drawn + 1], n, run)[:, 0]
+        nearest = np.minimum(nearest, to_drawn) if len(seeds) else to_drawn
+        nearest[drawn] = 0
+        seeds = np.append(seeds, drawn)
+        run.kept.update(seeds=seeds, nearest=nearest)
+        run.tell(0, len(seeds), 2 * run.s)
+        run.pause()
+    return seeds
+
+
+def _each(distances: Distances, centres: Rows, n: int, run: Run) -> Matrix:
+    """The distances of all n rows to one centre."""
+    found = np.empty((n, centres.shape[0]))
+
+    def fill(part: slice) -> None:
+        found[part] = distances.to(part, centres)
+
+    for_each(fill, row_blocks(n, distances.per_part(centres.shape[0])), run.threads, run.pause)
+    return found
+
+
+def _assigned(distances: Distances, centres: Rows, n: int, run: Run) -> Numbers:
+    """The nearest centre of each row, (n,). A centre that is nearest to none gets the row that is farthest from its."""
+    k = centres.shape[0]
+    labels, cost = np.empty(n, np.int64), np.empty(n)
+
+    def fill(part: slice) -> None:
+        to_all = distances.to(part, centres)
+        labels[part], cost[part] = to_all.argmin(axis=1), to_all.min(axis=1)
+
+    for_each(fill, row_blocks(n, distances.per_part(k)), run.threads, run.pause)
+    counts = np.bincount(labels, minlength=k)
+    farthest = iter(np.argsort(-cost, kind="stable"))
+    for empty in np.flatnonzero(counts == 0):
+        moved = next(row for row in farthest if counts[labels[row]] > 1)
+        counts[labels[moved]] -= 1
+        labels[moved], counts[empty] = empty, 1
+    return labels
+
+
+def _move(kernel: AnyKernel, distances: Distances, sample: Rows, run: Run) -> None:
+    """Lloyd's steps, in `labels` of what is kept."""
+    while (step := int(run.kept["step"])) < _STEPS:
+        before = run.kept["labels"]
+        labels = _assigned(distances, _centres(kernel, sample, before, run), sample.shape[0], run)
+        step = _STEPS if np.array_equal(labels, before) else step + 1
+        run.kept.update(step=np.array(step), labels=labels)
+        run.tell(0, _STEPS + step, 2 * _STEPS)
+        run.pause()
+
+
+def _centres(kernel: AnyKernel, sample: Rows, labels: Numbers, run: Run) -> Rows:
+    """The centres of the clusters, (k, d), in the dtype of the rows; no cluster is empty."""
+    order = np.argsort(labels, kind="stable")
+    clusters = np.split(order, np.cumsum(np.bincount(labels))[:-1])
+    found = []
+    for members in clusters:
+        found.append(_centre(kernel, sample[members], run))
+        run.pause()
+    return stacked(found)
+
+
+def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
+    """The centre of one cluster, (1, d)."""
+    if members.shape[0] == 1 or not isinstance(members, np.ndarray):
+        return _middle(kernel, members, run)
+    of = np.median if kernel.metric == "cityblock" else np.mean
+    centre = of(dense(members), axis=0, keepdims=True).astype(members.dtype)
+    try:
+        return kernel.prepared(centre)
+    except InvalidInput:
+        return _middle(kernel, members, run)
+
+
+def _middle(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
+    """The member with the least distance to the mean of all in the kernel's own space, or of 256 of many, (1, d)."""
+    n = members.shape[0]
+    compared = members[np.linspace(0, n - 1, min(n, _COMPARED)).astype(np.int64)]
+    cost = np.empty(n)
+    for part in row_blocks(n, min(_COMPARED, pairs_per_part(members))):
+        rows = members[part]
+        cost[part] = kernel.pairs(rows, rows) - 2 * kernel.exact(rows, compared).mean(axis=1)
+        run.pause()
+    middle = int(cost.argmin())
+    return members[middle : middle + 1]

@@ -1,0 +1,89 @@
+"""Landmarks by ridge leverage scores."""
+
+import numpy as np
+import scipy
+
+from app.core.arrays import Rows
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.maps.landmarks.selection.base import Numbers, Run, Selected, restored, selected, take_in_order
+from app.core.maps.landmarks.selection.basis import Basis, Coordinates
+from app.core.progress import Progress
+from app.core.samplers.base import Rng
+
+_MOST_PILOTS = 1024
+# Least ridge, in parts of the largest eigenvalue: scores are then more than rounding.
+_LEAST_RIDGE = 1e-10
+_HALVINGS = 100
+
+
+def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
+    """Rows drawn without replacement with probabilities proportional to their ridge leverage scores.
+
+    The score of row i is l_i = [K (K + λI)^(−1)]_ii (Alaoui and Mahoney, 2015, Fast randomized kernel ridge regression
+    with statistical guarantees, definition 1). λ is the ridge at which the scores sum to s, or to half the pilots
+    where that is less. The scores are estimated from m pilots, a uniform sample of 2s rows, at most 1024, as in
+    Musco and Musco (2017), Recursive sampling for the Nyström method, (8), of which this is one step; with all rows as
+    pilots they are exact. m kernel values a row.
+
+    The report has `ridge`, λ.
+    """
+    n = rows.shape[0]
+    order, times = rng.permutation(n), rng.exponential(size=n)
+    run = Run(s, progress, threads, stages=2)
+    pilots, ridge = _pilots(kernel, rows[np.sort(order[: min(2 * s, _MOST_PILOTS)])], n, run)
+
+    def scores(part: Rows) -> Matrix:
+        return (pilots.residuals(part, least=0) / ridge).clip(0, 1) if ridge else np.zeros(part.shape[0])
+
+    found = run.by_row("scores", scores, rows, pilots.rows_per_part(rows), stage=0)
+    basis = restored(Basis(kernel, rows), run)
+    take_in_order(basis, run, _drawn(found, np.asarray(times)), stage=1)
+    return selected(basis, ridge=ridge)
+
+
+def _drawn(scores: Matrix, times: Matrix) -> Numbers:
+    """The order of successive draws with probabilities proportional to the scores, rows of score 0 being left out.
+
+    Each row waits for an exponential time of rate `score`, which is times/score (Efraimidis and Spirakis, 2006).
+    """
+    positive = np.flatnonzero(scores > 0)
+    return positive[np.argsort(times[positive] / scores[positive], kind="stable")]
+
+
+def _pilots(kernel: AnyKernel, rows: Rows, n: int, run: Run) -> tuple[Coordinates, float]:
+    """Coordinates whose residuals are λ times the scores, and λ, from m pilots that stand for n rows.
+
+    The residuals are k(x, x) − k(x, P) (K(P, P) + λm/n I)^(−1) k(P, x); eigenvalues of K are those of K(P, P), times
+    n/m.
+    """
+    m, gram = rows.shape[0], np.empty((rows.shape[0], rows.shape[0]))
+    by_pilots = Coordinates(kernel, rows, gram)
+    for start in range(0, m, by_pilots.rows_per_part(rows)):
+        part = slice(start, start + by_pilots.rows_per_part(rows))
+        gram[part] = kernel.exact(rows[part], rows)
+        run.pause()
+    eigenvalues = np.linalg.eigvalsh(gram)
+    run.pause()
+    ridge = _ridge(eigenvalues.clip(0), min(float(run.s), m / 2))
+    if not ridge:
+        return Coordinates(kernel, rows, np.zeros((m, m))), 0.0
+    factor = np.linalg.cholesky(gram + ridge * np.eye(m))
+    inverse = scipy.linalg.solve_triangular(factor, np.eye(m), lower=True, check_finite=False)
+    return Coordinates(kernel, rows, inverse), ridge * n / m
+
+
+def _ridge(eigenvalues: Matrix, dimension: float) -> float:
+    """The ridge λ at which Σ σ/(σ + λ) is `dimension`, by halving in the logarithm.
+
+    It is at least 1e-10 of the largest eigenvalue, and 0 if all are 0.
+    """
+    low, high = _LEAST_RIDGE * eigenvalues.max(), eigenvalues.sum()
+    if not high:
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = float(np.sqrt(low * high))
+        if (eigenvalues / (eigenvalues + middle)).sum() > dimension:
+            low = middle
+        else:
+            high = middle
+    return float(high)

@@ -1,0 +1,56 @@
+"""Landmarks by randomly pivoted Cholesky."""
+
+import numpy as np
+
+from app.core.arrays import Rows
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.maps.landmarks.selection.base import Run, Selected, offer, restored, selected, stream, words
+from app.core.maps.landmarks.selection.basis import Basis
+from app.core.progress import Progress
+from app.core.samplers.base import Rng
+
+# Residuals of all rows are computed anew when more candidates than this part of the rows were refused: candidates cost
+# as much each as a row then does.
+_REFUSED_PART = 1 / 8
+
+
+def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
+    """Rows drawn one after the other, each with probability proportional to its residual after those before.
+
+    That is the law of Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, algorithm 1. Blocks of
+    candidates are drawn by residuals that are out of date, and one is refused with probability 1 − residual now /
+    residual then, as in Epperly, Tropp and Webber (2024), Embrace rejection, algorithm 2.1. There all residuals are
+    brought up to date after each block; here, where that would take a pass over all rows, only when refusals have
+    become as dear. No columns of the kernel are held: memory is that of some numbers for each row.
+
+    Fewer than s landmarks come back when the residuals of all rows are rounding. The report has `candidates`, how many
+    were drawn.
+    """
+    run, seed = Run(s, progress, threads), words(rng)
+    basis = restored(Basis(kernel, rows), run)
+    while len(basis) < s:
+        residuals = run.by_row("residuals", basis.residuals, rows, basis.rows_per_part(rows))
+        first = int(run.kept.setdefault("first", np.array(len(basis))))
+        if not residuals.any():
+            break
+        _draw(basis, run, residuals, seed)
+        if len(basis) == first:  # what is left is rounding, though not below the bound for it
+            break
+        run.kept.update(residuals=residuals[:0], refused=np.array(0))
+        del run.kept["first"]
+    return selected(basis, candidates=float(run.kept.get("drawn", 0)))
+
+
+def _draw(basis: Basis, run: Run, residuals: Matrix, seed: list[int]) -> None:
+    """Add landmarks until there are s, or too many candidates were refused; residuals (n,) are those to draw by."""
+    n, cumulative = len(residuals), np.cumsum(residuals)
+    refused, drawn = (int(run.kept.get(name, 0)) for name in ("refused", "drawn"))
+    while len(basis) < run.s and refused <= n * _REFUSED_PART:
+        count = basis.rows_per_offer
+        uniforms = stream(seed, drawn).random((2, count))
+        candidates = np.minimum(np.searchsorted(cumulative, uniforms[0] * cumulative[-1], side="right"), n - 1)
+        refused += count - offer(basis, run, candidates, uniforms[1] * residuals[candidates])
+        drawn += count
+        run.kept.update(refused=np.array(refused), drawn=np.array(drawn))
+        run.tell(0, len(basis), run.s)
+        run.pause()

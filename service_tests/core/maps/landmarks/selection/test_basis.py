@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.arrays import dense
+from app.core.maps.landmarks.selection.basis import Basis, Coordinates, stacked
+from service_tests.core.combinations import Fields
+from service_tests.core.maps.landmarks.selection.chosen import (
+    GAUSSIAN,
+    brute_force_residual,
+    every_kernel,
+    of,
+    prepared,
+)
+from service_tests.core.specs import kernel
+
+FIRST, SECOND = np.array([3, 14, 15]), np.array([9, 2, 6, 5])
+
+
+@every_kernel
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+def test_coordinates_are_nystroems_approximation(its_kernel: Fields, form: type) -> None:
+    made = of(its_kernel)
+    rows = prepared(made, 40)
+    basis = Basis(made, form(rows))
+    assert basis.residuals(rows) == pytest.approx(made.pairs(rows, rows))
+    for numbers in (FIRST, SECOND):
+        basis.add(numbers)
+    chosen = rows[[*FIRST, *SECOND]]
+    assert dense(basis.landmarks).tolist() == chosen.tolist()
+    residual = brute_force_residual(made, rows, chosen)
+    w = basis.of(form(rows))
+    assert w @ w.T == pytest.approx(made.exact(rows, rows) - residual, abs=1e-9)
+    assert basis.residuals(form(rows)) == pytest.approx(residual.diagonal(), abs=1e-9)
+    assert not basis.residuals(chosen).any()
+    # The coordinates of the landmarks are the Cholesky factor.
+    assert basis.of(chosen) == pytest.approx(np.linalg.cholesky(made.exact(chosen, chosen)), abs=1e-9)
+
+
+@every_kernel
+def test_rows_are_accepted_by_their_residuals_after_those_before(its_kernel: Fields) -> None:
+    made = of(its_kernel)
+    rows = prepared(made, 40)
+    basis = Basis(made, rows)
+    basis.add(FIRST)
+    offered = np.array([9, 3, 9, 2, 6, 2, 5, 30])
+    taken = list(FIRST)
+    wanted = []
+    thresholds = np.linspace(0, 0.2, 8) * made.pairs(rows[:1], rows[:1])[0]
+    for i, number in enumerate(offered):
+        left = brute_force_residual(made, rows[[number]], rows[taken])[0, 0]
+        assert not abs(left - thresholds[i]) < 1e-9 or left < 1e-9
+        if left > max(thresholds[i], 1e-9):
+            wanted.append(i)
+            taken.append(number)
+    assert basis.accepted(offered, thresholds).tolist() == wanted
+    assert len(basis) == 3
+
+
+def test_nearly_dependent_landmarks_lose_few_digits() -> None:
+    # A smooth kernel on rows in three dimensions: all but some hundred of its eigenvalues are rounding.
+    made = kernel(kind="gaussian", length_scale=6.0)
+    rows = np.random.default_rng(3).normal(size=(400, 3))
+    basis = Basis(made, rows)
+    for start in range(0, 400, 50):
+        block = np.arange(start, start + 50)
+        basis.add(block[basis.accepted(block, np.zeros(50))])
+    assert 30 < len(basis) < 250
+    w = basis.of(rows)
+    least = np.linalg.eigvalsh(made.exact(rows, rows) - w @ w.T)[0]
+    assert least > -1e-10
+    assert 0 < basis.residuals(rows, least=-1).sum() < 1e-7
+
+
+def test_parts_are_small_and_rows_stay_in_one_form() -> None:
+    few, many = (Coordinates(GAUSSIAN, np.ones((s, 4)), np.eye(s)) for s in (10, 1000))
+    assert few.rows_per_part(np.ones((5, 4))) > 10 * many.rows_per_part(np.ones((5, 4))) > 100
+    blocks = np.ones((1, 2)), np.zeros((2, 2))
+    assert dense(stacked(blocks)).tolist() == [[1, 1], [0, 0], [0, 0]]
+    below = stacked([sparse.csr_array(block) for block in blocks])
+    assert sparse.issparse(below)
+    assert dense(below).tolist() == [[1, 1], [0, 0], [0, 0]]

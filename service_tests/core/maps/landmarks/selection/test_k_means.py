@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+import scipy
+from scipy import sparse
+
+from app.core.arrays import Floats, dense
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.maps.landmarks.selection import k_means
+from app.core.maps.landmarks.selection.base import Run
+from app.core.maps.landmarks.selection.distances import Distances, distances_of
+from app.core.progress import Progress
+from service_tests.core.combinations import Fields
+from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, of, run
+
+
+def inertia(rows: Matrix, centres: Matrix) -> float:
+    """Sum of the squared distances to the nearest centre."""
+    return float(scipy.spatial.distance.cdist(rows, centres, "sqeuclidean").min(axis=1).sum())
+
+
+def test_clusters_are_as_close_as_those_of_scikit_learn() -> None:
+    cluster = pytest.importorskip("sklearn.cluster")
+    rng = np.random.default_rng(1)
+    scales = np.array([0.2, 1.0, 5.0, 2.0, 1.0])
+    rows = (rng.normal(size=(8, 5)).repeat(300, axis=0) + 0.4 * rng.normal(size=(2400, 5))) * scales
+    made = of({"kind": "gaussian", "length_scale": scales.tolist()})
+    for s in (8, 40):
+        ours = [
+            inertia(rows / scales, dense(run("k_means", made, rows, s, seed).landmarks) / scales) for seed in range(5)
+        ]
+        theirs = [cluster.KMeans(s, n_init=1, random_state=seed).fit(rows / scales).inertia_ for seed in range(5)]
+        assert np.mean(ours) < 1.1 * np.mean(theirs), s
+
+
+@pytest.mark.parametrize(
+    "its_kernel",
+    [
+        {"kind": "gaussian", "length_scale": 1.5},
+        {"kind": "laplacian", "length_scale": [1.0, 2.0, 3.0]},
+        {"kind": "gmm"},
+        {"kind": "correlation_rbf", "gamma": 2.0},
+        {"kind": "anova", "length_scale": 1.5, "subsets": [[0, 1], [2]]},
+    ],
+    ids=lambda fields: fields["kind"],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_centres_of_clusters_that_lie_apart_are_their_means_or_medians(its_kernel: Fields, dtype: str) -> None:
+    made = of(its_kernel)
+    middles = np.array([[9.0, 0.1, 0.2], [0.1, 7.0, 0.3], [0.2, 0.1, 8.0]])
+    noise = 0.3 * np.random.default_rng(2).exponential(size=(3, 41, 3))
+    blobs = [dense(made.prepared((middle + some).astype(dtype))) for middle, some in zip(middles, noise, strict=True)]
+    found = run("k_means", made, made.prepared(np.concatenate(blobs).astype(dtype)), 3)
+    of_blob = np.median if its_kernel["kind"] == "laplacian" else np.mean
+    wanted = dense(made.prepared(np.stack([of_blob(blob, axis=0) for blob in blobs])))
+    order = np.argmax(dense(found.landmarks), axis=1).argsort()
+    assert found.landmarks.dtype == dtype
+    assert dense(found.landmarks)[order] == pytest.approx(wanted, rel=1e-6)
+
+
+def test_a_mean_that_has_no_kernel_gives_way_to_a_row() -> None:
+    rows = np.array([[1.0, 2.0, 0.0], [-1.0, -2.0, 0.0]])
+    assert dense(run("k_means", of({"kind": "gmm"}), rows, 1).landmarks).tolist() in (
+        rows[:1].tolist(),
+        rows[1:].tolist(),
+    )
+
+
+def test_centres_of_long_sparse_rows_are_the_rows_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k_means, "_MOST_ENTRIES", 120 * 5)
+    rng = np.random.default_rng(3)
+    blobs = np.eye(3, 4).repeat(20, axis=0) * 6 + rng.normal(size=(60, 4)) / 5
+    blobs = np.pad(blobs, ((0, 0), (0, 6)))
+    found = run("k_means", GAUSSIAN, sparse.csr_array(np.concatenate([blobs, blobs])), 3)
+    assert sparse.issparse(found.landmarks)
+    landmarks = dense(found.landmarks)
+    for landmark in landmarks[landmarks[:, :3].argmax(axis=1).argsort()]:
+        blob = blobs[scipy.spatial.distance.cdist(blobs, landmark[None])[:, 0] < 4]
+        to_mean = np.linalg.norm(blob - blob.mean(axis=0), axis=1)
+        assert np.linalg.norm(landmark - blob.mean(axis=0)) <= np.quantile(to_mean, 0.2)
+
+
+def test_a_centre_without_rows_takes_the_row_that_is_farthest_from_its_own() -> None:
+    rows = np.array([[0.0, 0, 0], [1, 0, 0], [5, 0, 0], [2, 0, 0], [100, 0, 0]])
+    centres = rows[[0, 0, 4, 0]]
+    labels = k_means._assigned(distances_of(GAUSSIAN, rows), centres, 5, Run(4, Progress(), 1))
+    assert labels.tolist() == [0, 0, 1, 3, 2]
+
+
+def test_only_so_many_rows_are_clustered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(k_means, "_ROWS", 40)
+    seen: list[int] = []
+
+    def watched(kernel: AnyKernel, rows: Floats) -> Distances:
+        seen.append(len(rows))
+        return distances_of(kernel, rows)
+
+    monkeypatch.setattr(k_means, "distances_of", watched)
+    rows = np.random.default_rng(1).normal(size=(500, 4))
+    run("k_means", GAUSSIAN, rows, 2)
+    run("k_means", GAUSSIAN, rows, 5)
+    monkeypatch.setattr(k_means, "_MOST_ENTRIES", 4 * 30)
+    run("k_means", GAUSSIAN, rows, 5)
+    run("k_means", GAUSSIAN, rows, 31)
+    assert seen == [40, 80, 30, 31]

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.core.kernels.base import Matrix
+from app.core.progress import unpacked
+from service_tests.core.combinations import Fields
+from service_tests.core.combinations import rows as drawn
+from service_tests.core.interrupted import WatchedWork
+from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, every_kernel, numbers_of, of, prepared, run
+
+
+def exact_scores(gram: Matrix, ridge: float) -> Matrix:
+    """The diagonal of K (K + λI)⁻¹."""
+    return np.linalg.solve(gram + ridge * np.eye(len(gram)), gram).diagonal().astype(np.float64)
+
+
+@every_kernel
+@pytest.mark.parametrize(("s", "dimension"), [(31, 25), (25, 25)])
+def test_scores_are_exact_where_all_rows_are_pilots(its_kernel: Fields, s: int, dimension: int) -> None:
+    made = of(its_kernel)
+    rows = prepared(made, 50)
+    watched = WatchedWork()
+    report = run("leverage", made, rows, s, progress=watched).report
+    scores = unpacked(watched.states[-1])["scores"]
+    assert scores == pytest.approx(exact_scores(made.exact(rows, rows), report["ridge"]), abs=1e-7)
+    assert scores.sum() == pytest.approx(dimension, rel=1e-6)
+
+
+def test_scores_of_some_pilots_are_about_those_of_all() -> None:
+    rows = drawn(600, 3, d=5, size=2.0)
+    watched = WatchedWork()
+    report = run("leverage", GAUSSIAN, rows, 60, progress=watched).report
+    exact = exact_scores(GAUSSIAN.exact(rows, rows), report["ridge"])
+    scores = unpacked(watched.states[-1])["scores"]
+    ratios = scores / exact
+    assert 0.5 < np.quantile(ratios, 0.02) < np.quantile(ratios, 0.98) < 3
+    assert 0.8 * exact.sum() < scores.sum() < 1.7 * exact.sum()
+
+
+def test_landmarks_come_in_proportion_to_their_scores() -> None:
+    # The first of three landmarks of six rows, in 4 000 draws, and the second after a certain first. Significance 1e-4.
+    rows = np.concatenate([prepared(GAUSSIAN, 4) / 3, 2 * prepared(GAUSSIAN, 2, seed=8)])
+    report = run("leverage", GAUSSIAN, rows, 3).report
+    scores = exact_scores(GAUSSIAN.exact(rows, rows), report["ridge"])
+    assert scores.max() > 1.5 * scores.min()
+    orders = np.array([numbers_of(rows, run("leverage", GAUSSIAN, rows, 3, seed).landmarks) for seed in range(4000)])
+    first = np.bincount(orders[:, 0], minlength=6)
+    assert stats.chisquare(first, 4000 * scores / scores.sum()).pvalue > 1e-4
+    second = np.bincount(orders[orders[:, 0] == 5, 1], minlength=6)[:5]
+    assert stats.chisquare(second, second.sum() * scores[:5] / scores[:5].sum()).pvalue > 1e-4
+    assert stats.chisquare(first).pvalue < 1e-10

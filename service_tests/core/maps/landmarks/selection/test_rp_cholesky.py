@@ -1,0 +1,111 @@
+import resource
+import subprocess
+import sys
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from app.core.kernels.base import Matrix
+from app.core.maps.landmarks.selection import SELECTIONS
+from app.core.maps.landmarks.selection import basis as its_basis
+from app.core.progress import unpacked
+from service_tests.core.interrupted import WatchedWork
+from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, Linear, numbers_of, run, trace_error
+from service_tests.core.specs import kernel
+
+N, S = 6, 3
+
+
+def rows_of_many_lengths() -> Matrix:
+    """Six rows in six dimensions, of squared lengths between 1 and 15, none of them orthogonal."""
+    rng = np.random.default_rng(4)
+    return rng.normal(size=(N, N)) * np.linspace(0.3, 1.6, N)[:, None]
+
+
+def probabilities(gram: Matrix) -> dict[tuple[int, ...], float]:
+    """Of every order of three pivots, from the residual matrix after each, by the definition."""
+    found = {}
+    for order in permutations(range(N), S):
+        rest, probability = gram.copy(), 1.0
+        for pivot in order:
+            probability *= rest[pivot, pivot] / np.trace(rest)
+            rest = rest - np.outer(rest[:, pivot], rest[:, pivot]) / rest[pivot, pivot]
+        found[order] = probability
+    return found
+
+
+def p_value(name: str, draws: int) -> float:
+    """How well the pivots of many runs agree with the law, by chi-square; rare orders count as one."""
+    rows = rows_of_many_lengths()
+    expected = probabilities(rows @ rows.T)
+    counts = dict.fromkeys(expected, 0)
+    for seed in range(draws):
+        counts[tuple(numbers_of(rows, run(name, Linear(), rows, S, seed).landmarks))] += 1
+    law, came = (np.array([of[order] for order in expected]) for of in (expected, counts))
+    rare = law * draws < 5
+    assert law[rare].sum() < 0.1
+    law, came = (np.append(of[~rare], of[rare].sum()) for of in (law * draws, came))
+    return float(stats.chisquare(came, law, sum_check=False).pvalue)
+
+
+@pytest.mark.parametrize("per_offer", [1, 2, 256])
+def test_pivots_have_the_law_of_one_at_a_time_however_many_are_drawn_at_once(
+    per_offer: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 120 orders of three of six rows. Significance 1e-4 each.
+    monkeypatch.setattr(its_basis, "_MOST_PER_OFFER", per_offer)
+    assert p_value("rp_cholesky", 4000) > 1e-4
+
+
+def test_another_law_would_be_seen() -> None:
+    assert p_value("uniform", 4000) < 1e-30
+
+
+def test_residuals_are_computed_anew_when_most_candidates_are_refused() -> None:
+    # Two rows in three have nothing left after few landmarks: by the first residuals, two candidates in three are lost.
+    rng = np.random.default_rng(1)
+    rows = np.concatenate([rng.normal(size=(4000, 1)) @ np.ones((1, 40)), rng.normal(size=(2000, 40))])
+    watched = WatchedWork()
+    made = kernel(kind="gaussian", length_scale=8.0)
+    found = run("rp_cholesky", made, rows, 300, progress=watched)
+    begun = {int(state["first"]) for state in map(unpacked, watched.states) if "first" in state}
+    assert len(begun) > 1
+    assert found.report["candidates"] < 300 + 3 * (6000 / 8 + 256)
+
+
+def test_it_leaves_less_than_a_uniform_choice_where_few_rows_are_unlike_the_others() -> None:
+    rng = np.random.default_rng(2)
+    rows = np.concatenate([rng.normal(size=(590, 5)) / 10, 4 * rng.normal(size=(10, 5))])
+    left = {
+        name: np.mean(
+            [trace_error(GAUSSIAN, rows, run(name, GAUSSIAN, rows, 15, seed).landmarks) for seed in range(10)]
+        )
+        for name in SELECTIONS
+    }
+    assert max(left["rp_cholesky"], left["k_means"]) < 0.4 * left["uniform"]
+    assert left["leverage"] < 0.85 * left["uniform"]
+
+
+MANY = """
+import sys
+import numpy as np
+from service_tests.core.maps.landmarks.selection.chosen import run
+from service_tests.core.specs import kernel
+rng = np.random.default_rng(1)
+rows = np.empty((1_000_000, 64), np.float32)
+for start in range(0, len(rows), 50_000):
+    rows[start : start + 50_000] = rng.normal(size=(50_000, 8)) @ np.linspace(-1, 1, 512).reshape(8, 64)
+    rows[start : start + 50_000] += rng.normal(size=(50_000, 64)) / 2
+found = run(sys.argv[1], kernel(kind="gaussian", length_scale=8.0), rows, 512, threads=2)
+assert found.landmarks.shape == (512, 64)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_a_million_rows_take_bounded_memory_and_time(name: str) -> None:
+    # The rows are 256 MB. The time, at most a minute on two processors that do nothing else, is bounded generously.
+    subprocess.run([sys.executable, "-c", MANY, name], check=True, timeout=300)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1 << 20
