@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.arrays import Array, Floats, Rows, dense
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
-from app.core.maps.landmarks.profiles import Profile, write_kernels
+from app.core.maps.landmarks.profiles import Profile, write_differences, write_kernels
 from app.core.norms import add_squared_norms
 from app.core.panels import Panels
 
@@ -22,8 +23,8 @@ class DistanceBlocks(KernelBlocks):
     """A kernel of h = Σ (x_j − l_j)²/(2·scale_j²), which is |x|²/2 + |l|²/2 − x·l of scaled rows and landmarks.
 
     Far from 0 these three are large beside h. So the landmarks' mean is subtracted where that makes them much smaller.
-    Where they still say too little of the kernel, it is taken from differences: for each pair of a row and a landmark
-    by itself.
+    Where they still say too little of the kernel of a row with some landmark, that row's kernels are taken from
+    differences.
     """
 
     operations_per_entry = 32
@@ -33,6 +34,7 @@ class DistanceBlocks(KernelBlocks):
         self._exact, self._dtype, self._what = ExactBlocks(kernel, landmarks), dtype, shape.what
         self._parameters = np.array(shape.parameters, dtype)
         self._center: Floats | None = None
+        self._columns: Floats | None = None
         with np.errstate(over="ignore"):  # pairs that leave the range are compared exactly
             self._per_scale = 1 / shape.scales
             if isinstance(landmarks, np.ndarray):
@@ -51,12 +53,30 @@ class DistanceBlocks(KernelBlocks):
             self._products(rows, out)
             of_rows = self._half_squares(rows).astype(self._dtype)
         write_kernels(self._what, self._parameters, out, of_rows, self._of_landmarks, doubtful)
-        for i in np.flatnonzero(doubtful).tolist():
-            self._exact.write_some(given[i : i + 1], np.flatnonzero(np.isnan(out[i, :s])), out[i])
+        if self._columns is not None and doubtful.any():
+            out[doubtful, :s] = self._by_differences(given[doubtful], self._columns)
+        elif doubtful.any():
+            self._correct(given, doubtful, out[:, :s])
 
     def operations(self, rows: Rows) -> int:
         """Multiplications of the products, and an exponential for each entry."""
         return int((rows.size + rows.shape[0] * self.operations_per_entry) * self._landmarks.shape[0])
+
+    def _by_differences(self, rows: Rows, columns: Floats) -> Floats:
+        """The kernel of rows with dense landmarks, from differences; from the kernel itself beyond their range."""
+        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        found: Floats = np.empty((len(rows), columns.shape[1]), self._dtype)
+        per_scales, doubtful = np.broadcast_to(self._per_scale, len(columns)).copy(), np.empty(len(rows), np.bool_)
+        write_differences(rows, columns, per_scales, found)
+        none = np.zeros(max(found.shape), self._dtype)
+        write_kernels(self._what, self._parameters, found, none[: len(rows)], none[: columns.shape[1]], doubtful)
+        self._correct(rows, doubtful, found)
+        return found
+
+    def _correct(self, rows: Rows, doubtful: NDArray[np.bool_], out: Floats) -> None:
+        """Write the exact kernel where there is NaN."""
+        for i in np.flatnonzero(doubtful).tolist():
+            self._exact.write_some(rows[i : i + 1], np.flatnonzero(np.isnan(out[i])), out[i])
 
     def _open_dense(self, landmarks: Floats) -> tuple[Callable[[Rows, Floats], None], Floats]:
         """What writes products of rows with dense landmarks, and half the squares of these; finds the centre."""
@@ -68,7 +88,8 @@ class DistanceBlocks(KernelBlocks):
         scaled = moved * self._per_scale
         halves = np.einsum("ij,ij->i", scaled, scaled) / 2
         panels = Panels((scaled * self._per_scale).astype(self._dtype), keeps_zeros=True)
-        self.nbytes += panels.nbytes
+        self._columns = landmarks.T.copy()
+        self.nbytes += panels.nbytes + self._columns.nbytes
         return lambda rows, out: panels.multiplier(rows)(slice(0, s), out), halves.astype(self._dtype)
 
     def _open_sparse(self, landmarks: sparse.csr_array) -> tuple[Callable[[Rows, Floats], None], Floats]:

@@ -43,8 +43,8 @@ def profile(kernel: AnyKernel) -> Profile | None:
     return None
 
 
-# Up to this h no step leaves the range of float32; nor does one with an α from this one on.
-_LARGEST, _LEAST_ALPHA = 1e30, 1e-3
+# Up to this h no step leaves the range of float32, with an α from this one on.
+_LARGEST, _LEAST_ALPHA = 1e34, 1e-3
 _SINGLE_BYTES = 4
 # Units in the last place of the half squared norms that an h is wrong by, at most.
 _UNITS = 64
@@ -113,3 +113,28 @@ def write_kernels(
                 row[j] = value if is_good else none
                 is_doubtful |= not is_good
         doubtful[i] = is_doubtful
+
+
+@compiled
+def write_differences(rows: Floats, landmarks: Floats, per_scales: Matrix, out: Floats) -> None:
+    """Write −Σ (x_j − l_j)²/(2·scale_j²), summed in float64: what stands for products where norms are left out.
+
+    Args:
+        rows: (n, d).
+        landmarks: (d, s), column by column.
+        per_scales: 1/scale_j, (d,).
+        out: (n, s).
+    """
+    d, s = landmarks.shape
+    sums = np.zeros(s)
+    for i in range(len(rows)):
+        for j in range(d):
+            # As slices of one row, for the compiler to see that their entries lie side by side.
+            x, scale, line = np.float64(rows[i, j]), per_scales[j], landmarks[j]
+            for k in range(s):
+                lag = (x - np.float64(line[k])) * scale
+                sums[k] += lag * lag
+        row = out[i]
+        for k in range(s):
+            row[k] = -sums[k] / 2
+            sums[k] = 0

@@ -1,13 +1,16 @@
 """Where a centre is subtracted, and what sparse landmarks hold."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 from app.core.kernels.base import Matrix
 from app.core.kernels.gaussian import Gaussian
+from app.core.maps.landmarks import distance_blocks
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks
-from app.core.maps.landmarks.profiles import profile
+from app.core.maps.landmarks.profiles import profile, write_differences
 
 KERNEL = Gaussian(kind="gaussian", length_scale=(1.0, 2.0, 0.5))
 LANDMARKS = np.random.default_rng(1).normal(size=(20, 3))
@@ -22,13 +25,13 @@ def blocks(landmarks: Matrix | csr_array) -> DistanceBlocks:
 def exact_rows(monkeypatch: pytest.MonkeyPatch, landmarks: Matrix, rows: Matrix) -> int:
     """How many rows have kernels that are computed from differences."""
     counted: list[int] = []
-    found, exact = blocks(landmarks), Gaussian.exact
 
-    def counting(self: Gaussian, x: Matrix, y: Matrix) -> Matrix:
-        counted.append(len(x))
-        return exact(self, x, y)
+    def counting(rows: Matrix, *others: Any) -> None:
+        counted.append(len(rows))
+        write_differences(rows, *others)
 
-    monkeypatch.setattr(Gaussian, "exact", counting)
+    found = blocks(landmarks)
+    monkeypatch.setattr(distance_blocks, "write_differences", counting)
     out = np.empty((len(rows), len(landmarks)))
     found.write(rows, out)
     monkeypatch.undo()

@@ -8,7 +8,14 @@ import pytest
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.laplacian import Laplacian
 from app.core.kernels.matern import Matern
-from app.core.maps.landmarks.profiles import EXPONENTIAL, MATERN, RATIONAL_QUADRATIC, profile, write_kernels
+from app.core.maps.landmarks.profiles import (
+    EXPONENTIAL,
+    MATERN,
+    RATIONAL_QUADRATIC,
+    profile,
+    write_differences,
+    write_kernels,
+)
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 FORMS = [
@@ -77,3 +84,14 @@ def test_kernels_without_a_profile_have_none() -> None:
     found = profile(Gaussian(kind="gaussian", length_scale=(1, 2)))
     assert found is not None
     assert found.scales.tolist() == [1, 2]
+
+
+@every_dtype
+def test_differences_are_summed_in_float64(dtype: Any) -> None:
+    rng = np.random.default_rng(3)
+    rows, landmarks, scales = rng.normal(size=(7, 5)), rng.normal(size=(5, 20)), np.array([1, 2, 0.5, 1, 3])
+    rows, landmarks = rows.astype(dtype) + dtype(1000), landmarks.astype(dtype) + dtype(1000)
+    found = np.empty((7, 20), dtype)
+    write_differences(rows, landmarks, 1 / scales, found)
+    lags = (rows[:, :, None].astype(np.float64) - landmarks) / scales[:, None]
+    np.testing.assert_allclose(found, -(lags**2).sum(axis=1) / 2, rtol=4 * np.finfo(dtype).eps)
