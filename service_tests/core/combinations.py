@@ -5,7 +5,7 @@ their law in LAWS, and a sampler that draws no frequencies wants its kernels in 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -37,11 +37,31 @@ def _anova(d: int) -> list[Fields]:
     ]
 
 
+class VarianceGamma(NamedTuple):
+    """The law of a normal variable whose variance follows a gamma law of this shape and mean 1."""
+
+    shape: float
+
+    def cdf(self, x: Any) -> Any:
+        """The mean of normal laws whose variances are the middles of equal parts of the gamma law."""
+        variances = stats.gamma(self.shape, scale=1 / self.shape).ppf((np.arange(1000) + 0.5) / 1000)
+        return stats.norm.cdf(np.divide.outer(x, np.sqrt(variances))).mean(axis=-1)
+
+    def var(self) -> float:
+        """The mean of the variances."""
+        return 1.0
+
+    def std(self) -> float:
+        """Its root."""
+        return 1.0
+
+
 FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "gaussian": _scales,
     "laplacian": _scales,
     "cauchy": _scales,
     "matern": lambda d: [_scales(d)[0] | {"nu": 2.5}, _scales(d)[1] | {"nu": 0.5}],
+    "rational_quadratic": lambda d: [_scales(d)[0] | {"alpha": 1.5}, _scales(d)[1] | {"alpha": 0.4}],
     "anova": _anova,
     "correlation_rbf": lambda _: [{"gamma": 0.9}],
     "gmm": lambda _: [{}],
@@ -75,6 +95,7 @@ LAWS: dict[str, Callable[[Fields], Any]] = {
     "laplacian": lambda _: stats.cauchy(),
     "cauchy": lambda _: stats.laplace(),
     "matern": lambda fields: stats.t(2 * fields["nu"]),
+    "rational_quadratic": lambda fields: VarianceGamma(fields["alpha"]),
     "anova": lambda _: stats.norm(),
     "correlation_rbf": lambda _: stats.norm(),
 }
@@ -133,7 +154,7 @@ def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
     if name == "gmm":
         return False
     if over == "structured_orthogonal":
-        return name in ("gaussian", "matern", "correlation_rbf")
+        return name in ("gaussian", "matern", "rational_quadratic", "correlation_rbf")
     if over == "reweighted_grid":
         return name in NORMAL and name != "anova"
     if over in LEARNED or its_sampler.get("learn"):

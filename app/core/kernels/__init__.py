@@ -12,9 +12,11 @@ from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.kernels.laplacian import Laplacian
 from app.core.kernels.matern import Matern
+from app.core.kernels.rational_quadratic import RationalQuadratic
 
 Kernel = Annotated[
-    Gaussian | Laplacian | Cauchy | Matern | Anova | CorrelationRbf | GeneralizedMinMax, Discriminator("kind")
+    Gaussian | Laplacian | Cauchy | Matern | RationalQuadratic | Anova | CorrelationRbf | GeneralizedMinMax,
+    Discriminator("kind"),
 ]
 
 KERNELS: dict[str, type[AnyKernel]] = {

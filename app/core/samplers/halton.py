@@ -31,7 +31,7 @@ class Halton(PointSampler):
         "Without it in few dimensions only: .109 on MNIST."
     )
     limits = (
-        f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernel matern",
+        f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernels matern and rational_quadratic",
         "leap + 1 shares no factor with the first input_dim primes",
     )
 

@@ -42,7 +42,7 @@ class Lattice(BoxFields, PointSampler):
         "found its Gram error below monte_carlo's."
     )
     limits = (
-        f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernel matern",
+        f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernels matern and rational_quadratic",
         f"with learn {PRODUCT_LAW}, and s of at most {_MOST_LEARNED}; not as a base",
         "without learn neither box nor dataset",
     )

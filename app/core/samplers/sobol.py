@@ -35,7 +35,7 @@ class Sobol(PointSampler):
         "1024, where monte_carlo has .0825. On MNIST in 250 it has .0509, behind moment_matching (.0475), but in "
         "the form complex it leads (.0710 against .0761)."
     )
-    limits = (f"input_dim of at most {MOST_DIMENSIONS}; one less for kernel matern",)
+    limits = (f"input_dim of at most {MOST_DIMENSIONS}; one less for kernels matern and rational_quadratic",)
     best_at_powers_of_two = True
 
     kind: Literal["sobol"]

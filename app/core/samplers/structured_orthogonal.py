@@ -49,7 +49,7 @@ class StructuredOrthogonal(FrequencySampler):
     )
     limits = (
         f"input_dim from {_LEAST_DIMENSIONS} to {_MOST_DIMENSIONS}",
-        "frequencies of uniform direction (kernels gaussian, matern, correlation_rbf)",
+        "frequencies of uniform direction (kernels gaussian, matern, rational_quadratic, correlation_rbf)",
     )
 
     serves_subsets = False
