@@ -88,13 +88,14 @@ def test_interlacing_divides_the_dimensions() -> None:
     assert "21201 divided by alpha" in CATALOG["samplers"]["digital_net"]["limits"][0]
 
 
+@pytest.mark.parametrize("its_kernel", [{"kind": "matern", "nu": 2.5}, {"kind": "rational_quadratic", "alpha": 1.0}])
 @pytest.mark.parametrize("name", ["sobol", "halton", "lattice", "digital_net"])
-def test_matern_has_one_dimension_less(name: str) -> None:
-    fields: dict[str, Any] = {"kernel": {"kind": "matern", "nu": 2.5, "length_scale": 1.0}, "sampler": {"kind": name}}
+def test_kernels_that_mix_normal_laws_have_one_dimension_less(name: str, its_kernel: dict[str, Any]) -> None:
+    fields: dict[str, Any] = {"kernel": its_kernel | {"length_scale": 1.0}, "sampler": {"kind": name}}
     most = {"digital_net": 21201 // 2}.get(name) or EDGES[name][0]["input_dim"]
     spec(**fields, input_dim=most - 1)
     assert str(most - 1) in refusal(**fields, input_dim=most).detail
-    assert "one less for kernel matern" in CATALOG["samplers"][name]["limits"][0]
+    assert "one less for kernels matern and rational_quadratic" in CATALOG["samplers"][name]["limits"][0]
 
 
 @pytest.mark.long

@@ -91,13 +91,13 @@ def _log_product_quantile(uniforms: Matrix, small: float, large: float) -> Matri
     """
     if small < _LEAST_SHAPE:
         return np.full(uniforms.shape, -np.inf)
-    ends = np.log([gammaincinv(large, 1e-32), gammainccinv(large, 1e-32)])
-    at = np.linspace(*ends, max(_QUADRATURE_NODES, int(_QUADRATURE_NODES_PER_UNIT * (ends[1] - ends[0]))))
+    first, last = np.log(gammaincinv(large, 1e-32)), np.log(gammainccinv(large, 1e-32))
+    at = np.linspace(first, last, max(_QUADRATURE_NODES, int(_QUADRATURE_NODES_PER_UNIT * (last - first))))
     weights = np.exp(large * at - np.exp(at) - gammaln(large))
     weights /= weights.sum()
     # Both factors at one quantile: farther apart than the product, so that its quantiles lie between.
-    first = max(-_FARTHEST_LOGIT, float(logit(gammainc(small, _LEAST))))
-    levels = np.linspace(first, _FARTHEST_LOGIT, _SPLINE_NODES)
+    least = max(-_FARTHEST_LOGIT, float(logit(gammainc(small, _LEAST))))
+    levels = np.linspace(least, _FARTHEST_LOGIT, _SPLINE_NODES)
     logs = _log_quantiles(small, levels) + _log_quantiles(large, levels)
     factors = np.exp(logs[:, None] - at)
     logits = np.log(gammainc(small, factors) @ weights) - np.log(gammaincc(small, factors) @ weights)

@@ -23,7 +23,9 @@ class DigitalNet(PointSampler):
         "For smooth kernels in few dimensions with s a power of two, where an order of 2 or more can pay. With "
         "alpha 1 it is sobol; in many dimensions sobol is the one to take."
     )
-    limits = (f"input_dim of at most {MOST_DIMENSIONS} divided by alpha; one less for kernels matern and rational_quadratic",)
+    limits = (
+        f"input_dim of at most {MOST_DIMENSIONS} divided by alpha; one less for kernels matern and rational_quadratic",
+    )
     best_at_powers_of_two = True
 
     kind: Literal["digital_net"]

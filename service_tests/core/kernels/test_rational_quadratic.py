@@ -1,4 +1,4 @@
-"""The rational quadratic kernel against its formula, scikit-learn, its limits, and what one shared variance makes of it."""
+"""The rational quadratic kernel against its formula, scikit-learn, its limits, and what one shared variance makes."""
 
 from typing import Any
 
@@ -139,7 +139,7 @@ def test_deviations_and_fourth_moments_are_finite_for_every_alpha() -> None:
     assert (frequencies**4).mean(axis=0) == pytest.approx(np.full(3, 6.0), abs=0.35)
 
 
-@pytest.mark.parametrize(("alpha", "dim"), with_long([(1e-2, 8), (0.3, 1), (4.0, 8)], [(1.0, 64), (30.0, 8)]))
+@pytest.mark.parametrize(("alpha", "dim"), with_long([(0.3, 1)], [(1e-2, 8), (4.0, 8), (1.0, 64), (30.0, 8)]))
 def test_lengths_have_the_law_of_a_product_of_gammas(alpha: float, dim: int) -> None:
     found = rational(alpha, 3.0).radial_quantile(ENDS, dim)
     half, shape = mpmath.mpf(dim) / 2, mpmath.mpf(alpha)
@@ -175,9 +175,7 @@ def test_lengths_are_those_of_the_frequencies_and_rise_with_their_level(alpha: f
 
 def test_lengths_are_those_of_the_gaussian_kernel_for_a_large_alpha_and_zero_for_a_tiny_one() -> None:
     gaussian = Gaussian(kind="gaussian", length_scale=1.0)
-    np.testing.assert_allclose(
-        rational(1e6).radial_quantile(ENDS, 16), gaussian.radial_quantile(ENDS, 16), rtol=2e-5
-    )
+    np.testing.assert_allclose(rational(1e6).radial_quantile(ENDS, 16), gaussian.radial_quantile(ENDS, 16), rtol=2e-5)
     assert not rational(1e-300).radial_quantile(ENDS, 16).any()
     assert rational(1.0).radial_quantile(np.empty(0), 16).shape == (0,)
 

@@ -11,6 +11,7 @@ from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.matern import Matern
+from app.core.kernels.rational_quadratic import RationalQuadratic
 from app.core.maps.landmarks.exponential import exponential, log_of_one_more
 
 EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
@@ -40,6 +41,8 @@ def profile(kernel: AnyKernel) -> Profile | None:
     if isinstance(kernel, Matern) and kernel.nu in _MATERN:
         scales = np.asarray(kernel.length_scale, np.float64) / np.sqrt(2 * kernel.nu)
         return Profile(MATERN, _MATERN[kernel.nu], scales)
+    if isinstance(kernel, RationalQuadratic) and kernel.alpha >= _LEAST_ALPHA:
+        return Profile(RATIONAL_QUADRATIC, (kernel.alpha, 0.0, 0.0), np.asarray(kernel.length_scale, np.float64))
     return None
 
 

@@ -125,6 +125,7 @@ def test_frequencies_outside_the_dtype_are_refused_at_the_length_scale(
         ({"kind": "correlation_rbf", "gamma": 1e80}, "gamma"),
         ({"kind": "matern", "length_scale": 1.0, "nu": 1e-3}, "nu"),
         ({"kind": "matern", "length_scale": 1e-39, "nu": 2.5}, "length_scale"),
+        ({"kind": "rational_quadratic", "length_scale": 1e-39, "alpha": 1e-3}, "length_scale"),
         ({"kind": "anova", "length_scale": 1e-39, "subsets": [[0, 1]]}, "length_scale"),
         ({"kind": "laplacian", "length_scale": [1.0, 1.0, 1.0, 1e-39]}, "length_scale"),
     ],

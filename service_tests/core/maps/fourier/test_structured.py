@@ -19,6 +19,7 @@ D, S = 20, 150
 KERNELS: dict[str, dict[str, Any]] = {
     "gaussian": {"kind": "gaussian", "length_scale": np.linspace(1, 4, D).tolist()},
     "matern": {"kind": "matern", "nu": 1.5, "length_scale": np.linspace(1, 4, D).tolist()},
+    "rational_quadratic": {"kind": "rational_quadratic", "alpha": 0.8, "length_scale": 2.0},
     "correlation_rbf": {"kind": "correlation_rbf", "gamma": 2.0},
 }
 OUTPUTS = [

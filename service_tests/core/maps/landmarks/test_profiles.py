@@ -8,6 +8,7 @@ import pytest
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.laplacian import Laplacian
 from app.core.kernels.matern import Matern
+from app.core.kernels.rational_quadratic import RationalQuadratic
 from app.core.maps.landmarks.profiles import (
     EXPONENTIAL,
     MATERN,
@@ -81,6 +82,7 @@ def test_kernels_that_leave_the_range_are_in_doubt(what: int, parameters: Any, d
 def test_kernels_without_a_profile_have_none() -> None:
     assert profile(Laplacian(kind="laplacian", length_scale=1)) is None
     assert profile(Matern(kind="matern", length_scale=1, nu=0.7)) is None
+    assert profile(RationalQuadratic(kind="rational_quadratic", length_scale=1, alpha=9e-4)) is None
     found = profile(Gaussian(kind="gaussian", length_scale=(1, 2)))
     assert found is not None
     assert found.scales.tolist() == [1, 2]
