@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.arrays import PostedRows, Rows, dense, vectors
 from app.core.building import Building
@@ -14,11 +15,12 @@ from app.core.kernels import KERNELS, Kernel
 from app.core.progress import Progress
 from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking, drawing
-from app.core.recommendations.candidates import Wanted, fitting, recommended_bytes, widest_map_bytes
+from app.core.recommendations.candidates import Wanted, fitting, learned_from, recommended_bytes, widest_map_bytes
+from app.core.recommendations.held_out import FEWEST_ROWS, HeldOut, held_out
 from app.core.recommendations.length_scale import Heuristic, length_scale
 from app.core.recommendations.trials import MOST_ROWS, check_rows, recommended
 from app.services.building import kept_rows
-from app.services.datasets import Datasets, dataset_digests
+from app.services.datasets import Datasets, GatedRows, dataset_digests
 from app.services.limits import Limits
 from app.services.measurements import RECOMMEND, Measurement
 
@@ -32,6 +34,12 @@ def _gate(seed: int) -> Callable[[PostedRows, str], Rows]:
         return vectors(some, some.shape[1], np.dtype(np.float32), pointer)
 
     return some
+
+
+def _taken(n: int, reference: Reference, seed: int) -> NDArray[np.intp]:
+    """The numbers of the rows of a dataset of n rows that come through the gate of this seed."""
+    numbers = np.arange(n) if reference.rows is None else sampled(n, reference.rows, reference.seed)
+    return numbers[sampled(len(numbers), MOST_ROWS, seed)] if len(numbers) > MOST_ROWS else numbers
 
 
 class Recommendations(NamedTuple):
@@ -89,17 +97,23 @@ class Recommendations(NamedTuple):
         check_rows(rows, kernel)
         asked = Wanted(options.budget, options.target_error, options.samplers, objective=options.objective)
         asked.check()
+        asked, shared = self._shared_out(asked, given, kernel, options.seed)
+        if shared is not None:
+            rows = rows[shared.measured]
+            n = rows.shape[0]
         map_bytes = self.limits.max_map_bytes
         wanted = fitting(asked, n, d, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
         self.limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
-        learned = sorted({dataset for one in options.samplers or () if (dataset := one.learned_from) is not None})
-        digests = {name: self.datasets.digest(name) for name in learned}
+        learned = sorted(learned_from(kernel, wanted))
+        digests = {name: self.datasets.digest(name) for name in learned} | given.digests
         kept = kept_rows(self.datasets, digests)
 
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
-            learned_from = {name: kept(name, "/samplers") for name in learned}
-            building = Building(self.threads, progress, lambda dataset, _: learned_from[dataset])
+            rows_of = {name: kept(name, "/samplers") for name in learned}
+            if shared is not None and wanted.dataset is not None:
+                rows_of[wanted.dataset] = rows_of[wanted.dataset][shared.learned]
+            building = Building(self.threads, progress, lambda dataset, _: rows_of[dataset])
             answer = recommended(rows, kernel, wanted, seeds=options.seeds, seed=options.seed, building=building)
             return Finding(answer, drawing(answer))
 
@@ -108,10 +122,27 @@ class Recommendations(NamedTuple):
             subject={},
             options=options.model_copy(update={"kernel": kernel.model_dump(mode="json")}),
             given=given,
-            digests=dataset_digests(given.digests | digests),
+            digests=dataset_digests(digests),
             run=run,
             nbytes=recommended_bytes(n, d, wanted, kernel),
         )
+
+    def _shared_out(self, asked: Wanted, given: GatedRows, kernel: Kernel, seed: int) -> tuple[Wanted, HeldOut | None]:
+        """The wishes with the dataset that the rows are of, shared out if a sampler is to learn from it."""
+        reference = given.references.get("vectors")
+        if reference is None:
+            return asked, None
+        found, digest = self.datasets.read(Reference(reference.dataset))
+        if digest != given.digests[reference.dataset]:
+            raise InvalidInput(f"dataset {reference.dataset!r} was replaced meanwhile; ask again", "/dataset")
+        n = found.shape[0]
+        if n < FEWEST_ROWS and asked.samplers is None:
+            return asked, None
+        of_dataset = asked._replace(dataset=reference.dataset)
+        if reference.dataset not in learned_from(kernel, of_dataset):
+            return asked, None
+        shared = held_out(n, _taken(n, reference, seed), seed)
+        return of_dataset._replace(learned_rows=len(shared.learned)), shared
 
     def _check_dense(self, rows: Rows) -> None:
         """Raise TooLarge if sparse rows, made dense, would take more memory than a request may."""

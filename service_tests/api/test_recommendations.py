@@ -27,8 +27,8 @@ def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
     answer = recommend(http)
     assert answer.status_code == 200, answer.text
     found = answer.json()
-    assert set(found) == {"rows", "target_reached", "ranked", "best", "skipped"}
-    assert (found["rows"], found["target_reached"]) == (50, None)
+    assert set(found) == {"rows", "learned_rows", "target_reached", "ranked", "best", "skipped"}
+    assert (found["rows"], found["learned_rows"], found["target_reached"]) == (50, None, None)
     members = {"spec", "n_output", "error_mean", "error_sd", "bytes", "seconds_per_1000_rows"}
     assert all(set(trial) == members for trial in found["ranked"])
     assert found["best"] == found["ranked"][0]["spec"]
@@ -73,6 +73,33 @@ def test_rows_of_a_dataset_and_samplers_by_name(http: httpx.Client, name: str) -
     assert of_rows["best"] == of_dataset["best"]
     assert of_rows["target_reached"] == (of_rows["ranked"][0]["error_mean"] <= 0.3)
     assert {trial["spec"]["sampler"]["kind"] for trial in of_rows["ranked"]} == {"sobol", "halton"}
+
+
+def test_of_a_dataset_some_rows_are_learned_from_and_errors_are_of_the_others(http: httpx.Client, name: str) -> None:
+    rows = np.random.default_rng(8).normal(size=(120, 4)).round(3)
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": rows.tolist()}).status_code == 201
+    body = BODY | {"dataset": name, "rows": 60, "seeds": 1}
+    body.pop("vectors")
+    taken = http.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC)
+    job = finished(http, taken)
+    assert job["state"] == "succeeded", job
+    found = http.get(job["result"]).json()
+    assert (found["rows"], found["learned_rows"]) == (40, 80)
+    learned = [trial["spec"] for trial in found["ranked"] if trial["spec"]["sampler"].get("dataset") == name]
+    assert len(learned) >= 6
+    at_once = http.post("/v1/recommendations", json=body, headers={"Prefer": "wait=60"}).json()
+    assert [t | {"seconds_per_1000_rows": 0} for t in at_once["ranked"]] == [
+        t | {"seconds_per_1000_rows": 0} for t in found["ranked"]
+    ]
+    assert put(http, f"{name}-map", learned[0]).status_code == 201
+
+
+def test_a_dataset_of_two_rows_is_not_shared_out(http: httpx.Client, name: str) -> None:
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": ROWS[:2].tolist()}).status_code == 201
+    given: dict[str, Any] = {"vectors": None, "dataset": name, "kernel": {"kind": "gaussian", "length_scale": 1}}
+    assert recommend(http, **given).json()["learned_rows"] is None
+    answer = recommend(http, samplers=[{"kind": "landmarks", "dataset": name}], **given)
+    assert "2 rows" in assert_problem(http, answer, 422, "invalid-input", "/samplers")["detail"]
 
 
 def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:

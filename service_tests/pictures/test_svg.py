@@ -17,6 +17,7 @@ def test_recommendations(errors: tuple[float, ...], deviation: float) -> None:
     spec = {"sampler": {"kind": "gcws"}}
     found = Ranking(
         rows=2,
+        learned_rows=None,
         target_reached=None,
         ranked=[
             {

@@ -94,8 +94,11 @@ class FeatureMap(ABC):
         """
 
     @classmethod
-    def tried(cls, kernel: AnyKernel) -> tuple[AnySampler, ...]:
-        """The samplers that recommendations try for a kernel, unless a request names others."""
+    def tried(cls, kernel: AnyKernel, dataset: str | None) -> tuple[AnySampler, ...]:
+        """The samplers that recommendations try for a kernel, unless a request names others.
+
+        Those that learn from rows learn from `dataset`; where it is None, there are no rows to learn from.
+        """
         return ()
 
     @classmethod
@@ -175,6 +178,13 @@ class FeatureMap(ABC):
 
     def baseline(self, seed: int) -> BaseSpec | None:
         """The spec of the cheap map that diagnostics compare this one with; None where there is none."""
+        return None
+
+    def anchors(self) -> Rows | None:
+        """Rows that stand for those that the map was made from, around which its errors are measured.
+
+        None where none were at hand, or errors hang on the differences of rows alone.
+        """
         return None
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:

@@ -84,7 +84,7 @@ class ConsistentSamplingMap(FeatureMap):
         return columns
 
     @classmethod
-    def tried(cls, kernel: AnyKernel) -> tuple[AnySampler, ...]:
+    def tried(cls, kernel: AnyKernel, dataset: str | None) -> tuple[AnySampler, ...]:
         """The only sampler, for kernel gmm."""
         return (ConsistentWeightedSampling(kind="gcws"),) if isinstance(kernel, GeneralizedMinMax) else ()
 

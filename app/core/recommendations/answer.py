@@ -37,6 +37,13 @@ class Ranking(TypedDict):
     """The trials, the best first."""
 
     rows: Annotated[int, Field(description="How many rows errors were measured on; of more, a sample.")]
+    learned_rows: Annotated[
+        int | None,
+        Field(
+            description="How many other rows of the dataset there were for samplers that learn, none of them among "
+            "those; null where nothing learned from the dataset, or the rows came without one."
+        ),
+    ]
     target_reached: Annotated[bool | None, Field(description="Null where no target_error came.")]
     ranked: list[RankedTrial]
     best: Annotated[_Spec, Field(description="To PUT.")]
@@ -46,9 +53,10 @@ class Ranking(TypedDict):
 def drawing(answer: Ranking) -> Drawing:
     """Error against output columns, a curve for each sampler."""
     curves: dict[str, list[tuple[int, float, float]]] = {}
+    labels = _labels([trial["spec"]["sampler"] for trial in answer["ranked"]])
     for trial in answer["ranked"]:
         point = (trial["n_output"], trial["error_mean"], trial["error_sd"])
-        curves.setdefault(_label(trial["spec"]["sampler"]), []).append(point)
+        curves.setdefault(labels[repr(trial["spec"]["sampler"])], []).append(point)
     marks = []
     for label, points in curves.items():
         columns, means, deviations = zip(*sorted(points), strict=True)
@@ -64,6 +72,19 @@ def drawing(answer: Ranking) -> Drawing:
         legend_size=8,
     )
     return Drawing([[panel]], row_height=4.6)
+
+
+def _labels(samplers: list[dict[str, Any]]) -> dict[str, str]:
+    """Names of samplers in the legend, by their text; where several have one, each with the words they differ in."""
+    alike: dict[str, dict[str, dict[str, Any]]] = {}
+    for sampler in samplers:
+        alike.setdefault(_label(sampler), {})[repr(sampler)] = sampler
+    labels = {}
+    for label, several in alike.items():
+        for text, sampler in several.items():
+            own = (word for name, word in sampler.items() if any(one.get(name) != word for one in several.values()))
+            labels[text] = " ".join([label, *(word for word in own if isinstance(word, str))])
+    return labels
 
 
 def _label(sampler: dict[str, Any]) -> str:

@@ -18,6 +18,8 @@ _FRACTIONS, _FEWEST_COLUMNS = (1, 2, 4), 2
 
 # Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row.
 _BYTES_PER_FEATURE, _BYTES_PER_SAMPLE, _BYTES_PER_PAIR, _BYTES_PER_ENTRY = 8, 72, 32, 24
+# Of a row that is learned from, in one column.
+_BYTES_PER_LEARNED = 24
 
 
 class Objective(StrEnum):
@@ -33,10 +35,14 @@ class Wanted(NamedTuple):
     budget: int | None
     target_error: float | None
     samplers: Sequence[Sampler] | None = None
-    """The samplers to try; None for those that its family tries for the kernel."""
+    """The samplers to try; None for those that each family tries for the kernel."""
     most: int = MOST_COLUMNS
     """Columns that are tried where there is no budget."""
     objective: Objective = Objective.error
+    dataset: str | None = None
+    """The dataset that the rows are of; None where they came as they are."""
+    learned_rows: int = 0
+    """How many rows of that dataset, none of which errors are measured on, there are to learn from."""
 
     def check(self) -> None:
         """Raise InvalidInput if the fastest map is wanted and no error that it must reach."""
@@ -57,7 +63,7 @@ def candidates(
     kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, seed: int
 ) -> Iterator[tuple[Sampler, MapSpec | str]]:
     """Every sampler with its spec, at most `columns` wide, of form `cos_sin`, or why it has none; codes are columns."""
-    for sampler in wanted.samplers or [sampler for family in FAMILIES for sampler in family.tried(kernel)]:
+    for sampler in _samplers(kernel, wanted):
         spec: MapSpec | str
         try:
             s = family_of(sampler).size_for(sampler, columns, input_dim)
@@ -65,6 +71,18 @@ def candidates(
         except InvalidInput as error:
             spec = error.detail
         yield sampler, spec
+
+
+def learned_from(kernel: Kernel, wanted: Wanted) -> set[str]:
+    """The datasets that the samplers to try learn from."""
+    return {dataset for sampler in _samplers(kernel, wanted) if (dataset := sampler.learned_from) is not None}
+
+
+def _samplers(kernel: Kernel, wanted: Wanted) -> Sequence[Sampler]:
+    """The samplers to try."""
+    if wanted.samplers is not None:
+        return wanted.samplers
+    return [sampler for family in FAMILIES for sampler in family.tried(kernel, wanted.dataset)]
 
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
@@ -87,12 +105,14 @@ def fitting(wanted: Wanted, n: int, input_dim: int, kernel: Kernel, *, map_bytes
 
 def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
     """Memory that `recommended` takes beside n rows: n×n matrices, and the widest of its maps with what it makes."""
-    made = 0
+    learned, made = 0, 0
     for columns in column_counts(wanted):
         for _, spec in candidates(kernel, input_dim, columns, wanted, 0):
             if not isinstance(spec, str):
                 its_family = family_of(spec.sampler)
                 of_entry = _BYTES_PER_FEATURE if Gives.features in its_family.gives else _BYTES_PER_SAMPLE
                 made = max(made, its_family.drawing_bytes(spec) + n * columns * of_entry)
-    dense = 0 if kernel.compares_sparse else _BYTES_PER_ENTRY * n * input_dim
-    return _BYTES_PER_PAIR * n * n + dense + made
+                if spec.sampler.learned_from is not None:
+                    learned = wanted.learned_rows * columns * _BYTES_PER_LEARNED
+    dense = 0 if kernel.compares_sparse else _BYTES_PER_ENTRY * (n + wanted.learned_rows) * input_dim
+    return _BYTES_PER_PAIR * n * n + dense + learned + made

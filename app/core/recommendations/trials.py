@@ -40,6 +40,8 @@ def recommended(
     sizes grow on, up to four times, for the samplers that have not reached it, and the fastest spec that does is best.
     All but the seconds, and what is best by them, hang on the arguments alone.
 
+    Samplers that learn are given rows by `building`; these should not be among the rows that errors are measured on.
+
     Rows are (n, d) in float32, 2 to `MOST_ROWS`. Of each spec as many maps are measured as there are `seeds`; the first
     is of `seed`, and the others follow it. The progress of `building` is told how many candidates are done, and of how
     many at most; its states hold what was measured of each map. InvalidInput for other numbers of rows, or where no
@@ -79,6 +81,10 @@ def recommended(
                     last = min(last, columns * _FURTHER[wanted.objective])
         if columns >= last:
             break
+    if not trials and not skipped:
+        raise InvalidInput(
+            f"what serves kernel {kernel.kind} learns from rows: put them as a dataset, and name it", "/vectors"
+        )
     return _ranked(rows.shape[0], [*trials.values()], skipped, wanted)
 
 
@@ -107,7 +113,14 @@ def _ranked(rows: int, trials: list[RankedTrial], skipped: list[Skipped], wanted
 
     ranked = sorted(trials, key=place)
     reached = None if target is None else ranked[0]["error_mean"] <= target
-    return Ranking(rows=rows, target_reached=reached, ranked=ranked, best=ranked[0]["spec"], skipped=skipped)
+    return Ranking(
+        rows=rows,
+        learned_rows=wanted.learned_rows or None,
+        target_reached=reached,
+        ranked=ranked,
+        best=ranked[0]["spec"],
+        skipped=skipped,
+    )
 
 
 def _exact(kernel: Kernel, rows: Rows, threads: int, pause: Pause) -> Matrix:

@@ -100,7 +100,7 @@ class FourierMap(FeatureMap):
         return None
 
     @classmethod
-    def tried(cls, kernel: AnyKernel) -> tuple[AnySampler, ...]:
+    def tried(cls, kernel: AnyKernel, dataset: str | None) -> tuple[AnySampler, ...]:
         """`TRIED_SAMPLERS` for kernels with frequencies, none for others."""
         return TRIED_SAMPLERS if isinstance(kernel, ShiftInvariantKernel) else ()
 
