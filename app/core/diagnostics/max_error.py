@@ -1,36 +1,34 @@
 """The greatest error of a map's kernel over a ball of differences."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from math import e
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.core.arrays import row_blocks
+from app.core.diagnostics.ball_errors import BallErrors, ErrorsAround, SetErrors
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, Positive
-from app.core.maps import FeatureMap, Gives, Spectrum
+from app.core.maps import FeatureMap, Gives
 from app.core.papers import GQ
 from app.core.progress import Progress, packed, unpacked
 from app.core.samplers.dense_grid import DenseGrid
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.samplers.sparse_grid import SparseGrid
 from app.core.spec import Form
-from app.core.threads import for_each
 
-# Phases, or entries of points, held at a time.
+# Phases, features, or entries of points, held at a time.
 _PHASES_PER_BLOCK = 1 << 20
-# Of these, those that one thread computes at a time.
-_PHASES_PER_PART = 1 << 17
 
 
 class DiameterError(TypedDict):
-    """Sizes of the error |k(δ) − k̂(δ)| over the δ drawn from one ball |δ| ≤ M."""
+    """Sizes of the error over the δ drawn from one ball |δ| ≤ M."""
 
     diameter: Annotated[float, Field(description="M.")]
     max: Annotated[float, Field(description="The greatest.")]
@@ -41,13 +39,23 @@ class DiameterError(TypedDict):
 class MaxErrors(TypedDict):
     """Greatest errors of the kernel over balls of differences."""
 
-    form: Annotated[str, Field(description="`complex` where the imaginary part was measured too, else `cos_sin`.")]
+    form: Annotated[
+        str | None,
+        Field(
+            description="`complex` where the imaginary part was measured too, else `cos_sin`; null where errors are "
+            "those around rows."
+        ),
+    ]
     samples: Annotated[int, Field(description="How many δ.")]
     diameters: Annotated[list[DiameterError], Field(description="In the order of the request.")]
 
 
 class MaxError(Diagnostic):
-    """Greatest and RMS error |k(δ) − k̂(δ)| over balls |δ| ≤ M, with the bound of the paper where one holds."""
+    """Greatest and RMS error |k(δ) − k̂(δ)| over balls |δ| ≤ M, with the bound of the paper where one holds.
+
+    Of a map that was made from rows, and has no frequencies, it is |k(x, y) − z(x)·z(y)| of rows δ apart, with one of
+    the rows that the map keeps midway, each in turn. Kernels of entries of 0 or more take x and y without signs.
+    """
 
     kind = "max-error"
     takes = Takes.nothing
@@ -61,11 +69,12 @@ class MaxError(Diagnostic):
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse a map without frequencies."""
-        feature_map.check_gives(Gives.frequencies)
+        """Refuse a map without frequencies and without rows that it was made from."""
+        if feature_map.anchors() is None:
+            feature_map.check_gives(Gives.frequencies)
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """Memory of the set in float64, and of phases and points of a block with what they give."""
+        """Memory of the set in float64, and of phases or features, and points, of a block with what they give."""
         s, d = feature_map.n_frequencies, feature_map.spec.input_dim
         return 2 * 8 * s * d + 8 * 8 * max(_PHASES_PER_BLOCK, s, d)
 
@@ -81,17 +90,25 @@ class MaxError(Diagnostic):
         imaginary part Σ ξ_l sin(w_l·δ) too. The form `phase` has noise that is no function of δ, and is not seen here.
         For a normalised map both kernels are divided by their value at 0.
 
+        Where the map has `anchors`, k̂ is the inner product of its features for rows δ apart, an anchor midway.
+
         Raises:
             InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
         """
-        spectrum = feature_map.spectrum()
-        self._check_diameters(spectrum)
-        is_complex = feature_map.spec.form is Form.complex
-        errors = _Errors(spectrum, is_complex, threads)
-        largest, squares = self._sums(errors, progress or Progress())
+        self._check_diameters(feature_map)
+        anchors = feature_map.anchors()
+        errors: BallErrors
+        if anchors is None:
+            form = Form.complex if feature_map.spec.form is Form.complex else Form.cos_sin
+            errors = SetErrors(feature_map.spectrum(), form.value, threads)
+        else:
+            errors = ErrorsAround(feature_map, anchors)
+        errors.check(max(self.diameters))
+        sizes = feature_map.spec.input_dim, feature_map.n_frequencies
+        largest, squares = self._sums(errors, *sizes, progress or Progress())
         found = zip(self.diameters, largest.tolist(), np.sqrt(squares / self.samples).tolist(), strict=True)
         answer = MaxErrors(
-            form=(Form.complex if is_complex else Form.cos_sin).value,
+            form=errors.form,
             samples=self.samples,
             diameters=[
                 DiameterError(diameter=diameter, max=most, rms=rms, bound=greatest_error_bound(feature_map, diameter))
@@ -100,75 +117,36 @@ class MaxError(Diagnostic):
         )
         return Finding(answer, drawing(answer))
 
-    def _check_diameters(self, spectrum: Spectrum) -> None:
+    def _check_diameters(self, feature_map: FeatureMap) -> None:
         for i, diameter in enumerate(self.diameters):
-            if spectrum.kernel.compares_unit_rows and diameter > 2:
+            if feature_map.kernel.compares_unit_rows and diameter > 2:
                 raise InvalidInput(
                     f"diameter is {diameter:.6g}; rows of unit length, which this kernel compares, differ by at most 2",
                     f"/diameters/{i}",
                 )
-        reach = float(np.abs(spectrum.frequencies).sum(axis=1).max())
-        if max(self.diameters) * max(reach, 1.0) > np.finfo(np.float64).max / 4:
-            raise InvalidInput(f"a diameter of {max(self.diameters):.3g} makes phases that leave float64", "/diameters")
 
-    def _sums(self, errors: "_Errors", progress: Progress) -> tuple[Matrix, Matrix]:
+    def _sums(self, errors: BallErrors, d: int, s: int, progress: Progress) -> tuple[Matrix, Matrix]:
         """The greatest error, and the sum of the squares of all errors, for each diameter."""
         state = unpacked(progress.restored())
         squares, largest = found = state.get("found", np.zeros((2, len(self.diameters))))
         # A step is a block of points of one ball.
         done, restored, of = 0, int(state.get("done", 0)), self.samples * len(self.diameters)
-        s, d = errors.spectrum.frequencies.shape
         for lags in _unit_ball(self.samples, d, s, self.seed):
             if done + len(lags) * len(self.diameters) <= restored:
                 done += len(lags) * len(self.diameters)
                 continue
-            projected = errors.projected(lags)
+            first, begun = done // len(self.diameters), errors.begun(lags)
             for i, diameter in enumerate(self.diameters):
+                keep = partial(packed, found=found, done=np.array(done))
                 done += len(lags)
                 if done <= restored:
                     continue
-                error = errors.at(diameter, lags, projected)
+                error = errors.at(diameter, first, lags, begun, partial(progress.checkpoint, keep))
                 squares[i] += error @ error
                 largest[i] = max(largest[i], error.max())
                 progress.report(done, of)
                 progress.checkpoint(partial(packed, found=found, done=np.array(done)))
         return largest, squares
-
-
-class _Errors(NamedTuple):
-    """Errors |k(δ) − k̂(δ)| of the kernel of a set, some rows of δ on each thread."""
-
-    spectrum: Spectrum
-    is_complex: bool
-    threads: int
-
-    def projected(self, lags: Matrix) -> Matrix:
-        """w_l·δ of every frequency, (n, s)."""
-        projected = np.empty((len(lags), len(self.spectrum.weights)))
-
-        def project(part: slice) -> None:
-            np.matmul(lags[part], self.spectrum.frequencies.T, out=projected[part])
-
-        self._share_out(project, len(lags))
-        return projected
-
-    def at(self, diameter: float, lags: Matrix, projected: Matrix) -> Matrix:
-        """Errors at `diameter` times the lags, (n,)."""
-        error = np.empty(len(lags))
-        origin = np.zeros((1, lags.shape[1]))
-
-        def measure(part: slice) -> None:
-            phases = diameter * projected[part]
-            exact = self.spectrum.kernel.gram(diameter * lags[part], origin)[:, 0] / self.spectrum.scale
-            error[part] = np.abs(np.cos(phases) @ self.spectrum.weights - exact)
-            if self.is_complex:
-                error[part] = np.hypot(error[part], np.sin(phases) @ self.spectrum.weights)
-
-        self._share_out(measure, len(lags))
-        return error
-
-    def _share_out(self, work: Callable[[slice], None], n: int) -> None:
-        for_each(work, row_blocks(n, _PHASES_PER_PART // len(self.spectrum.weights)), self.threads)
 
 
 def _unit_ball(n: int, d: int, n_frequencies: int, seed: int) -> Iterator[Matrix]:
@@ -233,7 +211,7 @@ def drawing(answer: MaxErrors) -> Drawing:
         curves,
         x_label="diameter M",
         y_label="|k(δ) − estimate| over |δ| ≤ M",
-        title=f"{answer['samples']} points, form {answer['form']}",
+        title=f"{answer['samples']} points" + (f", form {answer['form']}" if answer["form"] else ""),
         x_scale="log",
         # Errors that are all 0 have no logarithm.
         y_scale="log" if any(one["max"] > 0 for one in found) else "linear",

@@ -149,7 +149,9 @@ class Variance(Diagnostic):
         sampler = feature_map.spec.sampler
         if sampler.learns:
             too_long = f"which takes too long to do for every one of {self.repeats} maps"
-            raise InvalidInput(f"sampler {sampler.kind} learns its set, {too_long}")
+            raise InvalidInput(
+                f"sampler {sampler.kind} learns its set, {too_long}; gram measures the error of this one"
+            )
         if self.gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
             raise InvalidInput(refusal, "/gamma")
         feature_map.check_rows(x, "/x")

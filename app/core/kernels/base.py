@@ -49,6 +49,9 @@ class AnyKernel(Kind):
     metric: ClassVar[Literal["euclidean", "cityblock"]] = "euclidean"
     """The distance of rows that a length scale is taken from; rows equally far apart have about the same kernel."""
 
+    compares_unit_rows: ClassVar[bool] = False
+    """Whether rows are brought to unit length before they are compared, so that no two differ by more than 2."""
+
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
 
@@ -76,6 +79,10 @@ class AnyKernel(Kind):
         """The rows (n, d) as the kernel compares them, for most as they came; InvalidInput names those without one."""
         return rows
 
+    def in_domain(self, rows: Matrix) -> Matrix:
+        """The rows, or where entries have no kernel, such beside them that have one, no farther from any that has."""
+        return rows
+
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
         """The rows as pairs of them are compared, so that they may be taken some at a time."""
         return x, y
@@ -100,9 +107,6 @@ class AnyKernel(Kind):
 
 class ShiftInvariantKernel(AnyKernel):
     """A kernel k(x - z) that is a sum of spectral kernels, most often of one. Samplers of frequencies serve it."""
-
-    compares_unit_rows: ClassVar[bool] = False
-    """Whether rows are brought to unit length before they are compared, so that no two differ by more than 2."""
 
     @abstractmethod
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
