@@ -22,7 +22,7 @@ from app.core.maps.landmarks.arrays import (
 from app.core.maps.landmarks.features import LandmarkFeatures
 from app.core.maps.landmarks.learning import measured, selected, split
 from app.core.maps.landmarks.root import root_of
-from app.core.maps.landmarks.samplers import Landmarks, UploadedLandmarks
+from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
 from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
 from app.core.panels import Panels
 from app.core.progress import Pause, Progress, begin_anew, no_pause
@@ -64,8 +64,8 @@ class LandmarkMap(FeatureMap):
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
         self.spec, self.arrays, self._threads = spec, arrays, threads
         self.kernel = _kernel(spec)
-        landmarks = self.kernel.prepared(opened_landmarks(arrays, spec.input_dim))
-        self._features = LandmarkFeatures(self.kernel, landmarks, arrays["root"], spec.numpy_dtype, threads)
+        self._landmarks = self.kernel.prepared(opened_landmarks(arrays, spec.input_dim))
+        self._features = LandmarkFeatures(self.kernel, self._landmarks, arrays["root"], spec.numpy_dtype, threads)
         self.n_frequencies, self.n_output = arrays["root"].shape
         self.gram_dtype = spec.numpy_dtype
         self.bytes = self._features.nbytes + sum(array.nbytes for array in arrays.values())
@@ -84,12 +84,20 @@ class LandmarkMap(FeatureMap):
 
     @classmethod
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
-        """A landmark for each column; as many as came."""
+        """A landmark for each column, up to as many as a quick decomposition takes; as many as came."""
         if not isinstance(sampler, UploadedLandmarks):
-            return columns
+            return min(columns, _LONG_DECOMPOSITION)
         if len(sampler.landmarks) > columns:
             raise InvalidInput(f"{len(sampler.landmarks)} landmarks came; {columns} columns have room for {columns}")
         return None
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, dataset: str | None) -> tuple[AnySampler, ...]:
+        """Landmarks from the dataset by the two methods with the least errors, for every kernel."""
+        if dataset is None:
+            return ()
+        best = (Selection.rp_cholesky, Selection.k_means)
+        return tuple(Landmarks(kind="landmarks", dataset=dataset, selection=selection) for selection in best)
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
@@ -176,9 +184,13 @@ class LandmarkMap(FeatureMap):
         except InvalidInput:  # more summands than frequencies
             return None
 
+    def anchors(self) -> Rows:
+        """The landmarks."""
+        return self._landmarks
+
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
         """The refusal of codes and of frequencies."""
-        helps = "codes come from sampler gcws" if wanted is Gives.codes else "diagnostic gram measures its error"
+        helps = "codes come from sampler gcws" if wanted is Gives.codes else "gram and max-error measure its error"
         return InvalidInput(f"{super().refusal(wanted, called).detail}: its features are of landmarks; {helps}")
 
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
