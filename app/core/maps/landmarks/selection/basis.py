@@ -1,33 +1,19 @@
 """Landmarks with the Cholesky factor of their kernel matrix, which grows with them."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from app.core.arrays import Rows
 from app.core.kernels.base import AnyKernel, Matrix
+from app.core.maps.landmarks.selection.values import operations_per_row, own_values, stacked, values
 
 ROUNDING = 1e-10
-"""A residual below this part of k(x, x) counts as 0."""
+"""A residual below this part of k(x, x) counts as 0: the last landmarks then lose few digits to those before."""
 
 # What is computed in one part, a tenth of a second or less: kernel values, multiplications, entries of rows.
 _VALUES_PER_PART, _OPERATIONS_PER_PART, _ENTRIES_PER_PART = 1 << 17, 1 << 26, 1 << 20
 _MOST_PER_OFFER = 256
-
-
-def pairs_per_part(rows: Rows) -> int:
-    """How many rows are compared with one row each between two pauses."""
-    return max(1, min(_VALUES_PER_PART, _ENTRIES_PER_PART // int(rows.shape[1])))
-
-
-def stacked(blocks: Sequence[Rows]) -> Rows:
-    """Blocks of rows below each other; all are dense, or all are sparse."""
-    if isinstance(blocks[0], np.ndarray):
-        return np.concatenate([block for block in blocks if isinstance(block, np.ndarray)])
-    return sparse.csr_array(sparse.vstack([block for block in blocks if sparse.issparse(block)], format="csr"))
 
 
 class Coordinates:
@@ -44,22 +30,23 @@ class Coordinates:
         if not len(self):
             return np.empty((rows.shape[0], 0))
         # One product for a block of rows: its bits hang on the size of the block, which no number of threads changes.
-        return self.kernel.exact(rows, self.landmarks) @ self._matrix.T
+        return values(self.kernel, rows, self.landmarks) @ self._matrix.T
 
     def residuals(self, rows: Rows, least: float = ROUNDING) -> Matrix:
         """k(x, x) − ‖w(x)‖² of the rows, (n,); 0 where it is not above this part of k(x, x)."""
-        diagonal, w = self.kernel.pairs(rows, rows), self.of(rows)
+        diagonal, w = own_values(self.kernel, rows), self.of(rows)
         left: Matrix = diagonal - np.einsum("ij,ij->i", w, w)
         left[left <= least * diagonal] = 0
         return left
 
     def rows_per_part(self, rows: Rows) -> int:
         """Of how many rows the coordinates are computed between two pauses."""
-        s = max(1, len(self))
-        compared = self.kernel.exact_operations(rows[:1], self.landmarks) if len(self) else 0
-        # The landmarks are made dense too, so that as many rows take no more memory.
-        entries = max(s, _ENTRIES_PER_PART // int(rows.shape[1]))
-        return max(1, min(_VALUES_PER_PART // s, _OPERATIONS_PER_PART // (s * s + compared), entries))
+        s, compared = max(1, len(self)), operations_per_row(self.kernel, rows, self.landmarks)
+        most = min(_VALUES_PER_PART // s, _OPERATIONS_PER_PART // (s * s + compared))
+        if isinstance(rows, np.ndarray):
+            # Landmarks are brought into float64 too, so that as many rows take no more memory.
+            most = min(most, max(s, _ENTRIES_PER_PART // int(rows.shape[1])))
+        return max(1, most)
 
 
 class Basis(Coordinates):
@@ -84,8 +71,8 @@ class Basis(Coordinates):
         A row is accepted if its residual, after those accepted before it, is above its threshold and no rounding.
         """
         rows = self._rows[numbers]
-        w, diagonal = self.of(rows), self.kernel.pairs(rows, rows)
-        rest = self.kernel.exact(rows, rows) - w @ w.T
+        w, diagonal = self.of(rows), own_values(self.kernel, rows)
+        rest = values(self.kernel, rows, rows) - w @ w.T
         left = diagonal - np.einsum("ij,ij->i", w, w)
         least = np.maximum(thresholds, ROUNDING * diagonal)
         found, start = [], 0
@@ -102,7 +89,7 @@ class Basis(Coordinates):
         """Make landmarks of these rows, which were accepted."""
         rows = self._rows[numbers]
         w = self.of(rows)
-        factor = _cholesky(self.kernel.exact(rows, rows) - w @ w.T, ROUNDING * self.kernel.pairs(rows, rows))
+        factor = _cholesky(values(self.kernel, rows, rows) - w @ w.T, ROUNDING * own_values(self.kernel, rows))
         # The inverse of [[C, 0], [w, factor]], whose upper part is there.
         beside = np.hstack([-w @ self._matrix, np.eye(len(numbers))])
         lower = scipy.linalg.solve_triangular(factor, beside, lower=True, check_finite=False)

@@ -8,6 +8,7 @@ import scipy
 from app.core.arrays import Rows, dense
 from app.core.kernels.base import AnyKernel, Matrix, ScaledKernel
 from app.core.maps.landmarks.selection.basis import ROUNDING
+from app.core.maps.landmarks.selection.values import operations_per_row, own_values, values
 
 # What is computed in one part, a tenth of a second or less: differences of entries, kernel values, multiplications.
 _DIFFERENCES_PER_PART, _VALUES_PER_PART, _OPERATIONS_PER_PART = 1 << 24, 1 << 17, 1 << 26
@@ -52,14 +53,14 @@ class KernelDistances(Distances):
     def to(self, part: slice, centres: Rows) -> Matrix:
         """By kernel values."""
         rows = self._rows[part]
-        sizes = self._kernel.pairs(rows, rows)[:, None] + self._kernel.pairs(centres, centres)
-        found = sizes - 2 * self._kernel.exact(rows, centres)
+        sizes = own_values(self._kernel, rows)[:, None] + own_values(self._kernel, centres)
+        found = sizes - 2 * values(self._kernel, rows, centres)
         found[found <= ROUNDING * sizes] = 0
         return found
 
     def per_part(self, k: int) -> int:
         """As many as have so many kernel values."""
-        operations = self._kernel.exact_operations(self._rows[:1], self._rows[:1])
+        operations = operations_per_row(self._kernel, self._rows, self._rows[:1])
         return max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations * k)))
 
 

@@ -15,8 +15,9 @@ from app.core.maps.landmarks.selection.base import (
     take_in_order,
     words,
 )
-from app.core.maps.landmarks.selection.basis import Basis, pairs_per_part, stacked
+from app.core.maps.landmarks.selection.basis import Basis
 from app.core.maps.landmarks.selection.distances import Distances, distances_of
+from app.core.maps.landmarks.selection.values import own_values, stacked, values
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 from app.core.threads import for_each
@@ -143,9 +144,9 @@ def _middle(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
     n = members.shape[0]
     compared = members[np.linspace(0, n - 1, min(n, _COMPARED)).astype(np.int64)]
     cost = np.empty(n)
-    for part in row_blocks(n, min(_COMPARED, pairs_per_part(members))):
+    for part in row_blocks(n, _COMPARED):
         rows = members[part]
-        cost[part] = kernel.pairs(rows, rows) - 2 * kernel.exact(rows, compared).mean(axis=1)
+        cost[part] = own_values(kernel, rows) - 2 * values(kernel, rows, compared).mean(axis=1)
         run.pause()
     middle = int(cost.argmin())
     return members[middle : middle + 1]

@@ -3,10 +3,11 @@
 import numpy as np
 import scipy
 
-from app.core.arrays import Rows
+from app.core.arrays import Rows, row_blocks
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.maps.landmarks.selection.base import Numbers, Run, Selected, restored, selected, take_in_order
 from app.core.maps.landmarks.selection.basis import Basis, Coordinates
+from app.core.maps.landmarks.selection.values import values
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
@@ -57,10 +58,8 @@ def _pilots(kernel: AnyKernel, rows: Rows, n: int, run: Run) -> tuple[Coordinate
     n/m.
     """
     m, gram = rows.shape[0], np.empty((rows.shape[0], rows.shape[0]))
-    by_pilots = Coordinates(kernel, rows, gram)
-    for start in range(0, m, by_pilots.rows_per_part(rows)):
-        part = slice(start, start + by_pilots.rows_per_part(rows))
-        gram[part] = kernel.exact(rows[part], rows)
+    for part in row_blocks(m, Coordinates(kernel, rows, gram).rows_per_part(rows)):
+        gram[part] = values(kernel, rows[part], rows)
         run.pause()
     eigenvalues = np.linalg.eigvalsh(gram)
     run.pause()

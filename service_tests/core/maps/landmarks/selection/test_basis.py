@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from app.core.arrays import dense
-from app.core.maps.landmarks.selection.basis import Basis, Coordinates, stacked
+from app.core.maps.landmarks.selection.basis import Basis, Coordinates
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import (
     GAUSSIAN,
@@ -72,11 +72,6 @@ def test_nearly_dependent_landmarks_lose_few_digits() -> None:
     assert 0 < basis.residuals(rows, least=-1).sum() < 1e-7
 
 
-def test_parts_are_small_and_rows_stay_in_one_form() -> None:
+def test_parts_of_many_landmarks_are_small() -> None:
     few, many = (Coordinates(GAUSSIAN, np.ones((s, 4)), np.eye(s)) for s in (10, 1000))
     assert few.rows_per_part(np.ones((5, 4))) > 10 * many.rows_per_part(np.ones((5, 4))) > 100
-    blocks = np.ones((1, 2)), np.zeros((2, 2))
-    assert dense(stacked(blocks)).tolist() == [[1, 1], [0, 0], [0, 0]]
-    below = stacked([sparse.csr_array(block) for block in blocks])
-    assert sparse.issparse(below)
-    assert dense(below).tolist() == [[1, 1], [0, 0], [0, 0]]

@@ -39,14 +39,14 @@ def test_scores_of_some_pilots_are_about_those_of_all() -> None:
 
 
 def test_landmarks_come_in_proportion_to_their_scores() -> None:
-    # The first of three landmarks of six rows, in 4 000 draws, and the second after a certain first. Significance 1e-4.
+    # The first of three landmarks of six rows, in 2 000 draws, and the second after a certain first. Significance 1e-4.
     rows = np.concatenate([prepared(GAUSSIAN, 4) / 3, 2 * prepared(GAUSSIAN, 2, seed=8)])
     report = run("leverage", GAUSSIAN, rows, 3).report
     scores = exact_scores(GAUSSIAN.exact(rows, rows), report["ridge"])
     assert scores.max() > 1.5 * scores.min()
-    orders = np.array([numbers_of(rows, run("leverage", GAUSSIAN, rows, 3, seed).landmarks) for seed in range(4000)])
+    orders = np.array([numbers_of(rows, run("leverage", GAUSSIAN, rows, 3, seed).landmarks) for seed in range(2000)])
     first = np.bincount(orders[:, 0], minlength=6)
-    assert stats.chisquare(first, 4000 * scores / scores.sum()).pvalue > 1e-4
+    assert stats.chisquare(first, 2000 * scores / scores.sum()).pvalue > 1e-4
     second = np.bincount(orders[orders[:, 0] == 5, 1], minlength=6)[:5]
     assert stats.chisquare(second, second.sum() * scores[:5] / scores[:5].sum()).pvalue > 1e-4
-    assert stats.chisquare(first).pvalue < 1e-10
+    assert stats.chisquare(first).pvalue < 1e-6

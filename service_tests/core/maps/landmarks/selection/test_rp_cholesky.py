@@ -11,6 +11,7 @@ from app.core.kernels.base import Matrix
 from app.core.maps.landmarks.selection import SELECTIONS
 from app.core.maps.landmarks.selection import basis as its_basis
 from app.core.progress import unpacked
+from service_tests.cases import with_long
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, Linear, numbers_of, run, trace_error
 from service_tests.core.specs import kernel
@@ -50,17 +51,17 @@ def p_value(name: str, draws: int) -> float:
     return float(stats.chisquare(came, law, sum_check=False).pvalue)
 
 
-@pytest.mark.parametrize("per_offer", [1, 2, 256])
+@pytest.mark.parametrize(("per_offer", "draws"), with_long([(256, 2000)], [(1, 8000), (2, 8000), (256, 8000)]))
 def test_pivots_have_the_law_of_one_at_a_time_however_many_are_drawn_at_once(
-    per_offer: int, monkeypatch: pytest.MonkeyPatch
+    per_offer: int, draws: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 120 orders of three of six rows. Significance 1e-4 each.
     monkeypatch.setattr(its_basis, "_MOST_PER_OFFER", per_offer)
-    assert p_value("rp_cholesky", 4000) > 1e-4
+    assert p_value("rp_cholesky", draws) > 1e-4
 
 
 def test_another_law_would_be_seen() -> None:
-    assert p_value("uniform", 4000) < 1e-30
+    assert p_value("uniform", 2000) < 1e-30
 
 
 def test_residuals_are_computed_anew_when_most_candidates_are_refused() -> None:

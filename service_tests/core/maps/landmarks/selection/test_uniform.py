@@ -5,10 +5,10 @@ from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, numbers
 
 
 def test_all_pairs_of_rows_come_equally_often() -> None:
-    # 6 000 draws of one of 20 ordered pairs; 300 of each, standard deviation 17. Significance 1e-4.
+    # 2 000 draws of one of 20 ordered pairs; 100 of each, standard deviation 10. Significance 1e-4.
     rows = prepared(GAUSSIAN, 5)
     counts = np.zeros((5, 5), np.int64)
-    for seed in range(6000):
+    for seed in range(2000):
         first, second = numbers_of(rows, run("uniform", GAUSSIAN, rows, 2, seed).landmarks)
         counts[first, second] += 1
     assert not counts.diagonal().any()
