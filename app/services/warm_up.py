@@ -38,7 +38,7 @@ _FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind
 _STRUCTURED = f'{{"input_dim": 8, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "structured_orthogonal"}}}}'
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
 _LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
-    "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
+    "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1], [-1]]}}"""
 # Maps of so many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
 _MADV_DONTNEED = 4
@@ -82,7 +82,7 @@ def _hashes() -> None:
 
 
 def _landmarks() -> None:
-    """Compare a row with a landmark by products."""
+    """Compare a row with landmarks by products, and anew with the one that is equal."""
     landmarks = MapSpec.model_validate_json(_LANDMARKS)
     for dtype in Dtype:
         made(landmarks.model_copy(update={"dtype": dtype})).transform(_row(dtype))

@@ -101,7 +101,7 @@ class DistanceBlocks(KernelBlocks):
         columns = sparse.csr_array((values, numbers, landmarks.indptr), shape=(s, len(coordinates))).T.tocsr()
 
         def write(rows: Rows, out: Floats) -> None:
-            out[:, :s] = (_leave_out(sparse.csr_array(rows), coordinates) @ columns).toarray()
+            out[:, :s] = (_only(sparse.csr_array(rows).sorted_indices(), coordinates) @ columns).toarray()
 
         self.nbytes += columns.data.nbytes + columns.indices.nbytes + columns.indptr.nbytes + coordinates.nbytes
         return write, self._half_squares(landmarks).astype(self._dtype)
@@ -123,7 +123,7 @@ class DistanceBlocks(KernelBlocks):
         return squares / 2 if per_scale.ndim else squares * (self._per_scale**2 / 2)
 
 
-def _leave_out(rows: sparse.csr_array, coordinates: Array) -> sparse.csr_array:
+def _only(rows: sparse.csr_array, coordinates: Array) -> sparse.csr_array:
     """The rows in float64, of these coordinates alone, which are sorted and numbered from 0 on."""
     at = np.searchsorted(coordinates, rows.indices)
     kept = coordinates[np.minimum(at, len(coordinates) - 1)] == rows.indices if len(coordinates) else at < 0
