@@ -113,6 +113,6 @@ def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) ->
                 of_entry = _BYTES_PER_FEATURE if Gives.features in its_family.gives else _BYTES_PER_SAMPLE
                 made = max(made, its_family.drawing_bytes(spec) + n * columns * of_entry)
                 if spec.sampler.learned_from is not None:
-                    learned = wanted.learned_rows * columns * _BYTES_PER_LEARNED
+                    learned = max(learned, wanted.learned_rows * (spec.s or columns) * _BYTES_PER_LEARNED)
     dense = 0 if kernel.compares_sparse else _BYTES_PER_ENTRY * (n + wanted.learned_rows) * input_dim
     return _BYTES_PER_PAIR * n * n + dense + learned + made

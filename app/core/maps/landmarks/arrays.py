@@ -7,7 +7,7 @@ from scipy import sparse
 
 from app.core.arrays import PostedRows, Rows
 from app.core.errors import InvalidInput
-from app.core.kernels.base import check_entries
+from app.core.kernels.base import AnyKernel, check_entries
 from app.core.maps.landmarks.samplers import SparseRow, UploadedLandmarks
 from app.core.maps.terms import Arrays, FrozenArray
 
@@ -21,13 +21,21 @@ def frozen_landmarks(s: int, input_dim: int, dtype: np.dtype[np.floating]) -> di
     Numbers of columns, and where rows end, are float64, which holds them exactly.
     """
     entries, of_columns = min(s * input_dim, _MOST_ENTRIES), np.dtype(np.float64)
-    rows = max(1, min(s, _MOST_DENSE_ENTRIES // input_dim))
+    rows = min(s, _MOST_DENSE_ENTRIES // input_dim)  # none of vectors so long that only sparse ones are taken
     return {
         "landmarks": FrozenArray((rows, input_dim), dtype),
         "landmark_values": FrozenArray((entries,), dtype),
         "landmark_columns": FrozenArray((entries,), of_columns),
         "landmark_ends": FrozenArray((s + 1,), of_columns),
     }
+
+
+def check_made_dense(s: int, input_dim: int, kernel: AnyKernel, pointer: str) -> None:
+    """Raise InvalidInput for more landmarks than there is room for, where the kernel makes sparse rows dense."""
+    if not kernel.compares_sparse and s * input_dim > _MOST_DENSE_ENTRIES:
+        most = _MOST_DENSE_ENTRIES // input_dim
+        takes = f"{s} came; for vectors of {input_dim} entries {most} are the most" if most else "none fits"
+        raise InvalidInput(f"kernel {kernel.kind} compares landmarks in their dense form: {takes}", pointer)
 
 
 def landmark_arrays(landmarks: Rows, pointer: str) -> Arrays:

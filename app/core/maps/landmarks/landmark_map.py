@@ -13,6 +13,7 @@ from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import FeatureMap
 from app.core.maps.landmarks.arrays import (
+    check_made_dense,
     check_uploaded,
     frozen_landmarks,
     landmark_arrays,
@@ -77,9 +78,13 @@ class LandmarkMap(FeatureMap):
         if spec.form is not Form.cos_sin:
             raise InvalidInput("form is for maps of frequencies; landmark maps have one form: leave it out", "/form")
         if isinstance(sampler, UploadedLandmarks):
+            pointer = "/sampler/landmarks"
             check_uploaded(sampler, spec.input_dim)
         elif spec.s is None:
             raise InvalidInput("s is missing; it is the number of landmarks", "/s")
+        else:
+            pointer = "/s"
+        check_made_dense(_size(spec), spec.input_dim, spec.kernel, pointer)
         _kernel(spec)
 
     @classmethod

@@ -144,6 +144,14 @@ def test_what_it_does_not_give_is_refused_with_what_helps() -> None:
 
 
 SPARSE = {"indices": [0, 3], "values": [1.0, 2.0]}
+WIDE = {"kind": "uploaded_landmarks", "landmarks": [SPARSE | {"indices": [0, (1 << 31) - 1]}, SPARSE]}
+
+
+def test_the_widest_sparse_landmarks_have_a_map_where_the_kernel_compares_them_as_they_are() -> None:
+    found = made(spec(input_dim=1 << 31, s=None, sampler=WIDE, kernel={"kind": "gmm"}))
+    assert LandmarkMap.frozen_bytes(found.spec) < 1 << 29
+    x = csr_array(([1.0, 2.0], [0, 3], [0, 2]), shape=(1, 1 << 31), dtype=np.float32)
+    np.testing.assert_allclose(found.gram(x, x), 1, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +159,8 @@ SPARSE = {"indices": [0, 3], "values": [1.0, 2.0]}
     [
         ({"s": None, "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/s"),
         ({"form": "phase", "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/form"),
+        ({"input_dim": 1 << 31, "s": None, "sampler": WIDE}, "/sampler/landmarks"),
+        ({"input_dim": 1 << 20, "s": 65, "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/s"),
         ({"sampler": {"kind": "uploaded_landmarks", "landmarks": [[1.0, 2.0]]}}, "/sampler/landmarks/0"),
         ({"sampler": {"kind": "uploaded_landmarks", "landmarks": [[1.0] * 4, SPARSE]}}, "/sampler/landmarks/1"),
         (
