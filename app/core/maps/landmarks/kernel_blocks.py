@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from app.core.arrays import Floats, Rows, row_blocks
+from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 
 # Rows of a block: few enough to stay in the cache, of many landmarks fewer; multiples of the rows of a tile.
@@ -49,9 +50,11 @@ class ExactBlocks(KernelBlocks):
     def write(self, rows: Rows, out: Floats) -> None:
         """Compare the rows with some landmarks at a time."""
         rows, (s, d) = self._in_form(rows), self._landmarks.shape
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # refused by name below
             for some in row_blocks(s, _DENSE_ENTRIES // d):
                 out[:, some] = self._kernel.exact(rows, self._landmarks[some])
+        if not np.isfinite(out[:, :s]).all():
+            raise InvalidInput(f"a value of kernel {self._kernel.kind} leaves the range of {out.dtype}")
 
     def operations(self, rows: Rows) -> int:
         """What the kernel says of itself, and an exponential for each entry."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from app.core.errors import InvalidInput
 from app.core.kernels.anova import Anova
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.kernels.laplacian import Laplacian
@@ -31,3 +32,11 @@ def test_work_is_that_of_the_kernel_and_of_entries() -> None:
     kernel = Anova(kind="anova", length_scale=1.0, subsets=((0, 1), (2,)))
     blocks = ExactBlocks(kernel, ROWS[:3, :4].copy())
     assert blocks.operations(ROWS[:2, :4]) == 2 * 3 * (4 + blocks.operations_per_entry)
+
+
+def test_kernels_outside_the_range_of_the_dtype_are_refused() -> None:
+    kernel = Anova(kind="anova", length_scale=1.0, subsets=((0, 1),), weights=(1e39,))
+    blocks, rows = ExactBlocks(kernel, ROWS[:3, :4].copy()), ROWS[:2, :4].copy()
+    blocks.write(rows, np.empty((2, 3)))
+    with pytest.raises(InvalidInput, match="kernel anova leaves the range of float32"):
+        blocks.write(rows, np.empty((2, 3), np.float32))
