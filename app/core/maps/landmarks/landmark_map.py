@@ -25,6 +25,7 @@ from app.core.maps.landmarks.learning import measured, selected, split
 from app.core.maps.landmarks.root import root_of
 from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
 from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
+from app.core.norms import add_squared_norms
 from app.core.panels import Panels
 from app.core.progress import Pause, Progress, begin_anew, no_pause
 from app.core.samplers.base import AnySampler
@@ -201,7 +202,9 @@ class LandmarkMap(FeatureMap):
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
         features = self._features.of(self.kernel.prepared(rows, pointer), pause)
         if self.spec.normalize:
-            norms = np.sqrt(np.einsum("ij,ij->i", features, features, dtype=np.float64))
+            squares = np.zeros(len(features))
+            add_squared_norms(features, squares)
+            norms = np.sqrt(squares)
             features /= np.where(norms > 0, norms, 1).astype(features.dtype)[:, None]
         return features
 
