@@ -17,7 +17,7 @@ from app.core.maps import FeatureMap, made
 from app.core.progress import Parts, Pause, Progress, begin_anew
 from app.core.recommendations.answer import RankedTrial, Ranking, Skipped
 from app.core.recommendations.candidates import Objective, Wanted, candidates, column_counts
-from app.core.spec import MapSpec
+from app.core.spec import MapSpec, Sampler
 from app.core.threads import for_each
 
 MOST_ROWS = 1000
@@ -73,7 +73,7 @@ def recommended(
                 continue
             tried = spec if isinstance(spec, str) else _tried(spec, seeds, parts, measure, told)
             if isinstance(tried, str):
-                skipped.append(Skipped(sampler=sampler.model_dump(mode="json"), columns=columns, reason=tried))
+                skipped.append(_skipped(sampler, columns, tried, wanted))
             else:
                 trials[name] = tried
                 if wanted.target_error is not None and tried["error_mean"] <= wanted.target_error:
@@ -81,10 +81,6 @@ def recommended(
                     last = min(last, columns * _FURTHER[wanted.objective])
         if columns >= last:
             break
-    if not trials and not skipped:
-        raise InvalidInput(
-            f"what serves kernel {kernel.kind} learns from rows: put them as a dataset, and name it", "/vectors"
-        )
     return _ranked(rows.shape[0], [*trials.values()], skipped, wanted)
 
 
@@ -101,6 +97,8 @@ def check_rows(rows: Rows, kernel: Kernel) -> None:
 def _ranked(rows: int, trials: list[RankedTrial], skipped: list[Skipped], wanted: Wanted) -> Ranking:
     """Trials within the target by their width or time, then the others by their error; InvalidInput without any."""
     target = wanted.target_error
+    if not trials and not skipped:
+        raise InvalidInput("what serves this kernel learns from rows: put them as a dataset, and name it", "/vectors")
     if not trials:
         refusals = "; ".join(dict.fromkeys(f"{one['sampler']['kind']}: {one['reason']}" for one in skipped))
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
@@ -121,6 +119,13 @@ def _ranked(rows: int, trials: list[RankedTrial], skipped: list[Skipped], wanted
         best=ranked[0]["spec"],
         skipped=skipped,
     )
+
+
+def _skipped(sampler: Sampler, columns: int, reason: str, wanted: Wanted) -> Skipped:
+    """A sampler without a trial; where it is to learn from the dataset, with how many rows of it a trial has."""
+    if wanted.learned_rows and sampler.learned_from == wanted.dataset:
+        reason += f"; in a trial, {wanted.learned_rows} rows of it are there to learn from"
+    return Skipped(sampler=sampler.model_dump(mode="json"), columns=columns, reason=reason)
 
 
 def _exact(kernel: Kernel, rows: Rows, threads: int, pause: Pause) -> Matrix:

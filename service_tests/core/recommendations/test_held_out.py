@@ -140,3 +140,16 @@ def test_curves_of_samplers_of_one_kind_have_names_of_their_own() -> None:
     ((panel,),) = drawing(answer).rows
     labels = {getattr(mark, "label", None) for mark in panel.marks}
     assert labels == {"landmarks uniform", "landmarks rp_cholesky", "sobol"}
+
+
+def test_a_sampler_that_wants_more_rows_than_a_trial_has_is_told_so() -> None:
+    greedy = sampler(kind="landmarks", dataset="letters", rows=len(LETTERS) - 200)
+    answer = recommended(ROWS, GAUSSIAN, wanted(64, samplers=[greedy, UNIFORM]), seeds=1, building=building())
+    assert {one["sampler"]["rows"] for one in answer["skipped"]} == {len(LETTERS) - 200}
+    assert all(f"{len(SHARED.learned)} rows of it are there" in str(one["reason"]) for one in answer["skipped"])
+
+
+def test_where_only_what_learns_serves_a_dataset_is_asked_for() -> None:
+    with pytest.raises(InvalidInput, match="put them as a dataset") as caught:
+        recommended(ROWS, GAUSSIAN, Wanted(64, None, []))
+    assert caught.value.pointer == "/vectors"
