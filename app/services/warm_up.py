@@ -39,6 +39,8 @@ _STRUCTURED = f'{{"input_dim": 8, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"k
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
 _LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1], [-1]]}}"""
+_CHI_SQUARED = """{"input_dim": 1, "kernel": {"kind": "chi_squared"},
+    "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
 # Maps of so many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
 _MADV_DONTNEED = 4
@@ -82,10 +84,13 @@ def _hashes() -> None:
 
 
 def _landmarks() -> None:
-    """Compare a row with landmarks by products, and anew with the one that is equal."""
-    landmarks = MapSpec.model_validate_json(_LANDMARKS)
+    """Compare a row with landmarks by products, anew with the one that is equal, and by a kernel's own loops."""
+    landmarks, chi_squared = (MapSpec.model_validate_json(spec) for spec in (_LANDMARKS, _CHI_SQUARED))
     for dtype in Dtype:
         made(landmarks.model_copy(update={"dtype": dtype})).transform(_row(dtype))
+    exact = made(chi_squared)
+    for row in (_row(np.float64), csr_array(_row(np.float64))):
+        exact.exact_gram(row, row)
 
 
 def _measures() -> None:

@@ -65,6 +65,8 @@ FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "anova": _anova,
     "correlation_rbf": lambda _: [{"gamma": 0.9}],
     "gmm": lambda _: [{}],
+    "polynomial": lambda _: [{"degree": 3}, {"degree": 4, "gamma": 0.7, "coef0": 0.0}],
+    "chi_squared": lambda _: [{}, {"gamma": 0.4}],
     "monte_carlo": lambda _: [{}],
     "antithetic": lambda _: [{}],
     "latin_hypercube": lambda _: [{}],
@@ -86,7 +88,7 @@ FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "uploaded": lambda _: [{}],  # its frequencies belong to a kernel: see `pairs`
     "gcws": lambda _: [{}],
     "landmarks": lambda _: [{"dataset": "rows"}, {"dataset": "rows", "selection": "uniform", "rows": 60}],
-    "uploaded_landmarks": lambda d: [{"landmarks": rows(30, 3, d).tolist()}],
+    "uploaded_landmarks": lambda d: [{"landmarks": np.abs(rows(30, 3, d)).tolist()}],
 }
 """Values of the fields for vectors of d entries; a kind is tried with each."""
 
@@ -151,7 +153,7 @@ def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
     name, over = its_kernel["kind"], its_sampler["kind"]
     if over in OTHER_FAMILIES:
         return OTHER_FAMILIES[over](its_kernel)
-    if name == "gmm":
+    if name not in LAWS:
         return False
     if over == "structured_orthogonal":
         return name in ("gaussian", "matern", "rational_quadratic", "correlation_rbf")
@@ -204,14 +206,15 @@ def weight_sum(its_kernel: Fields, d: int = D) -> float:
     return float(sum(its_kernel["weights"]))
 
 
-def with_rows(d: int = D, n: int = 120) -> Building:
+def with_rows(d: int = D, n: int = 120, its_kernel: str = "") -> Building:
     """Surroundings of a build with one dataset of rows like those of the tests, under any name."""
-    return Building(rows=lambda *_: rows(n, 17, d))
+    return Building(rows=lambda *_: rows(n, 17, d, its_kernel=its_kernel))
 
 
-def rows(n: int, seed: int, d: int = D, dtype: str = "float64", size: float = 1.2) -> Any:
-    """Rows with kernels between 0.03 and 0.95, for length scales about 1."""
-    return np.random.default_rng(seed).normal(size=(n, d), scale=size / np.sqrt(d)).astype(dtype)
+def rows(n: int, seed: int, d: int = D, dtype: str = "float64", size: float = 1.2, its_kernel: str = "") -> Any:
+    """Rows with kernels between 0.03 and 0.95, for length scales about 1; none is below 0 if the kernel wants so."""
+    found = np.random.default_rng(seed).normal(size=(n, d), scale=size / np.sqrt(d)).astype(dtype)
+    return np.abs(found) if its_kernel == "chi_squared" else found
 
 
 def named(value: Any) -> str:
@@ -225,7 +228,7 @@ def named(value: Any) -> str:
 def _with_frequencies(its_kernel: Fields, d: int) -> Fields:
     rng = np.random.default_rng(11)
     frequencies = rng.normal(size=(S, d))
-    if its_kernel["kind"] != "gmm":
+    if its_kernel["kind"] in LAWS:
         first = spec(kernel=its_kernel, input_dim=d).kernel
         assert isinstance(first, ShiftInvariantKernel)
         block = first.blocks(d)[0]

@@ -7,15 +7,26 @@ from pydantic import Discriminator
 from app.core.kernels.anova import Anova
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.cauchy import Cauchy
+from app.core.kernels.chi_squared import ChiSquared
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.kernels.laplacian import Laplacian
 from app.core.kernels.matern import Matern
+from app.core.kernels.polynomial import Polynomial
 from app.core.kernels.rational_quadratic import RationalQuadratic
 
 Kernel = Annotated[
-    Gaussian | Laplacian | Cauchy | Matern | RationalQuadratic | Anova | CorrelationRbf | GeneralizedMinMax,
+    Gaussian
+    | Laplacian
+    | Cauchy
+    | Matern
+    | RationalQuadratic
+    | Anova
+    | CorrelationRbf
+    | GeneralizedMinMax
+    | Polynomial
+    | ChiSquared,
     Discriminator("kind"),
 ]
 

@@ -12,6 +12,7 @@ from app.core.arrays import Rows, dense, leading_columns, named
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, check_entries
 from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
+from app.core.kernels.shared_columns import stored
 from app.core.papers import GMM
 
 # Memory of an entry in the two forms; a sparse one has its column beside it.
@@ -131,7 +132,7 @@ class GeneralizedMinMax(AnyKernel):
         if not (x.shape[0] and y.shape[0]):
             return 0, 0
         if self._compares_sparse(x, y):
-            return _stored(x), _stored(y)
+            return stored(x), stored(y)
         return prod(x.shape), prod(y.shape)
 
     def stays_sparse(self, rows: Rows) -> TypeGuard[sparse.csr_array]:
@@ -176,7 +177,7 @@ class GeneralizedMinMax(AnyKernel):
         if sparse.issparse(x) and sparse.issparse(y):
             return True
         made_sparse, made_dense = (y, x) if sparse.issparse(x) else (x, y)
-        return _BYTES_PER_STORED * _stored(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
+        return _BYTES_PER_STORED * stored(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
 
     def _compared(self, x: Rows, y: Rows, paired: bool) -> Matrix:
         """Kernel of every row of x and of y, (n, m), or of row i of x and row i of y, (n, 1)."""
@@ -202,8 +203,3 @@ class GeneralizedMinMax(AnyKernel):
         log_top = np.log(top)
         powers = self._signed_powers(magnitude, np.repeat(log_top, lengths), values)
         return powers, columns, rows.indptr.astype(np.int64), log_top
-
-
-def _stored(rows: Rows) -> int:
-    """How many entries the rows have in sparse form: of dense ones, those that are not 0."""
-    return int(np.count_nonzero(rows) if isinstance(rows, np.ndarray) else rows.nnz)

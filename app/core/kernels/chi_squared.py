@@ -1,0 +1,128 @@
+"""The exponential chi-squared kernel."""
+
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+from scipy import sparse
+
+from app.core.arrays import Rows, dense, row_blocks
+from app.core.errors import InvalidInput
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.chi_squared_sums import Compressed, dense_distances, row_sums, sparse_distances
+from app.core.kernels.shared_columns import in_shared_columns, stored
+
+_BYTES_PER_STORED = 16
+# Entries of rows that are compared with each other at a time.
+_ENTRIES_PER_BLOCK = 1 << 16
+# What rows are multiplied by, which rounds nothing above 1e-298: no sum of 2³¹ entries leaves the range of float64.
+_SMALLER = 2.0**-32
+# A division, in multiplications of a matrix product.
+_OPERATIONS_PER_COMPARISON = 16
+
+
+class ChiSquared(AnyKernel):
+    """exp(−γ Σ (x_j − y_j)²/(x_j + y_j)) of rows without negative entries; 0/0 is 0."""
+
+    source = (
+        "Zhang, Marszalek, Lazebnik, Schmid (2007), Local features and kernels for classification of texture and "
+        "object categories, section 3.3; scikit-learn's chi2_kernel"
+    )
+    choose_when = (
+        "For histograms, as of colours or words in pictures: a difference counts for less where counts are high. "
+        "For rows that sum to 1 the sum is at most 2, and gamma about 1 a start. It has no frequencies; landmarks make "
+        "features of it. A negative entry is refused: gmm takes those."
+    )
+
+    served_by = "landmarks"
+
+    kind: Literal["chi_squared"]
+    gamma: Annotated[float, Field(gt=0, description="γ, in the inverse unit of the vectors' entries.")] = 1.0
+
+    def check(self, input_dim: int) -> None:
+        """Accept vectors of any length."""
+
+    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+        """The rows as they came; InvalidInput names the first negative entry."""
+        values = rows if isinstance(rows, np.ndarray) else rows.data
+        if values.size and values.min() < 0:
+            entry = int(np.argmax(values.ravel() < 0))
+            if isinstance(rows, np.ndarray):
+                row, column = divmod(entry, rows.shape[1])
+            else:
+                row, column = int(np.searchsorted(rows.indptr, entry, side="right")) - 1, int(rows.indices[entry])
+            raise InvalidInput(
+                f"row {row}, column {column} is {values.ravel()[entry]:.6g}; kernel chi_squared wants 0 or more",
+                f"{pointer}/{row}/{column}",
+            )
+        return rows
+
+    @property
+    def compares_sparse(self) -> bool:
+        """Yes."""
+        return True
+
+    def exact(self, x: Rows, y: Rows) -> Matrix:
+        """Exact kernel block: rows (n, d) and (m, d) to (n, m); sparse rows are not made dense beside sparse ones.
+
+        Dense rows are compared entry by entry. Of sparse ones, the sums of what only one of two rows has are those of
+        the rows without what both have, so that distances have an error of some roundings of these sums.
+        """
+        distances = np.empty((x.shape[0], y.shape[0]))
+        if sparse.issparse(x) and sparse.issparse(y):
+            x, y = _smaller(x), _smaller(y)
+            sums = [row_sums(rows.data, rows.indptr.astype(np.int64)) for rows in (x, y)]
+            x, y = in_shared_columns(x, y)
+            sparse_distances(_parts(x, sums[0]), _parts(y.tocsc(), sums[1]), distances)
+        else:
+            by_row, by_column = (np.ascontiguousarray(_SMALLER * rows) for rows in (dense(x), dense(y).T))
+            dense_distances(by_row, by_column, distances)
+        return self._kernel(distances)
+
+    def pairs(self, x: Rows, y: Rows) -> Matrix:
+        """Exact kernel of row i of x with row i of y, (n,)."""
+        distances = np.empty((x.shape[0], 1))
+        if sparse.issparse(x) and sparse.issparse(y):
+            x, y = _smaller(x), _smaller(y)
+            differences, inverses = abs(x - y), x + y
+            inverses.data = 1 / np.maximum(inverses.data, np.finfo(np.float64).tiny)
+            distances[:, 0] = differences.multiply(differences.multiply(inverses)).sum(axis=1)
+            return self._kernel(distances)[:, 0]
+        for block in row_blocks(x.shape[0], _ENTRIES_PER_BLOCK // x.shape[1]):
+            of_x, of_y = _SMALLER * dense(x[block]), _SMALLER * dense(y[block])
+            apart, both = np.abs(of_x - of_y), of_x + of_y
+            shares = np.divide(apart, both, out=np.zeros_like(apart), where=both > 0)
+            distances[block, 0] = np.einsum("ij,ij->i", apart, shares)
+        return self._kernel(distances)[:, 0]
+
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """Multiplications that take as long as comparing each entry of x with each row of y."""
+        of_x = stored(x) if sparse.issparse(x) and sparse.issparse(y) else x.shape[0] * x.shape[1]
+        return int(_OPERATIONS_PER_COMPARISON * y.shape[0] * of_x)
+
+    def exact_bytes(self, x: Rows, y: Rows) -> int:
+        """Memory of the entries of both, sparse or dense, and of what is compared."""
+        if sparse.issparse(x) and sparse.issparse(y):
+            return 2 * _BYTES_PER_STORED * (stored(x) + stored(y))
+        return 2 * super().exact_bytes(x, y)
+
+    def _kernel(self, distances: Matrix) -> Matrix:
+        """exp(−γ·distances) of rows that were made smaller, in place."""
+        with np.errstate(over="ignore"):  # of an infinite distance the kernel is 0
+            distances *= -self.gamma
+            distances /= _SMALLER
+        return np.exp(distances, out=distances)
+
+
+def _smaller(rows: sparse.csr_array) -> sparse.csr_array:
+    """The rows times `_SMALLER`, in float64, without stored zeros, and each in the order of its columns."""
+    found: sparse.csr_array = rows.astype(np.float64)
+    found.data *= _SMALLER
+    found.eliminate_zeros()
+    found.sort_indices()
+    return found
+
+
+def _parts(matrix: sparse.csr_array | sparse.csc_array, sums: Matrix) -> Compressed:
+    """What the compiled loop takes, in the types that it is compiled for."""
+    return matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64), sums

@@ -1,0 +1,28 @@
+"""Sparse rows of the columns that both have."""
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from app.core.kernels.shared_columns import in_shared_columns, stored
+
+
+def test_columns_that_the_second_has_are_kept_in_their_order() -> None:
+    rng = np.random.default_rng(1)
+    x, y = (rng.integers(1, 9, (n, 12)) * (rng.random((n, 12)) < 0.3) for n in (7, 3))
+    columns = np.flatnonzero(y.any(axis=0))
+    assert 2 < len(columns) < 10
+    found = in_shared_columns(csr_array(x.astype(np.float32)), csr_array(y.astype(np.float32)))
+    assert (found[0].toarray() == x[:, columns]).all()
+    assert (found[1].toarray() == y[:, columns]).all()
+    assert found[0].dtype == found[1].dtype == np.float64
+
+
+def test_rows_without_entries_have_no_columns() -> None:
+    x, none = csr_array(np.ones((2, 5))), csr_array((3, 5))
+    assert [part.shape for part in in_shared_columns(x, none)] == [(2, 0), (3, 0)]
+    assert [part.toarray().any() for part in in_shared_columns(none, x)] == [False, True]
+
+
+def test_entries_are_counted_in_both_forms() -> None:
+    x = np.array([[0.0, 2.0], [3.0, 4.0]])
+    assert stored(x) == stored(csr_array(x)) == 3
