@@ -57,6 +57,10 @@ class ChiSquared(AnyKernel):
             )
         return rows
 
+    def in_domain(self, rows: Matrix) -> Matrix:
+        """The rows without signs."""
+        return np.abs(rows)
+
     @property
     def compares_sparse(self) -> bool:
         """Yes."""
