@@ -130,7 +130,7 @@ def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:
         ({"vectors": None}, "/vectors"),
         ({"vectors": [[1, 2, 3, 4]], "kernel": {"kind": "gaussian", "length_scale": 1}}, "/vectors"),
         ({"vectors": [], "kernel": {"kind": "gaussian", "length_scale": 1}}, "/vectors"),
-        ({"kernel": {"kind": "polynomial"}}, "/vectors"),
+        ({"kernel": {"kind": "polynomial", "degree": 2}}, "/vectors"),
         ({"vectors": [[], []], "kernel": {"kind": "gaussian", "length_scale": 1}}, "/vectors"),
         ({"vectors": [], "kernel": {"kind": "gmm"}, "budget": None, "target_error": 0.1}, "/vectors"),
         ({"vectors": ROWS[:5].tolist()}, "/kernel/length_scale"),
