@@ -62,7 +62,7 @@ class SparseRow(Frozen):
     """A row by the entries that are not 0."""
 
     indices: tuple[Annotated[int, Field(ge=0)], ...] = Field(description="Columns, increasing.")
-    values: tuple[float, ...]
+    values: tuple[float, ...] = Field(description="One for each of the indices.")
 
 
 Row = Annotated[
