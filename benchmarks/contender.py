@@ -17,6 +17,7 @@ import numpy as np
 
 PRODUCT, KEPT, PLAIN = "NumPy product", "the same into memory that is kept", "plain NumPy"
 RBF, NYSTROEM, SKETCH = "RBFSampler", "Nystroem", "PolynomialCountSketch"
+LANDMARKS = "landmark map"
 _HERE = Path(__file__).parent.parent
 
 
@@ -63,6 +64,8 @@ def _work(kind: str, n: int, d: int, s: int, dtype: Any, threads: int) -> Callab
     rows = stream.standard_normal((n, d), dtype=dtype)
     if kind in (RBF, NYSTROEM, SKETCH):
         return _of_scikit_learn(kind, rows, s)
+    if kind == LANDMARKS:
+        return _of_landmarks(rows, s, threads)
     if kind not in (PRODUCT, KEPT, PLAIN):
         return _ours(kind, rows, s, threads)
     frequencies, held = stream.standard_normal((d, s), dtype=dtype), np.empty((n, s), dtype)
@@ -85,11 +88,28 @@ def _work(kind: str, n: int, d: int, s: int, dtype: Any, threads: int) -> Callab
 def _of_scikit_learn(kind: str, rows: np.ndarray, s: int) -> Callable[[], object]:
     from sklearn import kernel_approximation
 
-    kernel = {} if kind == SKETCH else {"gamma": 0.005}
+    kernel = {} if kind == SKETCH else {"gamma": 0.5 / rows.shape[1]}
     features = getattr(kernel_approximation, kind)(n_components=s, random_state=0, **kernel)
-    landmarks = np.random.default_rng(1).standard_normal((2 * s, rows.shape[1]), dtype=rows.dtype.type)
-    features.fit(landmarks if kind == NYSTROEM else rows)
+    features.fit(_landmarks(rows, s) if kind == NYSTROEM else rows)
     return lambda: features.transform(rows)
+
+
+def _landmarks(rows: np.ndarray, s: int) -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((s, rows.shape[1]), dtype=rows.dtype.type)
+
+
+def _of_landmarks(rows: np.ndarray, s: int, threads: int) -> Callable[[], object]:
+    """A map of the same kernel and landmarks as scikit-learn's."""
+    from app.core.building import Building
+    from app.core.maps import made
+    from app.core.spec import MapSpec
+
+    d = rows.shape[1]
+    sampler = {"kind": "uploaded_landmarks", "landmarks": _landmarks(rows, s).tolist()}
+    kernel = {"kind": "gaussian", "length_scale": d**0.5}
+    members = {"input_dim": d, "dtype": rows.dtype.name, "kernel": kernel, "sampler": sampler}
+    feature_map = made(MapSpec.model_validate_json(json.dumps(members)), Building(threads))
+    return lambda: feature_map.transform(rows)
 
 
 def _ours(kind: str, rows: np.ndarray, s: int, threads: int) -> Callable[[], object]:

@@ -173,11 +173,13 @@ class Plan:
 
 @dataclass
 class Report:
-    """The section of a part: Markdown that is printed as it is written, and its rows of the table of goals."""
+    """The section of a part: Markdown that is printed as it is written, its pictures, and its rows of goals."""
 
     title: str
     lines: list[str] = field(default_factory=list)
     goals: list[tuple[str, str, str]] = field(default_factory=list)
+    pictures: dict[str, str] = field(default_factory=dict)
+    """SVG by the name of the file that the section shows."""
 
     def say(self, text: str) -> None:
         """Add a paragraph, or lines of one."""

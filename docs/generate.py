@@ -38,8 +38,8 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
 
     for address, content in pages().items():
         files.append(File.generated(config, address, content=content))
-    picture = ROOT / "benchmarks" / "quadrature_error.svg"
-    files.append(File.generated(config, "explanation/quadrature_error.svg", content=picture.read_text()))
+    for picture in sorted(RESULTS.parent.glob("*.svg")):
+        files.append(File.generated(config, f"explanation/{picture.name}", content=picture.read_text()))
     return files
 
 
