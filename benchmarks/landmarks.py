@@ -176,10 +176,10 @@ def _goals(report: Report, found: Found) -> None:
             continue
         means = {method: float(each.mean()) for method, each in found[of].items()}
         fourier = min((method for method in FOURIER if method in means), key=means.__getitem__)
-        for other in (NYSTROEM, fourier):
+        for other, called in ((NYSTROEM, NYSTROEM), (fourier, "the best Fourier features")):
             ratio = round(means[BEST] / means[other], 3)
-            figure = f"Gram error on {of.name}, {of.columns} columns: {BEST} of {other}"
-            report.at_most(figure, ratio, 1, f"{ratio:g} ({means[BEST]:.2g} of {means[other]:.2g})")
+            figure = f"Gram error on {of.name}, {of.columns} columns: {BEST} of {called}"
+            report.at_most(figure, ratio, 1, f"{ratio:.3f} ({means[BEST]:.2g} of {means[other]:.2g}, {other})")
 
 
 def _speeds(report: Report, plan: Plan) -> None:

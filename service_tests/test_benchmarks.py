@@ -5,10 +5,13 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from benchmarks import landmarks
+from benchmarks.held_out import NYSTROEM, SETS, Data, errors, fitted
 from benchmarks.results import RESULTS, rows_of, section_of, with_section
-from benchmarks.timing import Report, Times, in_turns
+from benchmarks.timing import Plan, Report, Times, in_turns
 from docs.generate import FIGURES, on_page_markdown
 
 ROOT = Path(__file__).parent.parent
@@ -22,6 +25,7 @@ TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
     [
         ("transform", "| RBFSampler | "),
         ("structured_error", "Left out"),
+        ("landmarks", "| 40 × 16 → 32, float32 | landmark map | "),
         ("round_trips", "| the obvious service, JSON, http.client | "),
         ("crowds", "| 2 | obvious service, two processes | "),
         ("starts", "| later | "),
@@ -37,6 +41,38 @@ def test_every_part_runs(part: str, told: str) -> None:
     assert "nan" not in done.stdout
     assert "## What must hold" in done.stdout
     assert RESULTS.read_text() == before
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not find_spec("sklearn"), reason="the peer is not installed")
+def test_landmarks_are_measured_on_every_set_of_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for i, (file, _) in enumerate(SETS.values()):
+        np.savez(tmp_path / file, X=np.random.default_rng(i).standard_normal((60, 7 + i)))
+    report = Report(landmarks.TITLE)
+    landmarks.run(report, Plan(tiny=True, data=tmp_path))
+    tables = capsys.readouterr().out
+    assert all(f"| {name} | 8 | " in tables for name in SETS)
+    assert "nan" not in tables
+    for picture, drawing in report.pictures.items():
+        assert f"]({picture})" in tables
+        assert all(f">{name}<" in drawing for name in SETS)
+
+
+@pytest.mark.skipif(not find_spec("sklearn"), reason="the peer is not installed")
+def test_the_peer_has_the_landmarks_that_a_map_may_have() -> None:
+    """Where all rows that are learned from become landmarks, both have the same features but for their basis."""
+    rows = np.random.default_rng(5).standard_normal((90, 4))
+    data = Data(rows[:60], rows[60:], 2.0)
+    ours, peers = (fitted(method, data, 60, 3) for method in ("uniform", NYSTROEM))
+    assert ours.columns == peers.columns == 54  # a tenth is held out
+    exact = np.exp(-(np.linalg.norm(rows[60:, None] - rows[None, 60:], axis=2) ** 2) / 8)
+    for one in (ours, peers):
+        np.testing.assert_allclose(one.exact(data.judged), exact, rtol=1e-12)
+    np.testing.assert_allclose(ours.gram(data.judged), peers.gram(data.judged), atol=1e-9)
+    assert np.abs(ours.gram(data.judged) - exact).max() > 1e-4
+    found = errors(data, 60, 4, ("uniform", NYSTROEM, "leverage", "structured_orthogonal"))
+    assert {method: len(each) for method, each in found.items()} == {"uniform": 4, NYSTROEM: 4, "leverage": 3}
+    np.testing.assert_allclose(found["uniform"], found[NYSTROEM], rtol=1e-6)
 
 
 def test_a_section_takes_the_place_of_the_old_one() -> None:

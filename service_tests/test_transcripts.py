@@ -17,7 +17,13 @@ from service_tests.cases import with_long
 from service_tests.running import service
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "docs/tutorial.md", "docs/how-to/choose-a-map.md", "docs/reference/formats.md")
+PAGES = (
+    "README.md",
+    "docs/tutorial.md",
+    "docs/how-to/choose-a-map.md",
+    "docs/explanation/landmarks.md",
+    "docs/reference/formats.md",
+)
 # Commands, and what stands right below them, if it is output and not prose.
 TRANSCRIPT = re.compile(r"```(sh|python)\n(.*?)```\n(?:\n```(?:json|text)?\n(.*?)```)?", re.DOTALL)
 # What starts or installs the service; here it runs already.
