@@ -1,7 +1,7 @@
 """Exponentials and logarithms for compiled loops, which give every processor the same bits.
 
 e^x = 2^k·e^r with r = x − k·log 2, |r| ≤ (log 2)/2, by a minimax polynomial (found by Lawson's algorithm; its relative
-error is 3.6e-18 in float64, 3.1e-9 in float32); 2^k is added to the exponent. The error is below one unit in the last
+error is 3.6e-18 in float64, 3.1e-9 in float32); 2^k is added to the exponent. The error is below 1.1 units in the last
 place. The logarithm is that of fdlibm (float64) and musl (float32), its error below two units.
 """
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.core.arrays import Floats, Rows, row_blocks
-from app.core.kernels.base import AnyKernel
+from app.core.kernels.base import AnyKernel, Matrix
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
 from app.core.maps.landmarks.profiles import profile
@@ -21,6 +21,15 @@ def kernel_blocks(kernel: AnyKernel, landmarks: Rows, dtype: np.dtype[np.floatin
     """The fastest way to compare rows of a dtype with landmarks that is as good as the kernel's own."""
     shape = profile(kernel)
     return ExactBlocks(kernel, landmarks) if shape is None else DistanceBlocks(kernel, shape, landmarks, dtype)
+
+
+def landmark_block(kernel: AnyKernel, landmarks: Rows) -> Matrix:
+    """The kernel of landmarks (s, d) with each other, (s, s) in float64, as rows are compared with them."""
+    s, exact = landmarks.shape[0], landmarks.astype(np.float64)
+    blocks, block = kernel_blocks(kernel, exact, np.dtype(np.float64)), np.empty((s, s))
+    for part in row_blocks(s, blocks.rows_per_block):
+        blocks.write(exact[part], block[part])
+    return (block + block.T) / 2
 
 
 class LandmarkFeatures:

@@ -20,7 +20,7 @@ from app.core.maps.landmarks.arrays import (
     opened_landmarks,
     uploaded_rows,
 )
-from app.core.maps.landmarks.features import LandmarkFeatures
+from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
 from app.core.maps.landmarks.learning import measured, selected, split
 from app.core.maps.landmarks.root import root_of
 from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
@@ -66,7 +66,7 @@ class LandmarkMap(FeatureMap):
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
         self.spec, self.arrays, self._threads = spec, arrays, threads
         self.kernel = _kernel(spec)
-        self._landmarks = self.kernel.prepared(opened_landmarks(arrays, spec.input_dim))
+        self._landmarks = opened_landmarks(arrays, spec.input_dim)
         self._features = LandmarkFeatures(self.kernel, self._landmarks, arrays["root"], spec.numpy_dtype, threads)
         self.n_frequencies, self.n_output = arrays["root"].shape
         self.gram_dtype = spec.numpy_dtype
@@ -138,7 +138,7 @@ class LandmarkMap(FeatureMap):
         rows = split(spec, sampler, kernel, building)
         arrays, report, state = selected(spec, sampler, _size(spec), kernel, rows.learned, building)
         made, warnings = _rooted(spec, kernel, arrays, building.progress, state)
-        landmarks = kernel.prepared(opened_landmarks(made, spec.input_dim))
+        landmarks = opened_landmarks(made, spec.input_dim)
         features = LandmarkFeatures(kernel, landmarks, made["root"], spec.numpy_dtype, building.threads)
         pause = partial(building.progress.checkpoint, state)
         report |= measured(kernel, lambda some: features.of(some, pause), rows, spec.seed)
@@ -237,11 +237,11 @@ def _rooted(
     spec: BaseSpec, kernel: AnyKernel, arrays: Arrays, progress: Progress, state: Callable[[], bytes]
 ) -> tuple[Arrays, tuple[str, ...]]:
     """The arrays with the root beside them, and a warning where eigenvalues are cut."""
-    landmarks = kernel.prepared(opened_landmarks(arrays, spec.input_dim))
+    landmarks = opened_landmarks(arrays, spec.input_dim)
     s = landmarks.shape[0]
     if s > _LONG_DECOMPOSITION:
         progress.before_long_call(state)
-    root = root_of(kernel.exact(landmarks, landmarks), spec.numpy_dtype, "/sampler")
+    root = root_of(landmark_block(kernel, landmarks), spec.numpy_dtype, "/sampler")
     cut = s - root.shape[1]
     told = f"{cut} of {s} landmarks are all but combinations of the others in {spec.dtype.value}: {s - cut} columns"
     return {**arrays, "root": root}, (told,) if cut else ()

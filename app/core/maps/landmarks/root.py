@@ -6,22 +6,27 @@ from app.core.arrays import Floats
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
 
-CUTS = {"float32": 1e-6}
-"""Eigenvalues up to so many times the largest are cut in this dtype: rounding of kernel values would weigh more."""
+CUTS = {"float32": 1e-6, "float64": 1e-12}
+"""Eigenvalues up to so many times the largest are cut in a dtype: rounding of kernel values would weigh more."""
+
+# The largest eigenvalue may be so small, or large, that it and what is made of it stay in the range of the dtype.
+_LEAST_FACTOR, _MOST_FACTOR = 1e8, 0.25
 
 
 def root_of(gram: Matrix, dtype: np.dtype[np.floating], pointer: str) -> Floats:
     """V Λ^(−1/2), (s, r), of a kernel block K = V Λ Vᵀ, (s, s), over its r eigenvalues above the cut, largest first.
 
-    The cut is `CUTS` of the largest, in float64 s·2.2e-16 of it, below which eigenvalues are rounding themselves.
+    The cut is `CUTS` of the largest; of more than some thousand landmarks s·2.2e-16 of it, as eigenvalues below that
+    are rounding themselves.
 
     Raises:
-        InvalidInput: no eigenvalue is above 0: the kernel of all landmarks is 0.
+        InvalidInput: the kernel of all landmarks is 0, or leaves the range of the dtype.
     """
+    range_of = np.finfo(dtype)
+    size = float(np.trace(gram)) if np.isfinite(gram).all() else np.inf
+    if not _LEAST_FACTOR * float(range_of.tiny) < size / len(gram) < _MOST_FACTOR * float(range_of.max):
+        raise InvalidInput(f"the kernel of the landmarks is 0 or leaves the range of {dtype}", pointer)
     values, vectors = np.linalg.eigh(gram)
-    cut = CUTS.get(dtype.name, len(gram) * float(np.finfo(np.float64).eps)) * values[-1]
-    if not values[-1] > 0 or not np.isfinite(values).all():
-        raise InvalidInput("the kernel of the landmarks with each other is 0 or leaves the range of float64", pointer)
-    kept = np.flatnonzero(values > cut)[::-1]
+    kept = np.flatnonzero(values > max(CUTS[dtype.name], len(gram) * np.finfo(np.float64).eps) * values[-1])[::-1]
     root: Floats = (vectors[:, kept] / np.sqrt(values[kept])).astype(dtype)
     return root

@@ -46,7 +46,7 @@ class Landmarks(AnySampler):
             "k_means: centres of clusters. leverage: by ridge leverage scores. uniform: any row alike.",
         ),
     ] = Selection.rp_cholesky
-    dataset: Dataset
+    dataset: Dataset = Field(description="Name of the dataset whose rows become landmarks.")
     rows: Annotated[int, Field(ge=1)] | None = Field(
         None,
         description="Rows of the dataset to learn from, a sample by the seed; all but those held out if not given.",

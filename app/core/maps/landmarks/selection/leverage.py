@@ -80,7 +80,7 @@ def _ridge(eigenvalues: Matrix, dimension: float) -> float:
     if not high:
         return 0.0
     for _ in range(_HALVINGS):
-        middle = float(np.sqrt(low * high))
+        middle = float(np.sqrt(low) * np.sqrt(high))  # their product may leave float64
         if (eigenvalues / (eigenvalues + middle)).sum() > dimension:
             low = middle
         else:
