@@ -56,9 +56,9 @@ def _row(dtype: DTypeLike, d: int = 1) -> Floats:
 def _features() -> None:
     """Transform and compare a row that nobody may write to, in every form and dtype, by every projection.
 
-    The exact kernels with loops of their own are compared here too: so all parts take two processes equally long.
+    Then compare it with landmarks by products, which are made by loops of the former, and anew with the one it equals.
     """
-    fourier, structured = (MapSpec.model_validate_json(spec) for spec in (_FOURIER, _STRUCTURED))
+    fourier, structured, landmarks = (MapSpec.model_validate_json(spec) for spec in (_FOURIER, _STRUCTURED, _LANDMARKS))
     for form, dtype in product(Form, Dtype):
         found = made(fourier.model_copy(update={"form": form, "dtype": dtype, "normalize": True}))
         for row in (_row(dtype), csr_array(_row(dtype))):
@@ -67,30 +67,21 @@ def _features() -> None:
             unit_rows(row)
     for dtype in Dtype:
         made(structured.model_copy(update={"dtype": dtype})).transform(_row(dtype, structured.input_dim))
-    hashing = made(MapSpec.model_validate_json(_HASHING))
-    for exact in (_row(np.float64), csr_array(_row(np.float64))):
-        hashing.exact_gram(exact, exact)
-        hashing.exact_pairs(exact, exact)
+        made(landmarks.model_copy(update={"dtype": dtype})).transform(_row(dtype))
 
 
 def _hashes() -> None:
-    """Hash one row in each way that has a loop, and compare it with itself."""
+    """Hash one row in each way that has a loop, compare it with itself, and exactly by all kernels that have loops."""
     rows = _row(np.float64)
     hashing = MapSpec.model_validate_json(_HASHING)
     tables, drawn = (made(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
     tables.codes(rows)
     drawn.codes(csr_array(([1.0], [0], [0, 1]), shape=(1, _DRAWN_DIM)))
     tables.gram(rows, rows)
-
-
-def _landmarks() -> None:
-    """Compare a row with landmarks by products, anew with the one that is equal, and by a kernel's own loops."""
-    landmarks, chi_squared = (MapSpec.model_validate_json(spec) for spec in (_LANDMARKS, _CHI_SQUARED))
-    for dtype in Dtype:
-        made(landmarks.model_copy(update={"dtype": dtype})).transform(_row(dtype))
-    exact = made(chi_squared)
-    for row in (_row(np.float64), csr_array(_row(np.float64))):
-        exact.exact_gram(row, row)
+    for its_map in (tables, made(MapSpec.model_validate_json(_CHI_SQUARED))):
+        for exact in (rows, csr_array(rows)):
+            its_map.exact_gram(exact, exact)
+            its_map.exact_pairs(exact, exact)
 
 
 def _measures() -> None:
@@ -104,12 +95,7 @@ def _measures() -> None:
         tiles.product(np.ones(1))
 
 
-PARTS: dict[str, Callable[[], None]] = {
-    "features": _features,
-    "hashes": _hashes,
-    "landmarks": _landmarks,
-    "measures": _measures,
-}
+PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}
 """What is compiled together by one process; what takes longest comes first."""
 
 
