@@ -29,10 +29,18 @@ class DistanceBlocks(KernelBlocks):
 
     operations_per_entry = 32
 
-    def __init__(self, kernel: AnyKernel, shape: Profile, landmarks: Rows, dtype: np.dtype[np.floating]) -> None:
+    def __init__(
+        self,
+        kernel: AnyKernel,
+        shape: Profile,
+        landmarks: Rows,
+        dtype: np.dtype[np.floating],
+        is_relative: bool = False,
+    ) -> None:
         super().__init__(kernel, landmarks)
         self._exact, self._dtype, self._what = ExactBlocks(kernel, landmarks), dtype, shape.what
         self._parameters = np.array(shape.parameters, dtype)
+        self._least = float(is_relative)
         self._center: Floats | None = None
         self._columns: Floats | None = None
         with np.errstate(over="ignore"):  # pairs that leave the range are compared exactly
@@ -52,7 +60,7 @@ class DistanceBlocks(KernelBlocks):
         with np.errstate(over="ignore"):
             self._products(rows, out)
             of_rows = self._half_squares(rows).astype(self._dtype)
-        write_kernels(self._what, self._parameters, out, of_rows, self._of_landmarks, doubtful)
+        write_kernels(self._what, self._parameters, out, of_rows, self._of_landmarks, self._least, doubtful)
         if self._columns is not None and doubtful.any():
             out[doubtful, :s] = self._by_differences(given[doubtful], self._columns)
         elif doubtful.any():
@@ -69,7 +77,8 @@ class DistanceBlocks(KernelBlocks):
         per_scales, doubtful = np.broadcast_to(self._per_scale, len(columns)).copy(), np.empty(len(rows), np.bool_)
         write_differences(rows, columns, per_scales, found)
         none = np.zeros(max(found.shape), self._dtype)
-        write_kernels(self._what, self._parameters, found, none[: len(rows)], none[: columns.shape[1]], doubtful)
+        of_rows, of_landmarks = none[: len(rows)], none[: columns.shape[1]]
+        write_kernels(self._what, self._parameters, found, of_rows, of_landmarks, 0.0, doubtful)
         self._correct(rows, doubtful, found)
         return found
 

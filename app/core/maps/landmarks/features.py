@@ -17,10 +17,17 @@ _BYTES_BETWEEN_ROWS = 64
 _LEAST_STEPS_PER_PART, _MOST_STEPS_PER_PART, _MOST_KERNELS_PER_PART = 1 << 22, 1 << 29, 1 << 17
 
 
-def kernel_blocks(kernel: AnyKernel, landmarks: Rows, dtype: np.dtype[np.floating]) -> KernelBlocks:
-    """The fastest way to compare rows of a dtype with landmarks that is as good as the kernel's own."""
+def kernel_blocks(
+    kernel: AnyKernel, landmarks: Rows, dtype: np.dtype[np.floating], is_relative: bool = False
+) -> KernelBlocks:
+    """The fastest way to compare rows of a dtype with landmarks that is as good as the kernel's own.
+
+    `is_relative` asks for kernels whose error is small beside them, not only beside the largest that there can be.
+    """
     shape = profile(kernel)
-    return ExactBlocks(kernel, landmarks) if shape is None else DistanceBlocks(kernel, shape, landmarks, dtype)
+    if shape is None:
+        return ExactBlocks(kernel, landmarks)
+    return DistanceBlocks(kernel, shape, landmarks, dtype, is_relative)
 
 
 def landmark_block(kernel: AnyKernel, landmarks: Rows) -> Matrix:
@@ -47,12 +54,19 @@ class LandmarkFeatures:
         root: (s, r), in `dtype`.
         dtype: of rows and features, float32 or float64.
         threads: how many may be used.
+        is_relative: whether features of rows far from all landmarks must be as good beside their own norm.
     """
 
     def __init__(
-        self, kernel: AnyKernel, landmarks: Rows, root: Floats, dtype: np.dtype[np.floating], threads: int
+        self,
+        kernel: AnyKernel,
+        landmarks: Rows,
+        root: Floats,
+        dtype: np.dtype[np.floating],
+        threads: int,
+        is_relative: bool = False,
     ) -> None:
-        self._blocks, self._dtype, self._threads = kernel_blocks(kernel, landmarks, dtype), dtype, threads
+        self._blocks, self._dtype, self._threads = kernel_blocks(kernel, landmarks, dtype, is_relative), dtype, threads
         self._is_exact = isinstance(self._blocks, ExactBlocks)
         self._shape, self._root = root.shape, Panels(root.T.astype(np.float64), keeps_zeros=True)
         self.nbytes = self._blocks.nbytes + self._root.nbytes

@@ -67,7 +67,9 @@ class LandmarkMap(FeatureMap):
         self.spec, self.arrays, self._threads = spec, arrays, threads
         self.kernel = _kernel(spec)
         self._landmarks = opened_landmarks(arrays, spec.input_dim)
-        self._features = LandmarkFeatures(self.kernel, self._landmarks, arrays["root"], spec.numpy_dtype, threads)
+        self._features = LandmarkFeatures(
+            self.kernel, self._landmarks, arrays["root"], spec.numpy_dtype, threads, is_relative=spec.normalize
+        )
         self.n_frequencies, self.n_output = arrays["root"].shape
         self.gram_dtype = spec.numpy_dtype
         self.bytes = self._features.nbytes + sum(array.nbytes for array in arrays.values())

@@ -63,6 +63,7 @@ def write_kernels(
     products: Floats,
     of_rows: Floats,
     of_landmarks: Floats,
+    least: float,
     doubtful: NDArray[np.bool_],
 ) -> None:
     """Write the kernel of rows and landmarks in the place of their products, all in one dtype.
@@ -77,12 +78,14 @@ def write_kernels(
         products: Σ x_j·l_j/scale_j² in the first k columns of n rows, C-contiguous.
         of_rows: Σ (x_j/scale_j)²/2, (n,).
         of_landmarks: the same of the landmarks, (k,).
+        least: what a kernel counts as at least where its error is judged: 1 where small kernels count as much as large.
         doubtful: (n,), says afterwards whether NaN was written into a row.
     """
     k, one, zero = len(of_landmarks), products.dtype.type(1), products.dtype.type(0)
     two, far, none = products.dtype.type(2), products.dtype.type(1000), products.dtype.type(np.nan)
+    floor = products.dtype.type(least)
     first, second, third = parameters[0], parameters[1], parameters[2]
-    least, largest = products.dtype.type(_UNITS * np.finfo(products.dtype).eps), products.dtype.type(_LARGEST)
+    nearest, largest = products.dtype.type(_UNITS * np.finfo(products.dtype).eps), products.dtype.type(_LARGEST)
     most = products.dtype.type(_MOST_SINGLE if products.itemsize == _SINGLE_BYTES else _MOST_DOUBLE)
     for i in range(len(of_rows)):
         # As slices of one row, for the compiler to see that their entries lie side by side.
@@ -92,7 +95,7 @@ def write_kernels(
                 of_both = of_row + of_landmarks[j]
                 h = of_both - row[j]
                 value = exponential(-h)
-                is_good = (h >= least * of_both) & (h <= largest) & (value * of_both <= most)
+                is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most)
                 row[j] = value if is_good else none
                 is_doubtful |= not is_good
         elif what == MATERN:
@@ -104,7 +107,7 @@ def write_kernels(
                 value = (one + z * (first + z * (second + z * third))) * exponential(-z)
                 # Of e^(−z) a small h is a large part of the change.
                 reach = min(one, z) if is_rough else one
-                is_good = (h >= least * of_both) & (h <= largest) & (value * of_both <= most * reach)
+                is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most * reach)
                 row[j] = value if is_good else none
                 is_doubtful |= not is_good
         else:
@@ -112,7 +115,7 @@ def write_kernels(
                 of_both = of_row + of_landmarks[j]
                 h = of_both - row[j]
                 value = exponential(-first * log_of_one_more(max(h, zero) / first))
-                is_good = (h >= least * of_both) & (h <= largest) & (value * of_both <= most)
+                is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most)
                 row[j] = value if is_good else none
                 is_doubtful |= not is_good
         doubtful[i] = is_doubtful

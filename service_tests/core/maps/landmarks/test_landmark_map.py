@@ -100,6 +100,26 @@ def test_normalised_rows_have_unit_norm_and_approximate_the_normalised_kernel(ke
     np.testing.assert_allclose(np.diag(found.gram(x, x)), 1, rtol=1e-12)
 
 
+@every_dtype
+def test_unit_rows_are_right_far_from_landmarks_that_are_far_from_each_other(dtype: str) -> None:
+    """Their norms before are a thousandth of those of other rows, of which rounding would be a large part."""
+    rng, near = np.random.default_rng(0), np.array([500.0, 0, 0, 0])
+    around = rng.normal(size=(10, D))
+    landmarks = np.concatenate([around + near, around - near]).astype(dtype)
+    directions = rng.normal(size=(40, D))
+    x = (near + 6 * directions / np.linalg.norm(directions, axis=1, keepdims=True)).astype(dtype)
+    found = uploaded(landmarks, kernel={"kind": "gaussian", "length_scale": 1.0}, dtype=dtype, normalize=True)
+    wide, wide_x = landmarks.astype(np.float64), x.astype(np.float64)
+    of_landmarks, of_rows = (np.exp(-((rows[:, None] - wide) ** 2).sum(axis=2) / 2) for rows in (wide, wide_x))
+    values, vectors = np.linalg.eigh(of_landmarks)
+    wanted = of_rows @ (vectors / np.sqrt(values))
+    norms = np.linalg.norm(wanted, axis=1, keepdims=True)
+    assert np.median(norms) < 0.1
+    wanted /= norms
+    close = 2e-5 if dtype == "float32" else 1e-11
+    np.testing.assert_allclose(found.gram(x, x), wanted @ wanted.T, rtol=0, atol=close)
+
+
 def test_a_row_that_no_landmark_reaches_is_0_and_not_infinite() -> None:
     found = learned(kernel={"kind": "gaussian", "length_scale": 0.1}, normalize=True)
     assert (found.transform(np.full((1, D), 1e6, np.float32)) == 0).all()

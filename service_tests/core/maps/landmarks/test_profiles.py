@@ -37,7 +37,7 @@ def written(what: int, parameters: Any, h: Any, half: Any, dtype: Any) -> tuple[
     doubtful, halves = np.empty(n, np.bool_), half.astype(dtype)
     for i in range(n):  # so that a row and its landmarks have the same norm
         write_kernels(
-            what, np.array(parameters, dtype), padded[i : i + 1], halves[i : i + 1], np.full(k, halves[i]),
+            what, np.array(parameters, dtype), padded[i : i + 1], halves[i : i + 1], np.full(k, halves[i]), 0.0,
             doubtful[i : i + 1],
         )  # fmt: skip
     assert (padded[:, k:] == 7).all()
