@@ -39,7 +39,7 @@ def test_an_unknown_field_is_refused_at_every_level(members: dict[str, Any], pla
 @pytest.mark.parametrize(
     ("members", "place"),
     [
-        ({"kernel": {"kind": "polynomial"}}, ("kernel",)),
+        ({"kernel": {"kind": "sigmoid"}}, ("kernel",)),
         ({"sampler": {"kind": "latin"}}, ("sampler",)),
         (
             {"sampler": {"kind": "moment_matching", "base": {"kind": "moment_matching"}}},

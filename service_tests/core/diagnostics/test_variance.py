@@ -22,6 +22,7 @@ from service_tests.core.combinations import (
     rows,
     variants,
     weight_sum,
+    with_frequencies,
 )
 from service_tests.core.diagnostics.measure import variances
 from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind
@@ -41,7 +42,9 @@ def agrees(pair: PairVariance, repeats: int, slack: float = 0.0) -> bool:
 
 
 @pytest.mark.parametrize("form", [form.value for form in Form])
-@pytest.mark.parametrize("its_kernel", [variants(model)[-1] for model in KERNELS if kind(model) != "gmm"], ids=named)
+@pytest.mark.parametrize(
+    "its_kernel", [variants(model)[-1] for model in KERNELS if kind(model) in with_frequencies(KERNELS)], ids=named
+)
 @repeated
 def test_monte_carlo_has_its_closed_form(its_kernel: Fields, form: str, repeats: int) -> None:
     made = fourier(kernel=its_kernel, form=form, s=64, dtype="float64")
