@@ -18,7 +18,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 import app
-from app.core import threads
+from app.core import panels, threads
 from app.core.diagnostics.gram import Gram
 from app.core.maps import opened
 from app.core.maps.fourier import features, fourier_map, inner_products
@@ -184,8 +184,8 @@ SMALL_PARTS = [
     (features, "_LEAST_STEPS_PER_PART", 1),
     (features, "_FREQUENCIES_PER_BLOCK", 1),
     (inner_products, "_FREQUENCIES_PER_BLOCK", 1),
-    (inner_products, "_MOST_PRODUCTS_PER_PART", 40_000),
-    (inner_products, "_LEAST_PRODUCTS_PER_PART", 1),
+    (panels, "_MOST_PRODUCTS_PER_PART", 40_000),
+    (panels, "_LEAST_PRODUCTS_PER_PART", 1),
     (fourier_map, "_EXACT_ENTRIES_PER_PART", 1000),
 ]
 
