@@ -67,6 +67,14 @@ def leading_columns(values: NDArray[np.float64], input_dim: int) -> sparse.csr_a
     return sparse.csr_array((values.ravel(), columns, ends), shape=(n, input_dim))
 
 
+def place_of(rows: PostedRows, entry: int) -> tuple[int, int]:
+    """The row and the column of an entry of this number; of sparse rows, among those that are stored."""
+    if isinstance(rows, np.ndarray):
+        row, column = divmod(entry, rows.shape[1])
+        return int(row), int(column)
+    return int(np.searchsorted(rows.indptr, entry, side="right")) - 1, int(rows.indices[entry])
+
+
 def largest_by_row(rows: Rows) -> Floats:
     """The largest absolute entry of each row, (n,)."""
     found: Floats = np.abs(rows).max(axis=1) if isinstance(rows, np.ndarray) else abs(rows).max(axis=1).toarray()
@@ -103,9 +111,5 @@ def _check_exact(rows: Array, dtype: np.dtype[Any], pointer: str) -> None:
 
 
 def _refuse_not_finite(rows: Rows, pointer: str, complaint: str) -> None:
-    entry = int(np.flatnonzero(~np.isfinite(_values(rows)))[0])
-    if isinstance(rows, np.ndarray):
-        row, column = divmod(entry, rows.shape[1])
-    else:
-        row, column = int(np.searchsorted(rows.indptr, entry, side="right")) - 1, int(rows.indices[entry])
+    row, column = place_of(rows, int(np.flatnonzero(~np.isfinite(_values(rows)))[0]))
     raise InvalidInput(f"row {row}, column {column} {complaint}", f"{pointer}/{row}/{column}")

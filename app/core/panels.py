@@ -12,8 +12,10 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Floats, Rows
+from app.core.arrays import Array, Floats, Rows, row_blocks
 from app.core.compiled import compiled
+from app.core.progress import Pause
+from app.core.threads import for_each
 from app.core.tiles import COLUMN_BYTES, ROWS, tile
 
 DEPTH = 128
@@ -23,6 +25,8 @@ DEPTH = 128
 _LEAST_ROWS_FOR_A_TILE = 3
 # With a larger share of lines, none is left out: then sparse rows find the line of a coordinate by its number.
 _LEAST_SHARE_OF_A_FULL_MATRIX = 0.7
+# Products that one thread does at a time, less than a tenth of a second; and how many are worth a thread.
+_MOST_PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART = 1 << 28, 1 << 22
 
 _MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
 
@@ -102,6 +106,18 @@ class Panels:
         """Where the lines of each panel begin, from that of the first of these columns on."""
         starts: Array = self._starts[columns.start // self.step :]
         return starts
+
+
+def add_products(out: Floats, x: Floats, y: Floats, threads: int, pause: Pause) -> None:
+    """Add x yᵀ to `out`, (n, m), C-contiguous; parts of the rows of x, (n, k), are shared out over threads."""
+    n, products = len(x), max(1, y.size)
+    panels = Panels(y, keeps_zeros=True)
+
+    def add(part: slice) -> None:
+        panels.multiplier(x[part])(slice(0, len(y)), out[part], True)
+
+    even = max(_LEAST_PRODUCTS_PER_PART // products, -(-n // threads))
+    for_each(add, row_blocks(n, min(_MOST_PRODUCTS_PER_PART // products, even)), threads, pause)
 
 
 def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:

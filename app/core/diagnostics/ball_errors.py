@@ -27,7 +27,7 @@ class BallErrors(Protocol):
         """Raise InvalidInput if differences of this length leave the range of numbers."""
 
     def begun(self, lags: Matrix) -> Matrix:
-        """What is computed once of some lags (n, d), for all lengths."""
+        """What `at` needs of some lags (n, d) and is the same for every diameter, such as phases at diameter 1."""
 
     def at(self, diameter: float, first: int, lags: Matrix, begun: Matrix, pause: Pause) -> Matrix:
         """Errors at `diameter` times the lags, (n,), the first of which is number `first` of all."""

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Rows, dense, row_blocks
+from app.core.arrays import Rows, dense, place_of, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.chi_squared_sums import Compressed, dense_distances, row_sums, sparse_distances
@@ -47,10 +47,7 @@ class ChiSquared(AnyKernel):
         values = rows if isinstance(rows, np.ndarray) else rows.data
         if values.size and values.min() < 0:
             entry = int(np.argmax(values.ravel() < 0))
-            if isinstance(rows, np.ndarray):
-                row, column = divmod(entry, rows.shape[1])
-            else:
-                row, column = int(np.searchsorted(rows.indptr, entry, side="right")) - 1, int(rows.indices[entry])
+            row, column = place_of(rows, entry)
             raise InvalidInput(
                 f"row {row}, column {column} is {values.ravel()[entry]:.6g}; kernel chi_squared wants 0 or more",
                 f"{pointer}/{row}/{column}",
@@ -128,5 +125,5 @@ def _smaller(rows: sparse.csr_array) -> sparse.csr_array:
 
 
 def _parts(matrix: sparse.csr_array | sparse.csc_array, sums: Matrix) -> Compressed:
-    """What the compiled loop takes, in the types that it is compiled for."""
+    """A sparse matrix as `sparse_distances` takes it: values, indices and ends in int64, and the sums of its rows."""
     return matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64), sums

@@ -1,6 +1,7 @@
 """Sparse rows that are compared by what both have."""
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.arrays import Rows
@@ -12,13 +13,18 @@ def in_shared_columns(x: sparse.csr_array, y: sparse.csr_array) -> tuple[sparse.
     What takes memory for each column takes none for those of up to 2³¹ that nobody has.
     """
     columns, numbers = np.unique(y.indices, return_inverse=True)
-    places = np.searchsorted(columns, x.indices)
-    is_shared = places < len(columns)
-    is_shared[is_shared] = columns[places[is_shared]] == x.indices[is_shared]
-    ends = np.concatenate([[0], np.cumsum(is_shared)])[x.indptr]
-    kept = sparse.csr_array((x.data[is_shared], places[is_shared], ends), shape=(x.shape[0], len(columns)))
-    of_y = sparse.csr_array((y.data, numbers, y.indptr), shape=(y.shape[0], len(columns)))
-    return kept.astype(np.float64), of_y.astype(np.float64)
+    of_y = sparse.csr_array((y.data.astype(np.float64), numbers, y.indptr), shape=(y.shape[0], len(columns)))
+    return of_columns(x, columns), of_y
+
+
+def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.csr_array:
+    """Sparse rows in float64, of these columns alone, which are in order, and are numbered from 0 on."""
+    places = np.searchsorted(columns, rows.indices)
+    is_kept = places < len(columns)
+    is_kept[is_kept] = columns[places[is_kept]] == rows.indices[is_kept]
+    ends = np.concatenate([[0], np.cumsum(is_kept)])[rows.indptr]
+    values = rows.data[is_kept].astype(np.float64)
+    return sparse.csr_array((values, places[is_kept], ends), shape=(rows.shape[0], len(columns)))
 
 
 def stored(rows: Rows) -> int:

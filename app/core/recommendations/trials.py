@@ -41,7 +41,6 @@ def recommended(
     All but the seconds, and what is best by them, hang on the arguments alone.
 
     Samplers that learn are given rows by `building`; these should not be among the rows that errors are measured on.
-
     Rows are (n, d) in float32, 2 to `MOST_ROWS`. Of each spec as many maps are measured as there are `seeds`; the first
     is of `seed`, and the others follow it. The progress of `building` is told how many candidates are done, and of how
     many at most; its states hold what was measured of each map. InvalidInput for other numbers of rows, or where no
@@ -52,8 +51,7 @@ def recommended(
     building = building or Building()
     parts, counts = Parts(building.progress), column_counts(wanted)
     exact = _exact(kernel, rows, building.threads, partial(building.progress.checkpoint, parts.restored_state))
-    calls = _TIMED_CALLS[wanted.objective]
-    measure = partial(_measured, rows=rows, exact=exact, building=building, calls=calls)
+    measure = partial(_measured, rows=rows, exact=exact, building=building, calls=_TIMED_CALLS[wanted.objective])
     trials: dict[str, RankedTrial] = {}
     skipped: list[Skipped] = []
     reached: set[str] = set()

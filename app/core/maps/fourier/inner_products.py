@@ -6,14 +6,11 @@ from numpy.typing import NDArray
 from app.core.arrays import Array, Floats, Rows, row_blocks
 from app.core.maps.fourier.features import Features
 from app.core.norms import add_squared_norms
-from app.core.panels import Panels
+from app.core.panels import add_products
 from app.core.progress import Pause
-from app.core.threads import for_each
 
 # Frequencies whose features are held at a time.
 _FREQUENCIES_PER_BLOCK = 256
-# Products that one thread does at a time, less than a tenth of a second; and how many are worth a thread.
-_MOST_PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART = 1 << 28, 1 << 22
 
 
 def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | None, threads: int, pause: Pause) -> Array:
@@ -34,7 +31,7 @@ def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | Non
         if signature is not None:
             of_x *= np.tile(signature[frequencies], features.per_frequency)
         for one, products in zip(sums, _products(of_x, of_y), strict=True):
-            _add_products(one, *products, threads, pause)
+            add_products(one, *products, threads, pause)
     found: Array = sums[0]
     if is_complex:
         found = np.empty((n, m), features.dtype)
@@ -54,15 +51,3 @@ def _products(x: Array, y: Array) -> list[tuple[Floats, Floats]]:
         return [(x, y)]
     real = np.finfo(x.dtype).dtype
     return [(x.view(real), y.view(real)), (x.imag, y.real), (x.real, y.imag)]
-
-
-def _add_products(out: Floats, x: Floats, y: Floats, threads: int, pause: Pause) -> None:
-    """Add x yᵀ to `out`; parts of the rows of x are shared out over threads."""
-    n, products = len(x), max(1, y.size)
-    panels = Panels(y, keeps_zeros=True)
-
-    def add(part: slice) -> None:
-        panels.multiplier(x[part])(slice(0, len(y)), out[part], True)
-
-    even = max(_LEAST_PRODUCTS_PER_PART // products, -(-n // threads))
-    for_each(add, row_blocks(n, min(_MOST_PRODUCTS_PER_PART // products, even)), threads, pause)

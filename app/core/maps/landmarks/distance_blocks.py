@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Array, Floats, Rows, dense
+from app.core.arrays import Floats, Rows, dense
 from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.shared_columns import of_columns
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
 from app.core.maps.landmarks.profiles import Profile, write_differences, write_kernels
 from app.core.norms import add_squared_norms
@@ -88,7 +89,10 @@ class DistanceBlocks(KernelBlocks):
             self._exact.write_some(rows[i : i + 1], np.flatnonzero(np.isnan(out[i])), out[i])
 
     def _open_dense(self, landmarks: Floats) -> tuple[Callable[[Rows, Floats], None], Floats]:
-        """What writes products of rows with dense landmarks, and half the squares of these; finds the centre."""
+        """The function that writes products of rows with dense landmarks, and half the landmarks' squared norms.
+
+        The centre is chosen here, which both are of.
+        """
         moved, s = dense(landmarks), len(landmarks)
         center = moved.mean(axis=0).astype(self._dtype)
         from_zero, from_center = (np.sum(((moved - origin) * self._per_scale) ** 2) for origin in (0, center))
@@ -102,7 +106,7 @@ class DistanceBlocks(KernelBlocks):
         return lambda rows, out: panels.multiplier(rows)(slice(0, s), out), halves.astype(self._dtype)
 
     def _open_sparse(self, landmarks: sparse.csr_array) -> tuple[Callable[[Rows, Floats], None], Floats]:
-        """What writes products of rows with sparse landmarks, in float64, and half the squares of these."""
+        """The function that writes products of rows with sparse landmarks, and half the landmarks' squared norms."""
         coordinates, numbers = np.unique(landmarks.indices, return_inverse=True)
         per_scale = self._per_scale[landmarks.indices] if self._per_scale.ndim else self._per_scale
         values, s = landmarks.data * per_scale * per_scale, landmarks.shape[0]
@@ -110,7 +114,7 @@ class DistanceBlocks(KernelBlocks):
         columns = sparse.csr_array((values, numbers, landmarks.indptr), shape=(s, len(coordinates))).T.tocsr()
 
         def write(rows: Rows, out: Floats) -> None:
-            out[:, :s] = (_only(sparse.csr_array(rows).sorted_indices(), coordinates) @ columns).toarray()
+            out[:, :s] = (of_columns(sparse.csr_array(rows).sorted_indices(), coordinates) @ columns).toarray()
 
         self.nbytes += columns.data.nbytes + columns.indices.nbytes + columns.indptr.nbytes + coordinates.nbytes
         return write, self._half_squares(landmarks).astype(self._dtype)
@@ -130,12 +134,3 @@ class DistanceBlocks(KernelBlocks):
             for lane in range(_LANES):
                 squares += lanes[lane::_LANES]
         return squares / 2 if per_scale.ndim else squares * (self._per_scale**2 / 2)
-
-
-def _only(rows: sparse.csr_array, coordinates: Array) -> sparse.csr_array:
-    """The rows in float64, of these coordinates alone, which are sorted and numbered from 0 on."""
-    at = np.searchsorted(coordinates, rows.indices)
-    kept = coordinates[np.minimum(at, len(coordinates) - 1)] == rows.indices if len(coordinates) else at < 0
-    ends = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
-    shape = (rows.shape[0], len(coordinates))
-    return sparse.csr_array((rows.data[kept].astype(np.float64), at[kept], ends), shape=shape)

@@ -57,7 +57,7 @@ class ExactBlocks(KernelBlocks):
             raise InvalidInput(f"a value of kernel {self._kernel.kind} leaves the range of {out.dtype}")
 
     def operations(self, rows: Rows) -> int:
-        """What the kernel says of itself, and an exponential for each entry."""
+        """Those that the kernel names for its exact values, and some for the exponential of each entry."""
         entries = rows.shape[0] * self._landmarks.shape[0]
         return int(self._kernel.exact_operations(rows, self._landmarks) + entries * self.operations_per_entry)
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Rows, row_blocks, vectors
+from app.core.arrays import Array, Floats, Rows, vectors
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
@@ -26,18 +26,15 @@ from app.core.maps.landmarks.root import root_of
 from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
 from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
 from app.core.norms import add_squared_norms
-from app.core.panels import Panels
+from app.core.panels import add_products
 from app.core.progress import Pause, Progress, begin_anew, no_pause
 from app.core.samplers.base import AnySampler
 from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.threads import for_each
 
 # Landmarks from which on the eigenvalues of their kernel block take more than a second.
 _LONG_DECOMPOSITION = 1024
 # Of a square matrix of landmarks: the kernel block, its eigenvectors, and what LAPACK works with.
 _MATRICES_WHILE_BUILDING = 6
-# Products of a Gram block that one thread does at a time.
-_PRODUCTS_PER_PART = 1 << 28
 
 
 class LandmarkMap(FeatureMap):
@@ -160,12 +157,8 @@ class LandmarkMap(FeatureMap):
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Inner products of the features, (n, m)."""
         of_x, of_y = self._of(x, "/x", pause), self._of(y, "/y", pause)
-        gram, panels = np.zeros((len(of_x), len(of_y)), self.gram_dtype), Panels(of_y, keeps_zeros=True)
-
-        def fill(part: slice) -> None:
-            panels.multiplier(of_x[part])(slice(0, len(of_y)), gram[part], True)
-
-        for_each(fill, row_blocks(len(gram), _PRODUCTS_PER_PART // max(1, of_y.size)), self._threads, pause)
+        gram = np.zeros((len(of_x), len(of_y)), self.gram_dtype)
+        add_products(gram, of_x, of_y, self._threads, pause)
         return gram
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:

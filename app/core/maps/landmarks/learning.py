@@ -82,11 +82,11 @@ def selected(
 
 
 def measured(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split, seed: int) -> dict[str, float]:
-    """What features miss: the share of Σ k(x, x) that is not in Σ ‖z(x)‖², never below 0 but by rounding.
+    """The figures of a report: how much of the kernel features z miss, 1 − Σ ‖z(x)‖² / Σ k(x, x) over some rows x.
 
-    `trace_error` is that of up to 10,000 of the learned rows, `trace_error_held_out` that of rows that were not learned
-    from, where there are any. `effective_dimension` is Σ μ/(μ + e): μ are the eigenvalues of the mean of z zᵀ over the
-    learned rows, and e is what the features miss of one of these on average.
+    `trace_error` is that share for up to 10,000 of the learned rows, `trace_error_held_out` that for rows that were not
+    learned from, where there are any. `effective_dimension` is Σ μ/(μ + e): μ are the eigenvalues of the mean of z zᵀ
+    over the learned rows, and e is what the features miss of one of these on average.
     """
     n = rows.learned.shape[0]
     some = rows.learned if n <= _MOST_MEASURED else rows.learned[sampled(n, _MOST_MEASURED, seed)]

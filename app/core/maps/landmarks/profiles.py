@@ -1,6 +1,6 @@
 """Kernels of a distance: their values from products of rows with landmarks, in one compiled loop."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,44 +81,55 @@ def write_kernels(
         least: what a kernel counts as at least where its error is judged: 1 where small kernels count as much as large.
         doubtful: (n,), says afterwards whether NaN was written into a row.
     """
-    k, one, zero = len(of_landmarks), products.dtype.type(1), products.dtype.type(0)
-    two, far, none = products.dtype.type(2), products.dtype.type(1000), products.dtype.type(np.nan)
-    floor = products.dtype.type(least)
-    first, second, third = parameters[0], parameters[1], parameters[2]
     nearest, largest = products.dtype.type(_UNITS * np.finfo(products.dtype).eps), products.dtype.type(_LARGEST)
     most = products.dtype.type(_MOST_SINGLE if products.itemsize == _SINGLE_BYTES else _MOST_DOUBLE)
+    limits = nearest, largest, most, products.dtype.type(least)
     for i in range(len(of_rows)):
-        # As slices of one row, for the compiler to see that their entries lie side by side.
-        row, of_row, is_doubtful = products[i, :k], of_rows[i], False
-        if what == EXPONENTIAL:
-            for j in range(k):
-                of_both = of_row + of_landmarks[j]
-                h = of_both - row[j]
-                value = exponential(-h)
-                is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most)
-                row[j] = value if is_good else none
-                is_doubtful |= not is_good
-        elif what == MATERN:
-            is_rough = first == zero
-            for j in range(k):
-                of_both = of_row + of_landmarks[j]
-                h = of_both - row[j]
-                z = min(np.sqrt(two * max(h, zero)), far)
-                value = (one + z * (first + z * (second + z * third))) * exponential(-z)
-                # Of e^(−z) a small h is a large part of the change.
-                reach = min(one, z) if is_rough else one
-                is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most * reach)
-                row[j] = value if is_good else none
-                is_doubtful |= not is_good
-        else:
-            for j in range(k):
-                of_both = of_row + of_landmarks[j]
-                h = of_both - row[j]
-                value = exponential(-first * log_of_one_more(max(h, zero) / first))
-                is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most)
-                row[j] = value if is_good else none
-                is_doubtful |= not is_good
-        doubtful[i] = is_doubtful
+        doubtful[i] = _write_row(what, parameters, products[i, : len(of_landmarks)], of_rows[i], of_landmarks, limits)
+
+
+@compiled
+def _write_row(
+    what: int, parameters: Floats, row: Floats, of_row: Any, of_landmarks: Floats, limits: tuple[Any, Any, Any, Any]
+) -> bool:
+    """Write the kernel of one row, as `write_kernels` does; whether NaN was written.
+
+    Each kind of kernel has a loop of its own: the compiler finds no vectors in one that has to choose.
+    """
+    one, zero, two = row.dtype.type(1), row.dtype.type(0), row.dtype.type(2)
+    far, none = row.dtype.type(1000), row.dtype.type(np.nan)
+    first, second, third = parameters[0], parameters[1], parameters[2]
+    nearest, largest, most, floor = limits
+    is_doubtful = False
+    if what == EXPONENTIAL:
+        for j in range(len(row)):
+            of_both = of_row + of_landmarks[j]
+            h = of_both - row[j]
+            value = exponential(-h)
+            is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most)
+            row[j] = value if is_good else none
+            is_doubtful |= not is_good
+    elif what == MATERN:
+        is_rough = first == zero
+        for j in range(len(row)):
+            of_both = of_row + of_landmarks[j]
+            h = of_both - row[j]
+            z = min(np.sqrt(two * max(h, zero)), far)
+            value = (one + z * (first + z * (second + z * third))) * exponential(-z)
+            # Of e^(−z) a small h is a large part of the change.
+            reach = min(one, z) if is_rough else one
+            is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most * reach)
+            row[j] = value if is_good else none
+            is_doubtful |= not is_good
+    else:
+        for j in range(len(row)):
+            of_both = of_row + of_landmarks[j]
+            h = of_both - row[j]
+            value = exponential(-first * log_of_one_more(max(h, zero) / first))
+            is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most)
+            row[j] = value if is_good else none
+            is_doubtful |= not is_good
+    return is_doubtful
 
 
 @compiled
