@@ -104,7 +104,7 @@ class Recommendations(NamedTuple):
         map_bytes = self.limits.max_map_bytes
         wanted = fitting(asked, n, d, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
         self.limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
-        learned = sorted(learned_from(kernel, wanted))
+        learned = sorted(learned_from(kernel, d, wanted))
         digests = {name: self.datasets.digest(name) for name in learned} | given.digests
         kept = kept_rows(self.datasets, digests)
 
@@ -139,7 +139,7 @@ class Recommendations(NamedTuple):
         if n < FEWEST_ROWS and asked.samplers is None:
             return asked, None
         of_dataset = asked._replace(dataset=reference.dataset)
-        if reference.dataset not in learned_from(kernel, of_dataset):
+        if reference.dataset not in learned_from(kernel, found.shape[1], of_dataset):
             return asked, None
         shared = held_out(n, _taken(n, reference, seed), seed)
         return of_dataset._replace(learned_rows=len(shared.learned)), shared

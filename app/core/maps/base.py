@@ -94,12 +94,9 @@ class FeatureMap(ABC):
         """
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, dataset: str | None) -> tuple[AnySampler, ...]:
-        """The samplers that recommendations try for a kernel, unless a request names others.
-
-        Those that learn from rows learn from `dataset`; where it is None, there are no rows to learn from.
-        """
-        return ()
+    def tried(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
+        """The samplers that recommendations try within so many columns of the default form; see `AnySampler.tried`."""
+        return tuple(one for kind in cls.samplers for one in kind.tried(kernel, input_dim, columns, dataset))
 
     @classmethod
     @abstractmethod

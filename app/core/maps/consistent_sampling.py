@@ -1,7 +1,7 @@
 """Maps of kernel gmm: generalized consistent weighted sampling."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,11 @@ class ConsistentWeightedSampling(AnySampler):
     limits = ("kernel gmm only",)
 
     kind: Literal["gcws"]
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """For kernel gmm."""
+        return (cls(kind="gcws"),) if isinstance(kernel, GeneralizedMinMax) else ()
 
 
 class ConsistentSamplingMap(FeatureMap):
@@ -82,11 +87,6 @@ class ConsistentSamplingMap(FeatureMap):
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int:
         """As many hashes as columns."""
         return columns
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, dataset: str | None) -> tuple[AnySampler, ...]:
-        """The only sampler, for kernel gmm."""
-        return (ConsistentWeightedSampling(kind="gcws"),) if isinstance(kernel, GeneralizedMinMax) else ()
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:

@@ -43,6 +43,8 @@ class Wanted(NamedTuple):
     """The dataset that the rows are of; None where they came as they are."""
     learned_rows: int = 0
     """How many rows of that dataset, none of which errors are measured on, there are to learn from."""
+    map_bytes: int | None = None
+    """The most that the arrays of a map may take; None where there is no limit."""
 
     def check(self) -> None:
         """Raise InvalidInput if the fastest map is wanted and no error that it must reach."""
@@ -63,26 +65,36 @@ def candidates(
     kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, seed: int
 ) -> Iterator[tuple[Sampler, MapSpec | str]]:
     """Every sampler with its spec, at most `columns` wide, of form `cos_sin`, or why it has none; codes are columns."""
-    for sampler in _samplers(kernel, wanted):
+    for sampler in _samplers(kernel, input_dim, columns, wanted):
         spec: MapSpec | str
         try:
             s = family_of(sampler).size_for(sampler, columns, input_dim)
             spec = MapSpec(input_dim=input_dim, kernel=kernel, sampler=sampler, s=s, seed=seed)
+            if wanted.samplers is None and sampler.learned_from is not None:
+                _check_size(spec, wanted)
         except InvalidInput as error:
             spec = error.detail
         yield sampler, spec
 
 
-def learned_from(kernel: Kernel, wanted: Wanted) -> set[str]:
+def _check_size(spec: MapSpec, wanted: Wanted) -> None:
+    """Refuse a map that was not asked for and may not be put; where others may, that is no reason to refuse all."""
+    nbytes = family_of(spec.sampler).frozen_bytes(spec)
+    if wanted.map_bytes is not None and nbytes > wanted.map_bytes:
+        raise InvalidInput(f"the map's arrays would take {nbytes} bytes; max_map_bytes is {wanted.map_bytes}")
+
+
+def learned_from(kernel: Kernel, input_dim: int, wanted: Wanted) -> set[str]:
     """The datasets that the samplers to try learn from."""
-    return {dataset for sampler in _samplers(kernel, wanted) if (dataset := sampler.learned_from) is not None}
+    every = (one for columns in column_counts(wanted) for one in _samplers(kernel, input_dim, columns, wanted))
+    return {dataset for sampler in every if (dataset := sampler.learned_from) is not None}
 
 
-def _samplers(kernel: Kernel, wanted: Wanted) -> Sequence[Sampler]:
-    """The samplers to try."""
+def _samplers(kernel: Kernel, input_dim: int, columns: int, wanted: Wanted) -> Sequence[Sampler]:
+    """The samplers to try within so many columns."""
     if wanted.samplers is not None:
         return wanted.samplers
-    return [sampler for family in FAMILIES for sampler in family.tried(kernel, wanted.dataset)]
+    return [sampler for family in FAMILIES for sampler in family.tried(kernel, input_dim, columns, wanted.dataset)]
 
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
@@ -92,7 +104,11 @@ def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
 
 
 def fitting(wanted: Wanted, n: int, input_dim: int, kernel: Kernel, *, map_bytes: int, work_bytes: int) -> Wanted:
-    """The wishes; if they name no budget, without sizes whose frozen arrays, or whose trials, take more memory."""
+    """The wishes within these limits; if they name no budget, without sizes that pass them.
+
+    Maps that learn and that nobody asked for are left out where they alone are too large.
+    """
+    wanted = wanted._replace(map_bytes=map_bytes)
     if wanted.budget is not None:
         return wanted
     while wanted.most > _FEWEST_COLUMNS and (

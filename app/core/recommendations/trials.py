@@ -60,10 +60,12 @@ def recommended(
     def tell(place: int, of: int, _: int) -> None:
         building.progress.report(place, of)
 
-    for step, columns in enumerate(counts):
-        every = list(candidates(kernel, rows.shape[1], columns, wanted, seed))
-        for place, (sampler, spec) in enumerate(every, step * len(every)):
-            told = partial(tell, place, len(counts) * len(every))
+    every = [(columns, list(candidates(kernel, rows.shape[1], columns, wanted, seed))) for columns in counts]
+    place, of = -1, sum(len(of_width) for _, of_width in every)
+    for columns, of_width in every:
+        for sampler, spec in of_width:
+            place += 1
+            told = partial(tell, place, of)
             told(0)
             name = spec if isinstance(spec, str) else spec.canonical()
             # A rule that dictates its size comes again, and wider maps of a sampler are slower.

@@ -23,6 +23,7 @@ class Antithetic(FrequencySampler):
         "error .099 on MNIST in 250 dimensions at s = 1024, where monte_carlo has .0693."
     )
     limits = ("s is even, on each subset of kernel anova",)
+    untried = "It loses in the real forms, and recommended maps are of one."
 
     kind: Literal["antithetic"]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.model import Kind
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
@@ -61,8 +61,20 @@ class FrequencySet(NamedTuple):
 class AnySampler(Kind):
     """A method to build a map. The family whose maps it builds lists it in `samplers`."""
 
+    untried: ClassVar[str] = ""
+    """Why recommendations try no sampler of this kind unless a request names it; empty where `tried` gives some."""
+
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """The samplers of this kind that recommendations try, unless a request names others.
+
+        There is room for `most` frequencies, hashes or landmarks. Samplers that learn from rows learn from `dataset`;
+        where it is None, there are no rows to learn from. What is refused for the kernel may be among them.
+        """
+        return ()
 
     @property
     def learns(self) -> bool:

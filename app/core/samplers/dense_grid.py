@@ -1,18 +1,18 @@
 """The full tensor grid."""
 
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, directions, gauss_hermite, normal_deviations, reach, reach_warnings
 
-_MOST_POINTS = 1 << 20
+_MOST_POINTS, _MOST_NODES = 1 << 20, 200
 
 
 class DenseGrid(FrequencySampler):
@@ -27,7 +27,13 @@ class DenseGrid(FrequencySampler):
     limits = (f"at most {_MOST_POINTS} points, points_per_dim^input_dim", NORMAL_LAW)
 
     kind: Literal["dense_grid"]
-    points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]
+    points_per_dim: Annotated[int, Field(ge=1, le=_MOST_NODES, description="L, nodes of the one-dimensional rule.")]
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """The largest that there is room for, from three nodes on."""
+        nodes = next((nodes for nodes in range(_MOST_NODES, 2, -1) if nodes ** min(input_dim, 64) <= most), None)
+        return () if nodes is None else (cls(kind="dense_grid", points_per_dim=nodes),)
 
     def count(self, s: int | None, input_dim: int) -> int:
         """How many points: L^d, or L^64 where d is larger, which passes every limit too."""

@@ -30,6 +30,7 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
         "takes a hundredth of the time."
     )
     limits = (PRODUCT_LAW, f"iterations·s²·input_dim of at most {MOST_OPERATIONS}", "those of the base")
+    untried = "On real rows, a set that is learned for a box is most often worse than its base."
 
     kind: Literal["global_adaptive"]
     base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies to start from.")

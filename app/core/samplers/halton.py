@@ -1,14 +1,14 @@
 """The Halton sequence."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 
@@ -42,6 +42,11 @@ class Halton(PointSampler):
     )
     skip: Annotated[int, Field(ge=0, le=1 << 31, description="Points left out at the start.")] = 0
     leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """As it is by default."""
+        return (cls(kind="halton"),)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse too many dimensions, and a leap that would never change the first digit of a coordinate."""

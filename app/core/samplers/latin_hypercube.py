@@ -1,10 +1,10 @@
 """Latin hypercube sampling."""
 
-from typing import Literal
+from typing import Literal, Self
 
 import scipy
 
-from app.core.kernels.base import Matrix
+from app.core.kernels.base import AnyKernel, Matrix
 from app.core.samplers.base import PointSampler, Rng
 
 
@@ -21,6 +21,11 @@ class LatinHypercube(PointSampler):
     )
 
     kind: Literal["latin_hypercube"]
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """As it is by default."""
+        return (cls(kind="latin_hypercube"),)
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` points, stratified in each coordinate."""

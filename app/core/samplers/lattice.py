@@ -2,7 +2,7 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from pydantic import Field
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import FrequencySet, PointSampler, Rng, SizeAdvice, check_dimensions, inside
 from app.core.samplers.lattice_search import lattice_points, learned_vector
@@ -51,6 +51,11 @@ class Lattice(BoxFields, PointSampler):
     kind: Literal["lattice"]
     shift: bool = Field(True, description="False moves the lattice by half a step instead of at random.")
     learn: bool = Field(False, description="Search a vector for this kernel on the box, instead of the one for all.")
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """As it is by default."""
+        return (cls(kind="lattice"),)
 
     @property
     def learns(self) -> bool:

@@ -1,23 +1,27 @@
 """Moment matching over any point set."""
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.linalg import eigh
 from pydantic import Field
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.papers import MM
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice, check_products
+from app.core.samplers.halton import Halton
+from app.core.samplers.latin_hypercube import LatinHypercube
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import Points, check_base
+from app.core.samplers.sobol import Sobol
 
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
 _MOST_PRODUCTS = 1 << 35
 # Moments, eigenvectors, and what LAPACK works in.
 _BYTES_PER_MOMENT = 40
+_TRIED_BASES = Halton(kind="halton"), Sobol(kind="sobol"), LatinHypercube(kind="latin_hypercube")
 
 
 class MomentMatching(FrequencySampler):
@@ -41,6 +45,11 @@ class MomentMatching(FrequencySampler):
     base: Points = Field(
         MonteCarlo(kind="monte_carlo"), description="Sampler of the frequencies that are moved; their gain is kept."
     )
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """Over those bases that are the best now and then."""
+        return tuple(cls(kind="moment_matching", base=base) for base in _TRIED_BASES)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a law without two finite moments, s of at most input_dim, and what the base refuses."""

@@ -1,8 +1,8 @@
 """Independent random points."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from app.core.kernels.base import Matrix
+from app.core.kernels.base import AnyKernel, Matrix
 from app.core.papers import RFF
 from app.core.samplers.base import PointSampler, Rng
 
@@ -17,6 +17,11 @@ class MonteCarlo(PointSampler):
     )
 
     kind: Literal["monte_carlo"]
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """The yardstick."""
+        return (cls(kind="monte_carlo"),)
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` independent uniform points."""

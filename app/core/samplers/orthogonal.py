@@ -1,12 +1,12 @@
 """Orthogonal random features."""
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, check_products
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations
 
@@ -33,6 +33,11 @@ class Orthogonal(FrequencySampler):
     decomposes = True
 
     kind: Literal["orthogonal"]
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """As it is by default."""
+        return (cls(kind="orthogonal"),)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse laws that are not normal, as no other is invariant under rotation, and too many products."""

@@ -43,6 +43,7 @@ class PolynomiallyExact(FrequencySampler):
         f"at most {_MOST_ENTRIES} coefficients, equations times candidates",
         NORMAL_LAW,
     )
+    untried = "Where it is good, sparse_grid or dense_grid is better."
 
     kind: Literal["polynomially_exact"]
     degree: Annotated[int, Field(ge=0, le=10, description="R, the total degree.")]

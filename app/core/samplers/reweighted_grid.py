@@ -2,7 +2,7 @@
 
 from functools import partial
 from math import isqrt
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -12,7 +12,7 @@ from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.discrepancy.box_discrepancy import product_kernel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, ProductKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, ProductKernel, SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, sum_warnings
 from app.core.samplers.learning import Dataset, report_of
@@ -62,6 +62,11 @@ class ReweightedGrid(LearnedSampler):
     pairs: Annotated[
         int, Field(ge=1, le=_MOST_PAIRS, description="Fitted are all pairs of as many rows as make at most so many.")
     ] = 124_750
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """On rows of the dataset."""
+        return () if dataset is None else (cls(kind="reweighted_grid", dataset=dataset),)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory of the normal equations of the candidates, and of the candidates on the rows."""

@@ -1,13 +1,13 @@
 """The Sobol' sequence."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import scipy
 from pydantic import Field
 
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, SizeAdvice, check_dimensions
 
@@ -40,6 +40,11 @@ class Sobol(PointSampler):
 
     kind: Literal["sobol"]
     scramble: bool = Field(True, description="False gives the plain sequence without its first point, the origin.")
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """As it is by default."""
+        return (cls(kind="sobol"),)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse more than the 21,201 dimensions that direction numbers are known for."""

@@ -2,18 +2,18 @@
 
 import itertools
 from math import comb, prod
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, gauss_hermite, normal_deviations, reach_of, reach_warnings
 
-_MOST_POINTS = 1 << 17
+_MOST_POINTS, _MOST_LEVEL = 1 << 17, 12
 
 
 class SparseGrid(FrequencySampler):
@@ -31,7 +31,13 @@ class SparseGrid(FrequencySampler):
     limits = (f"at most {_MOST_POINTS} points", NORMAL_LAW)
 
     kind: Literal["sparse_grid"]
-    level: Annotated[int, Field(ge=0, le=12, description="Most that the levels of all coordinates sum to.")]
+    level: Annotated[int, Field(ge=0, le=_MOST_LEVEL, description="Most that the levels of all coordinates sum to.")]
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """Every level that there is room for."""
+        levels = (cls(kind="sparse_grid", level=level) for level in range(1, _MOST_LEVEL + 1))
+        return tuple(itertools.takewhile(lambda grid: grid.count(None, input_dim) <= most, levels))
 
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of distinct nodes: on k coordinates off the origin, those with levels l_i have Π 2l_i nodes."""

@@ -1,6 +1,6 @@
 """Structured orthogonal random features."""
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field
@@ -8,7 +8,7 @@ from pydantic import Field
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, padded
-from app.core.kernels.base import Matrix, ScaledKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, ScaledKernel, SpectralKernel
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside
 
@@ -61,6 +61,11 @@ class StructuredOrthogonal(FrequencySampler):
             description="How lengths are drawn: in every block one from each of D equal parts of their law, or freely."
         ),
     ] = "stratified"
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """As it is by default."""
+        return (cls(kind="structured_orthogonal"),)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A law of lengths, and dimensions enough for directions that are nearly uniform."""

@@ -23,6 +23,7 @@ class SubsampledGrid(FrequencySampler):
         "error is monte_carlo's."
     )
     limits = (NORMAL_LAW,)
+    untried = "Its error is that of monte_carlo."
 
     kind: Literal["subsampled_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]

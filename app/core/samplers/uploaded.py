@@ -26,6 +26,7 @@ class Uploaded(FrequencySampler):
         "input_dim entries in each frequency; with kernel anova as many as in each subset",
         "as many weights as frequencies, if any",
     )
+    untried = "It has frequencies of the client's own."
 
     kind: Literal["uploaded"]
     frequencies: Annotated[

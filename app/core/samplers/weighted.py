@@ -42,6 +42,7 @@ class Weighted(BoxFields, LearnedSampler):
         "it may shrink the kernel: see the warnings."
     )
     limits = (PRODUCT_LAW, f"s of at most {_MOST_FREQUENCIES}", "those of the base")
+    untried = "On real rows, a set that is learned for a box is most often worse than its base."
 
     kind: Literal["weighted"]
     base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies.")

@@ -96,8 +96,8 @@ def test_errors_are_of_rows_that_were_not_learned_from() -> None:
 
 def test_without_a_dataset_nothing_that_learns_is_tried_and_answers_are_as_ever() -> None:
     plain = Wanted(64, None)
-    assert learned_from(GAUSSIAN, plain) == set()
-    assert learned_from(GAUSSIAN, wanted()) == {"letters"}
+    assert learned_from(GAUSSIAN, 16, plain) == set()
+    assert learned_from(GAUSSIAN, 16, wanted()) == {"letters"}
     found = recommended(ROWS, GAUSSIAN, plain, seeds=1)
     assert found["learned_rows"] is None
     beside = {

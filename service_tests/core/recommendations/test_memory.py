@@ -71,7 +71,7 @@ def test_sizes_beyond_a_budget_fit_into_memory() -> None:
     assert recommended_bytes(2, wide, narrow._replace(most=2 * narrow.most), GAUSSIAN) > 1 << 31
     assert column_counts(narrow) == [1 << k for k in range(4, narrow.most.bit_length())]
     assert most(1 << 31, GMM, 1, 1 << 32) == whole.most
-    assert fitting(Wanted(64, None), 2, wide, GAUSSIAN, map_bytes=1, work_bytes=1) == Wanted(64, None)
+    assert fitting(Wanted(64, None), 2, wide, GAUSSIAN, map_bytes=1, work_bytes=1) == Wanted(64, None, map_bytes=1)
 
 
 def test_the_largest_map_is_the_one_that_freezes_most() -> None:

@@ -11,7 +11,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.maps import FeatureMap, made
 from app.core.recommendations import trials
-from app.core.recommendations.candidates import Objective, Wanted, candidates, column_counts
+from app.core.recommendations.candidates import Objective, Wanted
 from app.core.recommendations.trials import recommended
 from app.core.spec import Sampler
 from service_tests.cases import with_long
@@ -130,15 +130,6 @@ def test_the_fastest_map_is_wanted_within_some_error() -> None:
     assert caught.value.pointer == "/target_error"
 
 
-def test_structured_maps_are_tried_where_they_serve() -> None:
-    for members, serves in ((KERNELS[0], True), (KERNELS[3], True), (KERNELS[1], False), (KERNELS[5], False)):
-        every = candidates(kernel(members), 16, 256, Wanted(256, None), 0)
-        (spec_or_reason,) = [one for over, one in every if over.kind == "structured_orthogonal"]
-        assert isinstance(spec_or_reason, str) != serves
-    refusals = candidates(kernel(KERNELS[0]), 7, 256, Wanted(256, None), 0)
-    assert "sampler orthogonal works" in next(one for over, one in refusals if over.kind == "structured_orthogonal")
-
-
 def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error() -> None:
     answer = recommended(ROWS[:200], kernel(KERNELS[0]), Wanted(128, 1e-4), seeds=1)
     assert answer["target_reached"] is False
@@ -146,44 +137,6 @@ def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error
     assert found[0]["error_mean"] == min(trial["error_mean"] for trial in found) > 1e-4
     assert max(trial["n_output"] for trial in found) == 128
     assert all(trial["error_sd"] == 0 for trial in found)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "counts"),
-    [
-        (Wanted(1000, None), [250, 500, 1000]),
-        (Wanted(2, None), [2]),
-        (Wanted(5, None), [2, 5]),
-        (Wanted(300, 0.1), [16, 32, 64, 128, 256, 300]),
-        (Wanted(128, 0.1), [16, 32, 64, 128]),
-        (Wanted(50, 0.1), [16, 32, 50]),
-        (Wanted(10, 0.1), [10]),
-        (Wanted(None, 0.1), [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]),
-    ],
-)
-def test_sizes_follow_budget_and_target(wanted: Wanted, counts: list[int]) -> None:
-    assert column_counts(wanted) == counts
-
-
-@pytest.mark.parametrize("members", KERNELS, ids=lambda members: str(members["kind"]))
-def test_no_candidate_is_wider_than_asked_and_every_refusal_has_a_reason(members: dict[str, Any]) -> None:
-    for _, candidate in candidates(kernel(members), 16, 200, Wanted(None, None), 3):
-        if isinstance(candidate, str):
-            assert candidate
-            continue
-        assert made(candidate).n_output <= 200
-        assert candidate.seed == 3
-    tried = [
-        one for _, one in candidates(kernel(members), 16, 1 << 13, Wanted(None, None), 3) if not isinstance(one, str)
-    ]
-    assert len(tried) >= (1 if members["kind"] == "gmm" else 5)
-
-
-def test_sets_balanced_at_powers_of_two_get_them() -> None:
-    specs = {one.kind: its for one, its in candidates(kernel(KERNELS[0]), 16, 1000, Wanted(None, None), 0)}
-    sizes = {kind: its.s for kind, its in specs.items() if not isinstance(its, str)}
-    assert sizes["sobol"] == sizes["lattice"] == sizes["digital_net"] == 256
-    assert sizes["halton"] == sizes["orthogonal"] == 500
 
 
 def test_what_cannot_be_tried_at_all_is_refused_with_its_reasons() -> None:
@@ -197,8 +150,3 @@ def test_a_rule_that_dictates_its_size_is_tried_once() -> None:
     found = recommended(ROWS[:50], kernel(KERNELS[0]), Wanted(400, None, [sampler(kind="sparse_grid", level=1)]))
     assert [trial["spec"]["sampler"]["kind"] for trial in found["ranked"]] == ["sparse_grid"]
     assert found["ranked"][0]["n_output"] == 2 * 33
-
-
-def test_the_yardstick_is_tried() -> None:
-    tried = candidates(kernel(KERNELS[0]), 16, 200, Wanted(None, None), 0)
-    assert "monte_carlo" in [one.kind for one, _ in tried]

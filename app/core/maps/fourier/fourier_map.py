@@ -20,7 +20,7 @@ from app.core.maps.fourier.structured import StructuredProjection
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import Arrays, ArraysOnDemand, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
-from app.core.samplers import FREQUENCY_SAMPLERS, TRIED_SAMPLERS
+from app.core.samplers import FREQUENCY_SAMPLERS
 from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.structured_orthogonal import StructuredOrthogonal
@@ -100,9 +100,11 @@ class FourierMap(FeatureMap):
         return None
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, dataset: str | None) -> tuple[AnySampler, ...]:
-        """`TRIED_SAMPLERS` for kernels with frequencies, none for others."""
-        return TRIED_SAMPLERS if isinstance(kernel, ShiftInvariantKernel) else ()
+    def tried(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
+        """Those with room for half as many frequencies as columns; none for kernels without frequencies."""
+        if not isinstance(kernel, ShiftInvariantKernel):
+            return ()
+        return super().tried(kernel, input_dim, columns // 2, dataset)
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:

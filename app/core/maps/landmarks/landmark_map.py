@@ -23,7 +23,7 @@ from app.core.maps.landmarks.arrays import (
 from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
 from app.core.maps.landmarks.learning import measured, selected, split
 from app.core.maps.landmarks.root import root_of
-from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
+from app.core.maps.landmarks.samplers import Landmarks, UploadedLandmarks
 from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
 from app.core.norms import add_squared_norms
 from app.core.panels import add_products
@@ -95,14 +95,6 @@ class LandmarkMap(FeatureMap):
         if len(sampler.landmarks) > columns:
             raise InvalidInput(f"{len(sampler.landmarks)} landmarks came; {columns} columns have room for {columns}")
         return None
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, dataset: str | None) -> tuple[AnySampler, ...]:
-        """Landmarks from the dataset by the two methods with the least errors, for every kernel."""
-        if dataset is None:
-            return ()
-        best = (Selection.rp_cholesky, Selection.k_means)
-        return tuple(Landmarks(kind="landmarks", dataset=dataset, selection=selection) for selection in best)
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:

@@ -1,10 +1,11 @@
 """The samplers of the family of landmark maps: rows of a dataset that a method selects, or rows that the client has."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag
 
+from app.core.kernels.base import AnyKernel
 from app.core.model import Frozen
 from app.core.samplers.base import AnySampler
 from app.core.samplers.learning import Dataset
@@ -52,6 +53,14 @@ class Landmarks(AnySampler):
         description="Rows of the dataset to learn from, a sample by the seed; all but those held out if not given.",
     )
 
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """Landmarks from the dataset by the two methods with the least errors, for every kernel."""
+        if dataset is None:
+            return ()
+        best = (Selection.rp_cholesky, Selection.k_means)
+        return tuple(cls(kind="landmarks", dataset=dataset, selection=selection) for selection in best)
+
     @property
     def learns(self) -> bool:
         """Yes: it looks at rows."""
@@ -77,6 +86,7 @@ class UploadedLandmarks(AnySampler):
     source = _NYSTROM
     choose_when = "For landmarks that were chosen elsewhere, for instance by a model that stays the same."
     limits = ("input_dim entries in each landmark", "all of them lists of numbers, or all of them sparse rows")
+    untried = "It has landmarks of the client's own."
 
     kind: Literal["uploaded_landmarks"]
     landmarks: Annotated[
