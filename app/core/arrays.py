@@ -1,7 +1,7 @@
-"""The one gate for posted vectors: shape, dtype, finiteness. What lies behind it trusts them."""
+"""The one gate for posted vectors: shape, kind of numbers, finiteness, range. What lies behind it trusts them."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,33 @@ Floats = NDArray[np.floating[Any]]
 PostedRows = Array | sparse.csr_array
 """Vectors as they came, not yet through the gate."""
 Rows = Floats | sparse.csr_array
-"""Vectors behind the gate: a C-contiguous matrix or a CSR one, finite, in the map's dtype and width."""
+"""Vectors behind the gate: a C-contiguous matrix or a CSR one of float32 or float64, finite, of the map's width."""
+MISSING = "is missing; a map whose input has a number for missing takes such rows"
+"""What is wrong with NaN, which JSON writes as null."""
 
 
 def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors") -> Rows:
-    """Posted rows, which stood at `pointer` of the request, checked and in the map's dtype, float32 or float64.
+    """Posted rows, which stood at `pointer` of the request, checked for use in a dtype, float32 or float64.
 
-    They are not copied where they are so already.
+    Floats stay in the precision in which they came, for exact kernels to be those of the rows as posted. Whole numbers
+    come in the dtype. Rows are not copied where they are so already.
 
     Raises:
         InvalidInput: not two-dimensional, another width than `input_dim`, another kind of number, NaN, infinity, a
             value outside the dtype's range, or a whole number that the dtype does not hold exactly.
+    """
+    found = floats(rows, input_dim, dtype, pointer)
+    if not np.isfinite(_values(found)).all():
+        refuse_not_finite(found, pointer)
+    check_range(found, dtype, pointer)
+    return in_dtype(found, dtype)
+
+
+def floats(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str) -> Rows:
+    """Posted rows of `input_dim` entries as floats, in the precision in which they came; whole numbers in the dtype.
+
+    They are not copied where they are so already, and may hold NaN and infinity. InvalidInput as `vectors` raises it
+    for shapes, kinds of numbers and whole numbers.
     """
     if rows.ndim != 2:
         raise InvalidInput(f"the array has shape {rows.shape}; a 2-D array (rows, {input_dim}) is wanted", pointer)
@@ -35,16 +51,41 @@ def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str
         raise InvalidInput(f"rows have {rows.shape[1]} entries; this map takes {input_dim}", pointer)
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "biu":
         _check_exact(rows, dtype, pointer)
-        return np.ascontiguousarray(rows, dtype)
+        whole: Floats = np.ascontiguousarray(rows, dtype)
+        return whole
     if rows.dtype.kind != "f" or rows.dtype.itemsize not in (4, 8):
         raise InvalidInput(f"the array has dtype {rows.dtype}; float32, float64 or integers are wanted", pointer)
-    if not np.isfinite(_values(rows)).all():
-        _refuse_not_finite(rows, pointer, "is not finite")
-    with np.errstate(over="ignore"):  # what overflows is refused by name below
-        cast: Rows = np.ascontiguousarray(rows, dtype) if isinstance(rows, np.ndarray) else rows.astype(dtype)
-    if rows.dtype.itemsize > dtype.itemsize and not np.isfinite(_values(cast)).all():
-        _refuse_not_finite(cast, pointer, f"is outside the range of {dtype}, the dtype of this map")
+    return in_dtype(rows, rows.dtype.newbyteorder("="))
+
+
+def in_dtype(rows: Rows, dtype: np.dtype[Any]) -> Rows:
+    """Rows of floats rounded to a dtype, C-contiguous or sparse; not copied where they are so already."""
+    if isinstance(rows, np.ndarray):
+        return np.ascontiguousarray(rows, dtype)
+    cast: Rows = rows.astype(dtype, copy=False)
     return cast
+
+
+def check_range(rows: Rows, dtype: np.dtype[Any], pointer: str) -> None:
+    """Raise InvalidInput naming the first entry that the dtype has no room for; all are finite."""
+    if rows.dtype.itemsize <= dtype.itemsize:
+        return
+    with np.errstate(over="ignore"):  # what overflows is refused by name
+        if not np.isfinite(dtype.type(largest(rows))):
+            outside = f"is outside the range of {dtype}, the dtype of this map"
+            _refuse_entry(rows, np.isinf(_values(rows).astype(dtype)), outside, pointer)
+
+
+def refuse_not_finite(rows: Rows, pointer: str, first_row: int = 0, infinite: str = "is not finite") -> None:
+    """Raise InvalidInput naming the first entry that is NaN or infinite, as missing or with these words.
+
+    The rows are those of the request from `first_row` on. Return if all are finite.
+    """
+    values = _values(rows)
+    is_odd = ~np.isfinite(values)
+    if is_odd.any():
+        is_missing = bool(np.isnan(values.ravel()[np.argmax(is_odd)]))
+        _refuse_entry(rows, is_odd, MISSING if is_missing else infinite, pointer, first_row)
 
 
 def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:
@@ -110,6 +151,8 @@ def _check_exact(rows: Array, dtype: np.dtype[Any], pointer: str) -> None:
         raise InvalidInput(detail, f"{pointer}/{row}/{column}")
 
 
-def _refuse_not_finite(rows: Rows, pointer: str, complaint: str) -> None:
-    row, column = place_of(rows, int(np.flatnonzero(~np.isfinite(_values(rows)))[0]))
+def _refuse_entry(rows: Rows, is_odd: NDArray[np.bool_], complaint: str, pointer: str, first_row: int = 0) -> NoReturn:
+    """Refuse the first of the entries that are odd, with its row and column."""
+    row, column = place_of(rows, int(np.argmax(is_odd)))
+    row += first_row
     raise InvalidInput(f"row {row}, column {column} {complaint}", f"{pointer}/{row}/{column}")

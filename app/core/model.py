@@ -6,6 +6,8 @@ from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from app.core.errors import InvalidInput
+
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 """The names that maps and datasets may have."""
 
@@ -14,6 +16,12 @@ class Frozen(BaseModel):
     """Immutable, refuses unknown fields, and takes JSON values as they are (no "7" for 7, no NaN)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def check_entries(values: object, input_dim: int, name: str, pointer: str, instead: str = "") -> None:
+    """Raise InvalidInput for a list that has not one entry for each coordinate; what is no list passes."""
+    if isinstance(values, tuple) and len(values) != input_dim:
+        raise InvalidInput(f"{name} has {len(values)} entries; input_dim {input_dim} wants as many{instead}", pointer)
 
 
 def _describe_tag(schema: dict[str, Any]) -> None:

@@ -18,15 +18,22 @@ def unit_rows(rows: Rows, pointer: str = "") -> Rows:
     """
     if rows.shape[0] == 0:
         return rows
-    top = largest_by_row(rows)
-    zero = np.flatnonzero(top == 0)
+    zero = np.flatnonzero(largest_by_row(rows) == 0)
     if zero.size:
         raise InvalidInput(f"row {named(zero)} is all zero: it has no direction", f"{pointer}/{zero[0]}")
-    squares = np.zeros(rows.shape[0])
+    return unit_or_zero_rows(rows)
+
+
+def unit_or_zero_rows(rows: Rows) -> Rows:
+    """The rows scaled to unit L2 norm, in their dtype and memory of their own; rows that are all zero stay so."""
+    top, squares = largest_by_row(rows), np.zeros(rows.shape[0])
+    is_zero = top == 0
+    top[is_zero] = 1
     # Divided by its largest entry first, a row has no squares that leave the range of the dtype.
     if isinstance(rows, np.ndarray):
         scaled = rows / top[:, None]
         add_squared_norms(scaled, squares)
+        squares[is_zero] = 1
         scaled /= np.sqrt(squares).astype(rows.dtype)[:, None]
         return scaled
     unit = rows.copy()
@@ -34,6 +41,7 @@ def unit_rows(rows: Rows, pointer: str = "") -> Rows:
     lengths = np.diff(unit.indptr)
     unit.data /= np.repeat(top, lengths)
     _add_squares_of_sparse(unit.data, unit.indices.astype(np.int64), unit.indptr.astype(np.int64), squares)
+    squares[is_zero] = 1
     unit.data /= np.repeat(np.sqrt(squares).astype(rows.dtype), lengths)
     return unit
 

@@ -28,5 +28,7 @@ class MapSpec(BaseSpec):
     @model_validator(mode="after")
     def _combination_has_a_meaning(self) -> Self:
         self.kernel.check(self.input_dim)
+        if self.input is not None:
+            self.input.check(self.input_dim)
         family_of(self.sampler).check(self)
         return self

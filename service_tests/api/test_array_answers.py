@@ -99,7 +99,7 @@ def test_sparse_rows_and_rows_of_datasets_come_in_blocks_too(in_blocks: httpx.Cl
 @pytest.mark.parametrize(
     ("path", "bad", "detail"),
     [
-        ("cos_sin/transform", np.nan, "row 49, column 2 is not finite"),
+        ("cos_sin/transform", np.nan, "row 49, column 2 is missing"),
         ("cos_sin/transform", 3e38, "phases"),
         ("gmm/codes", 0.0, "row 49 is all zero"),
     ],

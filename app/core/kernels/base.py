@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag
 
 from app.core.arrays import Rows, dense
 from app.core.errors import InvalidInput
-from app.core.model import Kind
+from app.core.model import Kind, check_entries
 
 Positive = Annotated[float, Field(gt=0)]
 Matrix = NDArray[np.float64]
@@ -21,12 +21,6 @@ LengthScale = Annotated[
 """One number for every coordinate, or a list with one per coordinate (automatic relevance determination)."""
 
 LENGTH_SCALE = "σ_j, in the unit of coordinate j of the vectors: one number for all, or a list of one per coordinate."
-
-
-def check_entries(values: object, input_dim: int, name: str, pointer: str, instead: str = "") -> None:
-    """Raise InvalidInput for a list that has not one entry for each coordinate; what is no list passes."""
-    if isinstance(values, tuple) and len(values) != input_dim:
-        raise InvalidInput(f"{name} has {len(values)} entries; input_dim {input_dim} wants as many{instead}", pointer)
 
 
 class Block(NamedTuple):

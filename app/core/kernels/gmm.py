@@ -10,9 +10,10 @@ from scipy import sparse
 
 from app.core.arrays import Rows, dense, leading_columns, named
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, check_entries
+from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
 from app.core.kernels.shared_columns import stored
+from app.core.model import check_entries
 from app.core.papers import GMM
 
 # Memory of an entry in the two forms; a sparse one has its column beside it.

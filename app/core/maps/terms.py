@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.arrays import MAX_DIM, PostedRows, Rows, vectors
+from app.core.arrays import MAX_DIM, PostedRows, Rows, check_range, floats, in_dtype, vectors
+from app.core.input import Input
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
 from app.core.model import Frozen
 from app.core.samplers.base import AnySampler
@@ -38,7 +39,7 @@ class ArraysOnDemand(Mapping[str, NDArray[Any]]):
 
 
 class Dtype(StrEnum):
-    """Precision in which vectors are read, arrays are frozen, and features are computed and answered."""
+    """Precision in which arrays are frozen, and features are computed, of rows rounded to it, and answered."""
 
     float32 = "float32"
     float64 = "float64"
@@ -65,6 +66,11 @@ class BaseSpec(Frozen):
     form: Annotated[Form, Field(strict=False)] = Form.cos_sin
     normalize: Annotated[bool, Field(description="Scale each feature row to unit L2 norm.")] = False
     dtype: Annotated[Dtype, Field(strict=False)] = Dtype.float32
+    input: Annotated[
+        Input | None,
+        # Left out where there is none: the text of such a spec is what it was before there were inputs.
+        Field(exclude_if=lambda value: value is None, description="What is done to each row first."),
+    ] = None
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -72,8 +78,16 @@ class BaseSpec(Frozen):
         return np.dtype(self.dtype.value)
 
     def gate(self, rows: PostedRows, pointer: str) -> Rows:
-        """Posted rows, which stood at `pointer` of the request, through the gate of this map's width and dtype."""
-        return vectors(rows, self.input_dim, self.numpy_dtype, pointer)
+        """Posted rows, which stood at `pointer` of the request, as the map compares them: checked, and after `input`.
+
+        They are in the precision in which they came, or in float64 after an input. InvalidInput where they are not
+        rows of this map; see `vectors`.
+        """
+        if self.input is None:
+            return vectors(rows, self.input_dim, self.numpy_dtype, pointer)
+        changed = self.input.applied(floats(rows, self.input_dim, np.dtype(np.float64), pointer), pointer)
+        check_range(changed, self.numpy_dtype, pointer)
+        return in_dtype(changed, self.numpy_dtype)
 
     def canonical(self) -> str:
         """The spec as JSON with every default filled in and every alias resolved: equal for equal maps."""

@@ -11,8 +11,8 @@ from app.core.building import Building
 from app.core.datasets import column_ranges, sampled
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, Positive, ProductKernel, SpectralKernel, check_entries
-from app.core.model import NAME_PATTERN, Frozen
+from app.core.kernels.base import Matrix, Positive, ProductKernel, SpectralKernel
+from app.core.model import NAME_PATTERN, Frozen, check_entries
 from app.core.samplers.base import FrequencySet, SizeAdvice
 
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"

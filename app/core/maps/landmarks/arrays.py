@@ -7,9 +7,10 @@ from scipy import sparse
 
 from app.core.arrays import PostedRows, Rows
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, check_entries
+from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.samplers import SparseRow, UploadedLandmarks
 from app.core.maps.terms import Arrays, FrozenArray
+from app.core.model import check_entries
 
 # Of all landmarks together: entries of sparse ones, and of dense ones, which come from a dataset or a request.
 _MOST_ENTRIES, _MOST_DENSE_ENTRIES = 1 << 24, 1 << 26
