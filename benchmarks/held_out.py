@@ -19,7 +19,7 @@ from app.core.maps import made
 from app.core.maps.landmarks.learning import split
 from app.core.maps.landmarks.samplers import Landmarks, Selection
 from app.core.spec import MapSpec
-from benchmarks.gram_error import loaded, neighbour_distance, standardised
+from benchmarks.data import loaded, neighbour_distance, standardised
 from benchmarks.timing import timed
 
 Rows = NDArray[np.floating[Any]]

@@ -22,7 +22,7 @@ from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.length_scale import Heuristic, length_scale
 from app.core.recommendations.trials import recommended
 from app.core.spec import MapSpec
-from benchmarks.gram_error import SETS
+from benchmarks.data import SETS
 
 ROWS, SEEDS = 1000, 3
 

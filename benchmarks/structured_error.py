@@ -14,7 +14,7 @@ from scipy.spatial.distance import pdist
 
 from app.core.maps import made
 from app.core.spec import MapSpec
-from benchmarks.gram_error import SETS, loaded, neighbour_distance
+from benchmarks.data import SETS, loaded, neighbour_distance
 from benchmarks.timing import Plan, Report
 
 Rows = NDArray[np.float64]

@@ -1,0 +1,1 @@
+"""The experiments of the four papers, each measured through a running service."""

@@ -1,0 +1,121 @@
+"""Linearized GMM kernels and normalized random Fourier features (Li, 2017)."""
+
+import numpy as np
+
+from benchmarks.papers import hashing_pages, printed
+from benchmarks.papers.cells import Bench, Cell, Found, Kept, Settings
+from benchmarks.papers.classifiers import PREPARED, gcws, hashing_cell, kernel_cell, nrff, tuned_cell
+from benchmarks.papers.pages import Page
+
+TITLE = "GMM kernels and normalised random Fourier features"
+NAME = "min-max-hashing"
+CORRELATIONS = tuple(float(rho) for rho in np.round(np.linspace(-0.9, 0.99, 22), 3))
+GAMMAS_OF_VARIANCE, SIMULATED = (1.0, 5.0, 10.0), ((0.5, 1.0), (0.5, 5.0), (0.9, 5.0))
+SAMPLES = (4, 10, 32, 100, 316)
+COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+GAMMAS = (0.1, 0.5, 1.0, 2.0, 5.0, 11.0, 15.0, 20.0, 45.0, 100.0, 200.0, 500.0)
+FEWER_GAMMAS = (1.0, 5.0, 20.0, 100.0, 200.0)
+HASHES = (16, 64, 128, 256, 1024)
+LINEAR_COSTS = (0.01, 0.1, 1.0, 10.0)
+SMALL = ("car", "vowel", "splice", "satimage")
+
+
+def cells(tiny: bool = False) -> list[Cell]:
+    """All cells of the paper; the least of each kind if `tiny`."""
+    if tiny:
+        made = [_ratio_cell(5.0), _simulation_cell(0.5, 5.0, (4,), 20), _collisions_cell("car", 8)]
+        made += [kernel_cell("car", kind, (1.0,), (1.0,), None) for kind in ("linear", "RBF", "GMM")]
+        made += [hashing_cell("car", method, 16, 1, (1.0,), 1.0) for method in (gcws(4), nrff(1.0))]
+        return [*made, tuned_cell("car", (1.0,), 16, 1, (1.0,), 1.0)]
+    made = [_ratio_cell(gamma) for gamma in GAMMAS_OF_VARIANCE]
+    made += [_simulation_cell(rho, gamma, SAMPLES, 4000) for rho, gamma in SIMULATED]
+    made += [_collisions_cell(data, 1024) for data in PREPARED]
+    for data in SMALL:
+        gammas = FEWER_GAMMAS if data == "satimage" else GAMMAS
+        made += [
+            kernel_cell(data, kind, COSTS, gammas if kind == "RBF" else (1.0,), None)
+            for kind in ("linear", "RBF", "GMM")
+        ]
+        made += _hashing_cells(data, HASHES, 5)
+        made.append(tuned_cell(data, (0.5, 1.0, 2.0, 5.0, 15.0, 45.0), 256, 5, (0.1, 1.0, 10.0, 100.0, 1000.0), 30.0))
+    made.append(kernel_cell("letter", "linear", COSTS, (1.0,), None))
+    made += [
+        kernel_cell("letter", kind, (10.0, 100.0), (gamma,), None) for kind, gamma in (("GMM", 1.0), ("RBF", 11.0))
+    ]
+    made += _hashing_cells("letter", HASHES, 2)
+    made.append(tuned_cell("letter", (0.5, 1.0, 2.0), 128, 2, (100.0, 1000.0), 150.0))
+    return made
+
+
+def _hashing_cells(data: str, hashes: tuple[int, ...], seeds: int) -> list[Cell]:
+    scale = {"car": 0.3, "vowel": 0.2, "splice": 0.3, "satimage": 1.0, "letter": 12.0}[data] * seeds
+    gamma = printed.KERNEL_SVMS[data][2]
+    made = []
+    for s in hashes:
+        made += [hashing_cell(data, gcws(bits), s, seeds, LINEAR_COSTS, 0.01 * scale * s) for bits in (1, 2, 4, 8)]
+        made.append(hashing_cell(data, gcws(8, "pair"), s, seeds, LINEAR_COSTS, 0.01 * scale * s))
+        made.append(hashing_cell(data, nrff(gamma), s, seeds, LINEAR_COSTS, 0.02 * scale * s))
+    return made
+
+
+def _ratio_cell(gamma: float) -> Cell:
+    """Closed-form variances of RFF and NRFF times the number of samples, by correlation."""
+    settings: Settings = {"figure": "variances", "gamma": gamma, "correlations": list(CORRELATIONS)}
+
+    def measure(bench: Bench) -> Found:
+        with bench.service.map(**_fourier(16, gamma, 64, normalize=False)) as its_map:
+            answer = its_map.diagnostic("variance", correlations=list(CORRELATIONS), repeats=2)
+        return {name: [64 * pair["closed_forms"][name] for pair in answer["pairs"]] for name in ("rff", "nrff")}
+
+    return Cell(settings, measure)
+
+
+def _fourier(d: int, gamma: float, s: int, normalize: bool) -> dict[str, object]:
+    kernel = {"kind": "correlation_rbf", "gamma": gamma}
+    spec = {"input_dim": d, "kernel": kernel, "sampler": {"kind": "monte_carlo"}, "s": s, "form": "phase"}
+    return spec | {"normalize": normalize, "dtype": "float64"}
+
+
+def _simulation_cell(rho: float, gamma: float, samples: tuple[int, ...], repeats: int) -> Cell:
+    """Mean square errors of RFF and NRFF over maps of other seeds, and their closed forms, by number of samples."""
+    settings: Settings = {
+        "figure": "simulation",
+        "rho": rho,
+        "gamma": gamma,
+        "samples": list(samples),
+        "repeats": repeats,
+    }
+
+    def measure(bench: Bench) -> Found:
+        found: Found = {"RFF": [], "NRFF": []}
+        for s in samples:
+            for name in found:
+                with bench.service.map(**_fourier(8, gamma, s, normalize=name == "NRFF")) as its_map:
+                    answer = its_map.diagnostic("variance", correlations=[rho], repeats=repeats)["pairs"][0]
+                bias = answer["empirical"]["mean"] - answer["exact"]
+                error = answer["empirical"]["variance"] + bias**2
+                theory = answer["closed_forms"]["nrff" if name == "NRFF" else "rff"]
+                found[name].append([error, answer["empirical"]["standard_error"], theory])
+        return found
+
+    return Cell(settings, measure, 10.0)
+
+
+def _collisions_cell(data: str, s: int) -> Cell:
+    """Bias and error of full, 0-bit and b-bit estimates of the GMM kernel over pairs of rows."""
+    settings: Settings = {"figure": "collisions", "data": data, "prepared": PREPARED[data], "s": s}
+
+    def measure(bench: Bench) -> Found:
+        split = bench.sets.split(data, PREPARED[data])
+        dataset = bench.service.dataset(f"{data}-all", np.vstack([split.x, split.x_test])[:2000])
+        spec = {"input_dim": split.x.shape[1], "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": s}
+        with bench.service.map(**spec, dtype="float64") as its_map:
+            answer = its_map.diagnostic("collisions", dataset=dataset, pairs=20_000, bits=8)
+        return {name: answer[name] for name in ("exact", "full", "zero_bit", "b_bit")}
+
+    return Cell(settings, measure, 2.0)
+
+
+def write(page: Page, kept: Kept) -> None:
+    """The sections of the paper's page."""
+    hashing_pages.write(page, kept)

@@ -1,0 +1,96 @@
+"""The data sets that the papers' experiments run on, prepared as the pages say."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.data import Rows, neighbour_distance, principal, standardised
+
+FILES = {"mnist": "mnist5000_raw"}
+"""The file of a set where it has another name."""
+_MADE_ROWS, _MADE_COLUMNS, _NOISE = 10_000, 500, 0.3
+
+
+class Split(NamedTuple):
+    """Rows that are trained on, rows that are tested, and their values or classes."""
+
+    x: Rows
+    y: NDArray[Any]
+    x_test: Rows
+    y_test: NDArray[Any]
+
+    def validating(self) -> "Split":
+        """A random fifth of the training rows in the place of the test rows."""
+        mixed = np.random.default_rng(0).permutation(len(self.x))
+        held, kept = np.split(mixed, [len(mixed) // 5])
+        return Split(self.x[kept], self.y[kept], self.x[held], self.y[held])
+
+
+class Sets:
+    """Data of a folder of archives, each with X, y, idx_train and idx_test.
+
+    Args:
+        folder: of the archives.
+        most: rows of each half of a split at most, to see that everything runs.
+    """
+
+    def __init__(self, folder: Path, most: int | None = None) -> None:
+        self._folder, self.most = folder, most
+        self.split = cache(self._split)
+        self.prepared = cache(self._prepared)
+        self.sample = cache(self._sample)
+        self.neighbours = cache(self._neighbours)
+
+    def raw(self, name: str) -> Split:
+        """A set as its file has it."""
+        if name == "lr500":
+            return _made(self.most)
+        with np.load(self._folder / f"{FILES.get(name, name)}.npz") as file:
+            x, y, train, test = file["X"].astype(np.float64), file["y"], file["idx_train"], file["idx_test"]
+        train, test = train[: self.most], test[: self.most]
+        return Split(x[train], y[train], x[test], y[test])
+
+    def _split(self, name: str, how: str) -> Split:
+        """A set with its columns as they come, `raw`, or between −1 and 1 over the training rows, `scaled`."""
+        split = self.raw(name)
+        if how == "raw":
+            return split
+        low, high = split.x.min(axis=0), split.x.max(axis=0)
+        wide = np.where(high > low, high - low, 1)
+        return split._replace(x=2 * (split.x - low) / wide - 1, x_test=2 * (split.x_test - low) / wide - 1)
+
+    def _prepared(self, name: str) -> Split:
+        """A set with its columns standardised, or reduced to principal components: mnist-250 has 250 of them."""
+        file, _, columns = name.partition("-")
+        split = self.raw(file)
+        both = np.vstack([split.x, split.x_test])
+        rows = principal(both, int(columns)) if columns else standardised(both)
+        return split._replace(x=rows[: len(split.x)], x_test=rows[len(split.x) :])
+
+    def _sample(self, name: str, n: int) -> Rows:
+        """So many of its prepared rows, trained on and tested; the same each time."""
+        split = self.prepared(name)
+        both = np.vstack([split.x, split.x_test])
+        return both[np.random.default_rng(0).permutation(len(both))[:n]]
+
+    def _neighbours(self, name: str) -> float:
+        """Mean distance of 2,000 prepared rows to their tenth nearest neighbours among as many."""
+        return neighbour_distance(self.sample(name, 2000))
+
+
+def _made(most: int | None) -> Split:
+    """Normal rows of random correlation and noisy linear values, after the moment-matching paper's LR500."""
+    rng = np.random.default_rng(500)
+    mixing = rng.standard_normal((_MADE_COLUMNS, _MADE_COLUMNS))
+    covariance = mixing @ mixing.T
+    spread = np.sqrt(np.diag(covariance))
+    root = np.linalg.cholesky(covariance / np.outer(spread, spread))
+    n = _MADE_ROWS if most is None else 2 * most
+    rows = rng.standard_normal((n, _MADE_COLUMNS)) @ root.T
+    values = rows @ rng.standard_normal(_MADE_COLUMNS)
+    values += _NOISE * values.std() * rng.standard_normal(n)
+    half = n * 4 // 5
+    return Split(rows[:half], values[:half], rows[half:], values[half:])
