@@ -64,7 +64,8 @@ def similarity_of_vectors(
 ) -> Answer:
     """The kernel of row i of x with row i of y: estimated from codes, and exact.
 
-    `by` says which codes to compare. With a gamma, the RBF kernel is estimated too.
+    `by` says which codes to compare. With a gamma, the RBF kernel is estimated too. As the rows are at hand, so is the
+    bias of the estimates, which intervals are freed from.
     """
     _check_paired(x, y)
     limits.check_result(sampling.kernel.exact_bytes(x, y))
@@ -76,32 +77,41 @@ def similarity_of_vectors(
     compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
     n, s = x.shape[0], sampling.n_output
     agree = estimates.Agreements.none(n)
-    exact, rbf = np.empty(n), np.empty(n)
+    exact, true_chance, rbf = np.empty(n), np.empty(n), np.empty(n)
     for block in row_blocks(n, _CODES_PER_BLOCK // s):
         for counted, more in zip(agree, sampling.agreements(x[block], y[block], compared), strict=True):
             counted[block] = more
         exact[block] = sampling.exact_pairs(x[block], y[block])
+        true_chance[block] = sampling.chances(x[block], y[block], compared)
         if gamma is not None:
             rbf[block] = sampling.rbf_pairs(x[block], y[block], gamma)
-    estimated = _estimates(agree.codes / s, agree.odd_x, agree.odd_y, compared, sampling, gamma)
-    answer = estimated | {"exact": exact, "zero_bit": agree.zero_bit / s}
-    return answer if gamma is None else answer | {"rbf_exact": rbf}
+    chance = estimates.chances(compared, sampling.spec.input_dim, s, agree.odd_x, agree.odd_y)
+    bias = estimates.kernel_bias(exact, chance, true_chance)
+    answer = _estimates(agree.codes, chance, s, gamma) | {"exact": exact, "zero_bit": agree.zero_bit / s}
+    interval = estimates.kernel_interval(agree.codes, s, chance, bias)
+    if gamma is None:
+        return answer | {"bias": bias, "interval": interval}
+    link_bias = estimates.rbf_bias(exact, bias, rbf, gamma)
+    of_mean = estimates.kernel_interval(agree.codes, s, chance)
+    of_rbf = {"rbf_bias": link_bias, "rbf_interval": estimates.rbf_interval(of_mean, link_bias, gamma)}
+    return answer | {"rbf_exact": rbf, "bias": bias, "interval": interval} | of_rbf
 
 
 def similarity_of_codes(sampling: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> Answer:
     """The kernel of row i of x with row i of y, estimated from codes that are written as `by` says."""
     _check_paired(x, y)
-    if by.encoding is Encoding.packed:
-        x, y = (by.unpacked(rows, sampling.n_output) for rows in (x, y))
-    odd_x, odd_y = (estimates.odd_codes(by, rows) for rows in (x, y))
-    return _estimates(estimates.collision_rate(x, y), odd_x, odd_y, by, sampling, gamma)
-
-
-def _estimates(
-    rate: Numbers, odd_x: Counts, odd_y: Counts, by: Encoder, sampling: FeatureMap, gamma: float | None
-) -> dict[str, Array]:
     s = sampling.n_output
-    estimate = estimates.kernel_estimate(rate, s, estimates.chances(by, sampling.spec.input_dim, s, odd_x, odd_y))
+    if by.encoding is Encoding.packed:
+        x, y = (by.unpacked(rows, s) for rows in (x, y))
+    odd_x, odd_y = (estimates.odd_codes(by, rows) for rows in (x, y))
+    counts = estimates.collisions(x, y)
+    chance = estimates.chances(by, sampling.spec.input_dim, s, odd_x, odd_y)
+    return _estimates(counts, chance, s, gamma) | {"interval": estimates.kernel_interval(counts, s, chance)}
+
+
+def _estimates(counts: Counts, chance: Numbers, s: int, gamma: float | None) -> dict[str, Array]:
+    """Estimates with the errors of sampling, from how many of s codes agree, and how often they do by chance."""
+    estimate = estimates.kernel_estimate(counts / s, s, chance)
     answer: dict[str, Array] = {"estimate": estimate.value, "standard_error": estimate.standard_error}
     if gamma is not None:
         rbf = estimates.rbf_estimate(estimate, gamma)

@@ -25,6 +25,7 @@ from app.core.arrays import Floats
 from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from app.core.hashing.encodings import Encoder, Encoding
 from app.core.maps import made
 from app.core.maps.terms import Dtype, Form
 from app.core.norms import unit_rows
@@ -78,6 +79,7 @@ def _hashes() -> None:
     tables.codes(rows)
     drawn.codes(csr_array(([1.0], [0], [0, 1]), shape=(1, _DRAWN_DIM)))
     tables.gram(rows, rows)
+    tables.chances(rows, rows, Encoder(Encoding.zero_bit))
     for its_map in (tables, made(MapSpec.model_validate_json(_CHI_SQUARED))):
         for exact in (rows, csr_array(rows)):
             its_map.exact_gram(exact, exact)

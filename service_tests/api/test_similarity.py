@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from scipy import stats
 
 from service_tests.checks import NPY, array, member, post, put
 from service_tests.expected_codes import QUERIES, X, Y, expected, hashed, sparse
@@ -15,8 +16,9 @@ pytestmark = pytest.mark.usefixtures("standing")
 S = 16
 EXACT = [3.5 / 3.75, 0.5, 0]
 GAMMA = 1.5
-OF_VECTORS = {"estimate", "standard_error", "exact", "zero_bit"}
+OF_VECTORS = {"estimate", "standard_error", "exact", "zero_bit", "bias", "interval"}
 OF_RBF = {"rbf_estimate", "rbf_standard_error"}
+OF_RBF_OF_VECTORS = OF_RBF | {"rbf_exact", "rbf_bias", "rbf_interval"}
 
 
 def similarity(http: httpx.Client, x: Any, y: Any, query: str = "", accept: str | None = None) -> httpx.Response:
@@ -70,6 +72,38 @@ def test_the_similarity_of_vectors_comes_with_error_and_truth(http: httpx.Client
     np.testing.assert_allclose(member(answer, "zero_bit"), rates(http, "encoding=zero_bit"), rtol=1e-12)
 
 
+@pytest.mark.parametrize("query", ["", *QUERIES])
+def test_intervals_end_where_the_mid_p_value_of_the_rate_passes_a_fortieth(http: httpx.Client, query: str) -> None:
+    answer = similarity(http, X.tolist(), Y.tolist(), query)
+    counts = S * np.array(rates(http, query.replace("packed", "b_bit") or "encoding=pairs"))
+    c, bias = chances(http, query), numbers(answer, "bias")
+    low, high = numbers(answer, "interval").T
+    known = c < 1
+    assert np.isfinite(low[known]).all()
+    assert (low[known] < high[known]).all()
+    for k, at_c, of, ends in zip(counts[known], c[known], bias[known], np.transpose([low, high])[known], strict=True):
+        rate = (ends + of) * (1 - at_c) + at_c
+        p_values = [
+            stats.binom.sf(k, S, rate[0]) + stats.binom.pmf(k, S, rate[0]) / 2,
+            stats.binom.cdf(k - 1, S, rate[1]) + stats.binom.pmf(k, S, rate[1]) / 2,
+        ]
+        for p_value, end, at, cut in zip(p_values, ends, rate, (0, 1), strict=True):
+            is_cut = end == cut or at == pytest.approx(cut, abs=1e-12)
+            assert p_value == pytest.approx(0.025, rel=1e-6) or (is_cut and p_value > 0.0249)
+
+
+@pytest.mark.parametrize("query", ["", *QUERIES])
+def test_the_bias_is_that_of_codes_that_tell_of_indices_alone(http: httpx.Client, query: str) -> None:
+    # One coordinate each: i* is always the same.
+    bias = numbers(similarity(http, [[1, 0, 0]], [[4, 0, 0]], query), "bias")
+    if "zero_bit" not in query and "index" not in query:
+        assert bias == 0
+    elif "bits=1&" in query and "bits_of=index" in query:
+        assert np.isnan(bias)
+    else:
+        assert bias == pytest.approx(0.75)
+
+
 def test_the_bias_of_zero_bit_codes_is_seen_where_one_column_rules(http: httpx.Client) -> None:
     x, y = np.array([[1000, 1, 2]]), np.array([[3000, 2, 1]])
     answer = post(http, "standing-wide-gmm/similarity", {"x": x.tolist(), "y": y.tolist()})
@@ -85,7 +119,7 @@ def test_the_bias_of_zero_bit_codes_is_seen_where_one_column_rules(http: httpx.C
 @pytest.mark.parametrize("query", ["", "encoding=b_bit&bits=4&bits_of=pair", "encoding=fingerprint&bits=32"])
 def test_gamma_adds_the_rbf_kernel(http: httpx.Client, query: str) -> None:
     answer = similarity(http, X.tolist(), Y.tolist(), f"gamma={GAMMA}&{query}")
-    assert set(answer.json()) == OF_VECTORS | OF_RBF | {"rbf_exact"}
+    assert set(answer.json()) == OF_VECTORS | OF_RBF_OF_VECTORS
     g = np.clip(member(answer, "estimate"), 0, 1)
     kernel = np.exp(-2 * GAMMA * ((1 - g) / (1 + g)) ** 2)
     np.testing.assert_allclose(member(answer, "rbf_estimate"), kernel, rtol=1e-12)
@@ -94,6 +128,10 @@ def test_gamma_adds_the_rbf_kernel(http: httpx.Client, query: str) -> None:
         member(answer, "rbf_standard_error"), slope * member(answer, "standard_error"), rtol=1e-12
     )
     np.testing.assert_allclose(member(answer, "rbf_exact"), rbf(X, Y), rtol=1e-6)
+    g = np.array(EXACT)
+    bias = np.exp(-2 * GAMMA * ((1 - g) / (1 + g)) ** 2) - rbf(X, Y)
+    np.testing.assert_allclose(member(answer, "rbf_bias"), bias, atol=1e-6)
+    assert np.ptp(bias) > 0.05
 
 
 def rbf(x: Any, y: Any) -> Any:
@@ -116,7 +154,7 @@ def test_the_cosine_is_that_of_centred_rows(http: httpx.Client, name: str, writt
 @pytest.mark.parametrize("gamma", ["1e-300", "1e300", "1e308"])
 def test_any_gamma_gives_numbers(http: httpx.Client, gamma: str) -> None:
     answer = similarity(http, X.tolist(), Y.tolist(), f"gamma={gamma}")
-    for name in OF_RBF | {"rbf_exact"}:
+    for name in OF_RBF_OF_VECTORS:
         assert np.isfinite(member(answer, name)).all()
 
 
@@ -124,9 +162,10 @@ def test_any_gamma_gives_numbers(http: httpx.Client, gamma: str) -> None:
 def test_similarity_comes_stacked_as_npy(http: httpx.Client, query: str) -> None:
     stacked = array(similarity(http, X.tolist(), Y.tolist(), query, NPY))
     as_json = similarity(http, X.tolist(), Y.tolist(), query)
-    np.testing.assert_array_equal(stacked, [member(as_json, k) for k in as_json.json()])
     order = ["estimate", "standard_error", *(sorted(OF_RBF) if query else []), "exact", "zero_bit"]
-    assert list(as_json.json()) == order + (["rbf_exact"] if query else [])
+    order += ["rbf_exact", "bias", "rbf_bias"] if query else ["bias"]
+    assert [k for k in as_json.json() if "interval" not in k] == order
+    np.testing.assert_array_equal(stacked, [member(as_json, k) for k in order])
 
 
 @pytest.mark.parametrize("query", ["", f"gamma={GAMMA}", *QUERIES])
@@ -179,4 +218,6 @@ def test_one_bit_of_rows_of_one_sign_has_no_estimate(http: httpx.Client, encodin
     for posted in (rows, codes):
         answer = similarity(http, posted, posted, query).json()
         assert [answer[k] for k in estimates] == [[None, None]] * 4
+        assert answer["interval"] == [[None, None]] * 2
+        assert answer.get("rbf_interval", [[None, None]] * 2) == [[None, None]] * 2
     assert np.isnan(array(similarity(http, rows, rows, query, NPY))[:4]).all()

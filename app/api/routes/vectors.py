@@ -129,11 +129,12 @@ async def similarity(
             gt=0,
             allow_inf_nan=False,
             description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): "
-            "`rbf_estimate` and `rbf_standard_error`, for vectors beside the exact `rbf_exact`.",
+            "`rbf_estimate` and `rbf_standard_error`, for vectors beside the exact `rbf_exact`, `rbf_bias` and "
+            "`rbf_interval`.",
         ),
     ] = None,
 ) -> Response:
-    """Estimated min-max kernel of row i of x with row i of y, and its standard error.
+    """Estimated min-max kernel of row i of x with row i of y, its standard error, and an interval of 95 %.
 
     x and y come as JSON: a .npy holds one array and cannot carry both, so that it serves for answers only. Codes of b
     bits are corrected for chance collisions. For vectors there are beside it the `exact` kernel and `zero_bit`, the

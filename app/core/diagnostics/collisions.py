@@ -12,7 +12,17 @@ from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Take
 from app.core.diagnostics.random_pairs import Whole, row_pairs
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, Samples, encoder
-from app.core.hashing.estimates import Estimate, chances, collisions, kernel_estimate, odd_codes, rbf_estimate
+from app.core.hashing.estimates import (
+    chances,
+    collisions,
+    kernel_bias,
+    kernel_estimate,
+    kernel_interval,
+    odd_codes,
+    rbf_bias,
+    rbf_estimate,
+    rbf_interval,
+)
 from app.core.kernels.base import Matrix, Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.papers import GMM
@@ -26,6 +36,8 @@ _SAMPLES_PER_BLOCK, _LEAST_HASHES = 1 << 22, 64
 _BYTES_PER_SAMPLE, _BYTES_PER_PAIR = 32, 300
 # Both rows of as many pairs as are compared at a time.
 _BLOCK_BYTES = 64 * _ENTRIES_PER_BLOCK
+# What an exact kernel may be off by, which matters where an interval ends at it: at 0 and 1.
+_ROUNDING = 1e-12
 
 
 class Exact(TypedDict):
@@ -41,6 +53,12 @@ class Collided(TypedDict):
     mean: Annotated[float | None, Field(description="Of the estimate; null where no pair has one.")]
     bias: Annotated[float | None, Field(description="Of the estimate; null where no pair has one.")]
     rms_error: Annotated[float | None, Field(description="Of the estimate; null where no pair has one.")]
+    coverage: Annotated[
+        float | None,
+        Field(
+            description="Share of the pairs whose 95 % interval, as `/similarity` gives it for vectors, holds the kernel."
+        ),
+    ]
 
 
 class RbfEstimate(TypedDict):
@@ -50,6 +68,11 @@ class RbfEstimate(TypedDict):
     mean: Annotated[float, Field(description="Of the estimate.")]
     bias: Annotated[float, Field(description="Of the estimate.")]
     rms_error: Annotated[float, Field(description="Of the estimate.")]
+    link_bias: Annotated[
+        float,
+        Field(description="The part of the bias that stays however many hashes there are, as the link is not exact."),
+    ]
+    coverage: Annotated[float, Field(description="Share of the pairs whose 95 % interval holds the kernel.")]
 
 
 class CollisionErrors(TypedDict):
@@ -117,20 +140,15 @@ class Collisions(Diagnostic):
         feature_map.check_rows(vectors, "/vectors")
         pairs = row_pairs(n, self.pairs, self.seed)
         found = _found(feature_map, vectors, pairs, by, self.gamma, progress or Progress())
-        exact, b_bit, odd = found["exact"], found["b_bit"] / s, found["odd"]
-        full, zero_bit = (kernel_estimate(found[name] / s, s, 0.0) for name in ("full", "zero_bit"))
+        exact, odd = found["exact"], found["odd"]
         chance = chances(by, feature_map.spec.input_dim, s, odd[pairs[0]], odd[pairs[1]])
-        rbf = None
-        if self.gamma is not None:
-            mean, bias, rms_error = _summary(rbf_estimate(full, self.gamma).value, found["rbf"])
-            rbf = RbfEstimate(exact=float(found["rbf"].mean()), mean=mean, bias=bias, rms_error=rms_error)
         answer = CollisionErrors(
             pairs=len(exact),
             exact=Exact(mean=float(exact.mean())),
-            full=_collided(full.value, full, exact),
-            zero_bit=_collided(zero_bit.value, zero_bit, exact),
-            b_bit=_collided(b_bit, kernel_estimate(b_bit, s, chance), exact),
-            rbf=rbf,
+            full=_collided(found["full"], s, exact),
+            zero_bit=_collided(found["zero_bit"], s, exact, true_chance=found["zero_bit_chance"]),
+            b_bit=_collided(found["b_bit"], s, exact, chance, found["b_bit_chance"]),
+            rbf=None if self.gamma is None else _of_rbf(found["full"], s, exact, found["rbf"], self.gamma),
         )
         return Finding(answer)
 
@@ -145,17 +163,22 @@ def _found(
 ) -> dict[str, Array]:
     """Exact kernels and counts of agreeing codes, pair by pair.
 
-    `exact` and, with a gamma, `rbf`: the kernels of each pair. `full`, `zero_bit` and `b_bit`: how many of its samples,
+    `exact` and, with a gamma, `rbf`: the kernels of each pair. `zero_bit_chance` and `b_bit_chance`: how often i*, and
+    codes, of different samples are equal. `full`, `zero_bit` and `b_bit`: how many of its samples,
     their i*, and its codes agree. `odd`: how many codes of each row are odd.
     """
     n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
-    found = unpacked(progress.restored()) or {
+    found = {
         "exact": np.zeros(len(i)),
         "rbf": np.zeros(0 if gamma is None else len(i)),
+        **{name: np.zeros(len(i)) for name in ("zero_bit_chance", "b_bit_chance")},
         **{name: np.zeros(len(i), np.int64) for name in ("full", "zero_bit", "b_bit")},
         "odd": np.zeros(n, np.int64),
         "done": np.array(0),
     }
+    kept = unpacked(progress.restored())
+    if kept.keys() == found.keys():  # an older version kept less
+        found = kept
     kernels = [*row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(vectors.size)))]
     hashes = [*row_blocks(s, _hashes_per_block(n))]
     of = len(kernels) + len(hashes)
@@ -167,6 +190,8 @@ def _found(
     for block in kernels[found["done"] :]:
         x, y = vectors[i[block]], vectors[j[block]]
         found["exact"][block] = feature_map.exact_pairs(x, y)
+        for name, written in (("zero_bit_chance", Encoder(Encoding.zero_bit)), ("b_bit_chance", by)):
+            found[name][block] = feature_map.chances(x, y, written)
         if gamma is not None:
             found["rbf"][block] = feature_map.rbf_pairs(x, y, gamma)
         found["done"] += 1
@@ -201,10 +226,39 @@ def _hashes_per_block(n: int) -> int:
     return max(_LEAST_HASHES, _SAMPLES_PER_BLOCK // n)
 
 
-def _collided(rate: Matrix, estimate: Estimate, exact: Matrix) -> Collided:
-    known = np.isfinite(estimate.value)
-    mean, bias, rms_error = _summary(estimate.value[known], exact[known]) if known.any() else (None, None, None)
-    return Collided(rate=float(rate.mean()), mean=mean, bias=bias, rms_error=rms_error)
+def _collided(
+    counts: Whole, s: int, exact: Matrix, chance: float | Matrix = 0.0, true_chance: float | Matrix = 0.0
+) -> Collided:
+    rate = float((counts / s).mean())
+    value = kernel_estimate(counts / s, s, chance).value
+    known = np.isfinite(value)
+    if not known.any():
+        return Collided(rate=rate, mean=None, bias=None, rms_error=None, coverage=None)
+    mean, bias, rms_error = _summary(value[known], exact[known])
+    interval = kernel_interval(counts, s, chance, kernel_bias(exact, chance, true_chance))
+    return Collided(
+        rate=rate, mean=mean, bias=bias, rms_error=rms_error, coverage=_covered(interval[known], exact[known])
+    )
+
+
+def _of_rbf(full: Whole, s: int, exact: Matrix, rbf: Matrix, gamma: float) -> RbfEstimate:
+    mean, bias, rms_error = _summary(rbf_estimate(kernel_estimate(full / s, s, 0.0), gamma).value, rbf)
+    link_bias = rbf_bias(exact, 0.0, rbf, gamma)
+    interval = rbf_interval(kernel_interval(full, s, 0.0), link_bias, gamma)
+    return RbfEstimate(
+        exact=float(rbf.mean()),
+        mean=mean,
+        bias=bias,
+        rms_error=rms_error,
+        link_bias=float(link_bias.mean()),
+        coverage=_covered(interval, rbf),
+    )
+
+
+def _covered(intervals: Matrix, exact: Matrix) -> float:
+    """The share of the intervals (n, 2) that hold their kernel, up to its rounding."""
+    low, high = intervals[:, 0] - _ROUNDING, intervals[:, 1] + _ROUNDING
+    return float(((low <= exact) & (exact <= high)).mean())
 
 
 def _summary(estimate: Matrix, exact: Matrix) -> tuple[float, float, float]:

@@ -83,6 +83,13 @@ class PairVariance(TypedDict):
     closed_forms: ClosedForms
     empirical: Empirical
     rbf_empirical: Annotated[Empirical | None, Field(description="With gamma: of the RBF kernel's estimate.")]
+    rbf_exact: Annotated[
+        float | None,
+        Field(
+            description="With gamma: the RBF kernel itself. The mean of the estimates differs from it by a bias that no "
+            "number of hashes makes smaller, which no variance tells."
+        ),
+    ]
 
 
 class Variances(TypedDict):
@@ -158,8 +165,9 @@ class Variance(Diagnostic):
         feature_map.check_rows(y, "/y")
         exact, (own, closed) = feature_map.exact_pairs(x, y), feature_map.closed_forms(x, y, self.gamma)
         estimates = _estimates(feature_map, x, y, map_seeds(self.seed, self.repeats), progress or Progress(), threads)
-        rbf = None
+        rbf = rbf_exact = None
         if self.gamma is not None:
+            rbf_exact = feature_map.rbf_pairs(x, y, self.gamma)
             rbf = rbf_estimate(kernel_estimate(estimates, feature_map.n_frequencies, 0.0), self.gamma).value
         pairs = []
         for i in range(len(exact)):
@@ -171,6 +179,7 @@ class Variance(Diagnostic):
                     closed_forms=cast(ClosedForms, dict.fromkeys(ClosedForms.__annotations__) | known),
                     empirical=_empirical(estimates[:, i]),
                     rbf_empirical=None if rbf is None else _empirical(rbf[:, i]),
+                    rbf_exact=None if rbf_exact is None else float(rbf_exact[i]),
                 )
             )
         answer = Variances(

@@ -138,6 +138,11 @@ class Encoder(NamedTuple):
         of_bits = self.encoding in (Encoding.b_bit, Encoding.packed, Encoding.one_hot)
         return of_bits and self.bits_of is BitsOf.index
 
+    @property
+    def tells_samples(self) -> bool:
+        """Whether codes are made of (i*, t*) whole, so that they tell of the kernel; others tell of i* alone."""
+        return self.encoding in (Encoding.pairs, Encoding.fingerprint) or self.bits_of is BitsOf.pair
+
     def chance(self, input_dim: int, same_sign: float | NDArray[np.float64] = 0.5) -> NDArray[np.float64]:
         """How often the codes of different samples are equal, in the shape of `same_sign`, m.
 

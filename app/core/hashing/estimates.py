@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.hashing.encodings import Codes, Encoder, Samples
+from app.core.hashing.intervals import rate_intervals
 
 Numbers = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -91,15 +92,57 @@ def kernel_estimate(rate: Numbers, s: int, chance: float | Numbers) -> Estimate:
         return Estimate((rate - chance) / (1 - chance), np.sqrt(rate * (1 - rate) / s) / (1 - chance))
 
 
+def kernel_interval(counts: Counts, s: int, chance: float | Numbers, bias: float | Numbers = 0.0) -> Numbers:
+    """An interval for the kernel, (n, 2), that holds it 95 times in 100, from how many of s codes agree.
+
+    It is `rate_intervals` with chance collisions taken out as in `kernel_estimate`, moved by the `bias` that the
+    estimate then has, and cut off at 0 and 1. So one that lies below 0 becomes [0, 0]: of unrelated rows, one in 40.
+
+    Args:
+        counts: how many codes agree, shape (n,).
+        s: number of hashes.
+        chance: as for `kernel_estimate`; both ends are NaN where it is 1.
+        bias: that of `kernel_bias`, of all pairs or of each. Without it, and without `Encoder.tells_samples`, the
+            interval is that of the probability that i* are equal, which is the kernel or more.
+    """
+    ends = (rate_intervals(counts, s) - _column(chance)) / _column(_remaining(chance)) - _column(bias)
+    return np.clip(ends, 0, 1)
+
+
+def kernel_bias(kernel: Numbers, chance: float | Numbers, true_chance: float | Numbers) -> Numbers:
+    """What an estimate is on average above the kernel, (n,): codes of different samples agree more often than assumed.
+
+    `chance` is how often they are assumed to; `true_chance` how often they do, as `row_chances` has it.
+    """
+    bias: Numbers = (1 - kernel) * (true_chance - chance) / _remaining(chance)
+    return bias
+
+
 def rbf_estimate(kernel: Estimate, gamma: float) -> Estimate:
     """The kernel e^(−γ(1 − ρ)) from estimates X of the min-max kernel of power 1 (GMM paper, theorem 4).
 
     It is e^(−2γ((1 − X)/(1 + X))²), because (1 − g)/(1 + g) comes near √((1 − ρ)/2) on rows of many coordinates. Its
     standard error is that of X times 8γ(1 − X)/(1 + X)³ times the estimate, which for X of standard error √(g(1 − g)/s)
-    is the root of the paper's variance (26). The bias is of order 1/s.
+    is the root of the paper's variance (26). It is the error of sampling alone: the bias has a part of order 1/s, and
+    one that no number of hashes makes smaller, as on real rows the link is not exact.
     """
     value, slope = _rbf_and_slope(np.clip(kernel.value, 0, 1), gamma)
     return Estimate(value, slope * kernel.standard_error)
+
+
+def rbf_bias(kernel: Numbers, bias: float | Numbers, rbf: Numbers, gamma: float) -> Numbers:
+    """What the link makes of `kernel` + `bias`, the mean of an estimate, above the RBF kernel `rbf` itself, (n,)."""
+    return _rbf_and_slope(np.clip(kernel + bias, 0, 1), gamma)[0] - rbf
+
+
+def rbf_interval(mean_interval: Numbers, bias: Numbers, gamma: float) -> Numbers:
+    """An interval for the RBF kernel, (n, 2), that holds it as often as `mean_interval` holds an estimate's mean.
+
+    That is `kernel_interval` without a bias; `bias` is that of `rbf_bias`. The RBF kernel is between e^(−2γ) and 1.
+    """
+    least = np.square(np.exp(-gamma))
+    ends: Numbers = np.clip(_rbf_and_slope(mean_interval, gamma)[0] - _column(bias), least, 1)
+    return ends
 
 
 def estimate_variances(kernel: Numbers, s: int, gamma: float | None) -> dict[str, Numbers]:
@@ -115,3 +158,13 @@ def _rbf_and_slope(x: Numbers, gamma: float) -> tuple[Numbers, Numbers]:
     ratio = (1 - x) / (1 + x)
     value = np.square(np.exp(-gamma * ratio * ratio))
     return value, 8 * ratio / (1 + x) ** 2 * (gamma * value)
+
+
+def _remaining(chance: float | Numbers) -> Numbers:
+    """1 − c, how often codes can tell samples apart; NaN where they never can."""
+    return np.where(np.less(chance, 1), np.subtract(1, chance), np.nan)
+
+
+def _column(numbers: float | Numbers) -> Numbers:
+    """One number for both ends of each pair's interval."""
+    return np.asarray(numbers, np.float64)[..., None]

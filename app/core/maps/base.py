@@ -238,6 +238,10 @@ class FeatureMap(ABC):
         """How many codes agree between row i of x and row i of y, written as `by` does; all must have a code."""
         raise self.refusal(Gives.codes)
 
+    def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
+        """How often codes of row i of x and of y, written as `by` does, are equal where their samples differ, (n,)."""
+        raise self.refusal(Gives.codes)
+
     def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
         """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ their cosine, (n,)."""
         raise self.refusal(Gives.codes)

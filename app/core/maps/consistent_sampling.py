@@ -12,6 +12,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Samples
 from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
 from app.core.hashing.parameter_stream import STREAM_VERSION
+from app.core.hashing.row_chances import row_chances
 from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, filling_bytes, refuse_rows, refuse_unsampled
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.base import AnyKernel, Matrix
@@ -154,6 +155,10 @@ class ConsistentSamplingMap(FeatureMap):
         for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, 2 * x.shape[0])):
             counts.add(by, self._sampler.samples(x, hashes), self._sampler.samples(y, hashes), hashes.start)
         return counts
+
+    def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
+        """How often codes of different samples are equal, as `row_chances` has it; all rows must have a sample."""
+        return row_chances(by, self.kernel, x, y)
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The min-max kernel itself; InvalidInput if rows are all zero."""

@@ -71,18 +71,25 @@ def test_figures_are_those_of_every_pair(bits: int | None, bits_of: BitsOf | Non
         assert of["mean"] == pytest.approx(np.mean(np.array(exact)[known]) + error.mean(), rel=1e-12)
         assert of["bias"] == pytest.approx(error.mean(), abs=1e-13)
         assert of["rms_error"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
+        # Pairs share rows and hashes: of 300 coverage errors, that of 25 independent ones, 4 % each, twice and a half.
+        assert of["coverage"] == pytest.approx(0.95, abs=0.1 if known.all() else 0.2)
     error = np.array(rbf_estimates) - rbf
     assert found["rbf"] is not None
     assert found["rbf"]["exact"] == pytest.approx(np.mean(rbf), rel=1e-12)
     assert found["rbf"]["mean"] == pytest.approx(np.mean(rbf_estimates), rel=1e-12)
     assert found["rbf"]["bias"] == pytest.approx(error.mean(), abs=1e-13)
     assert found["rbf"]["rms_error"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
+    g = np.array(exact)
+    assert found["rbf"]["link_bias"] == pytest.approx(
+        np.mean(np.exp(-2 * gamma * ((1 - g) / (1 + g)) ** 2) - rbf), abs=1e-13
+    )
+    assert found["rbf"]["coverage"] == pytest.approx(found["full"]["coverage"], abs=1e-12)
 
 
 def test_pairs_of_one_sign_have_no_estimate_of_one_bit() -> None:
     made, x = hashing(input_dim=D, s=S), np.abs(data())
     of_one_sign = collision_errors(made, x, bits=1)
-    assert of_one_sign["b_bit"] == {"rate": 1.0, "mean": None, "bias": None, "rms_error": None}
+    assert of_one_sign["b_bit"] == {"rate": 1.0, "mean": None, "bias": None, "rms_error": None, "coverage": None}
     assert collision_errors(made, x, bits=2)["b_bit"]["mean"] is not None
     # Two rows of many negative entries among positive ones: the means are of the pairs that either is in.
     x[[3, 4]] *= [1, -1, 1, -1, 1, -1]

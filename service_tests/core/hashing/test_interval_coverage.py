@@ -1,0 +1,75 @@
+"""How often intervals hold the kernel, over maps of many seeds and pairs of rows: counted, of every way to write codes."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.gram_error import standardised
+from benchmarks.interval_coverage import ENCODINGS, SIZES, Coverage, coverage, row_pairs
+
+LETTERS = Path(__file__).parents[3] / "examples" / "letters.npy"
+# Without an estimate for rows of one sign.
+SIGNLESS = "1 bit of index"
+
+
+@cache
+def pairs_of(kind: str) -> tuple[Any, Any]:
+    """Pairs of letters as they are, of standardised ones, of rows that one column rules, and of unrelated ones."""
+    letters = np.load(LETTERS).astype(np.float64)
+    if kind == "letters":
+        return row_pairs(letters, 40)
+    if kind == "standardised":
+        return row_pairs(standardised(letters), 40)
+    rows = np.random.default_rng(0).standard_normal((80, 12))
+    if kind == "ruled":
+        rows[:, 3] = np.random.default_rng(1).lognormal(3, 1, 80)
+        return rows[:40], rows[40:]
+    return np.abs(rows[:40]), -np.abs(rows[40:])
+
+
+def at_least(found: Any, share: float, allowed: float = 3) -> bool:
+    """Whether the mean over maps is no less than a share, up to standard errors; pairs of a map share its hashes."""
+    return bool(found.mean() + allowed * found.std(ddof=1) / np.sqrt(len(found)) > share)
+
+
+def check(found: Coverage) -> None:
+    assert found.held.mean() > 0.93
+    assert at_least(-found.inner, -0.97)
+
+
+@pytest.mark.parametrize("kind", ["letters", "ruled"])
+@pytest.mark.parametrize("name", ["full", "0-bit", "4 bits of index", "2 bits of mixed_index", "2 bits of pair"])
+def test_a_few_maps_hold_the_kernel_as_often_as_they_say(name: str, kind: str) -> None:
+    check(coverage(*pairs_of(kind), ENCODINGS[name], 64, range(20)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["letters", "standardised", "ruled"])
+@pytest.mark.parametrize("s", SIZES)
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_every_encoding_holds_the_kernel_as_often_as_it_says(name: str, s: int, kind: str) -> None:
+    found = coverage(*pairs_of(kind), ENCODINGS[name], s, range(60))
+    if name == SIGNLESS and kind == "letters":  # letters are positive
+        assert np.isnan(found.held).all()
+        return
+    check(found)
+
+
+@pytest.mark.parametrize("name", ["full", "0-bit", "2 bits of pair", "1 bit of pair"])
+def test_unrelated_rows_have_intervals_that_begin_at_0(name: str) -> None:
+    x, y = pairs_of("unrelated")
+    found = coverage(x, y, ENCODINGS[name], 64, range(20))
+    # Nothing lies below 0, so that only the upper of two errors is made.
+    assert at_least(found.held, 0.975)
+    assert np.isnan(found.inner).all()
+
+
+@pytest.mark.parametrize("seeds", [20, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("name", ["full", "0-bit", "4 bits of index"])
+def test_the_rbf_kernel_is_held_where_standard_errors_alone_miss_it(name: str, seeds: int) -> None:
+    found = coverage(*pairs_of("ruled"), ENCODINGS[name], 256, range(seeds), gamma=5.0)
+    check(found)
+    assert found.within_errors.mean() < 0.6

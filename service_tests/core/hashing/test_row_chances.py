@@ -1,0 +1,95 @@
+"""How often codes of different samples agree: the closed form beside enumeration, and beside what hashes do."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding
+from app.core.hashing.row_chances import row_chances
+from app.core.kernels.gmm import GeneralizedMinMax
+from service_tests.core.specs import hashing, pairs
+
+D = 5
+BY = {
+    "zero_bit": Encoder(Encoding.zero_bit),
+    "index 1": Encoder(Encoding.b_bit, 1),
+    "index 2": Encoder(Encoding.one_hot, 2),
+    "index 8": Encoder(Encoding.b_bit, 8),
+    "mixed 3": Encoder(Encoding.b_bit, 3, BitsOf.mixed_index),
+}
+
+
+def rows(n: int = 20, d: int = D) -> Any:
+    """Rows in which one column weighs most, and some entries are 0."""
+    rng = np.random.default_rng(4)
+    found = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.8)
+    found[:, 1] = rng.uniform(2, 6, n)
+    return found
+
+
+def weights(row: Any, p: float, center: Any) -> Any:
+    return np.stack([np.maximum(row - center, 0), np.maximum(center - row, 0)], axis=1).reshape(-1) ** p
+
+
+def by_arrivals(u: Any, v: Any, kept: int | None) -> float:
+    """First arrivals on intervals of these lengths: all ways in which the samples differ and the codes do not."""
+    same = different = 0.0
+    for mine, other in ((u, v), (v, u)):
+        for i, more in enumerate(np.maximum(mine - other, 0)):
+            different += more
+            for j, later in enumerate(other / other.sum()):
+                same += more * later * (i == j if kept is None else i % 2**kept == j % 2**kept)
+    return same / different
+
+
+@pytest.mark.parametrize(("p", "center"), [(1.0, None), (0.5, None), (2.0, (0.5, -1.0, 0.0, 2.0, 1.0))])
+@pytest.mark.parametrize("name", BY)
+def test_it_counts_first_arrivals(name: str, p: float, center: Any) -> None:
+    x, y = rows()[:10], rows()[10:]
+    kernel = GeneralizedMinMax(kind="gmm", p=p, center=center)
+    at = np.zeros(D) if center is None else np.array(center)
+    kept = int(name[-1]) if name.startswith("index") else None
+    wanted = np.array([by_arrivals(weights(a, p, at), weights(b, p, at), kept) for a, b in zip(x, y, strict=True)])
+    if name == "mixed 3":
+        wanted += (1 - wanted) / 8
+    found = row_chances(BY[name], kernel, x, y)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    assert np.ptp(found) > 0.1
+    np.testing.assert_array_equal(row_chances(BY[name], kernel, sparse.csr_array(x), sparse.csr_array(y)), found)
+
+
+@pytest.mark.parametrize(
+    "by", [Encoder(Encoding.pairs), Encoder(Encoding.fingerprint, 32), Encoder(Encoding.b_bit, 3, BitsOf.pair)]
+)
+def test_codes_of_whole_samples_agree_by_the_chance_of_their_bits(by: Encoder) -> None:
+    kernel = GeneralizedMinMax(kind="gmm")
+    assert row_chances(by, kernel, rows()[:4], rows()[4:8]).tolist() == [2.0**-by.bits if by.bits else 0.0] * 4
+
+
+def test_rows_that_never_differ_and_rows_of_any_size() -> None:
+    kernel, x = GeneralizedMinMax(kind="gmm", p=300.0), rows(4)
+    assert row_chances(BY["zero_bit"], kernel, x, x).tolist() == [0] * 4
+    # In one coordinate i* is always the same, also where powers leave float64.
+    one = np.array([[1e300], [1e-300], [2.0]])
+    np.testing.assert_allclose(row_chances(BY["zero_bit"], kernel, one, one[[1, 1, 1]]), [1, 0, 1], rtol=1e-12)
+    assert row_chances(BY["zero_bit"], kernel, x[:0], x[:0]).shape == (0,)
+    wide = sparse.csr_array((np.ones(2), np.array([1 << 30, (1 << 30) + 1]), np.array([0, 2])), shape=(1, 1 << 31))
+    assert row_chances(Encoder(Encoding.b_bit, 16), kernel, wide, 2 * wide) == pytest.approx([0.5])
+
+
+@pytest.mark.parametrize("name", BY)
+def test_hashes_agree_nearly_as_often(name: str) -> None:
+    # The hashes of GCWS have another law for pairs of rows than first arrivals, from which it differs by little.
+    s, x, y = 1 << 16, rows()[:10], rows()[10:]
+    made, by = hashing(input_dim=D, s=s), BY[name]
+    of_x, of_y = pairs(made, x), pairs(made, y)
+    different = (of_x != of_y).any(axis=2)
+    same = (by.encode(of_x) == by.encode(of_y)) & different
+    counted = same.sum(axis=1) / different.sum(axis=1)
+    error = np.abs(counted - made.chances(x, y, by))
+    assert error.mean() < 0.02
+    # One standard error of a pair is below 0.005.
+    assert error.max() < 0.06
+    assert counted.mean() > 0.2
