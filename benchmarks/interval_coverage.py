@@ -5,7 +5,8 @@ standardised. The standard error of a share is taken over the maps, as pairs of 
 
 Run: python -m benchmarks.interval_coverage DIR [--seeds 40] [--pairs 40]
 
-DIR holds car.npz, cpu.npz, housing.npz, letter.npz, satimage.npz, splice.npz and vowel.npz, each with an array X of rows.
+DIR holds car.npz, cpu.npz, housing.npz, letter.npz, satimage.npz, splice.npz and vowel.npz, each with an array X of
+rows.
 """
 
 import argparse
@@ -84,6 +85,7 @@ def _shares(every: list[Matrix]) -> str:
 
 
 def main() -> None:
+    """Print a line for each encoding and size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--seeds", type=int, default=40)

@@ -184,21 +184,21 @@ _SIMILARITIES = {
     "rbf_estimate": {**_ESTIMATES, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
     "rbf_standard_error": {
         **_ESTIMATES,
-        "description": "With gamma: the error of sampling alone of rbf_estimate. Its bias, which more hashes do not make "
-        "smaller, is often larger; codes do not show it, vectors have it in `rbf_bias`.",
+        "description": "With gamma: the error of sampling alone of rbf_estimate. Its bias, which more hashes do not "
+        "make smaller, is often larger; codes do not show it, vectors have it in `rbf_bias`.",
     },
     "exact": {**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
     "zero_bit": {**_NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
     "rbf_exact": {**_NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
     "bias": {
         **_ESTIMATES,
-        "description": "For vectors: what the estimate is on average above `exact`, reckoned from the two rows. It is 0 "
-        "for pairs, fingerprints and bits_of=pair.",
+        "description": "For vectors: what the estimate is on average above `exact`, reckoned from the two rows. It is "
+        "0 for pairs, fingerprints and bits_of=pair.",
     },
     "interval": {
         **_INTERVALS,
-        "description": "Not in .npy: [low, high], which holds the min-max kernel 95 times in 100 (mid-p interval of the "
-        "rate). Of codes of i* alone, whose bias is not known, it holds the probability that i* are equal instead, "
+        "description": "Not in .npy: [low, high], which holds the min-max kernel 95 times in 100 (mid-p interval of "
+        "the rate). Of codes of i* alone, whose bias is not known, it holds the probability that i* are equal instead, "
         "which is the kernel or more; for vectors the bias is taken out.",
     },
     "rbf_bias": {

@@ -56,7 +56,7 @@ class Collided(TypedDict):
     coverage: Annotated[
         float | None,
         Field(
-            description="Share of the pairs whose 95 % interval, as `/similarity` gives it for vectors, holds the kernel."
+            description="Share of the pairs whose 95 % interval, that of `/similarity` for vectors, holds the kernel."
         ),
     ]
 

@@ -86,8 +86,8 @@ class PairVariance(TypedDict):
     rbf_exact: Annotated[
         float | None,
         Field(
-            description="With gamma: the RBF kernel itself. The mean of the estimates differs from it by a bias that no "
-            "number of hashes makes smaller, which no variance tells."
+            description="With gamma: the RBF kernel itself. The mean of the estimates differs from it by a bias that "
+            "no number of hashes makes smaller, which no variance tells."
         ),
     ]
 

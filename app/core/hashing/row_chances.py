@@ -42,7 +42,7 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows) -> Mat
             np.exp(rows.logs - np.repeat(top, np.diff(rows.indptr))) for rows, top in zip((u, v), tops, strict=True)
         ]
         units = np.exp(np.stack(tops) - np.maximum(*tops))
-        _fill(u.indptr, u.coordinate, v.indptr, v.coordinate, *weights, units, bits, found[block])
+        _fill(u.indptr, u.coordinate, v.indptr, v.coordinate, weights[0], weights[1], units, bits, found[block])
     return found + (1 - found) * mixed
 
 

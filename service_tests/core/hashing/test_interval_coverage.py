@@ -1,4 +1,4 @@
-"""How often intervals hold the kernel, over maps of many seeds and pairs of rows: counted, of every way to write codes."""
+"""How often intervals hold the kernel, counted over maps of many seeds and pairs of rows, for every kind of codes."""
 
 from functools import cache
 from pathlib import Path
