@@ -29,13 +29,13 @@ ANSWERS = {
     "transform": {"features"},
     "kernel": {"approximate"},
     "codes": {"codes"},
-    "similarity": {"estimate", "standard_error"},
+    "similarity": {"estimate", "standard_error", "interval"},
 }
 
 
 # The dataset that they name.
 POINTS = json.loads((FOLDER / "put_dataset.dense.json").read_text())["vectors"]
-BESIDE_VECTORS = {"exact", "zero_bit"}
+BESIDE_VECTORS = {"exact", "zero_bit", "bias"}
 
 
 def operation(example: Path) -> str:
@@ -111,7 +111,7 @@ def test_an_example_is_accepted(http: httpx.Client, name: str, example: Path) ->
     )
     assert answer.status_code == 200, answer.text
     with_gamma = {"rbf_estimate", "rbf_standard_error"} if "gamma=" in query(example) else set()
-    beside = BESIDE_VECTORS | ({"rbf_exact"} if with_gamma else set())
+    beside = BESIDE_VECTORS | ({"rbf_exact", "rbf_bias", "rbf_interval"} if with_gamma else set())
     assert set(answer.json()) - beside == ANSWERS[operation(example)] | with_gamma
     rows = json.loads(body).get("vectors") or json.loads(body)["x"]
     numbers = next(iter(answer.json().values()))
