@@ -22,7 +22,7 @@ from app.core.maps import made
 from app.core.spec import MapSpec
 from app.services.hashing import similarity_of_vectors
 from app.services.limits import Limits
-from benchmarks.gram_error import standardised
+from benchmarks.data import standardised
 
 Matrix = NDArray[np.float64]
 

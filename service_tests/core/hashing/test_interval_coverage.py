@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.gram_error import standardised
+from benchmarks.data import standardised
 from benchmarks.interval_coverage import ENCODINGS, SIZES, Coverage, coverage, row_pairs
 
 LETTERS = Path(__file__).parents[3] / "examples" / "letters.npy"
