@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows, row_blocks
+from app.core.arrays import Floats, Rows, largest, row_blocks
+from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
@@ -78,7 +79,10 @@ class LandmarkFeatures:
         return int(self._blocks.operations(rows) + rows.shape[0] * s * r)
 
     def of(self, rows: Rows, pause: Pause) -> Floats:
-        """The features of rows that the kernel has prepared, (n, d) to (n, r)."""
+        """The features of rows that the kernel has prepared, (n, d) to (n, r).
+
+        InvalidInput if one leaves the range of the dtype, as where a kernel grows with the rows.
+        """
         (s, r), n, per_block = self._shape, rows.shape[0], self._blocks.rows_per_block
         features: Floats = np.empty((n, r), self._dtype)
         padding = _BYTES_BETWEEN_ROWS // self._dtype.itemsize
@@ -90,7 +94,10 @@ class LandmarkFeatures:
                 of_block, out = kernels[: block.stop - block.start], products[: block.stop - block.start]
                 self._blocks.write(rows[block], of_block)
                 self._root.multiplier(of_block[:, :s].astype(np.float64, copy=False))(slice(0, r), out)
-                features[block] = out
+                with np.errstate(over="ignore"):  # refused by name below
+                    features[block] = out
+                if self._is_exact and not np.isfinite(largest(features[block])):
+                    raise InvalidInput(f"a feature leaves the range of {self._dtype}; smaller rows work")
 
         # Few rows are shared out evenly, if there is work for several threads.
         steps = max(1, self.operations(rows))

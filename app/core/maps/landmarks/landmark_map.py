@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Rows, vectors
+from app.core.arrays import Array, Floats, Rows, largest, vectors
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
@@ -41,8 +41,8 @@ class LandmarkMap(FeatureMap):
     """Features z(x) = k(x, L) V Λ^(−1/2) with landmarks L and k(L, L) = V Λ Vᵀ, over the eigenvalues above a cut.
 
     z(x)·z(y) is the kernel exactly where x or y is a landmark and nothing is cut, and ‖z(x)‖² is never above k(x, x).
-    With `normalize`, rows have unit norm, for the kernel k(x, y)/√(k(x, x) k(y, y)); a row that no landmark reaches
-    stays 0.
+    With `normalize`, rows have unit norm, for the kernel k(x, y)/√(k(x, x) k(y, y)), which is 0 where k(x, x) is; a row
+    that no landmark reaches stays 0.
 
     Arrays, in the map's dtype: `root` (s, n_output), V Λ^(−1/2); and `landmarks` (s, d) or, of sparse ones,
     `landmark_values`, `landmark_columns` and `landmark_ends`, the parts of a CSR matrix.
@@ -151,20 +151,22 @@ class LandmarkMap(FeatureMap):
         of_x, of_y = self._of(x, "/x", pause), self._of(y, "/y", pause)
         gram = np.zeros((len(of_x), len(of_y)), self.gram_dtype)
         add_products(gram, of_x, of_y, self._threads, pause)
+        if not np.isfinite(largest(gram)):
+            raise InvalidInput(f"an inner product of features leaves the range of {gram.dtype}; smaller rows work")
         return gram
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself, (n, m); with `normalize`, of rows scaled to k(x, x) = 1."""
         gram = super().exact_gram(x, y, pause)
         if self.spec.normalize:
-            gram /= np.outer(*(np.sqrt(super(LandmarkMap, self).exact_pairs(rows, rows)) for rows in (x, y)))
+            gram /= np.outer(self._norms(x), self._norms(y))
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
         """The kernel itself, pair by pair; with `normalize`, of rows scaled to k(x, x) = 1."""
         found = super().exact_pairs(x, y)
         if self.spec.normalize:
-            found /= np.sqrt(super().exact_pairs(x, x) * super().exact_pairs(y, y))
+            found /= self._norms(x) * self._norms(y)
         return found
 
     def baseline(self, seed: int) -> BaseSpec | None:
@@ -185,6 +187,11 @@ class LandmarkMap(FeatureMap):
         """The refusal of codes and of frequencies."""
         helps = "codes come from sampler gcws" if wanted is Gives.codes else "gram and max-error measure its error"
         return InvalidInput(f"{super().refusal(wanted, called).detail}: its features are of landmarks; {helps}")
+
+    def _norms(self, rows: Rows) -> Matrix:
+        """√k(x, x) of each row, (n,), and 1 where that is 0, as are all kernels of such a row."""
+        norms = np.sqrt(super().exact_pairs(rows, rows))
+        return np.where(norms > 0, norms, 1.0)
 
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
         features = self._features.of(self.kernel.prepared(rows, pointer), pause)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows, vectors
+from app.core.arrays import Floats, Rows, row_blocks, vectors
 from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
@@ -14,11 +14,16 @@ from app.core.kernels.base import AnyKernel, Matrix
 from app.core.maps.landmarks.arrays import landmark_arrays
 from app.core.maps.landmarks.samplers import Landmarks
 from app.core.maps.landmarks.selection import SELECTIONS
+from app.core.maps.landmarks.selection.values import own_values
 from app.core.maps.terms import Arrays, BaseSpec
 from app.core.progress import Inner, Progress, packed, unpacked
 
 # A tenth of the rows, and no more than these, are held out. Errors on learned rows are of a sample.
 _HELD_OUT_SHARE, _MOST_HELD_OUT, _MOST_MEASURED = 10, 1000, 10_000
+# Sums of kernels beyond are refused: what is made of them would leave the range of float64.
+_LEAST_SUM, _MOST_SUM = 1e-290, 1e290
+# Entries of rows whose own kernels are computed at a time.
+_ENTRIES_PER_BLOCK = 1 << 20
 # What begins the states of a selection that is under way, and of one that is done.
 _SELECTING, _SELECTED = b"0", b"1"
 
@@ -34,7 +39,8 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
     """Read the dataset that a sampler names, and share its rows out by the seed of the spec.
 
     Raises:
-        InvalidInput: there is no such dataset, it has other columns than the map, or rows that have no kernel.
+        InvalidInput: there is no such dataset, it has other columns than the map, or rows that have no kernel, or
+            kernels so large or small that sums of them leave the range of float64.
     """
     found, pointer = building.rows(sampler.dataset, "/sampler/dataset"), "/sampler/dataset"
     n = found.shape[0]
@@ -46,6 +52,7 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
         )
     try:
         rows = kernel.prepared(vectors(found, spec.input_dim, spec.numpy_dtype))
+        _check_sum(kernel, rows)
     except InvalidInput as error:
         raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
     apart = np.zeros(n, np.bool_)
@@ -100,6 +107,20 @@ def measured(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split,
         missed, whole = _missed(kernel, rows.held_out, features(rows.held_out).astype(np.float64))
         report["trace_error_held_out"] = missed / whole if whole else 0.0
     return report
+
+
+def _check_sum(kernel: AnyKernel, rows: Rows) -> None:
+    """Raise InvalidInput where Σ k(x, x) leaves too little room in float64 for what is computed of it."""
+    n = rows.shape[0]
+    entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
+    own = (own_values(kernel, rows[part]) for part in row_blocks(n, _ENTRIES_PER_BLOCK // entries))
+    with np.errstate(over="ignore"):
+        whole = sum(float(some.sum()) for some in own)
+    if whole and not _LEAST_SUM <= whole <= _MOST_SUM:
+        raise InvalidInput(
+            f"the kernels of all rows with themselves sum to {whole:.3g}; between {_LEAST_SUM:.0e} and "
+            f"{_MOST_SUM:.0e} there is room in float64 for what is computed of them"
+        )
 
 
 def _missed(kernel: AnyKernel, rows: Rows, features: Matrix) -> tuple[float, float]:

@@ -125,6 +125,36 @@ def test_a_row_that_no_landmark_reaches_is_0_and_not_infinite() -> None:
     assert (found.transform(np.full((1, D), 1e6, np.float32)) == 0).all()
 
 
+@pytest.mark.parametrize("zeros", [0.0, 1e-200])
+def test_a_row_without_a_kernel_of_its_own_has_normalised_kernel_0(zeros: float) -> None:
+    x = data(5, 2)
+    x[2] = zeros
+    found = learned(kernel={"kind": "polynomial", "degree": 3, "coef0": 0.0}, dtype="float64", normalize=True)
+    for gram in (found.exact_gram(x, x), found.gram(x, x)):
+        np.testing.assert_allclose(np.diag(gram), [1, 1, 0, 1, 1], atol=1e-12)
+        assert (np.abs(gram[2]) < 1e-100).all()
+    np.testing.assert_allclose(found.exact_pairs(x, x), [1, 1, 0, 1, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-40, 1e40])
+def test_normalised_kernels_of_pairs_do_not_leave_float64(size: float) -> None:
+    kernel = {"kind": "polynomial", "degree": 3, "coef0": 0.0}
+    found, x, y = learned(kernel=kernel, dtype="float64", normalize=True), data(5, 2), data(5, 3)
+    np.testing.assert_allclose(found.exact_pairs(size * x, size * y), found.exact_pairs(x, y), rtol=1e-12)
+
+
+@every_dtype
+def test_features_and_products_beyond_the_dtype_are_refused_and_not_infinite(dtype: str) -> None:
+    kernel, tiny = {"kind": "polynomial", "degree": 2, "gamma": 1.0, "coef0": 0.0}, float(np.finfo(dtype).tiny)
+    found = uploaded(np.array([[tiny**0.15]]), kernel=kernel, dtype=dtype)
+    far, farther = (np.array([[tiny**-power]], dtype) for power in (0.27, 0.6))
+    assert np.isfinite(found.transform(far)).all()
+    with pytest.raises(InvalidInput, match=f"product of features leaves the range of {dtype}; smaller rows work"):
+        found.gram(far, far)
+    with pytest.raises(InvalidInput, match=f"a feature leaves the range of {dtype}; smaller rows work"):
+        found.transform(farther)
+
+
 @every_dtype
 def test_sparse_landmarks_stay_sparse_and_give_the_same(dtype: str) -> None:
     rng = np.random.default_rng(4)

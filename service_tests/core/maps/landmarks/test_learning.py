@@ -75,3 +75,22 @@ def test_an_interrupted_build_comes_to_the_same_bits() -> None:
         assert again.report == whole.report
         for name, array in whole.arrays.items():
             assert again.arrays[name].tobytes() == array.tobytes()
+
+
+@pytest.mark.parametrize("selection", ["rp_cholesky", "k_means", "leverage", "uniform"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        {"kind": "polynomial", "degree": 1, "coef0": 0.0, "gamma": 1e306},
+        {"kind": "polynomial", "degree": 2, "gamma": 1e-148, "coef0": 1e-148},
+        {"kind": "anova", "subsets": [[0, 1], [2]], "weights": [1e308, 1e308], "length_scale": 1.0},
+        {"kind": "anova", "subsets": [[0, 1], [2]], "weights": [1e-320, 1e-320], "length_scale": 1.0},
+    ],
+    ids=lambda kernel: kernel["kind"],
+)
+def test_kernels_without_room_for_their_sums_are_refused(kernel: dict[str, Any], selection: str) -> None:
+    its = of(selection=selection)
+    its = spec(**its.model_dump() | {"kernel": kernel})
+    with pytest.raises(InvalidInput, match="dataset 'd': the kernels of all rows with themselves sum to") as refused:
+        LandmarkMap.build(its, building())
+    assert refused.value.pointer == "/sampler/dataset"

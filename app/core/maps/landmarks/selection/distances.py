@@ -12,6 +12,8 @@ from app.core.maps.landmarks.selection.values import operations_per_row, own_val
 
 # What is computed in one part, a tenth of a second or less: differences of entries, kernel values, multiplications.
 _DIFFERENCES_PER_PART, _VALUES_PER_PART, _OPERATIONS_PER_PART = 1 << 24, 1 << 17, 1 << 26
+# Farther is as far: sums of distances stay in the range of float64.
+_FARTHEST = 1e290
 
 
 class Distances(ABC):
@@ -27,7 +29,7 @@ class Distances(ABC):
 
 
 class ScaledDistances(Distances):
-    """Σ (δ_j/σ_j)², or Σ |δ_j|/σ_j for kernels of that metric."""
+    """Σ (δ_j/σ_j)², or Σ |δ_j|/σ_j for kernels of that metric; 1e290 where it is more."""
 
     def __init__(self, kernel: ScaledKernel, rows: Rows) -> None:
         self._kernel, self._rows = kernel, kernel.scaled_rows(dense(rows))
@@ -36,8 +38,11 @@ class ScaledDistances(Distances):
         """By differences, so that equal rows have distance 0."""
         scaled = self._kernel.scaled_rows(dense(centres))
         if self._kernel.metric == "cityblock":
-            return scipy.spatial.distance.cdist(self._rows[part], scaled, "cityblock")
-        return scipy.spatial.distance.cdist(self._rows[part], scaled, "sqeuclidean")
+            found = scipy.spatial.distance.cdist(self._rows[part], scaled, "cityblock")
+        else:
+            found = scipy.spatial.distance.cdist(self._rows[part], scaled, "sqeuclidean")
+        np.minimum(found, _FARTHEST, out=found)
+        return found
 
     def per_part(self, k: int) -> int:
         """As many as have so many differences."""

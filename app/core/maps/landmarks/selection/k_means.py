@@ -132,7 +132,10 @@ def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
     if members.shape[0] == 1 or not isinstance(members, np.ndarray):
         return _middle(kernel, members, run)
     of = np.median if kernel.metric == "cityblock" else np.mean
-    centre = of(dense(members), axis=0, keepdims=True).astype(members.dtype)
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum beyond float64 has no mean
+        centre = of(dense(members), axis=0, keepdims=True).astype(members.dtype)
+    if not np.isfinite(centre).all():
+        return _middle(kernel, members, run)
     try:
         return kernel.prepared(centre)
     except InvalidInput:

@@ -7,7 +7,9 @@ from scipy import sparse
 
 from app.core.arrays import Rows, row_blocks
 from app.core.kernels.base import AnyKernel, Matrix, ScaledKernel, ShiftInvariantKernel
+from app.core.kernels.chi_squared import ChiSquared
 from app.core.kernels.correlation_rbf import CorrelationRbf
+from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.landmarks.features import kernel_blocks
 
 _DTYPE = np.dtype(np.float64)
@@ -55,6 +57,8 @@ def own_values(kernel: AnyKernel, rows: Rows) -> Matrix:
     n = rows.shape[0]
     if isinstance(kernel, ShiftInvariantKernel):
         return np.full(n, kernel.at_zero(rows.shape[1]))
+    if isinstance(kernel, GeneralizedMinMax | ChiSquared):
+        return np.ones(n)
     found = np.empty(n)
     at_once = n if isinstance(rows, np.ndarray) or kernel.compares_sparse else _DENSE_ENTRIES // rows.shape[1]
     for part in row_blocks(n, at_once):

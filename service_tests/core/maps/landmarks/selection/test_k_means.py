@@ -102,3 +102,16 @@ def test_only_so_many_rows_are_clustered(monkeypatch: pytest.MonkeyPatch) -> Non
     run("k_means", GAUSSIAN, rows, 5)
     run("k_means", GAUSSIAN, rows, 31)
     assert seen == [40, 80, 30, 31]
+
+
+@pytest.mark.parametrize("size", [1e200, 1e308])
+@pytest.mark.parametrize("its_kernel", [GAUSSIAN, of({"kind": "laplacian", "length_scale": 1.0})], ids=type)
+def test_rows_whose_distances_or_sums_leave_float64_have_centres(its_kernel: AnyKernel, size: float) -> None:
+    """All are infinitely far from each other, or have a mean that is too large; there are more centres than rows."""
+    rows = np.random.default_rng(1).uniform(0.1, 1, (30, 3)) * size
+    every = dense(run("k_means", its_kernel, rows, 100).landmarks)
+    assert sorted(map(tuple, every.tolist())) == sorted(map(tuple, rows.tolist()))
+    blobs = np.concatenate([rows, rows * -1, rows[:, ::-1] * np.array([1, -1, 1])])
+    few = dense(run("k_means", its_kernel, blobs, 4).landmarks)
+    assert len(few) == 4
+    assert np.isfinite(few).all()
