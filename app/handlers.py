@@ -58,7 +58,7 @@ def _recommendation(wired: Wired, context: JobContext) -> Measurement:
         options, posted = RecommendationOptions.model_validate_json(payload["options"]), _posted(context)
     else:
         options, posted = json_measurements.recommendation(context.attachment(_BODY), _parsed)
-    return wired.recommendations.measurement(options, posted, json_measurements.kernel_reader(_parsed))
+    return wired.recommendations.measurement(options, posted, _parsed)
 
 
 def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:

@@ -8,6 +8,7 @@ from app.jobs.jobs import Jobs
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.limits import Limits
+from app.services.map_creation import MapCreation
 from app.services.maps import Maps
 from app.services.measurements import Measurements
 from app.services.recommendations import Recommendations
@@ -51,6 +52,7 @@ def wire(settings: Settings) -> Wired:
     cache = Cache(settings.cache_bytes)
     map_store = MapStore(client)
     datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
+    creation = MapCreation(map_store, limits, settings.threads, status.unfit, jobs, datasets)
     return Wired(
         settings=settings,
         close=close,
@@ -59,7 +61,7 @@ def wire(settings: Settings) -> Wired:
         limits=limits,
         status=status,
         jobs=jobs,
-        maps=Maps(map_store, limits, cache, settings.threads, status.unfit, jobs, datasets),
+        maps=Maps(map_store, limits, cache, settings.threads, jobs, creation),
         datasets=datasets,
         recommendations=Recommendations(datasets, limits, settings.max_job_bytes, settings.threads),
         measurements=Measurements(jobs, limits, settings.max_job_bytes, settings.threads),

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.kernels.gaussian import Gaussian
+from app.core.length_scales import Heuristic, length_scale
 from app.core.maps import family_of, opened
 from app.core.recommendations.candidates import Wanted
-from app.core.recommendations.length_scale import Heuristic, length_scale
 from app.core.recommendations.trials import recommended
 from app.core.spec import MapSpec
 from benchmarks.data import SETS

@@ -72,7 +72,7 @@ def without_times(answer: Any) -> Any:
 def test_an_example_is_accepted(http: httpx.Client, name: str, example: Path) -> None:
     body = example.read_bytes()
     if operation(example) == "put_map":
-        learns_from_rows = "dataset" in json.loads(body)["sampler"]
+        learns_from_rows = b'"dataset"' in body
         if learns_from_rows:
             assert put_dataset(http, "points", POINTS).status_code in (200, 201)
         answer = put(http, name, body)

@@ -56,6 +56,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "jobs/prelude.py": "jobs/test_queue.py",
         "jobs/record.py": "jobs/test_jobs.py",
         "jobs/scripts.py": "jobs/test_queue.py",
+        "services/left_open.py": "services/test_asked.py",
+        "services/map_creation.py": "services/test_maps.py",
         "store/binary.py": "store/test_embedded.py",
         "store/errors.py": "store/test_connection.py",
         "store/named.py": "store/test_maps.py",

@@ -13,6 +13,7 @@ from app.core.model import NAME_PATTERN
 from app.core.spec import MapSpec
 from app.formats import FORMATS
 from app.formats.json import Json
+from app.services.left_open import InputOfRows, ScaleOfRows
 
 _REFERENCES = "#/components/schemas/{model}"
 _DEFINITIONS: dict[str, Any] = {}
@@ -146,7 +147,7 @@ def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
     return _body({_JSON: {"schema": schema}}) | _PREFER
 
 
-MAP_BODY = preferring_body({"$ref": _REFERENCES.format(model="MapSpec")})
+MAP_BODY = preferring_body({"$ref": _REFERENCES.format(model="AskedSpec")})
 VECTORS_BODY = _rows_body({"oneOf": [_object(["vectors"], vectors=GIVEN), _REFERENCE]})
 DATASET_BODY = _rows_body(
     _object(
@@ -219,6 +220,23 @@ SIMILARITY_ANSWER = _answer(
 )
 
 
+def _asked_spec() -> dict[str, Any]:
+    """The schema of a spec as it is put, in which numbers may be left open."""
+    spec = schema_of(MapSpec)
+    members = spec["properties"]
+    for model in (ScaleOfRows, InputOfRows):
+        _DEFINITIONS[model.__name__] = schema_of(model)
+    scale, fit = ({"$ref": _REFERENCES.format(model=model.__name__)} for model in (ScaleOfRows, InputOfRows))
+    seed = {"default": 0, "description": f"{members['seed']['description']} Null: one is drawn."}
+    asked = {
+        "kernel": {"anyOf": [members["kernel"], scale]},
+        "seed": seed | {"anyOf": [members["seed"], {"type": "null"}]},
+        "input": members["input"] | {"anyOf": [*members["input"]["anyOf"], fit]},
+    }
+    said = "A spec as it is put: length scale and input may be left to a dataset, the seed to chance."
+    return spec | {"title": "AskedSpec", "description": said, "properties": members | asked}
+
+
 PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
     "default": {
         "description": "A problem document.",
@@ -232,7 +250,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     """The OpenAPI document, with what the framework cannot know: models that routes read themselves, and examples."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
-        own = {"MapSpec": schema_of(MapSpec), "Problem": schema_of(Problem)}
+        own = {"MapSpec": schema_of(MapSpec), "AskedSpec": _asked_spec(), "Problem": schema_of(Problem)}
         schema["components"]["schemas"].update(own | _DEFINITIONS)
         add_named_examples(schema["paths"])
         app.openapi_schema = schema

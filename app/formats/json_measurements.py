@@ -8,8 +8,7 @@ import orjson
 from app.core.diagnostics import Diagnostic, Finding, Takes
 from app.core.drawing import Drawing
 from app.core.errors import InvalidInput
-from app.core.kernels import Kernel
-from app.core.recommendations import KernelMember, RecommendationOptions
+from app.core.recommendations import RecommendationOptions
 from app.formats.base import Buffer, Posted
 from app.formats.json import Json
 from app.formats.json_body import bytes_per_row, dimension, members, rows_or_reference, vectors_or_dataset
@@ -50,11 +49,6 @@ def recommendation(body: Buffer, parse: Parse) -> tuple[RecommendationOptions, P
         raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
     width = dimension(document["input_dim"]) if "input_dim" in document else None
     return options, {"vectors": vectors_or_dataset(document, width)}
-
-
-def kernel_reader(parse: Parse) -> Callable[[dict[str, Any]], Kernel]:
-    """A function that reads the kernel of a request for recommendations, once its length scale is a number."""
-    return lambda described: parse(KernelMember, orjson.dumps({"kernel": described})).kernel
 
 
 def writers(finding: Finding[Mapping[str, object]]) -> dict[str, Callable[[], bytes]]:

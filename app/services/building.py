@@ -15,6 +15,7 @@ from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.services.datasets import Datasets
 from app.services.errors import DatasetNotFound
+from app.services.left_open import Settled
 from app.services.status import versions
 from app.store.errors import Gone
 from app.store.maps import MapManifest, MapStore, NewMap
@@ -42,14 +43,22 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
     return rows
 
 
-def built(name: str, spec: MapSpec, building: Building) -> NewMap:
+def built(name: str, settled: Settled, building: Building) -> NewMap:
     """A map, built and not stored yet. Raises what the family's `build` does."""
-    made = family_of(spec.sampler)
-    return NewMap(name, spec.canonical(), made.build(spec, building), versions(), made.parameter_stream)
+    spec, asked, warnings = settled
+    family = family_of(spec.sampler)
+    made = family.build(spec, building)
+    made = made._replace(warnings=warnings + made.warnings)
+    return NewMap(name, spec.canonical(), made, versions(), family.parameter_stream, asked)
 
 
 def build_later(
-    jobs: Jobs, store: MapStore, name: str, spec: MapSpec, digests: Mapping[str, str], checkpoint: Checkpoint | None
+    jobs: Jobs,
+    store: MapStore,
+    name: str,
+    settled: Settled,
+    digests: Mapping[str, str],
+    checkpoint: Checkpoint | None,
 ) -> MapManifest:
     """Reserve the name of a map and submit the job that builds it, from the checkpoint on if there is one.
 
@@ -61,7 +70,8 @@ def build_later(
         TooManyJobs: as many wait as may.
     """
     job_id = jobs.new_id()
-    manifest, reservation = store.reserve(name, spec.canonical(), job_id)
+    spec, asked, warnings = settled
+    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings)
     jobs.submit(
         KIND,
         {"name": name, "digests": digests},
@@ -86,7 +96,8 @@ def build(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[st
         return
     try:
         spec = MapSpec.model_validate_json(store.spec(reserved))
-        made = built(reserved.name, spec, Building(threads, context, kept_rows(datasets, payload["digests"])))
+        building = Building(threads, context, kept_rows(datasets, payload["digests"]))
+        made = built(reserved.name, Settled(spec, reserved.asked, reserved.warnings), building)
         store.create(made, reserved, context.announce)
     except (Gone, NameTaken):
         raise NotMine(context.job_id) from None

@@ -8,33 +8,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.building import Building
-from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives, family_of, opened
-from app.core.progress import OutOfTime, Progress
-from app.core.spec import MapSpec
-from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
-from app.services.building import build_later, built, kept_rows
 from app.services.cache import Cache, latest
-from app.services.datasets import Datasets
-from app.services.errors import ArrayNotFound, MapExists, MapNotReady, NotFound
+from app.services.errors import ArrayNotFound, MapNotReady, NotFound
 from app.services.limits import Limits
+from app.services.map_creation import MapCreation
 from app.services.map_records import MapPage, MapRecord, read_spec, record
-from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable
-from app.store.maps import MapManifest, MapStore, SpecEntry, digest
-from app.store.reservations import NameTaken, State
+from app.store.errors import NewerVersion, StoreDamaged
+from app.store.maps import MapManifest, MapStore, digest
+from app.store.reservations import State
 
 logger = logging.getLogger(__name__)
-
-
-class Created(NamedTuple):
-    """What a creation has led to."""
-
-    record: MapRecord
-    new: bool
-    """Whether this call has made the map, or had a job make it; False where it was there or being built."""
 
 
 class OpenMap(NamedTuple):
@@ -49,43 +35,18 @@ class Maps:
     """The maps of the service.
 
     Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, NotFound. A call of
-    a map, or its building, may use so many `threads`. `unfit` says why the store cannot be trusted with new maps, None
-    if it can. Jobs build maps that take long. Samplers may learn from the datasets.
+    a map may use so many `threads`. New maps come from `creation`.
     """
 
     def __init__(
-        self,
-        store: MapStore,
-        limits: Limits,
-        cache: Cache,
-        threads: int,
-        unfit: Callable[[], str | None],
-        jobs: Jobs,
-        datasets: Datasets,
+        self, store: MapStore, limits: Limits, cache: Cache, threads: int, jobs: Jobs, creation: MapCreation
     ) -> None:
-        self._datasets = datasets
         self._store = store
         self._jobs = jobs
         self._limits = limits
         self._threads = threads
-        self._unfit = unfit
+        self.create = creation.create
         self._open, self._kept = cache.keeping(self._load), cache.there
-
-    def create(self, name: str, spec: MapSpec, progress: Progress | None) -> Created:
-        """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
-
-        A job goes on with the building where its progress ends it. Without a progress, all of it is left to a job.
-
-        Raises:
-            MapExists: another spec has the name.
-            TooLarge: the arrays pass the limit.
-            InvalidInput: the arrays cannot be drawn as specified.
-            DatasetNotFound: the sampler learns from a dataset that is not there.
-            TooManyJobs: it takes a job, and as many wait as may.
-        """
-        while True:
-            with suppress(Gone, NameTaken):  # another was at the name just now
-                return self._create(name, spec, progress)
 
     def get(self, name: str) -> MapRecord:
         """The record of a map, ready or not."""
@@ -165,49 +126,6 @@ class Maps:
             self._limits.check_result(found.computed[array_name].nbytes)
             self._limits.check_operations(_operations_for(found, array_name))
         return found.arrays[array_name]
-
-    def _create(self, name: str, spec: MapSpec, progress: Progress | None) -> Created:
-        there = self._store.find(name)
-        if there is not None and there.state is not State.failed:
-            return Created(self._same(there, spec), False)
-        self._limits.check_map(family_of(spec.sampler).frozen_bytes(spec))
-        if reason := self._unfit():
-            raise StoreUnavailable(f"{reason}; no map is created there")
-        digests = self._digests(spec)
-        checkpoint = None
-        if progress is not None:
-            try:
-                building = Building(self._threads, progress, kept_rows(self._datasets, digests))
-                return Created(record(self._store.create(built(name, spec, building)), spec), True)
-            except OutOfTime as over:
-                checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
-        return Created(record(build_later(self._jobs, self._store, name, spec, digests, checkpoint), spec), True)
-
-    def _digests(self, spec: MapSpec) -> dict[str, str]:
-        """Digests of the datasets that the sampler learns from; refuses at once what its job could only fail at."""
-        dataset = spec.sampler.learned_from
-        if dataset is None:
-            return {}
-        there = self._datasets.get(dataset)
-        columns = there.shape[1]
-        if columns != spec.input_dim:
-            detail = f"dataset {dataset!r} has {columns} columns; input_dim {spec.input_dim} wants as many"
-            raise InvalidInput(detail, "/sampler/dataset")
-        return {dataset: there.digest}
-
-    def _same(self, there: MapManifest, spec: MapSpec) -> MapRecord:
-        """The record of a map that was put again.
-
-        Raises:
-            MapExists: its spec is another.
-            Gone: it was deleted meanwhile, or made anew.
-        """
-        text = spec.canonical()
-        same = there.spec in (SpecEntry.of(text), text)
-        # An earlier version may have written the same spec in other words.
-        if not same and read_spec(there.name, self._store.spec(there)).canonical() != text:
-            raise MapExists(there.name, there.digest or None)
-        return record(there, spec)
 
     def _job_of(self, name: str) -> str | None:
         """The job that builds a map; None where there is none, or nothing that can be read."""

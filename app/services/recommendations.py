@@ -1,24 +1,25 @@
 """Which map to take: recommendations, checked and ready to run."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import to_json
 
-from app.core.arrays import PostedRows, Rows, dense, vectors
+from app.core.arrays import PostedRows, Rows, vectors
 from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
-from app.core.kernels import KERNELS, Kernel
+from app.core.kernels import Kernel
 from app.core.progress import Progress
-from app.core.recommendations import RecommendationOptions
+from app.core.recommendations import KernelMember, RecommendationOptions
 from app.core.recommendations.answer import Ranking, drawing
 from app.core.recommendations.candidates import Wanted, fitting, learned_from, recommended_bytes, widest_map_bytes
 from app.core.recommendations.held_out import FEWEST_ROWS, HeldOut, held_out
-from app.core.recommendations.length_scale import Heuristic, length_scale
 from app.core.recommendations.trials import MOST_ROWS, check_rows, recommended
+from app.services.asked import Parse, rows_of, with_scale, without_scale
 from app.services.building import kept_rows
 from app.services.datasets import Datasets, GatedRows, dataset_digests
 from app.services.limits import Limits
@@ -54,34 +55,35 @@ class Recommendations(NamedTuple):
     threads: int
     """How many a trial may use; the times that it measures are of so many."""
 
-    def _scaled_kernel(self, options: RecommendationOptions, rows: Rows) -> dict[str, Any]:
-        """The kernel of a request, its length scale taken from the rows where the request names how.
+    def _kernel(
+        self, options: RecommendationOptions, posted: PostedRows | Reference, width: int, parse: Parse
+    ) -> Kernel:
+        """The kernel of a request, its length scale taken from rows where the request names how.
+
+        These are all rows of the dataset that it names for this, or of that of the request; else all that were posted.
 
         Raises:
             InvalidInput: the kernel has no length scale, or the rows give none.
-            TooLarge: the rows would take more memory in their dense form than a request may.
         """
-        kernel = options.kernel
-        name, kind = kernel.get("length_scale"), str(kernel.get("kind"))
-        if not isinstance(name, str):
+        described, scale = without_scale(options.kernel, parse)
+        kernel: Kernel = parse(KernelMember, to_json({"kernel": described})).kernel
+        if scale is None:
             return kernel
-        model = KERNELS.get(kind)
-        if model is not None and "length_scale" not in model.model_fields:
-            raise InvalidInput(f"kernel {kind} has no length_scale", "/kernel/length_scale")
-        if name not in list(Heuristic):
-            choices = " or ".join(f'"{one.value}"' for one in Heuristic)
-            raise InvalidInput(f'"{name[:80]}" came; {choices} or a number is wanted', "/kernel/length_scale")
-        self._check_dense(rows)
-        metric = model.metric if model else "euclidean"
-        return {**kernel, "length_scale": length_scale(Heuristic(name), dense(rows), metric)}
+        if scale.named is not None:
+            rows = rows_of(self.datasets, width, *scale.named)
+        elif isinstance(posted, Reference):
+            rows = rows_of(self.datasets, width, posted.dataset, "/dataset")
+        else:
+            rows = vectors(posted, width, np.dtype(np.float64), "/vectors")
+        return with_scale(kernel, scale, rows, threads=self.threads)
 
     def measurement(
         self,
         options: RecommendationOptions,
         posted: Mapping[str, PostedRows | Reference],
-        read_kernel: Callable[[dict[str, Any]], Kernel],
+        parse: Parse,
     ) -> Measurement:
-        """A recommendation, ready to run; `read_kernel` reads its kernel once the length scale is a number.
+        """A recommendation, ready to run; `parse` reads its kernel.
 
         Raises:
             InvalidInput: the rows or the kernel will not do.
@@ -90,8 +92,8 @@ class Recommendations(NamedTuple):
         """
         given = self.datasets.gated(posted, _gate(options.seed))
         rows = given.rows["vectors"]
-        kernel = read_kernel(self._scaled_kernel(options, rows))
         n, d = rows.shape
+        kernel = self._kernel(options, posted["vectors"], d, parse)
         if not kernel.compares_sparse:
             self._check_dense(rows)
         check_rows(rows, kernel)

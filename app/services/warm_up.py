@@ -26,8 +26,10 @@ from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
+from app.core.length_scales import as_they_are
 from app.core.maps import made
 from app.core.maps.terms import Dtype, Form
+from app.core.neighbours import distances_to_neighbour
 from app.core.norms import unit_rows
 from app.core.spec import MapSpec
 from app.processors import available
@@ -87,7 +89,7 @@ def _hashes() -> None:
 
 
 def _measures() -> None:
-    """Measure one frequency on a box, and multiply a matrix of either kind."""
+    """Measure one frequency on a box, multiply a matrix of either kind, and seek the neighbour of a row."""
     discrepancy = BoxDiscrepancy(MapSpec.model_validate_json(_FOURIER).kernel, np.ones(1))
     discrepancy.normalized(np.ones((1, 1)))
     discrepancy.value_and_gradient(np.ones((1, 1)))
@@ -95,6 +97,8 @@ def _measures() -> None:
         tiles = HermitianTiles(1, is_complex)
         tiles.add(np.ones((1, 1)))
         tiles.product(np.ones(1))
+    for rows in (np.ones((1, 1)), csr_array(np.ones((1, 1)))):
+        distances_to_neighbour(rows, rows, 0, "euclidean", as_they_are)
 
 
 PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}

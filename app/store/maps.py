@@ -39,11 +39,13 @@ class MapManifest(Manifest):
 
     kind = "map"
     dtypes = frozenset({"float32", "float64", "int8", "uint8"})
-    newest = 2
+    newest = 3
 
     state: State = State.ready
     spec: SpecEntry | str
     """Version 1 had the spec itself."""
+    asked: str = ""
+    """What the client has left to data or to chance, whose numbers the spec has; empty for nothing. Since version 3."""
     job: str | None = None
     """Id of the job that builds the map, or could not."""
     error: dict[str, Any] | None = None
@@ -95,6 +97,8 @@ class NewMap(NamedTuple):
     built: Built
     generator: dict[str, str]
     parameter_stream: int | None = None
+    asked: str = ""
+    """What was left open in the spec as it was put, see `MapManifest`."""
 
 
 class MapStore(NamedStore[MapManifest]):
@@ -148,6 +152,7 @@ class MapStore(NamedStore[MapManifest]):
             token=secrets.token_hex(8),
             name=new.name,
             spec=SpecEntry.of(new.spec),
+            asked=new.asked,
             arrays=entries,
             digest=digest(new.spec, entries, new.parameter_stream),
             n_frequencies=new.built.n_frequencies,
@@ -164,14 +169,21 @@ class MapStore(NamedStore[MapManifest]):
             raise NameTaken(new.name)
         return manifest
 
-    def reserve(self, name: str, spec: str, job: str) -> tuple[MapManifest, Reservation]:
-        """A manifest that holds the name while a job builds the map; the script that submits the job stores it."""
+    def reserve(
+        self, name: str, spec: str, job: str, asked: str = "", warnings: tuple[str, ...] = ()
+    ) -> tuple[MapManifest, Reservation]:
+        """A manifest that holds the name while a job builds the map; the script that submits the job stores it.
+
+        `asked` and `warnings` are of `MapManifest`, as far as they are known before the map is built.
+        """
         manifest = MapManifest(
             schema_version=MapManifest.newest,
             token=secrets.token_hex(8),
             name=name,
             state=State.building,
             spec=SpecEntry.of(spec),
+            asked=asked,
+            warnings=warnings,
             job=job,
             created_at=now(),
         )

@@ -9,6 +9,7 @@ from app.jobs.jobs import Jobs
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.limits import Limits
+from app.services.map_creation import MapCreation
 from app.services.maps import Maps
 from app.store.connection import connect
 from app.store.datasets import DatasetStore
@@ -34,7 +35,8 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
 def maps_of(client: redis.Redis, cache: Cache, limits: Limits = LIMITS, unfit: str | None = None) -> Maps:
     """A service of the maps of a store."""
     datasets = Datasets(DatasetStore(client), limits, cache, lambda: unfit)
-    return Maps(MapStore(client), limits, cache, 1, lambda: unfit, Jobs(client, 10, 60), datasets)
+    store, jobs = MapStore(client), Jobs(client, 10, 60)
+    return Maps(store, limits, cache, 1, jobs, MapCreation(store, limits, 1, lambda: unfit, jobs, datasets))
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ def test_a_reservation_of_version_0_1_0_is_read_and_moved_on_when_it_is_written(
     assert maps.spec(manifest) == LONG
     assert maps.page("", None, 10) == ([manifest], None)
     built = maps.create(new()._replace(spec=LONG), manifest)
-    assert built.schema_version == 2
+    assert built.schema_version == 3
     assert (maps.find("m"), maps.spec(built)) == (built, LONG)
     assert len(pieces(client)) == 5
     maps.delete("m")

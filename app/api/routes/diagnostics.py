@@ -105,7 +105,7 @@ async def recommend(request: Request, context: ContextOf) -> Response:
 
     def prepare(body: Buffer) -> Measurement:
         options, posted = json_measurements.recommendation(body, bodies.parse)
-        return context.recommendations.measurement(options, posted, json_measurements.kernel_reader(bodies.parse))
+        return context.recommendations.measurement(options, posted, bodies.parse)
 
     return await _answer(request, context, [JSON, SVG], prepare)
 

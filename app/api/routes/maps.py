@@ -10,9 +10,9 @@ from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName
 from app.api.documents import ARRAY_ANSWER, MAP_BODY, applied_headers, taken_headers
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
-from app.core.spec import MapSpec
+from app.services.asked import asked_spec
+from app.services.map_creation import Created
 from app.services.map_records import MapPage, MapRecord
-from app.services.maps import Created
 
 router = APIRouter(prefix="/v1/maps", tags=["maps"])
 
@@ -61,9 +61,12 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_spec)
         clock = long_work.started(request, context)
-        spec = await context.admission.compute(lambda: bodies.parse(MapSpec, body))
+        asked = await context.admission.compute(lambda: asked_spec(body, bodies.parse))
         created = await long_work.run_or_submit(
-            context, clock, context.admission.building, lambda progress: context.maps.create(name, spec, progress)
+            context,
+            clock,
+            context.admission.building,
+            lambda progress: context.maps.create(name, asked.spec, progress, asked.left_open),
         )
         return clock, created
 

@@ -21,7 +21,10 @@ class RecommendationOptions(Frozen):
 
     kernel: Annotated[
         dict[str, Any],
-        Field(description='As in a spec; its length_scale may also be "nearest_neighbor" or "median", from the rows.'),
+        Field(
+            description='As in a spec. Its length_scale may be "nearest_neighbor", "median" or {"per_column": one of '
+            "these}, taken from all rows of the dataset, also where a sample of it is measured on, or of those posted."
+        ),
     ]
     budget: Annotated[int, Field(ge=2, le=1 << 20, description="Most output columns, or codes.")] | None = None
     target_error: (

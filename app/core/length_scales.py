@@ -1,0 +1,168 @@
+"""Length scales taken from rows: one for all columns, or one for each."""
+
+from enum import StrEnum
+from math import fsum
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Rows, dense, row_blocks
+from app.core.datasets import MOST_RANGES, column_ranges, sampled
+from app.core.errors import InvalidInput
+from app.core.neighbours import Matrix, Metric, Seen, distances_to_neighbour
+
+_NEIGHBOUR = 10
+# Differences of entries that all queries together take, a second or two; what an entry of sparse rows counts as, and
+# what is added for each pair of rows.
+_MOST_DIFFERENCES, _DIFFERENCES_PER_SPARSE_ENTRY, _DIFFERENCES_PER_PAIR = 1 << 34, 24, 16
+# Queries that there are in any case, so that the mean means something.
+_FEWEST_QUERIES = 64
+# Pairs whose median is taken, where there are more; fewer where rows are very long, by the entries of all pairs.
+_MOST_PAIRS, _FEWEST_PAIRS, _MOST_PAIR_ENTRIES = 1 << 17, 1 << 12, 1 << 30
+# Entries that are made dense at a time.
+_ENTRIES_AT_A_TIME = 1 << 20
+_SEED = 0
+
+
+class Heuristic(StrEnum):
+    """How to take one length scale from rows.
+
+    nearest_neighbor: the mean distance of a row to its tenth nearest neighbour among all rows, as in the experiments of
+    the papers on quasi-Monte Carlo and moment-matched features. median: the median distance of two rows.
+    """
+
+    nearest_neighbor = "nearest_neighbor"
+    median = "median"
+
+
+def as_they_are(rows: Rows) -> Rows:
+    """The rows themselves, in float64."""
+    return rows.astype(np.float64, copy=False)
+
+
+def length_scale(
+    heuristic: Heuristic,
+    rows: Rows,
+    metric: Metric,
+    pointer: str = "/kernel/length_scale",
+    *,
+    seen: Seen = as_they_are,
+    threads: int = 1,
+) -> float:
+    """One length scale for rows (n, d), from distances in the metric of a kernel, of the rows as `seen` gives them.
+
+    Of many rows a sample is taken, the same one each time: of the rows whose neighbours are sought, never of those
+    among which they are sought; of the pairs whose median is taken. Memory does not grow with the rows.
+
+    Raises:
+        InvalidInput: there are too few rows, or so many equal ones that the distance is 0.
+    """
+    least = _NEIGHBOUR + 1 if heuristic is Heuristic.nearest_neighbor else 2
+    if rows.shape[0] < least:
+        detail = f"{rows.shape[0]} rows came; length_scale {heuristic.value!r} needs {least} at least"
+        raise InvalidInput(detail, pointer)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+        if heuristic is Heuristic.median:
+            found = float(np.median(_distances_of_pairs(rows, metric, seen)))
+        else:
+            queries = seen(rows[sampled(rows.shape[0], _queries(rows), _SEED)])
+            distances = distances_to_neighbour(queries, rows, _NEIGHBOUR, metric, seen, threads)
+            found = fsum(distances) / len(distances)
+    if not 0 < found < np.inf:
+        raise InvalidInput(f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", pointer)
+    return found
+
+
+def per_column(
+    scale: float, rows: Rows, pointer: str = "/kernel/length_scale", *, seen: Seen = as_they_are
+) -> tuple[float, ...]:
+    """A length scale for each column of rows (n, d), of which `scale` is the one for all.
+
+    It is the scale times the column's standard deviation over the root of the mean of all columns' variances; a column
+    that is constant has the scale itself.
+
+    Raises:
+        InvalidInput: there are too many columns, or a length scale leaves the range of float64.
+    """
+    if rows.shape[1] > MOST_RANGES:
+        raise InvalidInput(
+            f"one length_scale per column is for up to {MOST_RANGES} columns; there are {rows.shape[1]}", pointer
+        )
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # refused by name below
+        deviations, is_constant = _deviations(rows, seen)
+        if is_constant.all():
+            return (scale,) * len(deviations)
+        ratios = deviations / deviations.max()  # whose squares stay in range
+        found: Matrix = np.where(is_constant, scale, scale * (ratios / np.sqrt(np.mean(ratios**2))))
+    if not (np.isfinite(found).all() and found.all()):
+        raise InvalidInput("the columns are so different that a length_scale leaves the range of float64", pointer)
+    return tuple(map(float, found))
+
+
+def _queries(rows: Rows) -> int:
+    """How many rows have their neighbours sought: all, if that takes no longer than a request may."""
+    n, d = rows.shape
+    per_query = n * d if isinstance(rows, np.ndarray) else 2 * rows.nnz * _DIFFERENCES_PER_SPARSE_ENTRY
+    return int(min(n, max(_FEWEST_QUERIES, _MOST_DIFFERENCES // (per_query + n * _DIFFERENCES_PER_PAIR))))
+
+
+def _distances_of_pairs(rows: Rows, metric: Metric, seen: Seen) -> Matrix:
+    """Distances of all pairs of rows, or of a sample of pairs, drawn with replacement."""
+    first, second = _pairs(rows.shape[0], _entries_per_row(rows))
+    found = np.empty(len(first))
+    for block in row_blocks(len(first), _ENTRIES_AT_A_TIME // _entries_per_row(rows)):
+        lags = seen(rows[first[block]]) - seen(rows[second[block]])
+        found[block] = _sums(abs(lags) if metric == "cityblock" else lags * lags, axis=1)
+    return found if metric == "cityblock" else np.sqrt(found)
+
+
+def _pairs(n: int, entries: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Numbers of the rows of each pair, of n rows with so many entries."""
+    most = min(_MOST_PAIRS, max(_FEWEST_PAIRS, _MOST_PAIR_ENTRIES // entries))
+    if n * (n - 1) // 2 <= most:
+        return np.triu_indices(n, 1)
+    words = np.random.PCG64(_SEED).random_raw((2, most))
+    first, further = words[0] % n, 1 + words[1] % (n - 1)
+    return first.astype(np.intp), ((first + further) % n).astype(np.intp)
+
+
+def _entries_per_row(rows: Rows) -> int:
+    """Entries of a row; of sparse rows those that are stored, on the average."""
+    n, d = rows.shape
+    return int(d if isinstance(rows, np.ndarray) else 1 + rows.nnz // n)
+
+
+def _deviations(rows: Rows, seen: Seen) -> tuple[Matrix, NDArray[np.bool_]]:
+    """Standard deviations of the columns, (d,), 0 where they are constant, and whether they are, (d,)."""
+    n, d = rows.shape
+    blocks = list(row_blocks(n, _ENTRIES_AT_A_TIME // _entries_per_row(rows)))
+    least, most, total, squares = np.full(d, np.inf), np.full(d, -np.inf), np.zeros(d), np.zeros(d)
+    for block in blocks:
+        some = seen(rows[block])
+        of_block = column_ranges(some)
+        least, most = np.minimum(least, of_block[0]), np.maximum(most, of_block[1])
+        total += _sums(some, axis=0)
+    mean = total / n
+    for block in blocks:
+        squares += _squares_about(mean, seen(rows[block]))
+    squares[least == most] = 0
+    return np.sqrt(squares / n), least == most
+
+
+def _squares_about(mean: Matrix, rows: Rows) -> Matrix:
+    """Σ (x_ij − mean_j)² over the rows, (d,)."""
+    if isinstance(rows, np.ndarray):
+        lags = dense(rows) - mean
+        found: Matrix = np.einsum("ij,ij->j", lags, lags)
+        return found
+    columns: Any = rows.indices
+    of_stored = np.bincount(columns, (rows.data - mean[columns]) ** 2, len(mean)).astype(np.float64)
+    summed: Matrix = of_stored + (rows.shape[0] - np.bincount(columns, minlength=len(mean))) * mean**2
+    return summed
+
+
+def _sums(entries: Any, axis: Literal[0, 1]) -> Matrix:
+    """Sums of dense or sparse entries (n, d) over the rows, (d,), or over the columns, (n,)."""
+    summed: Matrix = np.asarray(entries.sum(axis=axis)).reshape(-1)
+    return summed

@@ -1,0 +1,154 @@
+"""How far rows are from their nearest neighbours in a dataset.
+
+All pairs are compared by differences of their entries: products and norms would say nothing of rows that are near each
+other and far from 0. A compiled loop takes about as long for a difference as a product of matrices for a term.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from app.core.arrays import Array, Rows, dense, row_blocks
+from app.core.compiled import compiled
+from app.core.threads import for_each
+
+Matrix = NDArray[np.float64]
+Metric = Literal["euclidean", "cityblock"]
+"""√Σ δ_j², or Σ |δ_j|."""
+Seen = Callable[[Rows], Rows]
+"""Gives some rows as a map sees them. Kept rows may be large, so it is called with some at a time."""
+
+# A dataset is shared out over threads in so many parts, none of which has fewer rows.
+_PARTS, _LEAST_ROWS_PER_PART = 64, 4096
+# Rows that are compared at a time: few enough for their entries to stay near the processor.
+_ENTRIES_AT_A_TIME, _LEAST_AT_A_TIME, _MOST_AT_A_TIME = 1 << 15, 128, 4096
+
+
+def distances_to_neighbour(
+    queries: Rows, rows: Rows, place: int, metric: Metric, seen: Seen, threads: int = 1
+) -> Matrix:
+    """The distance of each query, (q, d), to the row at this place among all rows, (n, d), nearest first, (q,).
+
+    The first place is 0. A query that is one of the rows is its own nearest. The queries are as `seen` gives them, the
+    rows are not yet. The result does not depend on the number of threads.
+    """
+    parts = list(row_blocks(rows.shape[0], max(_LEAST_ROWS_PER_PART, -(-rows.shape[0] // _PARTS))))
+    nearest = np.full((len(parts), queries.shape[0], place + 1), np.inf)
+    is_cityblock = metric == "cityblock"
+
+    def compare(number: int) -> None:
+        part = parts[number]
+        if isinstance(queries, np.ndarray):
+            _compare_dense(dense(queries), rows, part, seen, is_cityblock, nearest[number])
+        else:
+            _compare_sparse(queries, seen(rows[part]), is_cityblock, nearest[number])
+
+    for_each(compare, range(len(parts)), threads)
+    found: Matrix = np.sort(nearest.swapaxes(0, 1).reshape(queries.shape[0], -1), axis=1)[:, place]
+    return found if is_cityblock else np.sqrt(found)
+
+
+def _compare_dense(queries: Matrix, rows: Rows, part: slice, seen: Seen, is_cityblock: bool, nearest: Matrix) -> None:
+    at_a_time = min(_MOST_AT_A_TIME, max(_LEAST_AT_A_TIME, _ENTRIES_AT_A_TIME // queries.shape[1]))
+    for block in row_blocks(part.stop, at_a_time, part.start):
+        write_nearest(queries, dense(seen(rows[block])).T.copy(), is_cityblock, nearest)
+
+
+def _compare_sparse(queries: sparse.csr_array, rows: Rows, is_cityblock: bool, nearest: Matrix) -> None:
+    """Rows are compared in the columns that queries have entries of; all other columns share one, where these are 0."""
+    compared = sparse.csr_array(rows)
+    columns, of_queries = np.unique(queries.indices, return_inverse=True)
+    places = np.searchsorted(columns, compared.indices)
+    places[np.append(columns, -1)[places] != compared.indices] = len(columns)
+    write_nearest_sparse(*_parts(queries, of_queries), *_parts(compared, places), len(columns), is_cityblock, nearest)
+
+
+def _parts(rows: sparse.csr_array, columns: Array) -> tuple[Matrix, Array, Array]:
+    """Values, columns and ends of sparse rows, in the dtypes that the loop is compiled for."""
+    return rows.data.astype(np.float64), columns.astype(np.int64), rows.indptr.astype(np.int64)
+
+
+@compiled
+def write_nearest(queries: Matrix, columns: Matrix, is_cityblock: bool, nearest: Matrix) -> None:
+    """Write the least distances of queries to some rows into those that were found before, increasing.
+
+    Args:
+        queries: (q, d).
+        columns: the rows, (d, n), column by column.
+        is_cityblock: whether absolute differences are summed, and not their squares.
+        nearest: (q, k), each row increasing; infinity where nothing was found.
+    """
+    d, n = columns.shape
+    sums = np.zeros(n)
+    for i in range(len(queries)):
+        # A loop for each metric: the compiler finds no vectors in one that has to choose.
+        if is_cityblock:
+            for j in range(d):
+                # As a slice of one row, for the compiler to see that its entries lie side by side.
+                x, line = queries[i, j], columns[j]
+                for k in range(n):
+                    sums[k] += abs(line[k] - x)
+        else:
+            for j in range(d):
+                x, line = queries[i, j], columns[j]
+                for k in range(n):
+                    lag = line[k] - x
+                    sums[k] += lag * lag
+        for k in range(n):
+            _keep(sums[k], nearest[i])
+            sums[k] = 0
+
+
+@compiled
+def write_nearest_sparse(
+    query_values: Matrix,
+    query_columns: Array,
+    query_ends: Array,
+    values: Matrix,
+    columns: Array,
+    ends: Array,
+    n_columns: int,
+    is_cityblock: bool,
+    nearest: Matrix,
+) -> None:
+    """Write the least distances of sparse queries to sparse rows, as `write_nearest` does.
+
+    Columns of queries are below `n_columns`; those of rows may be that number too, for entries that no query has.
+    """
+    query, last_seen = np.zeros(n_columns + 1), np.full(n_columns + 1, -1)
+    n = len(ends) - 1
+    for i in range(len(query_ends) - 1):
+        start, end = query_ends[i], query_ends[i + 1]
+        for t in range(start, end):
+            query[query_columns[t]] = query_values[t]
+        for k in range(n):
+            total = 0.0
+            for t in range(ends[k], ends[k + 1]):
+                total += _term(values[t] - query[columns[t]], is_cityblock)
+                last_seen[columns[t]] = i * n + k
+            for t in range(start, end):
+                if last_seen[query_columns[t]] != i * n + k:
+                    total += _term(query_values[t], is_cityblock)
+            _keep(total, nearest[i])
+        for t in range(start, end):
+            query[query_columns[t]] = 0
+
+
+@compiled
+def _term(lag: float, is_cityblock: bool) -> float:
+    return abs(lag) if is_cityblock else lag * lag
+
+
+@compiled
+def _keep(found: float, nearest: Matrix) -> None:
+    """Put a distance among the least ones, if it is one of them."""
+    at = len(nearest) - 1
+    if found >= nearest[at]:
+        return
+    while at > 0 and nearest[at - 1] > found:
+        nearest[at] = nearest[at - 1]
+        at -= 1
+    nearest[at] = found

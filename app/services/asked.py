@@ -1,0 +1,159 @@
+"""Reads specs that leave numbers to data or to chance, and settles those before a map is built.
+
+What was asked for is kept beside the map, for the same request to find the map again.
+"""
+
+import json
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import from_json, to_json
+from scipy import sparse
+
+from app.core.arrays import Rows
+from app.core.datasets import Reference
+from app.core.errors import InvalidInput
+from app.core.input import Input, fitted
+from app.core.kernels import KERNELS, Kernel
+from app.core.length_scales import Heuristic, as_they_are, length_scale, per_column
+from app.core.model import Frozen
+from app.core.neighbours import Seen
+from app.core.spec import MapSpec
+from app.services.datasets import Datasets
+from app.services.errors import DatasetNotFound
+from app.services.left_open import (
+    ANY_SCALE,
+    SCALED_KINDS,
+    AskedSpec,
+    InputOfRows,
+    LeftOpen,
+    PerColumn,
+    ScaleOfRows,
+    Settled,
+)
+
+Parse = Callable[[type[Any], bytes | bytearray], Any]
+"""Reads JSON as a model of pydantic, or raises a refusal that names the member."""
+
+# A seed that is drawn has no more, so that a client whose numbers are doubles can send it again.
+_SEED_BITS = 53
+
+
+def asked_spec(body: bytes | bytearray, parse: Parse) -> AskedSpec:
+    """Read a spec in which numbers may be left open; raises what `parse` raises.
+
+    Raises:
+        InvalidInput: the kernel has no length scale, or no dataset is named to take it from.
+    """
+    with suppress(ValidationError):
+        return AskedSpec(MapSpec.model_validate_json(body))  # as good as always, and then the body is read once
+    try:
+        document = from_json(body)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        return AskedSpec(parse(MapSpec, body))
+    taken = document.get("input")
+    fit = parse(_InputMember, to_json({"input": taken})).input if isinstance(taken, dict) and "fit" in taken else None
+    kernel, scale = without_scale(document.get("kernel"), parse)
+    left_open = LeftOpen(input=fit, kernel=scale, draws_seed=document.get("seed", 0) is None)
+    settled_later = ["input"] * (fit is not None) + ["seed"] * left_open.draws_seed
+    closed = {name: value for name, value in document.items() if name not in settled_later}
+    if scale is not None:
+        closed["kernel"] = kernel
+    asked = AskedSpec(parse(MapSpec, to_json(closed)), left_open)
+    if scale is not None:
+        asked.dataset_of(scale)
+    return asked
+
+
+def without_scale(kernel: Any, parse: Parse) -> tuple[Any, ScaleOfRows | None]:
+    """A kernel as it came, with some number in the place of a length scale that is left open; and how that is taken.
+
+    Raises what `parse` raises, and InvalidInput for a kernel that has no length scale.
+    """
+    if not (isinstance(kernel, dict) and isinstance(named := kernel.get("length_scale"), str | dict)):
+        return kernel, None
+    kind = kernel.get("kind")
+    if kind in KERNELS and kind not in SCALED_KINDS:
+        raise InvalidInput(f"kernel {kind} has no length_scale", "/kernel/length_scale")
+    if isinstance(named, str) and named not in list(Heuristic):
+        choices = " or ".join(f'"{one.value}"' for one in Heuristic)
+        raise InvalidInput(f"{json.dumps(named[:80])} came; {choices} or a number is wanted", "/kernel/length_scale")
+    closed = {name: value for name, value in kernel.items() if name != "dataset"} | {"length_scale": ANY_SCALE}
+    return closed, parse(_KernelMember, to_json({"kernel": kernel})).kernel if kind in KERNELS else None
+
+
+def settled(asked: AskedSpec, datasets: Datasets, threads: int) -> Settled:
+    """The spec with a number in the place of everything that is left open: of datasets as they are now, and drawn.
+
+    Raises:
+        InvalidInput: a dataset is not there, has another width, or gives no input or length scale.
+    """
+    spec, left_open = asked
+    changes: dict[str, Any] = {"input": spec.input}
+    warnings: tuple[str, ...] = ()
+    if left_open.input is not None:
+        fit = left_open.input
+        rows = rows_of(datasets, spec.input_dim, fit.dataset, "/input/dataset")
+        changes["input"] = fitted(fit.fit, rows, fit.missing, fit.unit_norm)
+        warnings = _zero_rows(changes["input"], rows, spec.kernel, fit.dataset)
+    if left_open.kernel is not None:
+        name, pointer = asked.dataset_of(left_open.kernel)
+        rows = rows_of(datasets, spec.input_dim, name, pointer)
+        seen = _seen(changes["input"], pointer)
+        changes["kernel"] = with_scale(spec.kernel, left_open.kernel, rows, seen=seen, threads=threads)
+    if left_open.draws_seed:
+        changes["seed"] = secrets.randbits(_SEED_BITS)
+    # Read anew, so that it is the spec that a client would get who sent the record's.
+    numbers = MapSpec.model_validate_json(spec.model_copy(update=changes).canonical())
+    return Settled(numbers, left_open.text, warnings)
+
+
+def with_scale(kernel: Kernel, scale: ScaleOfRows, rows: Rows, *, seen: Seen = as_they_are, threads: int = 1) -> Kernel:
+    """The kernel with a length scale that is taken from rows as `seen` gives them; raises what `length_scale` does."""
+    found = length_scale(scale.heuristic, rows, kernel.metric, seen=seen, threads=threads)
+    scales = per_column(found, rows, seen=seen) if isinstance(scale.length_scale, PerColumn) else found
+    return kernel.model_copy(update={"length_scale": scales})
+
+
+def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str) -> tuple[str, ...]:
+    """The warning that rows of a dataset are all zero after the input, where the kernel refuses such rows."""
+    try:
+        kernel.prepared(sparse.csr_array((1, rows.shape[1])))
+    except InvalidInput:
+        zeroed = wanted.zeroed(rows)
+        if zeroed:
+            return (
+                f"{zeroed} of the {rows.shape[0]} rows of dataset {dataset!r} are all zero after this input, and "
+                f"kernel {kernel.kind} refuses such rows: another fit may leave none",
+            )
+    return ()
+
+
+def _seen(wanted: Input | None, pointer: str) -> Seen:
+    """Gives rows of a dataset, which is named at this pointer, after the input."""
+    return as_they_are if wanted is None else lambda rows: wanted.applied(rows, pointer)
+
+
+def rows_of(datasets: Datasets, width: int, name: str, pointer: str) -> Rows:
+    """The rows of a dataset that is named at this pointer; InvalidInput if there is none so wide."""
+    try:
+        rows, _ = datasets.read(Reference(name))
+    except DatasetNotFound as error:
+        raise InvalidInput(str(error), pointer) from error
+    if rows.shape[1] != width:
+        detail = f"dataset {name!r} has {rows.shape[1]} columns; input_dim {width} wants as many"
+        raise InvalidInput(detail, pointer)
+    return rows
+
+
+class _KernelMember(Frozen):
+    kernel: ScaleOfRows
+
+
+class _InputMember(Frozen):
+    input: InputOfRows

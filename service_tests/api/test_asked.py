@@ -1,0 +1,351 @@
+"""Maps whose length scale, input or seed is left to data or to chance: their numbers, and the same PUT again."""
+
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import redis
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist, pdist
+
+from service_tests.checks import (
+    RESPOND_ASYNC,
+    array,
+    assert_problem,
+    finished,
+    post_npy,
+    put,
+    put_dataset,
+)
+from service_tests.races import at_once
+from service_tests.running import Running, service, start, stop
+from service_tests.servers import EVERY_WRITE, until, valkey, wire
+
+RNG = np.random.default_rng(11)
+# Of different widths, one column constant; 1e6 away from 0.
+ROWS = np.column_stack([RNG.normal(size=(90, 3)) * [1, 4, 0.5] + [1e6, 0, -3], np.full(90, 0.1)])
+PLAIN: dict[str, Any] = {"input_dim": 4, "sampler": {"kind": "halton"}, "s": 16, "dtype": "float64"}
+KERNELS: dict[str, dict[str, Any]] = {
+    "gaussian": {},
+    "laplacian": {},
+    "cauchy": {},
+    "matern": {"nu": 1.5},
+    "rational_quadratic": {"alpha": 1.0},
+    "anova": {"subsets": [[0, 1], [2, 3]]},
+}
+
+
+@pytest.fixture
+def dataset(http: httpx.Client, name: str) -> str:
+    assert put_dataset(http, name, ROWS).status_code == 201
+    return name
+
+
+def spec_of(kernel: dict[str, Any], **members: Any) -> dict[str, Any]:
+    return PLAIN | {"kernel": {"kind": "gaussian"} | kernel} | members
+
+
+def tenth(rows: NDArray[np.float64], metric: Any = "euclidean") -> float:
+    """The mean distance to the tenth neighbour."""
+    return float(np.sort(cdist(rows, rows, metric), axis=1)[:, 10].mean())
+
+
+def created(http: httpx.Client, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """The record of a new map, which is found again by what was asked and by the numbers that came of it."""
+    answer = put(http, name, spec)
+    assert answer.status_code == 201, answer.text
+    record: dict[str, Any] = answer.json()
+    assert http.get(f"/v1/maps/{name}").json() == record
+    for again in (spec, record["spec"]):
+        found = put(http, name, again)
+        assert (found.status_code, found.json()) == (200, record)
+        assert found.headers["etag"] == answer.headers["etag"]
+    return record
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_a_length_scale_is_taken_from_all_rows_by_the_metric_of_the_kernel(
+    http: httpx.Client, dataset: str, kind: str
+) -> None:
+    metric: Any = "cityblock" if kind == "laplacian" else "euclidean"
+    told = {"nearest_neighbor": tenth(ROWS, metric), "median": float(np.median(pdist(ROWS, metric)))}
+    deviations = ROWS.std(axis=0) * [1, 1, 1, 0]
+    for heuristic, scale in told.items():
+        kernel = {"kind": kind, "length_scale": heuristic, "dataset": dataset, **KERNELS[kind]}
+        found = created(http, f"{dataset}-{heuristic}", spec_of(kernel))["spec"]["kernel"]
+        assert found.items() >= {"kind": kind, **KERNELS[kind]}.items()
+        assert "dataset" not in found
+        assert found["length_scale"] == pytest.approx(scale, rel=1e-12)
+        of_each = {**kernel, "length_scale": {"per_column": heuristic}}
+        scales = created(http, f"{dataset}-{heuristic}-each", spec_of(of_each))["spec"]["kernel"]["length_scale"]
+        by_hand = scale * np.append(deviations[:3] / np.sqrt(np.mean(deviations**2)), 1)
+        np.testing.assert_allclose(scales, by_hand, rtol=1e-9)
+
+
+def test_the_dataset_may_be_named_in_four_places(http: httpx.Client, dataset: str) -> None:
+    scale, median = float(np.median(pdist(ROWS))), {"length_scale": "median"}
+    learned = {"kind": "landmarks", "dataset": dataset}
+    specs = [
+        spec_of({**median, "dataset": dataset}),
+        spec_of({"length_scale": {"per_column": "median", "dataset": dataset}}),
+        spec_of(median, sampler=learned),
+        spec_of(median, input={"fit": "max_abs", "dataset": dataset}),
+    ]
+    for i, spec in enumerate(specs):
+        found = created(http, f"{dataset}-{i}", spec)["spec"]["kernel"]["length_scale"]
+        if i in (0, 2):
+            assert found == pytest.approx(scale, rel=1e-12)
+    other = {"per_column": "median", "dataset": dataset}
+    twice = put(http, f"{dataset}-twice", spec_of({"length_scale": other, "dataset": dataset}))
+    assert_problem(http, twice, 422, "invalid-input", "/kernel/length_scale/dataset")
+
+
+@pytest.mark.parametrize("fit", ["standardize", "min_max", "robust", "max_abs"])
+def test_an_input_is_fitted_and_the_length_scale_is_of_rows_after_it(
+    http: httpx.Client, dataset: str, fit: str
+) -> None:
+    asked = spec_of({"length_scale": "nearest_neighbor"}, input={"fit": fit, "dataset": dataset, "unit_norm": True})
+    spec = created(http, dataset, asked)["spec"]
+    assert set(spec["input"]) == {"center", "scale", "unit_norm", "missing"}
+    by_hand = (ROWS - spec["input"]["center"]) / spec["input"]["scale"]
+    by_hand /= np.linalg.norm(by_hand, axis=1, keepdims=True)
+    assert spec["kernel"]["length_scale"] == pytest.approx(tenth(by_hand), rel=1e-9)
+    assert put(http, f"{dataset}-by-hand", {**spec, "input": None}).status_code == 201
+    raw = array(post_npy(http, f"{dataset}/transform", ROWS))
+    scaled = array(post_npy(http, f"{dataset}-by-hand/transform", by_hand))
+    np.testing.assert_allclose(raw, scaled, rtol=0, atol=1e-12)
+
+
+def test_an_input_that_leaves_rows_of_zeros_to_hashes_warns(http: httpx.Client, name: str) -> None:
+    rows = np.array([[0.0, 1], [1, 0], [0, 0], [2, 3], [0, 0]])
+    assert put_dataset(http, name, rows).status_code == 201
+    hashes = {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8}
+    for fit, warned in (("min_max", True), ("standardize", False)):
+        fitted = {**hashes, "input": {"fit": fit, "dataset": name}}
+        warnings = created(http, f"{name}-{fit}", fitted)["warnings"]
+        assert any("2 of the 5 rows" in one for one in warnings) == warned
+        answer = http.put(f"/v1/maps/{name}-{fit}-job", json=fitted, headers=RESPOND_ASYNC)
+        assert answer.json()["warnings"] == warnings
+        finished(http, httpx.Response(202, headers={"Location": answer.json()["job"]}))
+        assert http.get(f"/v1/maps/{name}-{fit}-job").json()["warnings"] == warnings
+
+
+def test_sparse_rows_have_the_same_scales(http: httpx.Client, dataset: str) -> None:
+    rows = np.where(RNG.random((60, 4)) < 0.5, 0, ROWS[:60])
+    listed = [{"indices": np.flatnonzero(row).tolist(), "values": row[row != 0].tolist()} for row in rows]
+    sparse = put_dataset(http, f"{dataset}-sparse", {"vectors": listed, "input_dim": 4})
+    assert (sparse.status_code, sparse.json()["sparse"]) == (201, True)
+    scales = {}
+    for form in ("sparse", "dense"):
+        put_dataset(http, f"{dataset}-{form}", rows)
+        scaled = {"length_scale": {"per_column": "nearest_neighbor", "dataset": f"{dataset}-{form}"}}
+        asked = spec_of(scaled, input={"fit": "max_abs", "dataset": f"{dataset}-{form}"})
+        scales[form] = created(http, f"{dataset}-{form}", asked)["spec"]["kernel"]["length_scale"]
+    np.testing.assert_allclose(scales["sparse"], scales["dense"], rtol=1e-12)
+    centred = spec_of({"length_scale": 1}, input={"fit": "standardize", "dataset": f"{dataset}-sparse"})
+    assert_problem(http, put(http, f"{dataset}-c", centred), 422, "invalid-input", "/input/fit")
+
+
+def test_a_seed_is_drawn_once(http: httpx.Client, name: str) -> None:
+    asked = spec_of({"length_scale": 1}, seed=None)
+    seeds = {created(http, f"{name}-{i}", asked)["spec"]["seed"] for i in range(3)}
+    assert len(seeds) == 3
+    assert 0 <= min(seeds) <= max(seeds) < 1 << 53, "a client whose numbers are doubles can send it again"
+    for other in (spec_of({"length_scale": 1}), spec_of({"length_scale": 2}, seed=None), {**asked, "s": 17}):
+        assert_problem(http, put(http, f"{name}-0", other), 409, "map-exists")
+    assert put(http, f"{name}-plain", spec_of({"length_scale": 1})).status_code == 201
+    assert_problem(http, put(http, f"{name}-plain", asked), 409, "map-exists")
+
+
+def test_what_was_asked_is_found_again_when_the_dataset_is_another_or_gone(http: httpx.Client, dataset: str) -> None:
+    asked = spec_of(
+        {"length_scale": "median", "dataset": dataset}, seed=None, input={"fit": "robust", "dataset": dataset}
+    )
+    record = created(http, dataset, asked)
+    assert http.delete(f"/v1/datasets/{dataset}").status_code == 204
+    reordered = json.dumps({**asked, "form": "cos_sin", "normalize": False}, sort_keys=True).encode()
+    for again in (asked, record["spec"], reordered):
+        assert put(http, dataset, again).json() == record
+    assert put_dataset(http, dataset, ROWS[:50] ** 3).status_code == 201
+    assert put(http, dataset, asked).json() == record
+    others = [
+        asked | {"kernel": asked["kernel"] | {"length_scale": "nearest_neighbor"}},
+        asked | {"kernel": asked["kernel"] | {"length_scale": {"per_column": "median"}}},
+        asked | {"kernel": asked["kernel"] | {"dataset": "another"}},
+        asked | {"input": asked["input"] | {"fit": "min_max"}},
+        asked | {"input": asked["input"] | {"unit_norm": True}},
+        asked | {"seed": record["spec"]["seed"]},
+        asked | {"s": 32},
+        {name: asked[name] for name in asked if name != "input"},
+        record["spec"] | {"seed": None},
+    ]
+    for other in others:
+        assert_problem(http, put(http, dataset, other), 409, "map-exists")
+    assert http.get(f"/v1/maps/{dataset}").json() == record
+
+
+@pytest.mark.parametrize("headers", [{}, RESPOND_ASYNC], ids=["at once", "by a job"])
+def test_eight_that_ask_at_the_same_time_get_one_map(
+    running: Running, http: httpx.Client, dataset: str, headers: dict[str, str]
+) -> None:
+    asked = spec_of({"length_scale": {"per_column": "median"}, "dataset": dataset}, seed=None)
+
+    def ask(_: int) -> tuple[int, Any]:
+        with running.client(**headers) as client:
+            answer = client.put(f"/v1/maps/{dataset}", json=asked)
+            return answer.status_code, answer.json()
+
+    answers = at_once(8, ask)
+    assert sum(status == 201 for status, _ in answers) == (0 if headers else 1)
+    assert {status for status, _ in answers} <= {200, 201, 202}
+    assert len({json.dumps(record["spec"]) for _, record in answers}) == 1
+    if headers:
+        jobs = {record["job"] for _, record in answers} - {None}
+        assert len(jobs) == 1
+        finished(http, httpx.Response(202, headers={"Location": jobs.pop()}))
+    found = put(http, dataset, asked)
+    assert (found.status_code, found.json()["spec"]) == (200, answers[0][1]["spec"])
+
+
+def test_what_was_asked_outlives_the_service_also_while_a_job_waits(tmp_path: Path) -> None:
+    asked = spec_of({"length_scale": "median", "dataset": "rows"}, seed=None)
+    running = start(tmp_path / "data")
+    with running.client() as http:
+        put_dataset(http, "rows", ROWS)
+        ready, waiting = put(http, "ready", asked), http.put("/v1/maps/waiting", json=asked, headers=RESPOND_ASYNC)
+        assert (ready.status_code, waiting.status_code) == (201, 202)
+        assert http.delete("/v1/datasets/rows").status_code == 204
+    stop(running)
+    with service(tmp_path / "data", "--job-workers", "1") as again, again.client() as http:
+        assert put(http, "ready", asked).json() == ready.json()
+        seen = put(http, "waiting", asked)
+        assert seen.json()["spec"] == waiting.json()["spec"]
+        finished(http, httpx.Response(202, headers={"Location": waiting.json()["job"]}))
+        for spec in (asked, waiting.json()["spec"]):
+            built = put(http, "waiting", spec)
+            assert (built.status_code, built.json()["status"]) == (200, "ready")
+            assert built.json()["spec"] == waiting.json()["spec"]
+        assert_problem(http, put(http, "waiting", asked | {"s": 17}), 409, "map-exists")
+
+
+def test_a_client_that_lost_its_answer_finds_the_map(running: Running, http: httpx.Client, dataset: str) -> None:
+    asked = spec_of({"length_scale": "median", "dataset": dataset}, seed=None)
+    body = json.dumps(asked)
+    head = f"PUT /v1/maps/{dataset} HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), timeout=30) as line:
+        line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+    until(lambda: http.get(f"/v1/maps/{dataset}").status_code == 200, 30)
+    assert http.delete(f"/v1/datasets/{dataset}").status_code == 204
+    found = put(http, dataset, asked)
+    assert (found.status_code, found.json()) == (200, http.get(f"/v1/maps/{dataset}").json())
+
+
+def test_a_reply_of_the_store_that_is_lost_draws_no_second_seed(tmp_path: Path) -> None:
+    asked = spec_of({"length_scale": 1}, seed=None)
+    with (
+        valkey(tmp_path, *EVERY_WRITE) as url,
+        wire(url) as cut,
+        service(tmp_path / "data", "--redis-url", cut.url) as running,
+        running.client() as http,
+    ):
+        cut.lose_reply_to(b"EVALSHA")
+        made = put(http, "m", asked)
+        assert (made.status_code, cut.lost) == (201, 1)
+        assert put(http, "m", asked).json() == made.json() == http.get("/v1/maps/m").json()
+
+
+def test_a_map_that_could_not_be_built_is_asked_for_anew(http: httpx.Client, name: str) -> None:
+    asked = spec_of({"length_scale": 1e-300}, seed=None, dtype="float32")
+    seeds = set()
+    for _ in range(2):
+        answer = http.put(f"/v1/maps/{name}", json=asked, headers=RESPOND_ASYNC)
+        seeds.add(answer.json()["spec"]["seed"])
+        job = finished(http, httpx.Response(202, headers={"Location": answer.json()["job"]}))
+        assert job["state"] == "failed", job
+    assert len(seeds) == 2
+    created(http, name, asked | {"kernel": {"kind": "gaussian", "length_scale": 1}})
+
+
+def test_a_manifest_without_what_was_asked_is_that_of_a_plain_spec(
+    http: httpx.Client, store: redis.Redis, name: str
+) -> None:
+    spec = spec_of({"length_scale": 1})
+    created(http, name, spec)
+    key = f"bochner:{{map:{name}}}:manifest"
+    manifest = json.loads(bytes(store.get(key)))  # type: ignore[arg-type]
+    assert "asked" not in manifest
+    store.set(key, json.dumps(manifest | {"schema_version": 2}))
+    assert put(http, name, spec).status_code == 200
+    assert_problem(http, put(http, name, spec | {"seed": None}), 409, "map-exists")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "members", "pointer", "said"),
+    [
+        ({"length_scale": "median", "dataset": "none"}, {}, "/kernel/dataset", "there is no dataset 'none'"),
+        ({"length_scale": "median"}, {}, "/kernel/length_scale", "no dataset is named"),
+        ({"length_scale": "median", "dataset": "DATASET"}, {"input_dim": 5}, "/kernel/dataset", "4 columns"),
+        ({"length_scale": "nearest_neighbor", "dataset": "DATASET-ten"}, {}, "/kernel/length_scale", "needs 11"),
+        ({"length_scale": "median", "dataset": "DATASET-equal"}, {}, "/kernel/length_scale", "is 0"),
+        ({"length_scale": {"per_column": "median", "dataset": "none"}}, {}, "/kernel/length_scale/dataset", "no data"),
+        ({"length_scale": "mean", "dataset": "DATASET"}, {}, "/kernel/length_scale", '"median" or a number'),
+        ({"length_scale": {"per_column": "mean"}}, {}, "/kernel/length_scale/per_column", '"mean" came'),
+        ({"length_scale": {}, "dataset": "DATASET"}, {}, "/kernel/length_scale/per_column", "required"),
+        ({"length_scale": {"per_column": "median", "rows": 5}}, {}, "/kernel/length_scale/rows", "not permitted"),
+        ({"length_scale": "median", "dataset": "a b"}, {}, "/kernel/dataset", "a b"),
+        ({"length_scale": "median", "dataset": "DATASET", "un": 1}, {}, "/kernel/un", "not permitted"),
+        ({"length_scale": 2, "dataset": "DATASET"}, {}, "/kernel/dataset", "not permitted"),
+        ({"length_scale": ["median"] * 4, "dataset": "DATASET"}, {}, "/kernel/length_scale/0", "number"),
+        ({"sigma": "median", "dataset": "DATASET"}, {}, "/kernel/sigma", "number"),
+        ({"gamma": {"per_column": "median"}}, {}, "/kernel/gamma", "number"),
+        ({"length_scale": "median", "sigma": 2, "dataset": "DATASET"}, {}, "/kernel", "exactly one"),
+        ({"kind": "matern", "length_scale": "median", "dataset": "DATASET"}, {}, "/kernel/nu", "required"),
+        ({"kind": "square", "length_scale": "median", "dataset": "DATASET"}, {}, "/kernel/kind", "square"),
+        ({"kind": "correlation_rbf", "gamma": 1, "length_scale": "median"}, {}, "/kernel/length_scale", "no length"),
+        ({"kind": "gmm", "length_scale": "median"}, {}, "/kernel/length_scale", "gmm has no length_scale"),
+        ({"kind": "polynomial", "length_scale": "median"}, {}, "/kernel/length_scale", "no length_scale"),
+        ({"kind": "chi_squared", "length_scale": "median"}, {}, "/kernel/length_scale", "no length_scale"),
+        ({"length_scale": 1}, {"input": {"fit": "robust"}}, "/input/dataset", "required"),
+        ({"length_scale": 1}, {"input": {"fit": "robust", "dataset": "none"}}, "/input/dataset", "no dataset 'none'"),
+        ({"length_scale": 1}, {"input": {"fit": "z", "dataset": "DATASET"}}, "/input/fit", '"z" came'),
+        ({"length_scale": 1}, {"input": {"fit": "robust", "dataset": "DATASET", "scale": 2}}, "/input/scale", "not"),
+        ({"length_scale": 1}, {"input": {"dataset": "DATASET"}}, "/input/dataset", "not permitted"),
+        (
+            {"length_scale": 1},
+            {"input": {"fit": "robust", "dataset": "DATASET"}, "input_dim": 9},
+            "/input/dataset",
+            "9",
+        ),
+        ({"length_scale": 1}, {"seed": None, "sede": 1}, "/sede", "not permitted"),
+        ({"length_scale": 1}, {"seed": "null"}, "/seed", "integer"),
+    ],
+)
+def test_what_cannot_be_settled_is_refused_at_its_place(
+    http: httpx.Client, dataset: str, kernel: dict[str, Any], members: dict[str, Any], pointer: str, said: str
+) -> None:
+    put_dataset(http, f"{dataset}-ten", ROWS[:10])
+    put_dataset(http, f"{dataset}-equal", ROWS[[3] * 20])
+    body = json.dumps(spec_of(kernel, **members)).replace("DATASET", dataset).encode()
+    document = assert_problem(http, put(http, f"{dataset}-map", body), 422, "invalid-input", pointer)
+    assert said in document["detail"]
+    assert http.get(f"/v1/maps/{dataset}-map").status_code == 404
+
+
+def test_the_length_scale_of_recommendations_is_that_of_the_whole_dataset(http: httpx.Client, dataset: str) -> None:
+    body = {"dataset": dataset, "rows": 20, "budget": 8, "seeds": 1, "samplers": ["halton"]}
+    for scale in ("nearest_neighbor", {"per_column": "nearest_neighbor"}):
+        kernel = {"kind": "cauchy", "length_scale": scale}
+        answer = http.post("/v1/recommendations", json={**body, "kernel": kernel})
+        assert answer.status_code == 200, answer.text
+        asked = spec_of({**kernel, "dataset": dataset})
+        record = created(http, f"{dataset}-{'each' if isinstance(scale, dict) else 'all'}", asked)
+        assert answer.json()["best"]["kernel"] == record["spec"]["kernel"]
+        taken = http.post("/v1/recommendations", json={**body, "kernel": kernel}, headers=RESPOND_ASYNC)
+        job = finished(http, taken)
+        assert http.get(job["result"]).json()["best"]["kernel"] == record["spec"]["kernel"]
+    posted = {"vectors": ROWS.tolist(), "budget": 8, "seeds": 1, "samplers": ["halton"], "kernel": kernel}
+    assert http.post("/v1/recommendations", json=posted).json()["best"]["kernel"] == record["spec"]["kernel"]

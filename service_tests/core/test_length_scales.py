@@ -1,0 +1,119 @@
+"""Length scales from data against brute force."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+from scipy import sparse
+
+from app.core import length_scales
+from app.core.errors import InvalidInput
+from app.core.input import Fit, fitted
+from app.core.kernels import KERNELS
+from app.core.length_scales import Heuristic, length_scale, per_column
+
+ROWS = np.random.default_rng(3).normal(size=(620, 4)) * [1, 2, 3, 0.1]
+
+
+@pytest.mark.parametrize(("kind", "order"), [("gaussian", 2), ("cauchy", 2), ("matern", 2), ("laplacian", 1)])
+def test_the_scales_are_those_of_sorted_distances(kind: str, order: int) -> None:
+    metric = KERNELS[kind].metric
+    distances = np.linalg.norm(ROWS[:, None] - ROWS[None], ord=order, axis=2)
+    tenth = np.sort(distances, axis=1)[:, 10].mean()
+    pairs = np.median(distances[np.triu_indices(420, 1)])
+    for form in (np.asarray, sparse.csr_array):
+        assert length_scale(Heuristic.nearest_neighbor, form(ROWS), metric) == pytest.approx(tenth, rel=1e-12)
+        # Of 420 rows there are not too many pairs to take them all.
+        assert length_scale(Heuristic.median, form(ROWS[:420]), metric) == pytest.approx(pairs, rel=1e-12)
+
+
+def test_neighbours_are_sought_among_all_rows_also_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(5).normal(size=(6000, 3))
+    tenth = np.asarray(scipy.spatial.cKDTree(rows).query(rows, [11])[0])[:, 0]
+    monkeypatch.setattr(length_scales, "_MOST_DIFFERENCES", 500 * 6000 * (3 + 16))
+    found = length_scale(Heuristic.nearest_neighbor, rows, "euclidean")
+    error = tenth.std() / np.sqrt(500)
+    assert 0 < abs(found - tenth.mean()) < 4 * error, "a sample, and a good one"
+    in_sample = length_scale(Heuristic.nearest_neighbor, rows[:500], "euclidean")
+    assert in_sample > tenth.mean() + 20 * error, "among few rows neighbours are far"
+    assert length_scale(Heuristic.nearest_neighbor, rows, "euclidean", threads=2) == found
+
+
+def test_the_median_of_many_pairs_is_that_of_a_sample() -> None:
+    rows = np.random.default_rng(5).normal(size=(900, 5)).astype(np.float32)
+    distances = scipy.spatial.distance.pdist(rows.astype(float))
+    for form in (np.asarray, sparse.csr_array):
+        found = length_scale(Heuristic.median, form(rows), "euclidean")
+        # The share of smaller distances has a standard error of 1/(2√m).
+        assert abs(np.mean(distances < found) - 0.5) < 4 / (2 * np.sqrt(1 << 17))
+        assert length_scale(Heuristic.median, form(rows), "euclidean") == found
+
+
+@pytest.mark.parametrize("heuristic", list(Heuristic))
+def test_rows_far_from_zero_have_the_scale_of_their_differences(heuristic: Heuristic) -> None:
+    near = np.random.default_rng(8).integers(0, 1 << 12, (300, 3)) / 64
+    there = length_scale(heuristic, near, "euclidean")
+    assert length_scale(heuristic, near + 2.0**31, "euclidean") == there
+    assert length_scale(heuristic, sparse.csr_array(near + 2.0**31), "euclidean") == pytest.approx(there, rel=1e-14)
+
+
+@pytest.mark.parametrize("heuristic", list(Heuristic))
+def test_rows_count_as_a_map_sees_them(heuristic: Heuristic) -> None:
+    rows = ROWS.astype(np.float32)
+    wanted = fitted(Fit.standardize, rows)
+    by_hand = wanted.applied(rows, "")
+    found = length_scale(heuristic, rows, "cityblock", seen=lambda some: wanted.applied(some, ""))
+    assert found == length_scale(heuristic, by_hand, "cityblock")
+    of_each = per_column(found, rows, seen=lambda some: wanted.applied(some, ""))
+    np.testing.assert_allclose(of_each, found, rtol=1e-12)
+
+
+def test_too_few_rows_are_refused() -> None:
+    assert length_scale(Heuristic.nearest_neighbor, ROWS[:11], "euclidean") > 0
+    with pytest.raises(InvalidInput, match="10 rows came; length_scale 'nearest_neighbor' needs 11"):
+        length_scale(Heuristic.nearest_neighbor, ROWS[:10], "euclidean")
+    assert length_scale(Heuristic.median, ROWS[:2], "euclidean") > 0
+    with pytest.raises(InvalidInput, match="needs 2"):
+        length_scale(Heuristic.median, ROWS[:1], "euclidean")
+
+
+@pytest.mark.parametrize("heuristic", list(Heuristic))
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_equal_rows_have_no_length_scale(heuristic: Heuristic, form: Any) -> None:
+    with pytest.raises(InvalidInput, match="is 0 on these rows"):
+        length_scale(heuristic, form(np.ones((20, 3))), "euclidean")
+
+
+@pytest.mark.parametrize("heuristic", list(Heuristic))
+@pytest.mark.parametrize("metric", ["cityblock", "euclidean"])
+def test_distances_out_of_range_are_refused(heuristic: Heuristic, metric: Any) -> None:
+    rows = np.random.default_rng(0).choice([-1e308, 1e308], size=(30, 6))
+    with pytest.raises(InvalidInput, match="on these rows"):
+        length_scale(heuristic, rows, metric)
+
+
+def test_a_scale_per_column_is_as_its_deviation() -> None:
+    rows = np.column_stack([ROWS, np.full(620, 0.1), 1e6 + ROWS[:, 0], np.zeros(620)])
+    deviations = rows.std(axis=0)
+    told = np.where([0, 0, 0, 0, 1, 0, 1], 2.5, 2.5 * deviations / np.sqrt(np.mean(deviations**2)))
+    for form in (np.asarray, sparse.csr_array):
+        np.testing.assert_allclose(per_column(2.5, form(rows)), told, rtol=1e-9)
+        assert per_column(2.5, form(rows))[4:7:2] == (2.5, 2.5), "constant columns have the scale itself"
+        assert per_column(2.5, form(np.ones((3, 2)))) == (2.5, 2.5)
+
+
+def test_scales_per_column_are_taken_of_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.where(np.random.default_rng(1).random((500, 6)) < 0.5, 0, 7.0 + ROWS[:500, [0, 1, 2, 0, 1, 2]])
+    whole = per_column(1.0, rows)
+    monkeypatch.setattr(length_scales, "_ENTRIES_AT_A_TIME", 40)
+    np.testing.assert_allclose(per_column(1.0, rows), whole, rtol=1e-13)
+    np.testing.assert_allclose(per_column(1.0, sparse.csr_array(rows)), whole, rtol=1e-13)
+
+
+def test_scales_per_column_have_the_range_of_their_columns() -> None:
+    np.testing.assert_allclose(per_column(1.0, ROWS * 1e150), per_column(1.0, ROWS), rtol=1e-12)
+    with pytest.raises(InvalidInput, match="range of float64"):
+        per_column(1.0, ROWS[:, :2] * [1e-200, 1e150])
+    with pytest.raises(InvalidInput, match="up to 65536 columns; there are 65537"):
+        per_column(1.0, sparse.csr_array((3, 65537)))

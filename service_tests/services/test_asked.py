@@ -1,0 +1,129 @@
+"""Specs that leave something open: how they are read, and what settles them."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import redis
+from pydantic import ValidationError
+
+from app.core.errors import InvalidInput
+from app.core.input import Fit, fitted
+from app.core.length_scales import Heuristic, length_scale, per_column
+from app.core.progress import Progress
+from app.core.spec import MapSpec
+from app.services import map_creation
+from app.services.asked import asked_spec, settled
+from app.services.cache import Cache
+from app.services.datasets import Datasets
+from app.services.errors import MapExists
+from app.services.left_open import NOTHING, AskedSpec, LeftOpen, Settled
+from app.services.maps import Maps
+from app.store.datasets import DatasetStore
+from service_tests.services.conftest import LIMITS
+
+ROWS = np.random.default_rng(4).normal(size=(40, 3)) * [1, 2, 5] + 7
+PLAIN: dict[str, Any] = {
+    "input_dim": 3,
+    "kernel": {"kind": "gaussian", "length_scale": 1.5},
+    "sampler": {"kind": "halton"},
+    "s": 8,
+}
+OPEN = PLAIN | {
+    "kernel": {"kind": "gaussian", "length_scale": {"per_column": "nearest_neighbor"}},
+    "input": {"fit": "robust", "dataset": "rows", "unit_norm": True},
+    "seed": None,
+}
+
+
+@pytest.fixture
+def datasets(client: redis.Redis) -> Datasets:
+    client.flushall()
+    made = Datasets(DatasetStore(client), LIMITS, Cache(1 << 20), lambda: None)
+    made.create("rows", ROWS, None)
+    return made
+
+
+def parse(model: type[Any], body: bytes | bytearray) -> Any:
+    return model.model_validate_json(body)
+
+
+def asked(spec: dict[str, Any]) -> AskedSpec:
+    return asked_spec(json.dumps(spec).encode(), parse)
+
+
+def test_a_plain_spec_leaves_nothing_open_and_is_settled_as_it_is(datasets: Datasets) -> None:
+    spec = MapSpec.model_validate_json(json.dumps(PLAIN))
+    assert asked(PLAIN) == AskedSpec(spec, NOTHING)
+    assert settled(asked(PLAIN), datasets, 1) == Settled(spec)
+    assert NOTHING.text == ""
+
+
+def test_what_is_left_open_is_settled_in_order(datasets: Datasets) -> None:
+    found, text, warnings = settled(asked(OPEN), datasets, 2)
+    wanted = fitted(Fit.robust, ROWS, unit_norm=True)
+    rows = wanted.applied(ROWS, "")
+    scale = length_scale(Heuristic.nearest_neighbor, rows, "euclidean")
+    assert found.input == wanted
+    assert found.kernel.model_dump() == {"kind": "gaussian", "length_scale": per_column(scale, rows)}
+    assert found.seed < 1 << 53
+    assert warnings == ()
+    left_open = LeftOpen.model_validate_json(text)
+    assert (left_open.placed(found), left_open) == asked(OPEN)
+    again = settled(asked(OPEN), datasets, 1).spec
+    assert again.seed != found.seed
+    assert again == found.model_copy(update={"seed": again.seed})
+
+
+@pytest.mark.parametrize("member", ["kernel", "input", "seed"])
+def test_each_may_be_left_open_alone(datasets: Datasets, member: str) -> None:
+    spec = PLAIN | {member: OPEN[member]}
+    if member == "kernel":
+        spec["kernel"] = spec["kernel"] | {"dataset": "rows"}
+    found = settled(asked(spec), datasets, 1)
+    numbers, plain = found.spec.model_dump(), asked(PLAIN).spec.model_dump()
+    assert {name for name in numbers if numbers[name] != plain.get(name)} == {member}
+    assert found.asked
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[1", b"[]", b"null", b'"spec"', b'{"seed": null', b'{"kernel": [], "seed": null}']
+)
+def test_what_is_no_spec_is_refused_as_ever(body: bytes) -> None:
+    with pytest.raises(ValidationError):
+        asked_spec(body, parse)
+
+
+def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., Maps], datasets: Datasets) -> None:
+    maps, spec = service(), asked(OPEN)
+    datasets.create("rows", ROWS, None)
+    made = maps.create("m", spec.spec, Progress(), spec.left_open)
+    assert made.new
+    datasets.delete("rows")
+    assert maps.create("m", spec.spec, Progress(), spec.left_open) == (made.record, False)
+    assert maps.create("m", made.record.spec, Progress()) == (made.record, False)
+    with pytest.raises(MapExists):
+        maps.create("m", spec.spec, Progress(), LeftOpen(input=spec.left_open.input, kernel=spec.left_open.kernel))
+    with pytest.raises(MapExists):
+        maps.create("m", spec.spec, Progress())
+    with pytest.raises(InvalidInput, match="no dataset 'rows'"):
+        maps.create("other", spec.spec, Progress(), spec.left_open)
+
+
+def test_one_that_comes_second_gets_the_map_of_the_first(
+    service: Callable[..., Maps], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have found the name free, and have drawn a seed each."""
+    maps, (spec, left_open) = service(), asked(PLAIN | {"seed": None})
+    others: list[Any] = []
+
+    def settled_late(*given: Any) -> Settled:
+        if not others:
+            others.append("begun")
+            others.append(maps.create("m", spec, Progress(), left_open).record)
+        return settled(*given)
+
+    monkeypatch.setattr(map_creation, "settled", settled_late)
+    assert maps.create("m", spec, Progress(), left_open) == (others[1], False)
