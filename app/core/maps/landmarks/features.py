@@ -2,18 +2,22 @@
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows, largest, row_blocks
+from app.core.arrays import Floats, Rows, largest, largest_by_row, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.anova import Anova
+from app.core.kernels.base import AnyKernel, Matrix, ScaledKernel
+from app.core.kernels.polynomial import Polynomial
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
 from app.core.maps.landmarks.profiles import profile
 from app.core.panels import Panels
-from app.core.progress import Pause
+from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 
 # Bytes behind each row of kernels: rows that begin a power of two apart keep each other out of the cache.
 _BYTES_BETWEEN_ROWS = 64
+# Features of rows with large entries that are made at a time, to see whether there are such.
+_CHECKED_AT_A_TIME = 1 << 20
 # Products that are worth a thread; and what a thread does at a time, some milliseconds: of exact kernels, so many.
 _LEAST_STEPS_PER_PART, _MOST_STEPS_PER_PART, _MOST_KERNELS_PER_PART = 1 << 22, 1 << 29, 1 << 17
 
@@ -38,6 +42,21 @@ def landmark_block(kernel: AnyKernel, landmarks: Rows) -> Matrix:
     for part in row_blocks(s, blocks.rows_per_block):
         blocks.write(exact[part], block[part])
     return (block + block.T) / 2
+
+
+def safe_entry(kernel: AnyKernel, landmarks: Rows, root: Floats) -> float:
+    """How large the entries of a row may be for its kernels, and its features, to stay in range whatever they are."""
+    d, most = landmarks.shape[1], float(np.finfo(np.float64).max) / 4
+    if isinstance(kernel, ScaledKernel | Anova):
+        return most * min(1.0, float(np.min(kernel.length_scale)))
+    if not isinstance(kernel, Polynomial):
+        return np.inf
+    # (γ |x·l| + coef0)^degree times what is in a column of the root; |x·l| is at most the sum of the largest products.
+    entries = d if isinstance(landmarks, np.ndarray) else int(np.diff(landmarks.indptr).max())
+    with np.errstate(over="ignore", divide="ignore"):  # an infinite bound is none
+        in_dtype = float(np.finfo(root.dtype).max) / 4 / max(1.0, float(np.abs(root).sum(axis=0).max()))
+        products = max(0.0, in_dtype ** (1 / kernel.degree) - kernel.coef0) / np.float64(kernel.gamma or 1 / d)
+        return float(min(products, most) / np.float64(entries * largest(landmarks)))
 
 
 class LandmarkFeatures:
@@ -68,7 +87,7 @@ class LandmarkFeatures:
         is_relative: bool = False,
     ) -> None:
         self._blocks, self._dtype, self._threads = kernel_blocks(kernel, landmarks, dtype, is_relative), dtype, threads
-        self._is_exact = isinstance(self._blocks, ExactBlocks)
+        self._is_exact, self._safe_entry = isinstance(self._blocks, ExactBlocks), safe_entry(kernel, landmarks, root)
         self._shape, self._root = root.shape, Panels(root.T.astype(np.float64), keeps_zeros=True)
         self.nbytes = self._blocks.nbytes + self._root.nbytes
         """Memory of what is held beside the landmarks."""
@@ -77,6 +96,12 @@ class LandmarkFeatures:
         """Multiplications of a matrix product that take as long as `of`."""
         s, r = self._shape
         return int(self._blocks.operations(rows) + rows.shape[0] * s * r)
+
+    def check(self, rows: Rows) -> None:
+        """Raise InvalidInput if `of` would for some of the rows; features are made of rows with large entries only."""
+        doubtful = np.flatnonzero(largest_by_row(rows) > self._safe_entry)
+        for part in row_blocks(len(doubtful), _CHECKED_AT_A_TIME // self._shape[1]):
+            self.of(rows[doubtful[part]], no_pause)
 
     def of(self, rows: Rows, pause: Pause) -> Floats:
         """The features of rows that the kernel has prepared, (n, d) to (n, r).

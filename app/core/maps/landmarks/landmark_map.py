@@ -142,6 +142,10 @@ class LandmarkMap(FeatureMap):
         """Features of the rows."""
         return self._of(rows, "/vectors", pause)
 
+    def check_rows(self, rows: Rows, pointer: str) -> None:
+        """Raise InvalidInput for rows without a kernel, or with kernels or features beyond the dtype."""
+        self._features.check(self.kernel.prepared(rows, pointer))
+
     def operations(self, rows: Rows) -> int:
         """Multiplications of kernel values and of the product with the root."""
         return self._features.operations(rows)
