@@ -189,7 +189,8 @@ class LandmarkMap(FeatureMap):
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
         """The refusal of codes and of frequencies."""
-        helps = "codes come from sampler gcws" if wanted is Gives.codes else "gram and max-error measure its error"
+        of_codes, of_errors = "codes come from kernel gmm with sampler gcws", "gram and max-error measure its error"
+        helps = of_codes if wanted is Gives.codes else of_errors
         return InvalidInput(f"{super().refusal(wanted, called).detail}: its features are of landmarks; {helps}")
 
     def _norms(self, rows: Rows) -> Matrix:

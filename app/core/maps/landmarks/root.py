@@ -20,12 +20,17 @@ def root_of(gram: Matrix, dtype: np.dtype[np.floating], pointer: str) -> Floats:
     are rounding themselves.
 
     Raises:
-        InvalidInput: the kernel of all landmarks is 0, or leaves the range of the dtype.
+        InvalidInput: the kernel of all landmarks is 0, or leaves too little room in the dtype.
     """
-    range_of = np.finfo(dtype)
-    size = float(np.trace(gram)) if np.isfinite(gram).all() else np.inf
-    if not _LEAST_FACTOR * float(range_of.tiny) < size / len(gram) < _MOST_FACTOR * float(range_of.max):
-        raise InvalidInput(f"the kernel of the landmarks is 0 or leaves the range of {dtype}", pointer)
+    least, most = _LEAST_FACTOR * float(np.finfo(dtype).tiny), _MOST_FACTOR * float(np.finfo(dtype).max)
+    size = float(np.trace(gram)) / len(gram) if np.isfinite(gram).all() else np.inf
+    if not least < size < most:
+        helps = "; dtype float64 has more room" if dtype == np.float32 else ""
+        raise InvalidInput(
+            f"the kernel of the landmarks with themselves is {size:.3g} on average; maps of {dtype} take what is above "
+            f"{least:.1e} and below {most:.1e}{helps}",
+            pointer,
+        )
     values, vectors = np.linalg.eigh(gram)
     kept = np.flatnonzero(values > max(CUTS[dtype.name], len(gram) * np.finfo(np.float64).eps) * values[-1])[::-1]
     root: Floats = (vectors[:, kept] / np.sqrt(values[kept])).astype(dtype)
