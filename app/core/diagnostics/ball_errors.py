@@ -1,20 +1,14 @@
-"""Errors of a map's kernel for differences δ: of a set of frequencies, which knows δ alone, or around rows."""
+"""Errors of a map's kernel for differences δ: of frequencies, where they hang on δ alone, or around rows."""
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from app.core.arrays import Rows, dense, largest, row_blocks
+from app.core.arrays import Rows, dense, largest
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix
-from app.core.maps import FeatureMap, Spectrum
+from app.core.maps import FeatureMap
 from app.core.progress import Pause
-from app.core.threads import for_each
-
-# Of phases, those that one thread computes at a time.
-_PHASES_PER_PART = 1 << 17
-
 
 class BallErrors(Protocol):
     """Errors at differences that are drawn once and taken at several lengths."""
@@ -26,53 +20,27 @@ class BallErrors(Protocol):
     def check(self, diameter: float) -> None:
         """Raise InvalidInput if differences of this length leave the range of numbers."""
 
-    def begun(self, lags: Matrix) -> Matrix:
-        """What `at` needs of some lags (n, d) and is the same for every diameter, such as phases at diameter 1."""
-
-    def at(self, diameter: float, first: int, lags: Matrix, begun: Matrix, pause: Pause) -> Matrix:
+    def at(self, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
         """Errors at `diameter` times the lags, (n,), the first of which is number `first` of all."""
 
 
 class SetErrors(NamedTuple):
-    """Errors |k(δ) − k̂(δ)| of the kernel of a set, some rows of δ on each thread."""
+    """Errors |k(δ) − k̂(δ)| of a map of frequencies, between rows δ and the origin, as its dtype has them."""
 
-    spectrum: Spectrum
+    feature_map: FeatureMap
     form: str
-    threads: int
 
     def check(self, diameter: float) -> None:
-        """Refuse phases that leave float64."""
-        reach = float(np.abs(self.spectrum.frequencies).sum(axis=1).max())
-        if diameter * max(reach, 1.0) > np.finfo(np.float64).max / 4:
-            raise InvalidInput(f"a diameter of {diameter:.3g} makes phases that leave float64", "/diameters")
+        """Refuse phases that leave the map's dtype."""
+        largest = np.full((1, self.feature_map.spec.input_dim), diameter)
+        try:
+            self.feature_map.lag_errors(largest)
+        except InvalidInput as error:
+            raise InvalidInput(f"a diameter of {diameter:.3g}: {error.detail}", "/diameters") from None
 
-    def begun(self, lags: Matrix) -> Matrix:
-        """w_l·δ of every frequency, (n, s)."""
-        projected = np.empty((len(lags), len(self.spectrum.weights)))
-
-        def project(part: slice) -> None:
-            np.matmul(lags[part], self.spectrum.frequencies.T, out=projected[part])
-
-        self._share_out(project, len(lags))
-        return projected
-
-    def at(self, diameter: float, first: int, lags: Matrix, begun: Matrix, pause: Pause) -> Matrix:
-        """Errors of cosines, and of sines where they are features too."""
-        error = np.empty(len(lags))
-        origin = np.zeros((1, lags.shape[1]))
-
-        def measure(part: slice) -> None:
-            phases = diameter * begun[part]
-            exact = self.spectrum.kernel.gram(diameter * lags[part], origin)[:, 0] / self.spectrum.scale
-            error[part] = np.abs(np.cos(phases) @ self.spectrum.weights - exact)
-            if self.form == "complex":
-                error[part] = np.hypot(error[part], np.sin(phases) @ self.spectrum.weights)
-
-        self._share_out(measure, len(lags))
-        return error
-
-    def _share_out(self, work: Callable[[slice], None], n: int) -> None:
-        for_each(work, row_blocks(n, _PHASES_PER_PART // len(self.spectrum.weights)), self.threads)
+    def at(self, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
+        """Errors of the map's inner products, the imaginary part included where they have one."""
+        return self.feature_map.lag_errors(diameter * lags, pause)
 
 
 class ErrorsAround(NamedTuple):
@@ -91,11 +59,7 @@ class ErrorsAround(NamedTuple):
         if diameter + largest(self.anchors) > float(np.finfo(dtype).max) / 4:
             raise InvalidInput(f"a diameter of {diameter:.3g} makes rows that leave {dtype}", "/diameters")
 
-    def begun(self, lags: Matrix) -> Matrix:
-        """Nothing."""
-        return lags
-
-    def at(self, diameter: float, first: int, lags: Matrix, begun: Matrix, pause: Pause) -> Matrix:
+    def at(self, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
         """Errors of inner products of features, of rows as the map's dtype holds them."""
         anchors = dense(self.anchors[np.arange(first, first + len(lags)) % self.anchors.shape[0]])
         half, dtype = diameter / 2 * lags, self.feature_map.spec.numpy_dtype

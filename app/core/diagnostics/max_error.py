@@ -86,9 +86,10 @@ class MaxError(Diagnostic):
         δ is uniform in the ball |δ|₂ ≤ M, in the unit of the vectors; the points of the smaller balls are those of the
         larger ones, shrunk. In high dimension nearly all lie near the surface.
 
-        k̂(δ) = Σ ξ_l cos(w_l·δ) is computed from the frozen arrays in float64. The form `complex` has the error's
-        imaginary part Σ ξ_l sin(w_l·δ) too. The form `phase` has noise that is no function of δ, and is not seen here.
-        For a normalised map both kernels are divided by their value at 0.
+        k̂(δ) = Σ ξ_l cos(w_l·δ) is the inner product of the features of rows δ and 0, as clients get it: in the map's
+        dtype. The form `complex` has the error's imaginary part Σ ξ_l sin(w_l·δ) too. The form `phase` has noise that is
+        no function of δ, and is measured as `cos_sin`. For a normalised map both kernels are divided by their value
+        at 0. Rows far from the origin lose digits of δ by rounding, which is not seen here: `gram` sees it.
 
         Where the map has `anchors`, k̂ is the inner product of its features for rows δ apart, an anchor midway.
 
@@ -100,7 +101,7 @@ class MaxError(Diagnostic):
         errors: BallErrors
         if anchors is None:
             form = Form.complex if feature_map.spec.form is Form.complex else Form.cos_sin
-            errors = SetErrors(feature_map.spectrum(), form.value, threads)
+            errors = SetErrors(feature_map, form.value)
         else:
             errors = ErrorsAround(feature_map, anchors)
         errors.check(max(self.diameters))
@@ -135,13 +136,13 @@ class MaxError(Diagnostic):
             if done + len(lags) * len(self.diameters) <= restored:
                 done += len(lags) * len(self.diameters)
                 continue
-            first, begun = done // len(self.diameters), errors.begun(lags)
+            first = done // len(self.diameters)
             for i, diameter in enumerate(self.diameters):
                 keep = partial(packed, found=found, done=np.array(done))
                 done += len(lags)
                 if done <= restored:
                     continue
-                error = errors.at(diameter, first, lags, begun, partial(progress.checkpoint, keep))
+                error = errors.at(diameter, first, lags, partial(progress.checkpoint, keep))
                 squares[i] += error @ error
                 largest[i] = max(largest[i], error.max())
                 progress.report(done, of)
@@ -169,7 +170,8 @@ def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | No
       to its degree 2L − 1.
     - Theorem 3, of sparse grids of level A ≥ 24 e b²M²: 2^d (12 e b²M²/A)^A.
 
-    They hold for exact arithmetic, to which float32 adds some 1e-7. Kernel anova, a sum of kernels on its subsets, has
+    They hold for exact arithmetic, to which float32 adds some 1e-7, and where weights have both signs 1e-7 times what
+    their sizes sum to. Kernel anova, a sum of kernels on its subsets, has
     none; nor has a bound beyond the range of float64.
     """
     spec = feature_map.spec

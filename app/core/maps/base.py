@@ -177,6 +177,14 @@ class FeatureMap(ABC):
         """The spec of the cheap map that diagnostics compare this one with; None where there is none."""
         return None
 
+    def lag_errors(self, lags: Matrix, pause: Pause = no_pause) -> Matrix:
+        """|k(δ) − k̂(δ)| of the differences δ of rows, (n, d) to (n,), where k̂ hangs on these: by the map's own dtype.
+
+        Raises:
+            InvalidInput: the family has no frequencies, or they leave the range of the dtype.
+        """
+        raise self.refusal(Gives.frequencies)
+
     def anchors(self) -> Rows | None:
         """Rows that stand for those that the map was made from, around which its errors are measured.
 

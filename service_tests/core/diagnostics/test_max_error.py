@@ -166,6 +166,30 @@ def test_a_bound_beyond_all_numbers_is_none() -> None:
     assert greatest_error_bound(made, 1e300) is None
 
 
+def test_what_the_dtype_loses_is_seen() -> None:
+    # The sizes of the 22,176 weights of both signs sum to 5,000 and more: float32's rounding weighs as much.
+    rule = {"input_dim": 25, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "s": None}
+    found = {}
+    for dtype in ("float32", "float64"):
+        made = fourier(**rule, sampler={"kind": "sparse_grid", "level": 3}, dtype=dtype)
+        found[dtype] = errors(made, [0.1], samples=100)[0]["max"]
+        if dtype == "float32":
+            lag = np.full((1, 25), 0.01, np.float32)
+            features = made.transform(np.concatenate([lag, 0 * lag])) * np.tile(made.signature, 2)
+            answered = abs(features[0] @ np.abs(features[1]) - np.exp(-25 * 0.01**2 / 2))
+            assert answered > 1e-5
+    assert found["float64"] < 1e-9
+    assert 1e-5 < found["float32"] < 1e-2
+
+
+@pytest.mark.parametrize("form", ["cos_sin", "phase", "complex"])
+def test_a_float32_map_of_weights_of_one_sign_is_as_good_as_its_float64_twin(form: str) -> None:
+    made = [fourier(form=form, s=128, dtype=dtype) for dtype in ("float32", "float64")]
+    single, double = (errors(one, [2.0], samples=500)[0] for one in made)
+    assert single["max"] == pytest.approx(double["max"], rel=1e-3)
+    assert single["max"] != double["max"]
+
+
 def test_diameters_are_refused_where_no_rows_lie_so_far_apart() -> None:
     made = fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, dtype="float64")
     assert len(errors(made, [0.5, 2.0])) == 2

@@ -18,7 +18,7 @@ from app.core.maps.fourier.inner_products import gram
 from app.core.maps.fourier.projection import Projection
 from app.core.maps.fourier.structured import StructuredProjection
 from app.core.maps.fourier.variances import closed_forms
-from app.core.maps.terms import Arrays, ArraysOnDemand, BaseSpec, Built, ClosedForms, FrozenArray, Gives, Spectrum
+from app.core.maps.terms import Arrays, ArraysOnDemand, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers import FREQUENCY_SAMPLERS
 from app.core.samplers.base import AnySampler, FrequencySampler
@@ -166,6 +166,26 @@ class FourierMap(FeatureMap):
         """The kernel itself, pair by pair; with `normalize`, k/k(0)."""
         return super().exact_pairs(x, y) / self._scale
 
+    def lag_errors(self, lags: Matrix, pause: Pause = no_pause) -> Matrix:
+        """Errors of the inner products of rows δ with the origin, as `gram` makes them; of form phase, as of cos_sin.
+
+        Rows are δ as they are, whatever the kernel makes of rows before it compares them.
+        """
+        self._check_phases(lags)
+        rows, origin = lags.astype(self.spec.numpy_dtype), np.zeros((1, lags.shape[1]), self.spec.numpy_dtype)
+        features = self._features
+        if FORMS[self.spec.form].has_offsets:  # whose noise is no function of δ
+            without = self.spec.model_copy(update={"form": Form.cos_sin})
+            features = Features(without, self._projection, self._weights, {}, self._threads)
+        estimate = gram(features, rows, origin, self.signature, self._threads, pause)[:, 0]
+        exact = np.empty(len(lags))
+
+        def fill(part: slice) -> None:
+            exact[part] = self.kernel.gram(lags[part], origin.astype(np.float64))[:, 0] / self._scale
+
+        for_each(fill, row_blocks(len(lags), _EXACT_ENTRIES_PER_PART // lags.shape[1]), self._threads, pause)
+        return np.abs(estimate - exact)
+
     def baseline(self, seed: int) -> BaseSpec:
         """The spec of a map of as many Monte Carlo frequencies, all else the same."""
         changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": self.n_frequencies, "seed": seed}
@@ -196,6 +216,11 @@ class FourierMap(FeatureMap):
     def _in_range(self, rows: Rows, pointer: str) -> Rows:
         """The rows as the kernel compares them; InvalidInput if a phase could leave the range of the dtype."""
         rows = self.kernel.prepared(rows, pointer)
+        self._check_phases(rows)
+        return rows
+
+    def _check_phases(self, rows: Rows) -> None:
+        """Raise InvalidInput if a phase of prepared rows could leave the range of the dtype."""
         most = float(np.finfo(self.spec.numpy_dtype).max) / 4
         entry, norm = largest(rows), self._projection.largest_norm
         if entry and norm > most / entry:
@@ -203,7 +228,6 @@ class FourierMap(FeatureMap):
                 f"an entry of size {entry:.3g} makes phases w·x that leave the range of {self.spec.dtype.value}; "
                 f"this map takes entries up to {most / norm:.3g}"
             )
-        return rows
 
 
 def _of_set(projection: Projection, weights: Floats) -> dict[str, Callable[[], Array]]:
