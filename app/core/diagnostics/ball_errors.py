@@ -10,6 +10,7 @@ from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap
 from app.core.progress import Pause
 
+
 class BallErrors(Protocol):
     """Errors at differences that are drawn once and taken at several lengths."""
 

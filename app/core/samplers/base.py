@@ -4,6 +4,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
+from pydantic import PrivateAttr
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
@@ -110,6 +111,14 @@ class FrequencySampler(AnySampler):
         """The number of frequencies, up to `most`, that the method makes best use of."""
         return 1 << (most.bit_length() - 1) if self.best_at_powers_of_two else most
 
+    def for_summand(self, number: int, before: int) -> Self:
+        """The sampler for summand `number` of a kernel, counted from 0, before which `before` frequencies were drawn.
+
+        It is this one, unless its points are not random: then it goes on where the sampler before it ended. With the
+        same points in every summand, their errors would add up.
+        """
+        return self
+
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """Warnings for the client about this sampler with a real form, or with the complex one."""
         return ()
@@ -192,6 +201,9 @@ def inside(points: Matrix) -> Matrix:
 class PointSampler(FrequencySampler):
     """A method that places s points in the unit cube; the kernel's quantile functions make them frequencies."""
 
+    _before: int = PrivateAttr(0)
+    """How many points other summands of a kernel have taken of a sequence in which nothing is random."""
+
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Points serve every kernel; a method with limits of its own overrides this."""
 
@@ -202,6 +214,12 @@ class PointSampler(FrequencySampler):
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
         """Warnings for the client about n points in d dimensions."""
         return ()
+
+    def after(self, before: int) -> Self:
+        """The same sequence without so many points at its start."""
+        later = self.model_copy()
+        later._before = before
+        return later
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Points through the quantile functions, each with weight 1/s."""

@@ -42,13 +42,17 @@ class DigitalNet(PointSampler):
         kind = f"{self.kind} with alpha {self.alpha}"
         check_dimensions(kind, MOST_DIMENSIONS // self.alpha, kernel, input_dim)
 
+    def for_summand(self, number: int, before: int) -> Self:
+        """Without a shift, the net from where the summand before it has ended."""
+        return self if self.scramble else self.after(before)
+
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """The first `n` points, the origin left out when not shifted."""
         # Rounded up, and what is too much cut off at the end: for alpha 3, as far as a float64 goes too.
         per_digit = -(-BITS // self.alpha)
         shift = rng.integers(1 << BITS, size=d) if self.scramble else np.zeros(d, np.int64)
-        points = np.empty((n, d))
-        for rows, drawn in sobol_blocks(n, d * self.alpha, None, skip_origin=not self.scramble):
+        points, first = np.empty((n, d)), 0 if self.scramble else 1 + self._before
+        for rows, drawn in sobol_blocks(n, d * self.alpha, None, first):
             digits = (drawn * (1 << per_digit)).astype(np.int64).reshape(-1, d, self.alpha)
             mixed = _interlaced(digits, per_digit) >> (per_digit * self.alpha - BITS)
             # Half a step keeps the shifted points off 0.

@@ -61,10 +61,14 @@ class Halton(PointSampler):
                 "/sampler/leap",
             )
 
+    def for_summand(self, number: int, before: int) -> Self:
+        """Without random scrambling, the sequence from where the summand before it has ended."""
+        return self if self.scramble == "random" else self.after(before)
+
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` points of the sequence, the d-th coordinate in the d-th prime."""
         first = self.skip + (self.scramble != "random")
-        indices = first + (self.leap + 1) * np.arange(n, dtype=np.int64)
+        indices = first + (self.leap + 1) * np.arange(self._before, self._before + n, dtype=np.int64)
         points = np.empty((n, d))
         for j, base in enumerate(_primes(d)):
             points[:, j] = self._coordinate(indices, base, rng)

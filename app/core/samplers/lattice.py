@@ -92,6 +92,10 @@ class Lattice(BoxFields, PointSampler):
         found = FrequencySet(sets[after < before], np.full(s, 1 / s))
         return report_of(found, before, min(before, after), product, rows)
 
+    def for_summand(self, number: int, before: int) -> Self:
+        """Without a random shift, the lattice moved to its next place in the sequence of lattices of ever more points."""
+        return self if self.shift else self.after(number)
+
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """The lattice of the vector for all."""
         return lattice_points(n, _multipliers(n, d), self._shift(n, d, rng))
@@ -112,7 +116,11 @@ class Lattice(BoxFields, PointSampler):
         return tuple(warnings)
 
     def _shift(self, n: int, d: int, rng: Rng) -> Matrix:
-        return rng.random(d) if self.shift else np.full(d, 0.5 / n)
+        if self.shift:
+            return rng.random(d)
+        # Points n·k, n·k + 1, … of a lattice sequence (Cools, Kuo, Nuyens) are the lattice of n points, moved so far.
+        mirrored = int(f"{self._before:b}"[::-1], 2) / (1 << max(1, self._before.bit_length()))
+        return (0.5 / n + mirrored * _multipliers(n, d) / n) % 1
 
 
 def _classes(multipliers: NDArray[np.int64], n: int) -> NDArray[np.int64]:

@@ -73,6 +73,10 @@ class MomentMatching(FrequencySampler):
         """The memory of the base, and the second moments."""
         return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_MOMENT * input_dim**2
 
+    def for_summand(self, number: int, before: int) -> Self:
+        """With the base for that summand."""
+        return self.model_copy(update={"base": self.base.for_summand(number, before)})
+
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """A warning where the base alone would be a loss with this form: it is one here too."""
         if not self.base.form_warnings(real):

@@ -15,6 +15,9 @@ MOST_DIMENSIONS = 21_201
 # What a float64 in (0, 1) holds exactly. 30 bits, the engine's default, would put scrambled coordinates on exact zeros,
 # and an engine ends after as many points as its bits can tell apart.
 BITS = 52
+# As many are enough for points that are not scrambled, of which there are fewer than 2^30, and with them an engine can
+# begin at any point.
+_PLAIN_BITS = 30
 # Points drawn between two releases of the interpreter lock, in coordinates.
 _COORDINATES_PER_DRAW = 1 << 18
 _BYTES_PER_DIRECTION = 50_000
@@ -50,6 +53,10 @@ class Sobol(PointSampler):
         """Refuse more than the 21,201 dimensions that direction numbers are known for."""
         check_dimensions(self.kind, MOST_DIMENSIONS, kernel, input_dim)
 
+    def for_summand(self, number: int, before: int) -> Self:
+        """Without scrambling, the sequence from where the summand before it has ended."""
+        return self if self.scramble else self.after(before)
+
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory of the direction numbers, and of the points."""
         return super().drawing_bytes(s, input_dim) + _BYTES_PER_DIRECTION * input_dim
@@ -58,7 +65,8 @@ class Sobol(PointSampler):
         """The first `n` points, the origin left out when not scrambled."""
         seed = int(rng.integers(1 << 63))
         points = np.empty((n, d))
-        for rows, drawn in sobol_blocks(n, d, seed if self.scramble else None, skip_origin=not self.scramble):
+        first = 0 if self.scramble else 1 + self._before
+        for rows, drawn in sobol_blocks(n, d, seed if self.scramble else None, first):
             points[rows] = drawn
         return points
 
@@ -70,11 +78,15 @@ class Sobol(PointSampler):
         return tuple(warnings)
 
 
-def sobol_blocks(n: int, d: int, scramble_seed: int | None, skip_origin: bool) -> Iterator[tuple[slice, Matrix]]:
-    """Rows of the first n points and these points, (rows, d), block by block; without a seed not scrambled."""
-    engine = scipy.stats.qmc.Sobol(d, scramble=scramble_seed is not None, bits=BITS, rng=scramble_seed)
-    if skip_origin:
-        engine.random(1)  # fast_forward of SciPy 1.17 fails beyond 32 bits
+def sobol_blocks(n: int, d: int, scramble_seed: int | None, first: int = 0) -> Iterator[tuple[slice, Matrix]]:
+    """Rows of n points from `first` on and these points, (rows, d), block by block; without a seed not scrambled.
+
+    Scrambled points begin at the first.
+    """
+    bits = _PLAIN_BITS if scramble_seed is None else BITS
+    engine = scipy.stats.qmc.Sobol(d, scramble=scramble_seed is not None, bits=bits, rng=scramble_seed)
+    if first:
+        engine.fast_forward(first)  # that of SciPy 1.17 fails beyond 32 bits
     # Powers of two first: the engine complains of an unbalanced first draw, which balance_warnings says better.
     most = 1 << max(0, (_COORDINATES_PER_DRAW // d).bit_length() - 1)
     done = 0

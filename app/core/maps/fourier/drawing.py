@@ -175,7 +175,8 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
     sets: list[FrequencySet] = []
     told: dict[tuple[int, int], list[str]] = {}
     every, around = allocations(spec), _prepared(building, kernel, spec.input_dim)
-    for allocation in every:
+    before = 0
+    for number, allocation in enumerate(every):
         block, dim = allocation.block, allocation.block.dim(spec.input_dim)
         # Nothing is kept of what is drawn: it begins anew.
         if not sampler.learns and sampler.is_long(allocation.size, dim):
@@ -183,9 +184,11 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
         elif not sampler.learns and sets:
             building.progress.checkpoint(begin_anew)
         try:
-            drawn = sampler.learned_set(block.kernel, allocation.size, dim, rng, around)
+            own = sampler.for_summand(number, before) if number else sampler
+            drawn = own.learned_set(block.kernel, allocation.size, dim, rng, around)
         except InvalidInput as error:
             raise InvalidInput(of_allocation(error.detail, allocation, every, spec), error.pointer) from None
+        before += allocation.size
         # Summands of one size have the same to tell, and there may be thousands.
         if (dim, allocation.size) not in told:
             told[dim, allocation.size] = [of_allocation(warning, allocation, every, spec) for warning in drawn.warnings]
