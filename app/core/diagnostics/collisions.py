@@ -190,8 +190,10 @@ def _found(
     for block in kernels[found["done"] :]:
         x, y = vectors[i[block]], vectors[j[block]]
         found["exact"][block] = feature_map.exact_pairs(x, y)
-        for name, written in (("zero_bit_chance", Encoder(Encoding.zero_bit)), ("b_bit_chance", by)):
-            found[name][block] = feature_map.chances(x, y, written)
+        found["zero_bit_chance"][block] = feature_map.chances(x, y, Encoder(Encoding.zero_bit))
+        all_kept = by.shows_sign and 2 * feature_map.spec.input_dim <= 1 << by.bits
+        of_codes = found["zero_bit_chance"][block] if all_kept else feature_map.chances(x, y, by)
+        found["b_bit_chance"][block] = of_codes
         if gamma is not None:
             found["rbf"][block] = feature_map.rbf_pairs(x, y, gamma)
         found["done"] += 1

@@ -87,8 +87,8 @@ class MaxError(Diagnostic):
         larger ones, shrunk. In high dimension nearly all lie near the surface.
 
         k̂(δ) = Σ ξ_l cos(w_l·δ) is the inner product of the features of rows δ and 0, as clients get it: in the map's
-        dtype. The form `complex` has the error's imaginary part Σ ξ_l sin(w_l·δ) too. The form `phase` has noise that is
-        no function of δ, and is measured as `cos_sin`. For a normalised map both kernels are divided by their value
+        dtype. The form `complex` has the error's imaginary part Σ ξ_l sin(w_l·δ) too. The form `phase` has noise that
+        is no function of δ, and is measured as `cos_sin`. For a normalised map both kernels are divided by their value
         at 0. Rows far from the origin lose digits of δ by rounding, which is not seen here: `gram` sees it.
 
         Where the map has `anchors`, k̂ is the inner product of its features for rows δ apart, an anchor midway.

@@ -93,7 +93,7 @@ class Lattice(BoxFields, PointSampler):
         return report_of(found, before, min(before, after), product, rows)
 
     def for_summand(self, number: int, before: int) -> Self:
-        """Without a random shift, the lattice moved to its next place in the sequence of lattices of ever more points."""
+        """Without a random shift, the lattice moved to its next place in the lattice sequence."""
         return self if self.shift else self.after(number)
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:

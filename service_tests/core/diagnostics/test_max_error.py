@@ -167,7 +167,7 @@ def test_a_bound_beyond_all_numbers_is_none() -> None:
 
 
 def test_what_the_dtype_loses_is_seen() -> None:
-    # The sizes of the 22,176 weights of both signs sum to 5,000 and more: float32's rounding weighs as much.
+    # The sizes of the weights, of both signs, sum to 841, and so much does float32's rounding weigh.
     rule = {"input_dim": 25, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "s": None}
     found = {}
     for dtype in ("float32", "float64"):
@@ -175,7 +175,7 @@ def test_what_the_dtype_loses_is_seen() -> None:
         found[dtype] = errors(made, [0.1], samples=100)[0]["max"]
         if dtype == "float32":
             lag = np.full((1, 25), 0.01, np.float32)
-            features = made.transform(np.concatenate([lag, 0 * lag])) * np.tile(made.signature, 2)
+            features = made.transform(np.concatenate([lag, 0 * lag])) * np.tile(made.arrays["signature"], 2)
             answered = abs(features[0] @ np.abs(features[1]) - np.exp(-25 * 0.01**2 / 2))
             assert answered > 1e-5
     assert found["float64"] < 1e-9
