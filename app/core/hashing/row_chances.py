@@ -14,7 +14,7 @@ from app.core.kernels.gmm import GeneralizedMinMax
 # Entries of both rows of pairs that are looked at together.
 _ENTRIES_PER_BLOCK = 1 << 18
 _ALL_BITS = -1
-# Coordinates that are both i* of different samples no more often, or whose entries are so far apart, need no close look.
+# Coordinates that are both i* of different samples no more often, or so far apart, need no close look.
 _LEAST_CORRECTED, _LARGEST_REST = 2e-4, 1e100
 # Quantiles of the law of r, Gamma(2, 1).
 _R: Matrix = np.asarray(gammaincinv(2.0, (np.arange(12) + 0.5) / 12), np.float64)
