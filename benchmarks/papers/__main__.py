@@ -36,7 +36,10 @@ def measure(paper: str, data: Path, until: float) -> None:
             if time.monotonic() > until:
                 break
             cells.set_postfix_str(_told(cell))
-            bench.found(cell)
+            try:
+                bench.found(cell)
+            except RuntimeError as error:  # one refusal of the service leaves out one cell
+                cells.write(f"{cell.settings}: {error}")
 
 
 def _told(cell: Cell) -> str:

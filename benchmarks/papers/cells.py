@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,14 @@ class Kept:
         for line in path.read_text().splitlines() if path is not None and path.exists() else []:
             one = json.loads(line)
             self._found[_key(one["settings"])] = one["settings"], one["found"], one["seconds"]
+
+    def of(self, cells: Iterable[Cell]) -> "Kept":
+        """What is kept of these cells, and nothing that cells of older versions left; in memory only."""
+        kept = Kept()
+        for cell in cells:
+            if (one := self._found.get(_key(cell.settings))) is not None:
+                kept.add(*one)
+        return kept
 
     def get(self, settings: Settings) -> Found | None:
         """The figures of these settings, or None."""

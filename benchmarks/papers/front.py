@@ -47,10 +47,12 @@ def written(kept: Mapping[str, Kept]) -> list[Page]:
     pages, counts = [first], dict.fromkeys(Verdict, 0)
     sections = []
     for name, module in PAPERS.items():
-        page, claims = Page(module.NAME, module.TITLE), CLAIMS[name](kept[name])
+        cells = module.cells()
+        found = kept[name].of(cells)
+        page, claims = Page(module.NAME, module.TITLE), CLAIMS[name](found)
         page.say("[All papers](index.md) · " + (module.__doc__ or "").partition("\n")[0])
-        page.progress(module.cells(), kept[name])
-        module.write(page, kept[name])
+        page.progress(cells, found)
+        module.write(page, found)
         pages.append(page)
         for claim in claims:
             counts[claim.verdict] += 1

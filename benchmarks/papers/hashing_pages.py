@@ -63,9 +63,9 @@ def _write_variances(page: Page, kept: Kept) -> None:
             relative = {"RFF": _points(e[some], (plain / e**2)[some]), "NRFF": _points(e[some], (normal / e**2)[some])}
             relative["GCWS"] = _points(e[some], ((1 - e) / e)[some])
     panels = [
-        Panel("figure 1", "correlation ρ", "NRFF / RFF", ratios, ("linear", "linear")),
+        Panel("figure 1", "correlation ρ", "NRFF / RFF", ratios, ("linear", "linear"), (-0.5, 0, 0.5, 1)),
         Panel("figure 3", "E, value of the kernel", "variance / E²", relative),
-        Panel("figure 4", "correlation ρ", "NRFF / RBF from GCWS", gains, ("linear", "log")),
+        Panel("figure 4", "correlation ρ", "NRFF / RBF from GCWS", gains, ("linear", "log"), (-0.5, 0, 0.5, 1)),
     ]
     page.picture("variances", curves(panels, 3), "Variances in closed form")
 
@@ -145,8 +145,8 @@ def _write_hashing(page: Page, kept: Kept) -> None:
     page.head("Figures 10 and 16: linear SVMs on codes and on features")
     page.say(
         "LIBLINEAR on one-hot codes of b bits and on normalised random Fourier features at the paper's γ, against "
-        "the number k of samples: mean and two standard errors over five seeds (letter two, the paper ten), C from "
-        "0.01 to 10 by the test rows, as in the paper. The paper's figures print no numbers."
+        "the number k of samples: mean and two standard errors over five seeds (satimage and letter two, the paper "
+        "ten), C from 0.01 to 10 by the test rows, as in the paper. The paper's figures print no numbers."
     )
     panels = []
     for data in PREPARED:

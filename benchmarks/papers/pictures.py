@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from benchmarks.data import Rows
 
@@ -34,7 +35,7 @@ COLOURS = {
     "GCWS": "#0b6e4f",
     "RBF": "#c0392b",
     "NRFF": "#c0392b",
-    "RFF": "#e59866",
+    "RFF": "#6b6b6b",
     "linear": "#6b6b6b",
 }
 """By method: what follows a comma in the name of a curve is a variant, drawn in the method's colour."""
@@ -99,7 +100,7 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y, xscale=panel.scales[0], yscale=panel.scales[1])
     if panel.ticks:
         axes.set_xticks(panel.ticks, [f"{tick:g}" for tick in panel.ticks])
-        axes.minorticks_off()
+        axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(which="major", alpha=0.25)
 
 

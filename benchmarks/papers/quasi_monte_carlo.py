@@ -22,15 +22,16 @@ def cells(tiny: bool = False) -> list[Cell]:
     """All cells of the paper; the least of each kind if `tiny`."""
     sizes, seeds, rows = ((32,), 2, 40) if tiny else (SIZES, 5, 2000)
     names = [*printed.SEQUENCES, *(f"{name}, plain" for name in SCRAMBLED)]
-    width = width_cell("cpu", 16 if tiny else 500)
+    width, at = width_cell("cpu", 16 if tiny else 500), (16,) if tiny else (100, 300, 500, 1000)
     made = [gram_cell("gram", data, name, s, seeds, rows=rows) for data in DATA for name in names for s in sizes]
     made += [_discrepancy_cell(name, s, 3) for name in printed.SEQUENCES for s in sizes]
     made += [
         _regression_cell(name, s, 2 if tiny else 10, width)
-        for s in ((16,) if tiny else printed.REGRESSION)
+        for s in (at if tiny else printed.REGRESSION)
         for name in printed.SEQUENCES
     ]
-    return [_points_cell(), *made, *learned_sets.cells(width, tiny)]
+    of_learned = learned_sets.cells(width, tiny)
+    return [_points_cell(), width, *(alpha_cell("cpu", s, width) for s in at), *made, *of_learned]
 
 
 def _points_cell() -> Cell:

@@ -158,4 +158,4 @@ def _tuned(kept: Kept) -> tuple[Verdict, str]:
     told_ = ", ".join(f"{data} {gain:+.1f}" for data, gain in gains.items())
     return verdict_of(
         sum(gain > 0 for gain in gains.values()), len(gains)
-    ), f"Points that codes gain over tuned NRFF at k = 256 (letter 128): {told_}."
+    ), f"Points that codes gain over tuned NRFF at k = 256 (letter 64): {told_}."
