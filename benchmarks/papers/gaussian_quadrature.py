@@ -1,18 +1,14 @@
 """Gaussian quadrature for kernel features (Dao, De Sa, Ré, 2017)."""
 
-import warnings
 from typing import Any
 
 import numpy as np
-from scipy.linalg import LinAlgWarning
-from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.data import Rows
 from benchmarks.papers.cells import Bench, Cell, Found, Kept, Settings
 from benchmarks.papers.gram import gaussian, mean_and_error
 from benchmarks.papers.pages import MISSING, Page, told
+from benchmarks.papers.patches import GRIDS, PATCHES, PER_PATCH, accuracy_cell, exact_cell
 from benchmarks.papers.pictures import Panel, Points, curves
-from benchmarks.papers.sets import Split
 
 TITLE = "Gaussian quadrature"
 NAME = "gaussian-quadrature"
@@ -26,15 +22,6 @@ RULES: dict[str, tuple[dict[str, Any], int]] = {
 """Panels a, b and c of figure 1: the rule, and the frequencies of Monte Carlo beside it."""
 DICTATED = ("polynomially exact", "sparse grid")
 """Rules that dictate their number of frequencies, and that no seed, or hardly, changes."""
-PATCHES, PATCH_WIDTH = (28, 5), 1.5
-PER_PATCH = (1, 2, 4, 8, 16, 25)
-GRIDS: dict[str, dict[str, Any]] = {
-    "RFF": {"kind": "monte_carlo"},
-    "subsampled grid": {"kind": "subsampled_grid", "points_per_dim": 11},
-    "sparse grid": {"kind": "sparse_grid", "level": 1},
-}
-ALPHAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-"""Ridge parameters to choose from, in units of the mean of the Gram matrix's diagonal."""
 HELD_OUT: dict[str, dict[str, Any]] = {
     "RFF": {"kind": "monte_carlo"},
     "Halton": {"kind": "halton", "scramble": "reverse_radix"},
@@ -42,18 +29,18 @@ HELD_OUT: dict[str, dict[str, Any]] = {
     "reweighted grid": {"kind": "reweighted_grid", "points_per_dim": 5, "dataset": "fit"},
 }
 SETS, SIZES = {"mnist-40": "MNIST, 40 principal components", "satimage": "satimage, 36 columns"}, (125, 250, 500, 1000)
-_TRAIN, _FITTED, _JUDGED = 3000, 500, 1500
+_FITTED, _JUDGED = 500, 1500
 
 
 def cells(tiny: bool = False) -> list[Cell]:
     """All cells of the paper; the least of each kind if `tiny`."""
     if tiny:
         made = [_max_error_cell("sparse grid", ["RFF", "sparse grid"], 200, 2)]
-        made += [_accuracy_cell("subsampled grid", 1, 1, (10, 3), "mnist")]
+        made += [accuracy_cell("subsampled grid", 1, 1, (10, 3), "mnist")]
         return [*made, _held_out_cell("mnist-8", "reweighted grid", 20, 1)]
     made = [_max_error_cell(name, ["RFF", name], 100_000, 3) for name in RULES]
-    made += [_accuracy_cell(name, k, 3, PATCHES, "mnist") for k in PER_PATCH for name in GRIDS if name != "sparse grid"]
-    made += [_accuracy_cell("sparse grid", 51, 1, PATCHES, "mnist"), _exact_cell()]
+    made += [accuracy_cell(name, k, 3, PATCHES, "mnist") for k in PER_PATCH for name in GRIDS if name != "sparse grid"]
+    made += [accuracy_cell("sparse grid", 51, 1, PATCHES, "mnist"), exact_cell()]
     made += [_held_out_cell(data, name, s, 5) for data in SETS for s in SIZES for name in HELD_OUT]
     return made
 
@@ -85,74 +72,6 @@ def _max_error_cell(panel: str, names: list[str], samples: int, seeds: int) -> C
         return found
 
     return Cell(settings, measure, 30.0)
-
-
-def _images(bench: Bench, side: int) -> Split:
-    """Rows of grey levels from 0 to 1; smaller pictures are corners of the whole."""
-    raw = bench.sets.raw("mnist")
-    both = np.vstack([raw.x, raw.x_test]).reshape(-1, 28, 28)[:, :side, :side].reshape(-1, side * side) / 255
-    classes = np.concatenate([raw.y, raw.y_test])
-    mixed = np.random.default_rng(0).permutation(len(both))
-    n = min(_TRAIN, len(both) * 3 // 5)
-    return Split(both[mixed[:n]], classes[mixed[:n]], both[mixed[n:]], classes[mixed[n:]])
-
-
-def _anova(side: int, patch: int) -> Settings:
-    windows = {"image_shape": [side, side], "patch_shape": [patch, patch]}
-    return {"input_dim": side * side, "kernel": {"kind": "anova", "windows": windows, "length_scale": PATCH_WIDTH}}
-
-
-def _accuracy_cell(name: str, per_patch: int, seeds: int, patches: tuple[int, int], data: str) -> Cell:
-    """Test accuracy of ridge classification on features of all patches, for each of some seeds."""
-    settings: Settings = {"figure": "2a", "data": data, "method": name, "per_patch": per_patch, "seeds": seeds}
-    settings |= {"patches": list(patches), "width": PATCH_WIDTH}
-    frequencies = (patches[0] - patches[1] + 1) ** 2 * per_patch
-
-    def measure(bench: Bench) -> Found:
-        split, found = _images(bench, patches[0]), []
-        spec = _anova(*patches) | {"sampler": GRIDS[name]} | ({} if name == "sparse grid" else {"s": frequencies})
-        for seed in range(seeds):
-            with bench.service.map(**spec, seed=seed) as its_map:
-                train, test = its_map.transform(split.x), its_map.transform(split.x_test)
-                features = its_map.record["n_output"]
-            found.append(_accuracy((train @ train.T).astype(np.float64), (test @ train.T).astype(np.float64), split))
-        return {"accuracies": found, "features": features}
-
-    return Cell(settings, measure, 10.0 + 4 * per_patch * seeds)
-
-
-def _exact_cell() -> Cell:
-    """Test accuracy with the exact kernel."""
-    settings: Settings = {"figure": "2a", "data": "mnist", "method": "exact kernel", "width": PATCH_WIDTH}
-
-    def measure(bench: Bench) -> Found:
-        split = _images(bench, PATCHES[0])
-        parts = np.array_split(np.vstack([split.x, split.x_test]), 10)
-        names = [bench.service.dataset(f"images-{i}", part) for i, part in enumerate(parts)]
-        trained = bench.service.dataset("images", split.x)
-        with bench.service.map(**_anova(*PATCHES), sampler=GRIDS["RFF"], s=576, dtype="float64") as its_map:
-            exact = np.vstack([its_map.kernel(name, trained)[1] for name in names])
-        return {"accuracies": [_accuracy(exact[: len(split.x)], exact[len(split.x) :], split)]}
-
-    return Cell(settings, measure, 120.0)
-
-
-def _accuracy(gram: Rows, of_test: Rows, split: Split) -> float:
-    """Percentage of test rows that ridge classification gets right; its parameter is chosen on a fifth of the rest."""
-    targets = (split.y[:, None] == np.unique(split.y)).astype(np.float64) * 2 - 1
-    mixed = np.random.default_rng(1).permutation(len(gram))
-    held, kept = np.split(mixed, [len(gram) // 5])
-    unit = float(np.diag(gram).mean())
-
-    def right(train: Any, test: Rows, classes: Any, alpha: float) -> float:
-        model = KernelRidge(alpha=alpha * unit, kernel="precomputed")
-        with warnings.catch_warnings():  # the least parameters are too small, and not chosen then
-            warnings.simplefilter("ignore", LinAlgWarning)
-            model.fit(gram[np.ix_(train, train)], targets[train])
-        return 100 * float(np.mean(np.unique(split.y)[model.predict(test).argmax(axis=1)] == classes))
-
-    best = max(ALPHAS, key=lambda alpha: right(kept, gram[np.ix_(held, kept)], split.y[held], alpha))
-    return right(np.arange(len(gram)), of_test, split.y_test, best)
 
 
 def _held_out_cell(data: str, name: str, s: int, seeds: int) -> Cell:

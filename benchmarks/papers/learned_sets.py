@@ -152,14 +152,13 @@ def _write_evolution(page: Page, kept: Kept, figure: str, over: str, label: str,
         "nor its σ."
     )
     panels = []
-    colours = dict(zip(METRICS.values(), ("global", "Sobol'", "Halton", "MC"), strict=True))
     for case, (data, scale) in CASES.items():
         found = sorted(kept.each(figure=figure, data=data, scale=scale), key=lambda one: one[0][over])
         lines: dict[str, Points] = {}
         for metric, name in METRICS.items():
             if found:
                 first = found[0][1][metric]
-                lines[f"{colours[name]},{name}"] = [
+                lines[name] = [
                     (one[over] + (over == "iterations"), figures[metric] / first, 0.0) for one, figures in found
                 ]
         panels.append(Panel(case, label + (" + 1" if over == "iterations" else ""), "over its first value", lines))

@@ -37,8 +37,12 @@ COLOURS = {
     "NRFF": "#c0392b",
     "RFF": "#6b6b6b",
     "linear": "#6b6b6b",
+    "normalised D²": "#000000",
+    "greatest squared error": "#d62728",
+    "mean squared error": "#1f77b4",
+    "relative Frobenius error": "#ff7f0e",
 }
-"""By method: what follows a comma in the name of a curve is a variant, drawn in the method's colour."""
+"""By method, or metric of one method. What follows a comma in a curve's name is a variant, of the method's colour."""
 _VARIANTS = ("-", "--", ":", "-.")
 _MARKERS = "osD^v"
 

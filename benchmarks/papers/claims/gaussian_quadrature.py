@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 
 from benchmarks.papers.cells import Kept
-from benchmarks.papers.gaussian_quadrature import PER_PATCH, SETS, SIZES, by_diameter
+from benchmarks.papers.gaussian_quadrature import SETS, SIZES, by_diameter
 from benchmarks.papers.gram import mean_and_error
 from benchmarks.papers.pages import Claim, Verdict, judged, verdict_of, wanted
+from benchmarks.papers.patches import PER_PATCH
 
 
 def claims(kept: Kept) -> list[Claim]:
