@@ -43,15 +43,15 @@ def kernel_score(gram: Rows, of_test: Rows, split: Split, cost: float) -> float:
     return 100 * float(model.score(of_test, split.y_test))
 
 
-def exact_blocks(bench: Bench, data: str, kernel: dict[str, Any], split: Split) -> tuple[Rows, Rows]:
-    """The exact kernel of the training rows, and of the test rows with them, from the service."""
+def exact_blocks(bench: Bench, data: str, kernel: dict[str, Any], split: Split, **members: Any) -> tuple[Rows, Rows]:
+    """The exact kernel of the training rows, and of the test rows with them, from a map with more `members`."""
     sampler, form = ("gcws", {}) if kernel["kind"] == "gmm" else ("monte_carlo", {"form": "phase"})
     spec = {"input_dim": split.x.shape[1], "kernel": kernel, "sampler": {"kind": sampler}, "s": 1, "dtype": "float64"}
     n, parts = len(split.x), {}
     for name, rows in {"train": split.x, "test": split.x_test}.items():
         places = range(0, len(rows), _ROWS_PER_BLOCK)
         parts[name] = [bench.service.dataset(f"{data}-{name}-{n}-{i}", rows[i : i + _ROWS_PER_BLOCK]) for i in places]
-    with bench.service.map(**spec, **form) as its_map:
+    with bench.service.map(**spec, **form, **members) as its_map:
         blocks = {
             name: np.vstack([np.hstack([its_map.kernel(x, y)[1] for y in parts["train"]]) for x in parts[name]])
             for name in parts
@@ -126,12 +126,12 @@ class Method(NamedTuple):
     """Of the rows that are trained on and tested, for so many samples and a seed."""
 
 
-def gcws(bits: int, bits_of: str = "index") -> Method:
-    """One-hot codes of b bits as columns of 0 and 1."""
+def gcws(bits: int, bits_of: str = "index", **members: Any) -> Method:
+    """One-hot codes of b bits as columns of 0 and 1, from maps with more `members`."""
 
     def features(bench: Bench, split: Split, s: int, seed: int) -> tuple[Features, Features]:
         spec = {"input_dim": split.x.shape[1], "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
-        with bench.service.map(**spec, s=s, seed=seed, dtype="float64") as its_map:
+        with bench.service.map(**spec, s=s, seed=seed, dtype="float64", **members) as its_map:
             both = [its_map.codes(rows, bits, bits_of) for rows in (split.x, split.x_test)]
         return _ones(both[0], s << bits), _ones(both[1], s << bits)
 
@@ -194,3 +194,23 @@ def tuned_cell(
         return {"scores": scores, "gamma": gamma, "cost": cost}
 
     return Cell(settings, measure, guess)
+
+
+def input_cell(
+    data: str, fit: str, s: int, seeds: int, costs: tuple[float, ...], kernel_costs: tuple[float, ...]
+) -> Cell:
+    """Test accuracy on 8-bit codes by seed and C where the map itself scales raw rows, and with its exact kernel."""
+    settings: Settings = {"figure": "input", "data": data, "fit": fit, "s": s, "seeds": seeds, "costs": list(costs)}
+    settings |= {"kernel_costs": list(kernel_costs)}
+
+    def measure(bench: Bench) -> Found:
+        split = bench.sets.split(data, "raw")
+        its_input = {"fit": fit, "dataset": bench.service.dataset(f"{data}-trained-on", split.x)}
+        method, scores = gcws(8, input=its_input), []
+        for seed in range(seeds):
+            train, test = method.features(bench, split, s, seed)
+            scores.append([linear_score(train, test, split, cost, method.dual) for cost in costs])
+        gram, of_test = exact_blocks(bench, data, {"kind": "gmm"}, split, input=its_input)
+        return {"scores": scores, "exact": max(kernel_score(gram, of_test, split, cost) for cost in kernel_costs)}
+
+    return Cell(settings, measure, 20.0 if data == "satimage" else 5.0)

@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.papers import hashing_pages, printed
 from benchmarks.papers.cells import Bench, Cell, Found, Kept, Settings
-from benchmarks.papers.classifiers import PREPARED, gcws, hashing_cell, kernel_cell, nrff, tuned_cell
+from benchmarks.papers.classifiers import PREPARED, gcws, hashing_cell, input_cell, kernel_cell, nrff, tuned_cell
 from benchmarks.papers.pages import Page
 
 TITLE = "GMM kernels and normalised random Fourier features"
@@ -17,6 +17,7 @@ GAMMAS = (0.1, 0.5, 1.0, 2.0, 5.0, 11.0, 15.0, 20.0, 45.0, 100.0, 200.0, 500.0)
 FEWER_GAMMAS = (1.0, 5.0, 20.0, 100.0, 200.0)
 HASHES = (16, 64, 128, 256, 1024)
 LINEAR_COSTS = (0.01, 0.1, 1.0, 10.0)
+FITS = ("standardize", "max_abs")
 SMALL = ("car", "vowel", "splice", "satimage")
 
 
@@ -26,10 +27,15 @@ def cells(tiny: bool = False) -> list[Cell]:
         made = [_ratio_cell(5.0), _simulation_cell(0.5, 5.0, (4,), 20), _collisions_cell("car", 8)]
         made += [kernel_cell("car", kind, (1.0,), (1.0,), None) for kind in ("linear", "RBF", "GMM")]
         made += [hashing_cell("car", method, 16, 1, (1.0,), 1.0) for method in (gcws(4), nrff(1.0))]
-        return [*made, tuned_cell("car", (1.0,), 16, 1, (1.0,), 1.0)]
+        return [
+            *made,
+            tuned_cell("car", (1.0,), 16, 1, (1.0,), 1.0),
+            input_cell("car", "max_abs", 16, 1, (1.0,), (1.0,)),
+        ]
     made = [_ratio_cell(gamma) for gamma in GAMMAS_OF_VARIANCE]
     made += [_simulation_cell(rho, gamma, SAMPLES, 4000) for rho, gamma in SIMULATED]
     made += [_collisions_cell(data, 1024) for data in PREPARED]
+    made += [input_cell(data, fit, 1024, 2, LINEAR_COSTS, COSTS) for data in ("car", "satimage") for fit in FITS]
     for data in SMALL:
         gammas = FEWER_GAMMAS if data == "satimage" else GAMMAS
         made += [
