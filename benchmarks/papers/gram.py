@@ -73,7 +73,7 @@ def gram_cell(
         "form": form,
         "estimators": list(estimators),
     }
-    guess = 1e-10 * rows**2 * s * settings["seeds"]
+    guess = (rows / 2000) ** 2 * (0.7 + s / 800) * settings["seeds"]
     return Cell(settings, lambda bench: _gram_errors(bench, settings), guess)
 
 

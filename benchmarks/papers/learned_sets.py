@@ -88,7 +88,7 @@ def _table_2_cell(kind: str, s: int, scale: float, **changed: Any) -> Cell:
             answer = its_map.diagnostic("box-discrepancy", box=box.tolist(), box_scales=[scale])
         return {"normalized": answer["scales"][0]["normalized"]}
 
-    return Cell(settings, measure, s / 50)
+    return Cell(settings, measure, s / 100)
 
 
 def _evolution_cell(figure: str, data: str, scale: float, kind: str, s: int, changed: dict[str, Any]) -> Cell:
@@ -110,7 +110,7 @@ def _evolution_cell(figure: str, data: str, scale: float, kind: str, s: int, cha
             "norm": errors["relative_frobenius"],
         }
 
-    return Cell(settings, measure, 1.0 + s / 100)
+    return Cell(settings, measure, 0.5 + s / 200)
 
 
 def _regression_cell(kind: str, scale: float, s: int, width: Cell) -> Cell:

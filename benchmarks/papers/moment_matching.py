@@ -43,13 +43,13 @@ def cells(tiny: bool = False) -> list[Cell]:
     """All cells of the paper; the least of each kind if `tiny`."""
     seeds, rows, sizes = (2, 30, (512,)) if tiny else (5, 1000, SIZES)
     made = [_variance_cell(d, 16 if tiny else 400) for d in ((8,) if tiny else (8, 64))]
-    data = ("mnist-20",) if tiny else tuple(DATA)
+    data = ("mnist-300",) if tiny else tuple(DATA)
     for name in data:
         made += [_gram(name, sampler, s, seeds, rows) for s in sizes for sampler in _sequences()]
         widths = () if tiny else WIDTHS
         made += [_gram(name, sampler, OF_WIDTHS, seeds, rows, wide) for wide in widths for sampler in _sequences()]
         made += [
-            _regression_cell(name, sampler, 24 if tiny else _FREQUENCIES, 1 if tiny else 5) for sampler in WITH_FEATURES
+            _regression_cell(name, sampler, 90 if tiny else _FREQUENCIES, 1 if tiny else 5) for sampler in WITH_FEATURES
         ]
     for name in () if tiny else ("letter", "cpu", "mnist-250"):
         for s in (256, 1024):
