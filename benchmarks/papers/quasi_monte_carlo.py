@@ -160,7 +160,7 @@ def _write_ratios(page: Page, kept: Kept) -> None:
             ]
             if line:
                 lines[name] = line
-        panels.append(Panel(title, "s, frequencies", "scrambled / plain", lines, ticks=SIZES))
+        panels.append(Panel(title, "s, frequencies", "scrambled / plain", lines, ("log", "linear"), SIZES))
     page.picture("scrambling", curves(panels), "Error of scrambled sequences over that of plain ones")
 
 
