@@ -31,6 +31,7 @@ from app.core.maps import made
 from app.core.maps.terms import Dtype, Form
 from app.core.neighbours import distances_to_neighbour
 from app.core.norms import unit_rows
+from app.core.orthonormal import orthonormal
 from app.core.spec import MapSpec
 from app.processors import available
 
@@ -89,7 +90,7 @@ def _hashes() -> None:
 
 
 def _measures() -> None:
-    """Measure one frequency on a box, multiply a matrix of either kind, and seek the neighbour of a row."""
+    """Measure one frequency on a box, multiply a matrix of either kind, seek a neighbour, and make a direction."""
     discrepancy = BoxDiscrepancy(MapSpec.model_validate_json(_FOURIER).kernel, np.ones(1))
     discrepancy.normalized(np.ones((1, 1)))
     discrepancy.value_and_gradient(np.ones((1, 1)))
@@ -99,6 +100,7 @@ def _measures() -> None:
         tiles.product(np.ones(1))
     for rows in (np.ones((1, 1)), csr_array(np.ones((1, 1)))):
         distances_to_neighbour(rows, rows, 0, "euclidean", as_they_are)
+    orthonormal(np.ones((1, 1, 1)))
 
 
 PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}

@@ -219,7 +219,7 @@ class ProductKernel(ScaledKernel):
 
     @abstractmethod
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """Quantile function of one frequency at σ = 1, elementwise."""
+        """Quantile function of one frequency at σ = 1, elementwise; it may write over the uniforms."""
 
     @abstractmethod
     def standard_characteristic(self, lags: Matrix) -> Matrix:

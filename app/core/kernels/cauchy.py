@@ -7,6 +7,7 @@ import numpy as np
 from app.core.arrays import row_blocks
 from app.core.kernels.base import Matrix, ProductKernel
 from app.core.papers import RFF
+from app.core.quantiles import LAPLACE, quantiles
 
 _ENTRIES_PER_BLOCK = 1 << 16
 
@@ -30,10 +31,7 @@ class Cauchy(ProductKernel):
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """±log of twice the distance to the nearer end."""
-        nearer = np.minimum(uniforms, 1 - uniforms)
-        nearer *= 2
-        np.log(nearer, out=nearer)
-        return np.copysign(nearer, uniforms - 0.5, out=nearer)
+        return quantiles(LAPLACE, uniforms)
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Product over the coordinates, some rows at a time."""

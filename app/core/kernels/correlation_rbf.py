@@ -1,5 +1,6 @@
 """The Gaussian kernel of directions."""
 
+import math
 from typing import Annotated, Literal
 
 import numpy as np
@@ -62,4 +63,4 @@ class CorrelationRbf(ShiftInvariantKernel):
         return self._gaussian().gram(x, y)
 
     def _gaussian(self) -> Gaussian:
-        return Gaussian(kind="gaussian", length_scale=self.gamma**-0.5)
+        return Gaussian(kind="gaussian", length_scale=1 / math.sqrt(self.gamma))

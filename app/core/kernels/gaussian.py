@@ -5,11 +5,12 @@ from typing import Literal, Self
 import numpy as np
 import scipy
 from pydantic import Field, model_validator
-from scipy.special import gammaincinv, ndtri
+from scipy.special import gammaincinv
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, LengthScale, Matrix, ProductKernel
 from app.core.papers import RFF
+from app.core.quantiles import NORMAL, quantiles
 
 
 class Gaussian(ProductKernel):
@@ -68,8 +69,8 @@ class Gaussian(ProductKernel):
         return kernel
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """Φ⁻¹, in place: the uniforms may be as large as the map."""
-        return ndtri(uniforms, out=uniforms)
+        """Φ⁻¹."""
+        return quantiles(NORMAL, uniforms)
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
         """exp(−‖x − y‖²/2), from differences: the expansion in squares would cancel for near rows."""

@@ -7,6 +7,7 @@ import scipy
 
 from app.core.kernels.base import Matrix, ProductKernel
 from app.core.papers import QMC, RFF
+from app.core.quantiles import CAUCHY, quantiles
 
 
 class Laplacian(ProductKernel):
@@ -28,12 +29,8 @@ class Laplacian(ProductKernel):
         return kernel
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """tan(π(t − ½)), written as a cotangent of the nearer end, which keeps both tails exact and symmetric."""
-        nearer = np.minimum(uniforms, 1 - uniforms)
-        nearer *= np.pi
-        np.tan(nearer, out=nearer)
-        np.reciprocal(nearer, out=nearer)
-        return np.copysign(nearer, uniforms - 0.5, out=nearer)
+        """tan(π(t − ½))."""
+        return quantiles(CAUCHY, uniforms)
 
     def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
         """exp(−‖x − y‖₁)."""

@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 import numpy as np
 import scipy
 from pydantic import Field
-from scipy.special import betainccinv, betaincinv, gammaincinv, gammaln, kve, ndtri
+from scipy.special import betainccinv, betaincinv, gammaincinv, gammaln, kve
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ScaledKernel
+from app.core.quantiles import NORMAL, quantiles
 
 # Above it, the uniform expansion of the Bessel function is as good as the function, which overflows.
 _LARGE_NU = 100.0
@@ -36,7 +37,7 @@ class Matern(ScaledKernel):
 
     def frequencies(self, uniforms: Matrix) -> Matrix:
         """Φ⁻¹(t_j)/σ_j · √(2ν/q), q the chi-square quantile of the last uniform."""
-        frequencies: Matrix = ndtri(uniforms[:, :-1])
+        frequencies = quantiles(NORMAL, uniforms[:, :-1])
         # q/(2ν) by the incomplete gamma function of shape ν.
         mixing = gammaincinv(self.nu, uniforms[:, -1]) / self.nu
         with np.errstate(over="ignore", divide="ignore"):  # infinite frequencies are refused by name

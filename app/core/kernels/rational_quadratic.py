@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 import numpy as np
 import scipy
 from pydantic import Field
-from scipy.special import expit, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, logit, ndtri
+from scipy.special import expit, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, logit
 
 from app.core.kernels.base import Matrix, ScaledKernel
+from app.core.quantiles import NORMAL, quantiles
 
 # Rows whose distance squared leaves the range of float64 are compared times this power of two, which rounds nothing.
 _SMALLER = 2.0**-540
@@ -48,7 +49,7 @@ class RationalQuadratic(ScaledKernel):
 
     def frequencies(self, uniforms: Matrix) -> Matrix:
         """Φ⁻¹(t_j)/σ_j · √τ, τ the gamma quantile of the last uniform; for tiny α most are 0, as in the law."""
-        frequencies: Matrix = ndtri(uniforms[:, :-1])
+        frequencies = quantiles(NORMAL, uniforms[:, :-1])
         frequencies *= np.sqrt(gammaincinv(self.alpha, uniforms[:, -1]) / self.alpha)[:, None]
         return self.scaled_frequencies(frequencies)
 

@@ -97,7 +97,7 @@ class Halton(PointSampler):
             size = min(base, last + 1)
             permutations = np.stack([rng.choice(base, size, replace=False) for _ in range(n_digits)])
             # All indices share the zeros behind their last digit; permuted, these are one uniform tail.
-            tail = rng.random() * float(base) ** -n_digits
+            tail = rng.random() / float(base**n_digits)
         else:
             one = np.arange(base) if self.scramble == "none" else _reversed_radix(base)
             permutations = np.broadcast_to(one, (n_digits, base))

@@ -17,6 +17,10 @@ from app.core.samplers.base import Rng, inside
 MOST_CANDIDATES = 64
 """Multipliers tried for each component: all units modulo n up to n = 64 or so, a random subset beyond."""
 
+# Multipliers whose errors differ by less are equally good, as all are for the first component: the first is taken, and
+# not the one that this processor happens to round down.
+_ROUNDING = 1e-12
+
 Joined = tuple[Matrix, Matrix]
 """H, (n, n), and v, (n,), of some coordinates of n points, as `BoxDiscrepancy` has them."""
 
@@ -52,7 +56,7 @@ def learned_vector(
         for candidate in tried[j][best.behind :].tolist():
             gram, means = line.joined(candidate, joined, pause)
             error = float(gram.sum() / n**2 - 2 * means.mean())
-            if error < best.error:
+            if error < best.error - _ROUNDING * abs(error):
                 best, chosen = best._replace(multiplier=candidate, error=error), (gram, means)
             best, done = best._replace(behind=best.behind + 1), done + 1
             # That of the coordinates so far: each one more adds to what the points must fit.

@@ -3,11 +3,11 @@
 from typing import Literal, Self
 
 import numpy as np
-from numpy.linalg import eigh
 from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.orthonormal import inverse_root, row_products
 from app.core.papers import MM
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice, check_products
 from app.core.samplers.halton import Halton
@@ -19,8 +19,8 @@ from app.core.samplers.sobol import Sobol
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
 _MOST_PRODUCTS = 1 << 35
-# Moments, eigenvectors, and what LAPACK works in.
-_BYTES_PER_MOMENT = 40
+# Moments, the matrices that become their root, and copies of two as products read them.
+_BYTES_PER_MOMENT = 64
 _TRIED_BASES = Halton(kind="halton"), Sobol(kind="sobol"), LatinHypercube(kind="latin_hypercube")
 
 
@@ -108,12 +108,11 @@ class MomentMatching(FrequencySampler):
 def _whitened(rows: Matrix) -> Matrix:
     """The rows, moved to mean 0 and second moments I by the symmetric root, which moves them least."""
     rows -= rows.mean(axis=0)
-    eigenvalues, vectors = eigh(rows.T @ rows / len(rows))
-    if eigenvalues[0] <= len(eigenvalues) * np.finfo(np.float64).eps * eigenvalues[-1]:
+    root = inverse_root(row_products(rows.T, rows.T) / len(rows))
+    if root is None:
         raise InvalidInput(
-            f"the {len(rows)} frequencies of the base span fewer than {len(eigenvalues)} dimensions, too few to match "
+            f"the {len(rows)} frequencies of the base span fewer than {rows.shape[1]} dimensions, too few to match "
             "moments: take a larger s, or a base with random scrambling",
             "/s",
         )
-    whitened: Matrix = rows @ ((vectors / np.sqrt(eigenvalues)) @ vectors.T)
-    return whitened
+    return row_products(rows, root.T)

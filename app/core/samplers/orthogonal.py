@@ -7,6 +7,7 @@ import numpy as np
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.orthonormal import orthonormal
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, check_products
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations
 
@@ -53,20 +54,18 @@ class Orthogonal(FrequencySampler):
         whole = s - s % input_dim
         blocks = frequencies[:whole].reshape(-1, input_dim, input_dim)
         for stack in row_blocks(len(blocks), _ENTRIES_PER_STACK // input_dim**2):
-            blocks[stack] = _orthonormal(stack.stop - stack.start, input_dim, input_dim, rng)
+            blocks[stack] = _directions(stack.stop - stack.start, input_dim, input_dim, rng)
         if whole < s:
-            frequencies[whole:] = _orthonormal(1, s - whole, input_dim, rng)[0]
+            frequencies[whole:] = _directions(1, s - whole, input_dim, rng)[0]
         # Lengths row by row: along the other axis they would change the law.
         frequencies *= np.sqrt(rng.chisquare(input_dim, s))[:, None]
         frequencies *= deviations
         return FrequencySet(frequencies, np.full(s, 1 / s))
 
 
-def _orthonormal(k: int, n: int, d: int, rng: Rng) -> Matrix:
+def _directions(k: int, n: int, d: int, rng: Rng) -> Matrix:
     """The first n ≤ d rows of k uniformly distributed orthogonal matrices, (k, n, d), without the others.
 
-    Q of a normal matrix, its signs fixed by R (Mezzadri, 2007).
+    Q of a normal matrix, where R has a positive diagonal (Mezzadri, 2007).
     """
-    q, r = np.linalg.qr(rng.standard_normal((k, d, n)))
-    q *= np.sign(np.diagonal(r, axis1=1, axis2=2))[:, None, :]
-    return q.swapaxes(1, 2)
+    return orthonormal(rng.standard_normal((k, d, n))).swapaxes(1, 2)

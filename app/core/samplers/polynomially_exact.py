@@ -11,6 +11,7 @@ from scipy.special import factorial
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.orthonormal import orthonormal, row_products
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations, reach_of, reach_warnings
@@ -113,7 +114,22 @@ def _solved(candidates: Matrix, degree: int) -> tuple[Matrix, float]:
         weights, residual = scipy.optimize.nnls(equations, moments)
     except RuntimeError:  # it gives up after three steps a candidate
         return np.zeros(len(candidates)), np.inf
+    kept = weights > 0
+    anew = _least_squares(equations[:, kept])
+    if (anew > 0).all():
+        weights[kept] = anew
     return weights, float(residual)
+
+
+def _least_squares(equations: Matrix) -> Matrix:
+    """Weights nearest to the moments, of either sign: the same bits on every processor, unlike those of a library."""
+    q = orthonormal(equations[None])[0]
+    r = row_products(q.T, equations.T)
+    weights: Matrix = q[0].copy()  # the moments are the first unit vector
+    for i in reversed(range(len(weights))):
+        weights[i] /= r[i, i]
+        weights[:i] -= weights[i] * r[:i, i]
+    return weights
 
 
 def _hermite_products(points: Matrix, degree: int) -> Matrix:

@@ -106,9 +106,10 @@ class SparseGrid(FrequencySampler):
         """Coefficients 0 … level of (Σ_l Δ_l(0) z^l)^n, where Δ_l(0) = w_l(0) − w_{l−1}(0)."""
         at_zero = np.array([gauss_hermite(2 * level + 1)[1][level] for level in range(self.level + 1)])
         differences = np.diff(at_zero, prepend=0.0)
+        times = np.array([np.pad(differences, (k, 0))[: self.level + 1] for k in range(self.level + 1)]).T
         series: Matrix = np.eye(1, self.level + 1)[0]
-        for _ in range(n):
-            series = np.convolve(series, differences)[: self.level + 1]
+        for _ in range(n):  # no product of a library, which rounds otherwise on other processors
+            series = (times * series).sum(axis=1)
         return series
 
 

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Floats
 from app.core.compiled import compiled
+from app.core.exponential import exponential, log_of_one_more
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.matern import Matern
 from app.core.kernels.rational_quadratic import RationalQuadratic
-from app.core.maps.landmarks.exponential import exponential, log_of_one_more
 
 EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
 """What a kernel is in h, as `write_kernels` takes it."""
