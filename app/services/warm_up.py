@@ -43,6 +43,8 @@ _STRUCTURED = f'{{"input_dim": 8, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"k
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
 _LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1], [-1]]}}"""
+_SPARSE_LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
+    "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [0], "values": [1]}]}}"""
 _CHI_SQUARED = """{"input_dim": 1, "kernel": {"kind": "chi_squared"},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
 # Maps of so many coordinates hash without tables.
@@ -62,7 +64,9 @@ def _features() -> None:
 
     Then compare it with landmarks by products, which are made by loops of the former, and anew with the one it equals.
     """
-    fourier, structured, landmarks = (MapSpec.model_validate_json(spec) for spec in (_FOURIER, _STRUCTURED, _LANDMARKS))
+    fourier, structured, landmarks, sparse_landmarks = (
+        MapSpec.model_validate_json(spec) for spec in (_FOURIER, _STRUCTURED, _LANDMARKS, _SPARSE_LANDMARKS)
+    )
     for form, dtype in product(Form, Dtype):
         found = made(fourier.model_copy(update={"form": form, "dtype": dtype, "normalize": True}))
         for row in (_row(dtype), csr_array(_row(dtype))):
@@ -71,7 +75,8 @@ def _features() -> None:
             unit_rows(row)
     for dtype in Dtype:
         made(structured.model_copy(update={"dtype": dtype})).transform(_row(dtype, structured.input_dim))
-        made(landmarks.model_copy(update={"dtype": dtype})).transform(_row(dtype))
+        for of in (landmarks, sparse_landmarks):
+            made(of.model_copy(update={"dtype": dtype})).transform(_row(dtype))
 
 
 def _hashes() -> None:

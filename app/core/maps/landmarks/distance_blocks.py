@@ -10,7 +10,13 @@ from app.core.arrays import Floats, Rows, dense
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.shared_columns import of_columns
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
-from app.core.maps.landmarks.profiles import Profile, write_differences, write_kernels
+from app.core.maps.landmarks.profiles import (
+    Compressed,
+    Profile,
+    write_differences,
+    write_kernels,
+    write_sparse_differences,
+)
 from app.core.norms import add_squared_norms
 from app.core.panels import Panels
 
@@ -44,6 +50,7 @@ class DistanceBlocks(KernelBlocks):
         self._least = float(is_relative)
         self._center: Floats | None = None
         self._columns: Floats | None = None
+        self._entries: Compressed
         with np.errstate(over="ignore"):  # pairs that leave the range are compared exactly
             self._per_scale = 1 / shape.scales
             if isinstance(landmarks, np.ndarray):
@@ -62,23 +69,26 @@ class DistanceBlocks(KernelBlocks):
             self._products(rows, out)
             of_rows = self._half_squares(rows).astype(self._dtype)
         write_kernels(self._what, self._parameters, out, of_rows, self._of_landmarks, self._least, doubtful)
-        if self._columns is not None and doubtful.any():
-            out[doubtful, :s] = self._by_differences(given[doubtful], self._columns)
-        elif doubtful.any():
-            self._correct(given, doubtful, out[:, :s])
+        if doubtful.any():
+            out[doubtful, :s] = self._by_differences(given[doubtful])
 
     def operations(self, rows: Rows) -> int:
         """Multiplications of the products, and an exponential for each entry."""
         return int((rows.size + rows.shape[0] * self.operations_per_entry) * self._landmarks.shape[0])
 
-    def _by_differences(self, rows: Rows, columns: Floats) -> Floats:
-        """The kernel of rows with dense landmarks, from differences; from the kernel itself beyond their range."""
-        rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
-        found: Floats = np.empty((len(rows), columns.shape[1]), self._dtype)
-        per_scales, doubtful = np.broadcast_to(self._per_scale, len(columns)).copy(), np.empty(len(rows), np.bool_)
-        write_differences(rows, columns, per_scales, found)
-        none = np.zeros(max(found.shape), self._dtype)
-        of_rows, of_landmarks = none[: len(rows)], none[: columns.shape[1]]
+    def _by_differences(self, rows: Rows) -> Floats:
+        """The kernel of rows with the landmarks, from differences; from the kernel itself beyond their range."""
+        found: Floats = np.empty((rows.shape[0], self._landmarks.shape[0]), self._dtype)
+        if self._columns is None:
+            differences = np.empty(found.shape)
+            write_sparse_differences(_compressed(rows), self._entries, self._per_scale.reshape(-1), differences)
+            with np.errstate(over="ignore"):  # compared exactly
+                found[:] = differences
+        else:
+            rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+            write_differences(rows, self._columns, np.broadcast_to(self._per_scale, rows.shape[1]).copy(), found)
+        none, doubtful = np.zeros(max(found.shape), self._dtype), np.empty(len(found), np.bool_)
+        of_rows, of_landmarks = none[: len(found)], none[: found.shape[1]]
         write_kernels(self._what, self._parameters, found, of_rows, of_landmarks, 0.0, doubtful)
         self._correct(rows, doubtful, found)
         return found
@@ -116,7 +126,9 @@ class DistanceBlocks(KernelBlocks):
         def write(rows: Rows, out: Floats) -> None:
             out[:, :s] = (of_columns(sparse.csr_array(rows).sorted_indices(), coordinates) @ columns).toarray()
 
+        self._entries = _compressed(landmarks)
         self.nbytes += columns.data.nbytes + columns.indices.nbytes + columns.indptr.nbytes + coordinates.nbytes
+        self.nbytes += sum(part.nbytes for part in self._entries)
         return write, self._half_squares(landmarks).astype(self._dtype)
 
     def _half_squares(self, rows: Rows) -> Matrix:
@@ -134,3 +146,9 @@ class DistanceBlocks(KernelBlocks):
             for lane in range(_LANES):
                 squares += lanes[lane::_LANES]
         return squares / 2 if per_scale.ndim else squares * (self._per_scale**2 / 2)
+
+
+def _compressed(rows: Rows) -> Compressed:
+    """Rows as `write_sparse_differences` takes them, copied."""
+    ordered = sparse.csr_array(rows).sorted_indices()
+    return ordered.data.astype(np.float64), ordered.indices.astype(np.int64), ordered.indptr.astype(np.int64)

@@ -14,6 +14,9 @@ from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.matern import Matern
 from app.core.kernels.rational_quadratic import RationalQuadratic
 
+Compressed = tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]
+"""Sparse rows: values, columns, and where each row ends."""
+
 EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
 """What a kernel is in h, as `write_kernels` takes it."""
 
@@ -155,3 +158,34 @@ def write_differences(rows: Floats, landmarks: Floats, per_scales: Matrix, out: 
         for k in range(s):
             row[k] = -sums[k] / 2
             sums[k] = 0
+
+
+@compiled
+def write_sparse_differences(rows: Compressed, landmarks: Compressed, per_scales: Matrix, out: Matrix) -> None:
+    """Write −Σ (x_j − l_j)²/(2·scale_j²) of sparse rows: of each pair, of the columns that one of both has.
+
+    Args:
+        rows: n, their columns in order.
+        landmarks: s, likewise.
+        per_scales: 1/scale_j, (d,), or (1,) where all are one number.
+        out: (n, s).
+    """
+    (x_values, x_columns, x_ends), (l_values, l_columns, l_ends) = rows, landmarks
+    is_one = len(per_scales) == 1
+    for i in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            p, q, total = x_ends[i], l_ends[k], 0.0
+            while p < x_ends[i + 1] or q < l_ends[k + 1]:
+                if q == l_ends[k + 1] or (p < x_ends[i + 1] and x_columns[p] < l_columns[q]):
+                    column, lag = x_columns[p], x_values[p]
+                    p += 1
+                elif p == x_ends[i + 1] or l_columns[q] < x_columns[p]:
+                    column, lag = l_columns[q], l_values[q]
+                    q += 1
+                else:
+                    column, lag = x_columns[p], x_values[p] - l_values[q]
+                    p += 1
+                    q += 1
+                lag *= per_scales[0 if is_one else column]
+                total += lag * lag
+            out[i, k] = -total / 2

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from app.core.kernels.base import Matrix
+from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.gaussian import Gaussian
 from app.core.maps.landmarks import distance_blocks
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks
+from app.core.maps.landmarks.kernel_blocks import ExactBlocks
 from app.core.maps.landmarks.profiles import profile, write_differences
+from service_tests.core.specs import kernel
 
 KERNEL = Gaussian(kind="gaussian", length_scale=(1.0, 2.0, 0.5))
 LANDMARKS = np.random.default_rng(1).normal(size=(20, 3))
@@ -60,3 +62,37 @@ def test_sparse_landmarks_count_what_they_hold() -> None:
     none = blocks(csr_array((2, 3)))
     none.write(LANDMARKS[:4], out)
     np.testing.assert_allclose(out[:, :2], KERNEL.exact(LANDMARKS[:4], np.zeros((2, 3))), rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "its_kernel",
+    [
+        kernel(kind="rational_quadratic", alpha=0.7, length_scale=0.5),
+        kernel(kind="matern", nu=1.5, length_scale=np.linspace(0.1, 0.4, 5000).tolist()),
+        kernel(kind="gaussian", length_scale=0.1),
+    ],
+    ids=type,
+)
+def test_long_sparse_rows_are_never_made_dense(
+    monkeypatch: pytest.MonkeyPatch, its_kernel: AnyKernel, dtype: str
+) -> None:
+    """Rows long beside the length scale, of which norms and products say too little, and rows that are landmarks."""
+    rng, shape = np.random.default_rng(3), profile(its_kernel)
+    assert shape is not None
+    entries = 3 * rng.random((40, 5000)) * (rng.random((40, 5000)) < 0.004)
+    rows, close = csr_array(entries.astype(dtype)), 2e-6 if dtype == "float32" else 1e-11
+    rows.data[5] = 0  # stored, as clients may
+    wide = rows.toarray()
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a row was compared in its dense form")
+
+    monkeypatch.setattr(ExactBlocks, "write_some", refuse)
+    found = DistanceBlocks(its_kernel, shape, rows[:30], np.dtype(dtype))
+    out, of_dense = np.empty((40, 30), dtype), np.empty((40, 30), dtype)
+    found.write(rows, out)
+    found.write(wide, of_dense)
+    np.testing.assert_allclose(out, its_kernel.exact(wide, wide[:30]), rtol=0, atol=close)
+    assert (np.diag(out) == 1).all()
+    assert (out == of_dense).all()
