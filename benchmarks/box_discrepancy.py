@@ -80,13 +80,13 @@ def gradient_table(repeats: int, threads: int) -> None:
     theirs, theirs_gradients = plain(measure, frequencies)
     ours, ours_gradients = measure.value_and_gradient(frequencies)
     apart = np.abs(ours_gradients - theirs_gradients).max() / np.abs(theirs_gradients).max()
-    fixed, weights = alone.points(frequencies[1:]), np.full(s - 1, 1 / s)
+    pulls = alone.pulls_of(frequencies[1:], np.full(s - 1, 1 / s))
     rows = {
         f"value and gradient, {threads} threads": lambda: measure.value_and_gradient(frequencies),
         "value and gradient, 1 thread": lambda: alone.value_and_gradient(frequencies),
         "plain NumPy": lambda: plain(measure, frequencies),
         "one moving point, pull and mean with gradients": lambda: (
-            alone.pulls(fixed, weights, alone.points(frequencies[:1])),
+            pulls(frequencies[:1]),
             alone.means_and_gradients(frequencies[:1]),
         ),
     }

@@ -32,6 +32,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/building.py": "core/samplers/test_learning.py",
         "core/diagnostics/box_discrepancy.py": "core/discrepancy/test_box_discrepancy.py",
         "core/diagnostics/error_matrix.py": "core/diagnostics/test_gram.py",
+        "core/discrepancy/measure.py": "core/discrepancy/test_row_differences.py",
         "core/errors.py": "core/test_arrays.py",
         "core/hashing/sampling.py": "core/hashing/test_reimplementation.py",
         "core/kernels/chi_squared_sums.py": "core/kernels/test_chi_squared.py",

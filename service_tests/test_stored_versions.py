@@ -228,6 +228,8 @@ def assert_made_alike(http: httpx.Client, name: str, told: dict[str, Any]) -> No
     """That a map learned anew is what the earlier version has learned, but for roundings and hence its digest."""
     record, expected = http.get(f"/v1/maps/{name}").json(), {**told["record"]}
     del expected["digest"]
+    # Later versions also compare a set with its start.
+    record["warnings"] = [one for one in record["warnings"] if "alone has the smaller Gram error" not in one]
     assert members(record, expected) == expected
     found = arrays(http, name)
     assert found.keys() == told["arrays"].keys()

@@ -1,7 +1,10 @@
-"""The surroundings of the building of a map: threads, progress, and the rows of datasets."""
+"""The surroundings of the building of a map: threads, progress, the rows of datasets, and what the set is for."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from app.core.arrays import Rows
 from app.core.errors import InvalidInput
@@ -16,6 +19,23 @@ def no_rows(dataset: str, pointer: str) -> Rows:
     raise InvalidInput(f"dataset {dataset!r} is not at hand where this map is built; a box can be given", pointer)
 
 
+class Use(NamedTuple):
+    """What a map makes of its frequencies; as it is here, real features in float64."""
+
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    """In which it reads rows and freezes frequencies."""
+    is_complex: bool = False
+    """Whether its form is complex, so that an imaginary part of k̂, which the kernel has not, is error too."""
+    normalize: bool = False
+    """Whether feature rows are scaled to unit norm."""
+
+    def rounded(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Entries as the map has them. Those beyond its range stay: it refuses them by name."""
+        with np.errstate(over="ignore"):
+            rounded: NDArray[np.float64] = entries.astype(self.dtype).astype(np.float64)
+        return np.where(np.isfinite(rounded), rounded, entries)
+
+
 class Building(NamedTuple):
     """The surroundings of a build; as they are here, those of plain use."""
 
@@ -24,3 +44,5 @@ class Building(NamedTuple):
     progress: Progress = Progress()
     """Takes its progress and states, and gives back the state to go on from."""
     rows: RowsOf = no_rows
+    use: Use = Use()
+    """What the set is for: sets are judged, and may be learned, by the features that they will make."""

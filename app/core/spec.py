@@ -25,6 +25,10 @@ class MapSpec(BaseSpec):
     kernel: Kernel
     sampler: Sampler
 
+    def as_before(self) -> Self:
+        """The spec as versions read it that filled in other values for what it leaves out; most often itself."""
+        return self.model_copy(update={"sampler": self.sampler.as_before()})
+
     @model_validator(mode="after")
     def _combination_has_a_meaning(self) -> Self:
         self.kernel.check(self.input_dim)

@@ -103,15 +103,18 @@ class MapCreation(NamedTuple):
             Gone: it was deleted meanwhile, or made anew.
         """
         spec, left_open = asked
-        text = spec.canonical()
+        texts = {one.canonical(): one for one in (spec.as_before(), spec)}
         if left_open != NOTHING:
             stored = read_spec(there.name, self.store.spec(there))
             was_open = LeftOpen.model_validate_json(there.asked or "{}")
-            if (was_open, was_open.placed(stored).canonical()) != (left_open, text):
+            if was_open != left_open or was_open.placed(stored).canonical() not in texts:
                 raise MapExists(there.name, there.digest or None)
             return record(there, stored)
-        same = there.spec in (SpecEntry.of(text), text)
+        for text, one in texts.items():
+            if there.spec in (SpecEntry.of(text), text):
+                return record(there, one)
         # An earlier version may have written the same spec in other words.
-        if not same and read_spec(there.name, self.store.spec(there)).canonical() != text:
+        stored = read_spec(there.name, self.store.spec(there))
+        if stored.canonical() not in texts:
             raise MapExists(there.name, there.digest or None)
-        return record(there, spec)
+        return record(there, stored)

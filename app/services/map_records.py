@@ -35,9 +35,12 @@ class MapRecord(BaseModel):
     signature: str | None = Field(description="Link of the signs of the weights, if some are negative.")
     job: str | None = Field(description="Link of the job that builds the map, or could not; null when it is ready.")
     report: dict[str, float] | None = Field(
-        description="How a learned set came out: start and end of its objective (normalised D² over the box, for a "
-        "reweighted grid the mean squared error over its pairs), sum of the weights, points kept, and where a dataset "
-        "was at hand the Gram error on its rows; null for sets that are not learned."
+        description="How a learned set came out: start and end of its objective (normalised D² over the box; for a "
+        "reweighted grid and for differences data the mean squared error over pairs of rows), sum of the weights and "
+        "points kept. Where a dataset was at hand also relative Frobenius errors of Gram matrices, of the set "
+        "(gram_error) and of what learning began with (gram_error_start): on up to 500 rows that may have been learned "
+        "from, and, with _held_out, on rows_held_out others; of a box they were part of the column ranges only. null "
+        "for sets that are not learned."
     )
     warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, and what would be better.")
 

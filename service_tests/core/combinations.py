@@ -56,6 +56,8 @@ class VarianceGamma(NamedTuple):
         return 1.0
 
 
+ON_ROWS: Fields = {"differences": "data", "dataset": "rows"}
+
 FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "gaussian": _scales,
     "laplacian": _scales,
@@ -81,8 +83,11 @@ FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "sparse_grid": lambda _: [{"level": 2}],
     "subsampled_grid": lambda _: [{"points_per_dim": 9}],
     "polynomially_exact": lambda _: [{"degree": 4}],
-    "weighted": lambda _: [{"box": 2.0, "box_scale": 0.5, "normalize_weights": True}],
-    "global_adaptive": lambda d: [{"box": [2.0] * d, "iterations": 5}],
+    "weighted": lambda _: [
+        {"box": 2.0, "box_scale": 0.5, "normalize_weights": True},
+        ON_ROWS | {"normalize_weights": True},
+    ],
+    "global_adaptive": lambda d: [{"box": [2.0] * d, "iterations": 5}, ON_ROWS | {"iterations": 5}],
     "greedy_adaptive": lambda _: [{"box": 2.0, "iterations": 2}],
     "reweighted_grid": lambda _: [{"dataset": "rows", "points_per_dim": 9}],
     "uploaded": lambda _: [{}],  # its frequencies belong to a kernel: see `pairs`
@@ -159,6 +164,8 @@ def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
         return name in ("gaussian", "matern", "rational_quadratic", "correlation_rbf")
     if over == "reweighted_grid":
         return name in NORMAL and name != "anova"
+    if its_sampler.get("differences") == "data":
+        return "subsets" not in its_kernel and "windows" not in its_kernel
     if over in LEARNED or its_sampler.get("learn"):
         return name in ("gaussian", "laplacian", "cauchy", "correlation_rbf")
     if over in NORMAL_ONLY or its_sampler.get("base", {}).get("kind") in NORMAL_ONLY:

@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from app.core.arrays import row_blocks
 from app.core.discrepancy.fourier_integrals import expansion, integrate
+from app.core.discrepancy.measure import Discrepancy, Pulls
 from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, ProductKernel, ShiftInvariantKernel
@@ -57,7 +58,7 @@ class Measured(TypedDict):
     ratio: Annotated[float | None, Field(description="N over that; null where that is 0.")]
 
 
-class BoxDiscrepancy:
+class BoxDiscrepancy(Discrepancy):
     """N = A − 2 Σ_l ξ_l v_l + Σ_{l,m} ξ_l ξ_m H_lm of frequencies w_l with weights ξ_l, for one kernel and one box.
 
     N is the mean over u uniform in the box Π[−b_j, b_j] of |k(u) − Σ_l ξ_l e^{−iw_l·u}|² (theorem 12), that is
@@ -94,12 +95,13 @@ class BoxDiscrepancy:
         self._panels, log_energies = expansion(product, ratios)
         self.log_energy = float(log_energies.sum())
         """log A."""
+        self.energy = math.exp(self.log_energy)
 
     def gram(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
         """H, (s, s), of frequencies (s, d): positive semidefinite, and singular to rounding where points are many."""
         s = len(frequencies)
         gram = np.empty((s, s))
-        self._row_sums(self.points(frequencies), np.ones(s), np.empty(s), lambda _: pause(), gram)
+        self._row_sums(self._points(frequencies), np.ones(s), np.empty(s), lambda _: pause(), gram)
         return gram
 
     def means(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
@@ -108,7 +110,8 @@ class BoxDiscrepancy:
         return means
 
     def means_and_gradients(self, frequencies: Matrix, pause: Pause = no_pause) -> tuple[Matrix, Matrix]:
-        """v, (s,), and ∂v_l/∂w_lj, (s, d); the product of the other factors without division, as a factor may be 0."""
+        """v, (s,), and ∂v_l/∂w_lj, (s, d)."""
+        # The product of the other factors without division, as a factor may be 0.
         factors, slopes = self._factors(frequencies, pause)
         before, behind = np.ones_like(factors), np.ones_like(factors)
         np.cumprod(factors[:, :-1], axis=1, out=before[:, 1:])
@@ -132,32 +135,22 @@ class BoxDiscrepancy:
 
         The gradient by the weights is 2(Hξ − v), of `gram` and `means`.
         """
-        points, weights = self.points(frequencies), _weights(frequencies, weights)
-        pulls, gradients = self.pulls(points, weights, points, pause)
+        points, weights = self._points(frequencies), _weights(frequencies, weights)
+        pulls, gradients = self._pulls(points, weights, points, pause)
         means, slopes = self.means_and_gradients(frequencies, pause)
         pulls -= 2 * means
         gradients -= slopes
         gradients *= 2 * weights[:, None]
-        return math.exp(self.log_energy) + math.fsum(weights * pulls), gradients
+        return self.energy + math.fsum(weights * pulls), gradients
 
-    def pulls(self, fixed: Points, weights: Matrix, moving: Points, pause: Pause = no_pause) -> tuple[Matrix, Matrix]:
-        """Σ_l ξ_l H(w_l, x) for each of n moving points x, (n,), and its gradients by x, (n, d): in O(n s d).
+    def pulls_of(self, frequencies: Matrix, weights: Matrix) -> Pulls:
+        """The function that gives the pulls of a fixed set: n of them in O(n s d)."""
+        fixed = self._points(frequencies)
+        return lambda moving: self._pulls(fixed, weights, self._points(moving))
 
-        The weights ξ_l, (s,), are those of the fixed points w_l. With it and `means_and_gradients`, N of a set with one
-        more point x of weight ξ is N of the set plus 2ξ(Σ_l ξ_l H(w_l, x) − v(x)) + ξ².
-        """
-        d, n = moving.coordinates.shape
-        pulls, gradients = np.empty(n), np.empty((n, d))
-
-        def work(rows: slice) -> None:
-            sinc_gradients(self.box, fixed, weights, moving, rows.start, pulls[rows], gradients[rows])
-
-        self._share_out(work, n, n * fixed.coordinates.size, _FACTORS_PER_PAUSE, lambda _: pause())
-        return pulls, gradients
-
-    def points(self, frequencies: Matrix) -> Points:
-        """Frequencies (s, d) as `pulls` takes them; InvalidInput where a product b_j w_j leaves float64."""
-        return tabulated(self._checked(frequencies), self.box)
+    def own_terms(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
+        """0: H(x, x) is 1 for all x."""
+        return np.zeros(len(frequencies)), np.zeros(frequencies.shape)
 
     def measured(
         self, frequencies: Matrix, weights: Matrix | None = None, progress: Progress | None = None
@@ -191,6 +184,21 @@ class BoxDiscrepancy:
             ratio=normalized / expected if expected > 0 else None,
         )
 
+    def _pulls(self, fixed: Points, weights: Matrix, moving: Points, pause: Pause = no_pause) -> tuple[Matrix, Matrix]:
+        """Σ_l ξ_l H(w_l, x) for each of n moving points x, (n,), and its gradients by x, (n, d)."""
+        d, n = moving.coordinates.shape
+        pulls, gradients = np.empty(n), np.empty((n, d))
+
+        def work(rows: slice) -> None:
+            sinc_gradients(self.box, fixed, weights, moving, rows.start, pulls[rows], gradients[rows])
+
+        self._share_out(work, n, n * fixed.coordinates.size, _FACTORS_PER_PAUSE, lambda _: pause())
+        return pulls, gradients
+
+    def _points(self, frequencies: Matrix) -> Points:
+        """Frequencies (s, d) with their sines and cosines; InvalidInput where a product b_j w_j leaves float64."""
+        return tabulated(self._checked(frequencies), self.box)
+
     def _checked(self, frequencies: Matrix) -> Matrix:
         largest = np.abs(frequencies).max(axis=0, initial=0.0)
         if not (largest <= _MOST / np.maximum(1.0, self.box)).all():
@@ -211,11 +219,11 @@ class BoxDiscrepancy:
 
     def _normalized(self, frequencies: Matrix, weights: Matrix, sums: Matrix, pause: _Told, first: int = 0) -> float:
         """N; `sums` holds Σ_{l<m} ξ_l H_lm up to the row `first`. Every pair comes once, and no point with itself."""
-        self._row_sums(self.points(frequencies), weights, sums, pause, first=first)
+        self._row_sums(self._points(frequencies), weights, sums, pause, first=first)
         pulls = 2 * sums
         pulls += weights
         pulls -= 2 * self.means(frequencies, lambda: pause(len(sums)))
-        return math.exp(self.log_energy) + math.fsum(weights * pulls)
+        return self.energy + math.fsum(weights * pulls)
 
     def _row_sums(
         self, points: Points, weights: Matrix, sums: Matrix, pause: _Told, gram: Matrix = _NO_MATRIX, first: int = 0

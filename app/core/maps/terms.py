@@ -102,8 +102,7 @@ class Built(NamedTuple):
     n_output: int
     warnings: tuple[str, ...]
     report: dict[str, float] | None = None
-    """Figures of a set that was learned: `objective_start` and `objective_end`, `weight_sum`, `points_kept` and, where
-    rows were at hand, `gram_error`; None for all others."""
+    """Figures of a set that was learned, as its sampler and `learned_report` tell them; None for all others."""
 
 
 class FrozenArray(NamedTuple):

@@ -82,6 +82,10 @@ class AnySampler(Kind):
         """Whether the sampler fits its set to one kernel: takes time, and may take a dataset."""
         return False
 
+    def as_before(self) -> Self:
+        """The sampler as versions read it that had other defaults; itself where they never changed."""
+        return self
+
     @property
     def learned_from(self) -> str | None:
         """The name of the dataset that it takes rows of, its field of that name; None if it takes none."""

@@ -12,11 +12,20 @@ from app.core.progress import Pause
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
 from app.core.samplers.lbfgs import minimisation_bytes, minimised
-from app.core.samplers.learning import MOST_OPERATIONS, PRODUCT_LAW, BoxFields, check_operations, report_of
+from app.core.samplers.learned_report import Compared, reported
+from app.core.samplers.learning import (
+    MOST_OPERATIONS,
+    PRODUCT_LAW,
+    LearningFields,
+    check_operations,
+    check_products,
+    gradient_products,
+    rows_bytes,
+)
 from app.core.samplers.points import Points, check_base
 
 
-class GlobalAdaptive(BoxFields, LearnedSampler):
+class GlobalAdaptive(LearningFields, LearnedSampler):
     """Frequencies of the base moved, all together and down the gradient, to a small mean squared error over a box.
 
     Each has weight 1/s. The error is `objective_start` before and `objective_end` after, as in diagnostic
@@ -38,22 +47,25 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The memory of the minimisation, and the pairs of some frequencies at a time."""
-        return self.base.drawing_bytes(s, input_dim) + minimisation_bytes(s * input_dim)
+        of_rows = rows_bytes(s, input_dim) if self.on_rows else 0
+        return self.base.drawing_bytes(s, input_dim) + minimisation_bytes(s * input_dim) + of_rows
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a kernel or box that nothing is learned on, a base that learns, and more work than some hours."""
-        self.check_box(kernel, self.kind, input_dim)
+        self.check_differences(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
-        check_operations(self.kind, self.iterations * input_dim, s)
+        if self.on_rows:
+            check_products(self.kind, self.iterations * gradient_products(input_dim), s)
+        else:
+            check_operations(self.kind, self.iterations * input_dim, s)
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The frequencies after the last step."""
-        measure, product, rows = self.measure(kernel, input_dim, building)
+        measure, scales, rows = self.learning(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
-        # In units of the law: one step length for coordinates of all units.
-        scales = product.scales(input_dim)
 
         def objective(standard: Matrix, pause: Pause) -> tuple[float, Matrix]:
+            # In units of the law: one step length for coordinates of all units.
             value, gradient = measure.value_and_gradient(standard.reshape(s, input_dim) / scales, pause=pause)
             return value, (gradient / scales).ravel()
 
@@ -62,4 +74,5 @@ class GlobalAdaptive(BoxFields, LearnedSampler):
         found = base._replace(frequencies=end.reshape(s, input_dim) / scales)
         pause = partial(progress.checkpoint, state)
         first, last = (measure.normalized(one.frequencies, pause=pause) for one in (base, found))
-        return report_of(found, first, last, product, rows)
+        compared = Compared(base, f"base {self.base.kind}", first, last)
+        return reported(found, compared, kernel, rows, building.use, pause)

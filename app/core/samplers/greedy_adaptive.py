@@ -1,6 +1,5 @@
 """Frequencies that minimise the box discrepancy one after another."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Literal
@@ -10,23 +9,31 @@ import scipy
 from pydantic import Field
 
 from app.core.building import Building
-from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.measure import Discrepancy
 from app.core.kernels.base import Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
-from app.core.samplers.learning import MOST_OPERATIONS, PRODUCT_LAW, BoxFields, check_operations, report_of
+from app.core.samplers.learned_report import Compared, reported
+from app.core.samplers.learning import (
+    MOST_OPERATIONS,
+    MOST_ROWS,
+    PRODUCT_LAW,
+    LearningFields,
+    check_operations,
+    rows_bytes,
+)
 from app.core.samplers.points import Points, check_base
 
 # Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A closer minimum does not
 # make the set better, whose later frequencies correct the earlier.
 _TOLERANCE = 4.5e9
-# Part by which the base's objective must be passed to be told of.
-_CLEARLY = 0.01
+# What a pair of frequencies costs on rows, in factors of a box: complex products, four at a time.
+_FACTORS_PER_ROW = 2
 
 
-class GreedyAdaptive(BoxFields, LearnedSampler):
+class GreedyAdaptive(LearningFields, LearnedSampler):
     """Frequencies placed one by one, each where it makes the mean squared error over a box of all so far least.
 
     Each has weight 1/s. The search for a frequency starts at the next of the base, or at the next `starts`, of whose
@@ -50,19 +57,20 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The memory of the base, and the set beside it."""
-        return self.base.drawing_bytes(s, input_dim) + super().drawing_bytes(s, input_dim)
+        of_rows = rows_bytes(s, input_dim) if self.on_rows else 0
+        return self.base.drawing_bytes(s, input_dim) + super().drawing_bytes(s, input_dim) + of_rows
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a kernel or box that nothing is learned on, a base that learns, and more work than some hours."""
-        self.check_box(kernel, self.kind, input_dim)
+        self.check_differences(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
-        check_operations(self.kind, self.starts * self.iterations * input_dim / 2, s)
+        per_pair = _FACTORS_PER_ROW * MOST_ROWS if self.on_rows else input_dim
+        check_operations(self.kind, self.starts * self.iterations * per_pair / 2, s)
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """All frequencies, in the order in which they were placed."""
-        measure, product, rows = self.measure(kernel, input_dim, building)
+        measure, scales, rows = self.learning(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
-        scales, energy = product.scales(input_dim), math.exp(measure.log_energy)
         placed, progress = np.empty((s, input_dim)), building.progress
         state = unpacked(progress.restored())
         before = state.get("frequencies", placed[:0])
@@ -73,37 +81,35 @@ class GreedyAdaptive(BoxFields, LearnedSampler):
         for t in range(len(before), s):
             starts = base.frequencies[(t + np.arange(self.starts)) % s]
             placed[t] = self._next(measure, placed[:t], starts, scales, pause)
-            pulls, _ = measure.pulls(measure.points(placed[:t]), np.ones(t), measure.points(placed[t : t + 1]))
-            pairs += 2 * float(pulls[0]) + 1
-            means += float(measure.means(placed[t : t + 1])[0])
-            progress.report(t + 1, s, max(0.0, energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
+            last = placed[t : t + 1]
+            pulls, _ = measure.pulls_of(placed[:t], np.ones(t))(last)
+            pairs += 2 * float(pulls[0]) + 1 + float(measure.own_terms(last)[0][0])
+            means += float(measure.means(last)[0])
+            progress.report(t + 1, s, max(0.0, measure.energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
             kept = partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means]))
             pause = partial(progress.checkpoint, kept)
             pause()
-        first, last = (max(0.0, measure.normalized(one, pause=pause)) for one in (base.frequencies, placed))
-        warnings = base.warnings
-        # What is less than this apart is rounding.
-        if last > (1 + _CLEARLY) * first + (10 + input_dim) * np.finfo(np.float64).eps:
-            warnings += (
-                f"base {self.base.kind} alone has the smaller box discrepancy ({first:.3g}, here {last:.3g}): take it, "
-                "or global_adaptive",
-            )
-        return report_of(FrequencySet(placed, base.weights, warnings), first, last, product, rows)
+        first, end = (measure.normalized(one, pause=pause) for one in (base.frequencies, placed))
+        found = FrequencySet(placed, base.weights, base.warnings)
+        compared = Compared(base, f"base {self.base.kind}", first, end)
+        return reported(found, compared, kernel, rows, building.use, pause)
 
-    def _next(self, measure: BoxDiscrepancy, placed: Matrix, starts: Matrix, scales: Matrix, pause: Pause) -> Matrix:
+    def _next(self, measure: Discrepancy, placed: Matrix, starts: Matrix, scales: Matrix, pause: Pause) -> Matrix:
         """The lowest of the minima next to the starts, in units of the law.
 
         With one more frequency x and all weights 1/(t + 1), N is a constant plus 2/(t + 1) times what is minimised:
-        Σ_l H(w_l, x)/(t + 1) − v(x).
+        Σ_l H(w_l, x)/(t + 1) − v(x) + o(x)/(2(t + 1)).
         """
-        fixed, weights = measure.points(placed), np.full(len(placed), 1 / (len(placed) + 1))
+        weight = 1 / (len(placed) + 1)
+        pulled = measure.pulls_of(placed, np.full(len(placed), weight))
 
         def objective(standard: Matrix) -> tuple[float, Matrix]:
             pause()
             at = (standard / scales)[None]
-            pulls, gradients = measure.pulls(fixed, weights, measure.points(at))
+            (pulls, gradients), (own, turns) = pulled(at), measure.own_terms(at)
             means, slopes = measure.means_and_gradients(at)
-            return float(pulls[0] - means[0]), (gradients[0] - slopes[0]) / scales
+            value = pulls[0] - means[0] + weight / 2 * own[0]
+            return float(value), (gradients[0] - slopes[0] + weight / 2 * turns[0]) / scales
 
         found = [self._minimum(objective, start * scales) for start in starts]
         return min(found, key=lambda one: one[0])[1] / scales

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from app.core.building import Building
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import FrequencySet, PointSampler, Rng, SizeAdvice, check_dimensions, inside
 from app.core.samplers.lattice_search import lattice_points, learned_vector
-from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
+from app.core.samplers.learned_report import Compared, reported
+from app.core.samplers.learning import PRODUCT_LAW, LearningFields
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
 _MOST_LEARNED = 1 << 12
@@ -23,7 +25,7 @@ _VECTOR: NDArray[np.int64] = np.load(Path(__file__).with_name("kuo_lattice_33002
 _MOST_DIMENSIONS = len(_VECTOR)
 
 
-class Lattice(BoxFields, PointSampler):
+class Lattice(LearningFields, PointSampler):
     """Multiples of one generating vector, modulo 1, randomly shifted.
 
     The vector is Frances Kuo's `lattice-33002-1024-1048576` (University of New South Wales), made component by
@@ -70,27 +72,36 @@ class Lattice(BoxFields, PointSampler):
         """Refuse more dimensions than the vector is known for, and searches that cannot be made."""
         check_dimensions(self.kind, _MOST_DIMENSIONS, kernel, input_dim)
         if self.learn:
-            self.check_box(kernel, "lattice with learn", input_dim)
+            if self.on_rows:
+                raise InvalidInput(
+                    "a lattice is learned on a box; global_adaptive takes differences data", "/sampler/differences"
+                )
+            self.check_differences(kernel, "lattice with learn", input_dim)
             if s > _MOST_LEARNED:
                 reason = f"a lattice is learned of at most {_MOST_LEARNED} points, whose pairs are all compared"
                 raise InvalidInput(SizeAdvice(reason, s, _MOST_LEARNED), "/s")
-        elif self.box is not None or self.dataset is not None:
-            field = "dataset" if self.box is None else "box"
+        elif self.box is not None or self.dataset is not None or self.on_rows:
+            field = "differences" if self.on_rows else "dataset" if self.box is None else "box"
             raise InvalidInput("lattice takes a box or a dataset with learn only", f"/sampler/{field}")
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The lattice of the vector found, or of the vector for all where no better was."""
         if not self.learn:
             return self.frequency_set(kernel, s, input_dim, rng)
-        measure, product, rows = self.measure(kernel, input_dim, building)
-        shift = self._shift(s, input_dim, rng)
+        measure, _, rows = self.learning(kernel, input_dim, building)
+        if not isinstance(measure, BoxDiscrepancy):
+            raise AssertionError("check() lets no other differences through")
+        product, shift = product_kernel(kernel, input_dim), self._shift(s, input_dim, rng)
         for_all = _multipliers(s, input_dim)
         learned, keep = learned_vector(product, measure.box, for_all, shift, s, rng, building)
-        sets = [product.frequencies(inside(lattice_points(s, vector, shift))) for vector in (for_all, learned)]
+        start, end = (
+            FrequencySet(product.frequencies(inside(lattice_points(s, vector, shift))), np.full(s, 1 / s))
+            for vector in (for_all, learned)
+        )
         pause = partial(building.progress.checkpoint, keep)
-        before, after = (measure.normalized(frequencies, pause=pause) for frequencies in sets)
-        found = FrequencySet(sets[after < before], np.full(s, 1 / s))
-        return report_of(found, before, min(before, after), product, rows)
+        before, after = (measure.normalized(one.frequencies, pause=pause) for one in (start, end))
+        compared = Compared(start, "lattice without learn", before, min(before, after))
+        return reported(end if after < before else start, compared, kernel, rows, building.use, pause)
 
     def for_summand(self, number: int, before: int) -> Self:
         """Without a random shift, the lattice moved to its next place in the lattice sequence."""

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import scipy
 from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from app.core.kernels.base import Matrix
 from app.core.progress import Progress, begin_anew, packed, unpacked
@@ -19,7 +20,8 @@ _PATIENCE = 3
 # What counts as zero in a gradient, as part of the largest entry of the right side.
 _TOLERANCE = 1e-11
 # In practice some ten or twenty are made; without end, where rounding decides the signs.
-_MOST_EXCHANGES = 2_000
+_MOST_EXCHANGES = 500
+_MOST_ONE_BY_ONE = 4096
 _BISECTIONS = 60
 
 Offer = Callable[[float], None]
@@ -47,7 +49,8 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Of
     conditions of Karush, Kuhn and Tucker hold, which for a convex programme are enough.
 
     M, (n, n), is symmetric and positive definite; Unsolved is raised where it is singular to rounding. `support`, (n,),
-    is a first guess of the entries above 0; `before_call` is told of every system that is solved.
+    is a first guess of the entries above 0; `before_call` is told of every system that is solved. Where many solutions
+    are nearly as good, as on rows that repeat, exchanges may never end: entries then come one by one.
     """
     inside, fewest, patience = support.copy(), len(right) + 1, _PATIENCE
     tolerance = _TOLERANCE * float(np.abs(right).max(initial=0.0))
@@ -72,7 +75,21 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Of
         else:
             wrong[: np.flatnonzero(wrong)[-1]] = False
         inside ^= wrong
-    raise Unsolved
+    return _one_by_one(matrix, right, before_call)
+
+
+def _one_by_one(matrix: Matrix, right: Matrix, before_call: Offer) -> Matrix:
+    """The same by the active sets of Lawson and Hanson on a root of M, which takes longer and always ends."""
+    n = len(right)
+    if n > _MOST_ONE_BY_ONE:
+        raise Unsolved
+    before_call(float(n) ** 3)
+    try:
+        root = cholesky(matrix)
+    except LinAlgError:
+        raise Unsolved from None
+    solution: Matrix = scipy.optimize.nnls(root, solve_triangular(root, right, trans="T"), maxiter=30 * n)[0]
+    return solution
 
 
 def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress) -> NDArray[np.intp]:
@@ -102,6 +119,9 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress
         else:
             most, kept = penalty, above
         done += 1
+    if not len(kept):
+        # No penalty tells them apart: one is as good as the other.
+        kept = np.flatnonzero(nonnegative(matrix, right - least, support, offer(progress, begin_anew)))[:count]
     return kept
 
 

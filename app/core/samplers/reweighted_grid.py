@@ -7,16 +7,17 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import Field
 
-from app.core.arrays import dense, row_blocks
+from app.core.arrays import dense
 from app.core.building import Building
 from app.core.datasets import sampled
-from app.core.discrepancy.box_discrepancy import product_kernel
+from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, ProductKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, sum_warnings
-from app.core.samplers.learning import Dataset, report_of
-from app.core.samplers.nonnegative import Offer, Unsolved, nonnegative, offer, sparse_support, support_state
+from app.core.samplers.learned_report import Compared, reported, split
+from app.core.samplers.learning import Dataset
+from app.core.samplers.nonnegative import Unsolved, nonnegative, offer, sparse_support, support_state
 from app.core.samplers.normal_law import normal_deviations
 from app.core.samplers.subsampled_grid import SubsampledGrid
 
@@ -27,8 +28,6 @@ _MOST_PAIRS = 1 << 21
 # Added to the diagonal as part of its mean, so that candidates that the rows cannot tell apart share their weight.
 _RIDGE = 1e-8
 _BYTES_PER_PAIR, _BYTES_PER_FEATURE = 32, 56
-# Rows of the normal equations made at a time: their complex products take several times the memory.
-_ROWS_PER_BLOCK = 512
 # What rows, equations, support and weights take, as parts of the whole.
 _ROWS, _EQUATIONS, _SUPPORT, _STEPS = 1, 30, 95, 100
 
@@ -38,7 +37,8 @@ class ReweightedGrid(LearnedSampler):
 
     The least squares over pairs of rows, each beside itself among them, are first penalised by the sum of the weights,
     as much as leaves s of them, then solved anew for the points kept without the penalty. The objective of the report
-    is the mean square error over these pairs, that of all candidates with equal weights at the start.
+    is the mean square error of the cosines over these pairs; the start is the first s candidates with equal weights, as
+    subsampled_grid draws them.
     """
 
     source = f"{GQ}, section 3.5; pairs summed by products of features"
@@ -91,26 +91,27 @@ class ReweightedGrid(LearnedSampler):
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The candidates kept, with their weights."""
-        product, rows = product_kernel(kernel, input_dim), building.rows(self.dataset, "/sampler/dataset")
+        rows, progress = split(building.rows(self.dataset, "/sampler/dataset")), building.progress
         grid = SubsampledGrid(kind="subsampled_grid", points_per_dim=self.points_per_dim)
-        candidates = _distinct(grid.frequency_set(kernel, self._n_candidates(s), input_dim, rng).frequencies)
+        drawn = grid.frequency_set(kernel, self._n_candidates(s), input_dim, rng).frequencies
+        start, candidates = FrequencySet(drawn[:s], np.full(s, 1 / s)), _distinct(drawn)
         # n(n − 1)/2 ≤ pairs.
-        n_rows = min(rows.shape[0], (1 + isqrt(1 + 8 * self.pairs)) // 2)
-        fit = dense(rows[sampled(rows.shape[0], n_rows, int(rng.integers(1 << 63)))])
-        progress = building.progress
+        n_rows = min(rows.learned.shape[0], (1 + isqrt(1 + 8 * self.pairs)) // 2)
+        fit = dense(rows.learned[sampled(rows.learned.shape[0], n_rows, int(rng.integers(1 << 63)))])
         progress.report(_ROWS, _STEPS, None)
         state = progress.restored() or b""
-        matrix, right, energy = normal_equations(candidates, fit, product, offer(progress, lambda: state))
-        equal = np.full(len(candidates), 1 / len(candidates))
-        start = _error(matrix, right, energy, equal)
+        pause = partial(progress.checkpoint, lambda: state)
+        measure = RowDifferences(kernel, fit, building.use._replace(is_complex=False), building.threads, pause)
+        first = measure.normalized(*start[:2], pause)
+        matrix, right = measure.gram(candidates, pause), measure.means(candidates, pause)
         matrix[np.diag_indices_from(matrix)] += _RIDGE * np.trace(matrix) / len(matrix)
-        progress.report(_EQUATIONS, _STEPS, start)
+        progress.report(_EQUATIONS, _STEPS, first)
         try:
             kept = sparse_support(matrix, right, s, progress)
-            progress.report(_SUPPORT, _STEPS, start)
+            progress.report(_SUPPORT, _STEPS, first)
             matrix, right = matrix[np.ix_(kept, kept)], right[kept]
-            found_support = offer(progress, partial(support_state, kept))
-            weights = nonnegative(matrix, right, np.ones(len(kept), np.bool_), found_support)
+            found_support = partial(support_state, kept)
+            weights = nonnegative(matrix, right, np.ones(len(kept), np.bool_), offer(progress, found_support))
         except Unsolved:
             raise InvalidInput(
                 f"{n_rows} rows cannot tell {len(candidates)} candidates apart: take more pairs, or fewer candidates",
@@ -121,12 +122,13 @@ class ReweightedGrid(LearnedSampler):
                 f"dataset {self.dataset!r} fits no candidate: its rows are so far from each other that the kernel is 0",
                 "/sampler/dataset",
             )
-        end = _error(matrix, right, energy, weights)
-        positive = weights > 0
+        positive, pause = weights > 0, partial(progress.checkpoint, found_support)
         warnings = sum_warnings(float(weights[positive].sum()), ": that fits the other rows best; take a larger s")
         found = FrequencySet(candidates[kept][positive], weights[positive], warnings)
-        progress.report(_STEPS, _STEPS, max(0.0, end))
-        return report_of(found, start, end, product, rows)
+        last = measure.normalized(*found[:2], pause)
+        progress.report(_STEPS, _STEPS, last)
+        compared = Compared(start, "subsampled_grid", first, last)
+        return reported(found, compared, kernel, rows, building.use, pause)
 
     def _n_candidates(self, s: int) -> int:
         return self.candidates or _CANDIDATES_PER_FREQUENCY * s
@@ -138,32 +140,3 @@ def _distinct(frequencies: Matrix) -> Matrix:
     signs = np.sign(np.take_along_axis(frequencies, leading, axis=1))
     distinct: Matrix = np.unique(frequencies * np.where(signs == 0, 1.0, signs) + 0.0, axis=0)
     return distinct
-
-
-def normal_equations(
-    frequencies: Matrix, rows: Matrix, kernel: ProductKernel, before_call: Offer
-) -> tuple[Matrix, Matrix, float]:
-    """Mean over all n² pairs of c cᵀ, k c and k², with c_l = cos(w_l·δ): (s, s), (s,) and a number.
-
-    A row is paired with itself too: where rows are far from each other, k(0) would be lost. No pair is ever formed:
-    with z_il = e^{iw_l·x_i}, twice the sum over all i and j of cos(w_l·δ) cos(w_m·δ) is |Z*Z|² + |ZᵀZ|² in (l, m).
-    Frequencies w_l have shape (s, d), rows x_i (n, d); `before_call` is told of every product.
-    """
-    n = len(rows)
-    features = np.exp(1j * (rows @ frequencies.T))
-    conjugate = features.conj()
-    matrix = np.empty((len(frequencies), len(frequencies)))
-    for block in row_blocks(len(frequencies), _ROWS_PER_BLOCK):
-        before_call(8 * (block.stop - block.start) * features.size)
-        matrix[block] = np.square(np.abs(conjugate[:, block].T @ features))
-        matrix[block] += np.square(np.abs(features[:, block].T @ features))
-    gram = kernel.gram(rows, rows)
-    before_call(4 * n * features.size)
-    right = np.einsum("il,il->l", conjugate, gram @ features).real
-    matrix /= 2 * n**2
-    return matrix, right / n**2, float(np.square(gram).mean())
-
-
-def _error(matrix: Matrix, right: Matrix, energy: float, weights: Matrix) -> float:
-    """Mean squared error over the pairs of rows."""
-    return float(weights @ matrix @ weights - 2 * right @ weights + energy)

@@ -15,7 +15,8 @@ from app.core.papers import QMC
 from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings
 from app.core.samplers.halton import Halton
-from app.core.samplers.learning import PRODUCT_LAW, BoxFields, report_of
+from app.core.samplers.learned_report import Compared, reported
+from app.core.samplers.learning import PRODUCT_LAW, LearningFields, rows_bytes
 from app.core.samplers.points import Points, check_base
 
 # Eigenvalues below this part of the largest are rounding.
@@ -29,7 +30,7 @@ _LONG = 700
 _START, _MATRIX, _STEPS = 1, 3, 100
 
 
-class Weighted(BoxFields, LearnedSampler):
+class Weighted(LearningFields, LearnedSampler):
     """The base's frequencies with the non-negative weights of the least mean squared error over a box.
 
     Frequencies of weight 0 are left out, half of them or more: `n_frequencies` tells what is left of s.
@@ -49,12 +50,13 @@ class Weighted(BoxFields, LearnedSampler):
     normalize_weights: bool = Field(False, description="Scale the weights to sum 1, so that k(x, x) is 1.")
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of the matrix of all pairs, its eigenvectors and root."""
-        return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_PAIR * s**2
+        """Memory of the matrix of all pairs, its eigenvectors and root; with differences data, of waves of rows."""
+        of_rows = rows_bytes(s, input_dim) if self.on_rows else 0
+        return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_PAIR * s**2 + of_rows
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a kernel or box that nothing is learned on, a base that learns, and too many frequencies."""
-        self.check_box(kernel, self.kind, input_dim)
+        self.check_differences(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
         if s > _MOST_FREQUENCIES:
             reason = f"weighted solves for at most {_MOST_FREQUENCIES} weights"
@@ -62,7 +64,7 @@ class Weighted(BoxFields, LearnedSampler):
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """The frequencies kept, with their weights."""
-        measure, product, rows = self.measure(kernel, input_dim, building)
+        measure, _, rows = self.learning(kernel, input_dim, building)
         base, progress = self.base.frequency_set(kernel, s, input_dim, rng), building.progress
         state = unpacked(progress.restored())
         if not state:
@@ -89,12 +91,14 @@ class Weighted(BoxFields, LearnedSampler):
         if self.normalize_weights:
             weights /= total
         else:
-            warnings += sum_warnings(total, ": take a smaller box_scale, a larger s, or normalize_weights")
+            smaller = "" if self.on_rows else "a smaller box_scale, "
+            warnings += sum_warnings(total, f": take {smaller}a larger s, or normalize_weights")
         kept = weights > 0
         found = FrequencySet(base.frequencies[kept], weights[kept], warnings)
         end = measure.normalized(found.frequencies, found.weights, pause)
         progress.report(_STEPS, _STEPS, max(0.0, end))
-        return report_of(found, start, end, product, rows)
+        compared = Compared(base, f"base {self.base.kind}", start, end)
+        return reported(found, compared, kernel, rows, building.use, pause)
 
 
 def least_weights(gram: Matrix, means: Matrix) -> Matrix:

@@ -286,3 +286,28 @@ def test_the_frequencies_of_a_structured_map_are_what_its_features_are_made_of(h
     np.testing.assert_allclose(features, np.concatenate([np.cos(phases), np.sin(phases)], axis=1) / 40**0.5, atol=1e-14)
     missing = assert_problem(http, http.get(f"/v1/maps/{name}/offsets"), 404, "array-not-found")
     assert missing["detail"].endswith("it has frequencies, radii, signs, weights")
+
+
+def test_a_box_is_the_same_map_whichever_scale_was_its_default(http: httpx.Client, name: str) -> None:
+    kernel = {"kind": "gaussian", "length_scale": 1.5}
+
+    def learned(**fields: Any) -> dict[str, Any]:
+        over = {"kind": "weighted", "box": [1.0, 2.0, 0.5]} | fields
+        return {"input_dim": 3, "s": 16, "kernel": kernel, "sampler": over}
+
+    # As versions to 0.1.0 stored it, and what they answered to the same request.
+    stored = put(http, name, learned(box_scale=0.25))
+    again = put(http, name, learned())
+    assert (stored.status_code, again.status_code) == (201, 200)
+    assert again.json() == stored.json()
+    assert again.json()["spec"]["sampler"]["box_scale"] == 0.25
+    for other in (learned(box_scale=1.0), learned(box=[1.0, 2.0, 0.6]), learned(base={"kind": "sobol"})):
+        assert_problem(http, put(http, name, other), 409, "map-exists")
+    new = put(http, f"{name}-new", learned())
+    assert (new.status_code, new.json()["spec"]["sampler"]["box_scale"]) == (201, 1.0)
+    for same in (learned(), learned(box_scale=1.0), new.json()["spec"]):
+        assert put(http, f"{name}-new", same).json() == new.json()
+    assert_problem(http, put(http, f"{name}-new", learned(box_scale=0.25)), 409, "map-exists")
+    # With a seed that is drawn as well.
+    drawn = put(http, f"{name}-drawn", learned(box_scale=0.25) | {"seed": None})
+    assert put(http, f"{name}-drawn", learned() | {"seed": None}).json() == drawn.json()

@@ -75,8 +75,8 @@ def test_the_means_gradient_equals_differences(name: str, d: int) -> None:
 def test_a_moving_point_adds_what_the_set_with_it_has_more(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 90, d)
     measure = BoxDiscrepancy(made, box)
-    fixed, moving, weight = measure.points(frequencies[:-1]), frequencies[-1:], weights[-1]
-    pulls, gradients = measure.pulls(fixed, weights[:-1], measure.points(moving))
+    moving, weight = frequencies[-1:], weights[-1]
+    pulls, gradients = measure.pulls_of(frequencies[:-1], weights[:-1])(moving)
     means, slopes = measure.means_and_gradients(moving)
     grown, of_all = measure.value_and_gradient(frequencies, weights)
     before = measure.normalized(frequencies[:-1], weights[:-1])
@@ -107,13 +107,12 @@ def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) ->
     def every(threads: int) -> list[Any]:
         measure = BoxDiscrepancy(made, box, threads)
         value, gradients = measure.value_and_gradient(frequencies, weights)
-        fixed = measure.points(frequencies)
         return [
             np.array([value, measure.normalized(frequencies, weights)]),
             gradients,
             measure.gram(frequencies),
             *measure.means_and_gradients(frequencies),
-            *measure.pulls(fixed, weights, measure.points(frequencies + 1)),
+            *measure.pulls_of(frequencies, weights)(frequencies + 1),
         ]
 
     alone = every(1)

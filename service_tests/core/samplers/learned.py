@@ -43,7 +43,7 @@ class Watched(WatchedWork):
 
 
 def built(building: Building | None = None, **members: Any) -> Built:
-    return FourierMap.build(spec(dtype="float64", **members), building or Building())
+    return FourierMap.build(spec(**{"dtype": "float64"} | members), building or Building())
 
 
 def cpu(s: int, box_scale: float, **fields: Any) -> Built:

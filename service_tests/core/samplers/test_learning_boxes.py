@@ -10,6 +10,7 @@ from app.core.arrays import Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
+from app.core.samplers.learned_report import split
 from service_tests.core.combinations import Fields, rows, with_rows
 from service_tests.core.samplers.learned import (
     GLOBAL,
@@ -39,12 +40,29 @@ def test_the_box_of_a_dataset_is_the_ranges_of_its_columns(over: Fields, as_spar
     made = built(Building(rows=mine), **on(over | {"dataset": "mine"}, its))
     assert digest(made) == digest(built(**on(over | {"box": box, "box_scale": 0.25}, its)))
     assert made.report is not None
-    features = np.exp(1j * data @ made.arrays["frequencies"].T)
-    exact = kernel(**its).gram(data, data)
-    approximate = ((features * made.arrays["weights"]) @ features.conj().T).real
-    error = np.linalg.norm(approximate - exact) / np.linalg.norm(exact)
-    assert made.report["gram_error"] == pytest.approx(error, rel=1e-9)
-    assert 0 < error < 0.5
+    for some, name in zip(split(data, give_a_box=True), ("gram_error", "gram_error_held_out"), strict=True):
+        features = np.exp(1j * some @ made.arrays["frequencies"].T)
+        exact = kernel(**its).gram(some, some)
+        approximate = ((features * made.arrays["weights"]) @ features.conj().T).real
+        error = np.linalg.norm(approximate - exact) / np.linalg.norm(exact)
+        assert made.report[name] == pytest.approx(error, rel=1e-9)
+        assert 0 < error < 0.5
+
+
+@every
+def test_a_box_that_is_given_is_the_box_that_is_used(over: Fields) -> None:
+    fields = {name: value for name, value in on(over)["sampler"].items() if name != "box_scale"}
+    given, quarter = (spec(**on(over) | {"sampler": fields | more}) for more in ({}, {"box_scale": 0.25}))
+    of_data = spec(**on(over | {"dataset": "d"}))
+    scales = [one.sampler.box_scale for one in (given, quarter, of_data)]  # type: ignore[attr-defined]
+    assert scales == [1, 0.25, 0.25]
+    whole, part = (FourierMap.build(one) for one in (given, quarter))
+    assert digest(whole) == digest(built(**on(over), dtype="float32")) != digest(part)
+    # What is echoed means the same when it is put.
+    for one in (given, quarter, of_data):
+        assert spec(**one.model_dump(mode="json")) == one
+    error = refusal(**on(over) | {"sampler": fields | {"box_scale": None}})
+    assert (error.pointer, "give a number" in error.detail) == ("/sampler/box_scale", True)
 
 
 @every

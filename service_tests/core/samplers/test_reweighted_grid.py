@@ -1,6 +1,5 @@
 """Grids weighted for rows: the equations without pairs, the solver, and what it is worth on other rows."""
 
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,9 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.progress import Progress
 from app.core.samplers.nonnegative import nonnegative, sparse_support
-from app.core.samplers.reweighted_grid import normal_equations
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.samplers.learned import built, digest
-from service_tests.core.specs import kernel, product_kernel, refusal, spec
+from service_tests.core.specs import kernel, refusal, spec
 
 GRID: dict[str, Any] = {"kind": "reweighted_grid", "dataset": "d"}
 
@@ -33,24 +31,6 @@ def clustered(n: int, d: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     centres = np.random.default_rng(99).normal(size=(8, d)) * np.geomspace(1.5, 0.1, d)
     return centres[rng.integers(8, size=n)] + rng.normal(size=(n, d)) * np.geomspace(0.7, 0.05, d)
-
-
-@pytest.mark.parametrize("d", [1, 3, 10])
-def test_the_normal_equations_are_those_of_all_pairs(d: int) -> None:
-    rng = np.random.default_rng(d)
-    rows, frequencies = rng.normal(size=(7, d)), rng.normal(size=(5, d))
-    gaussian = product_kernel("gaussian", np.linspace(0.5, 2, d).tolist())
-    exact = gaussian.gram(rows, rows)
-    matrix, right, energy = np.zeros((5, 5)), np.zeros(5), 0.0
-    for i, j in product(range(7), repeat=2):
-        cosines = np.cos(frequencies @ (rows[i] - rows[j]))
-        matrix += np.outer(cosines, cosines) / 49
-        right += exact[i, j] * cosines / 49
-        energy += exact[i, j] ** 2 / 49
-    found = normal_equations(frequencies, rows, gaussian, lambda _: None)
-    np.testing.assert_allclose(found[0], matrix, rtol=0, atol=1e-14)
-    np.testing.assert_allclose(found[1], right, rtol=0, atol=1e-14)
-    assert abs(found[2] - energy) < 1e-14
 
 
 @pytest.mark.parametrize("n", [1, 5, 60])

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.core.arrays import Floats, Rows
-from app.core.building import Building
+from app.core.building import Building, Use
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Block, ShiftInvariantKernel
 from app.core.maps.fourier.forms import FORMS
@@ -13,7 +13,7 @@ from app.core.maps.fourier.projection import Drawn, Projection
 from app.core.maps.terms import Arrays, BaseSpec, Built, Dtype
 from app.core.progress import begin_anew
 from app.core.samplers.base import FrequencySampler, FrequencySet, SizeAdvice
-from app.core.samplers.learning import BoxFields
+from app.core.samplers.learning import LearningFields
 from app.core.samplers.uploaded import Uploaded
 
 ALL_ZERO = "every frequency is 0, so that this map takes the kernel for a constant"
@@ -150,15 +150,15 @@ def draw_dense(spec: BaseSpec, rng: np.random.Generator, building: Building) -> 
     return Drawn(arrays, len(found.weights), warnings, found.report)
 
 
-def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) -> Building:
-    """The surroundings of a build, where rows come as the kernel compares them."""
+def _prepared(building: Building, kernel: ShiftInvariantKernel, spec: BaseSpec) -> Building:
+    """The surroundings of a build: rows come as the kernel compares them, and sets are for the features of the spec."""
 
     def rows(dataset: str, pointer: str) -> Rows:
         found = building.rows(dataset, pointer)
-        if found.shape[1] != input_dim or found.shape[0] < 2:
+        if found.shape[1] != spec.input_dim or found.shape[0] < 2:
             raise InvalidInput(
                 f"dataset {dataset!r} has {found.shape[0]} rows of {found.shape[1]} entries; two rows at least, of "
-                f"input_dim {input_dim} entries, are wanted",
+                f"input_dim {spec.input_dim} entries, are wanted",
                 pointer,
             )
         try:
@@ -166,7 +166,8 @@ def _prepared(building: Building, kernel: ShiftInvariantKernel, input_dim: int) 
         except InvalidInput as error:
             raise InvalidInput(f"dataset {dataset!r}: {error.detail}", pointer) from None
 
-    return building._replace(rows=rows)
+    use = Use(spec.numpy_dtype, FORMS[spec.form].is_complex, spec.normalize)
+    return building._replace(rows=rows, use=use)
 
 
 def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) -> FrequencySet:
@@ -174,7 +175,7 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
     kernel, sampler = spectral(spec)
     sets: list[FrequencySet] = []
     told: dict[tuple[int, int], list[str]] = {}
-    every, around = allocations(spec), _prepared(building, kernel, spec.input_dim)
+    every, around = allocations(spec), _prepared(building, kernel, spec)
     before = 0
     for number, allocation in enumerate(every):
         block, dim = allocation.block, allocation.block.dim(spec.input_dim)
@@ -223,7 +224,7 @@ def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
         total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
     if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
         if sampler.learns:
-            on_box = isinstance(sampler, BoxFields)
+            on_box = isinstance(sampler, LearningFields) and not sampler.on_rows
             raise InvalidInput(
                 f"the learned weights sum to {total:.3g} in {kind}, the kernel being nearly 0 where fitted: take "
                 + ("a smaller box_scale" if on_box else "rows nearer each other, or a wider kernel"),

@@ -1,0 +1,194 @@
+"""The mean squared error of a frequency set over the differences that rows have.
+
+The measure puts the same mass on each of the n² differences x_i − x_j of n rows, each row beside itself too, so that
+
+    N = (1/n²) Σ_ij |k(x_i − x_j) − k̂(x_i − x_j)|² = ‖K − K̂‖²/n²
+
+in the Frobenius norm: √(N/A) is the relative error of the Gram matrix of the rows, where the box discrepancy is that of
+differences which fill a box. With waves e_l = (e^{iw_l·x_i})_i and Ξ = diag ξ, K̂ = EΞE* in the form complex and its
+real part in the others. So, of the matrix R = K̂ − K,
+
+    H_lm = |e_l*e_m|²/n²   (complex),   (|e_l*e_m|² + |e_lᵀe_m|²)/(2n²)   (real),   v_l = e_l*Ke_l/n²,
+    ∂N/∂w_l = (4ξ_l/n²) Σ_i x_i Im(ē_il (RE)_il).
+
+No difference is ever formed: what O(n²) of them would cost is a product of matrices.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from app.core.arrays import row_blocks
+from app.core.building import Use
+from app.core.discrepancy.measure import Discrepancy, Pulls
+from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.progress import Pause, no_pause
+from app.core.threads import for_each
+
+# Multiplications that a thread does between two pauses, a tenth of a second or less. Parts do not depend on the
+# threads, so that no bit does; there are so many at least, where the work is worth it.
+_PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART, _PARTS = 1 << 28, 1 << 20, 8
+# Cosine and sine of a phase, in multiplications.
+_PRODUCTS_PER_WAVE = 32
+
+
+class RowDifferences(Discrepancy):
+    """See above; H and v are those of the form that the features have.
+
+    Args:
+        kernel: any that has a Gram block.
+        rows: float64 rows as the kernel compares them, (n, d). K is of these.
+        use: how features are made: K̂ is of the rows as the map's dtype has them, and complex in that form.
+        threads: how many to use; the result does not depend on it.
+        pause: called while K is computed.
+    """
+
+    def __init__(
+        self, kernel: ShiftInvariantKernel, rows: Matrix, use: Use, threads: int = 1, pause: Pause = no_pause
+    ) -> None:
+        self._is_complex, self._threads = use.is_complex, threads
+        seen = use.rounded(rows)
+        # Only differences count, and phases of small numbers keep more digits.
+        self._rows = seen - seen.mean(axis=0)
+        n, d = rows.shape
+        self._gram = np.empty((n, n))
+
+        def work(part: slice) -> None:
+            self._gram[part] = kernel.gram(rows[part], rows)
+
+        self._share_out(work, n, n * (d + _PRODUCTS_PER_WAVE), pause)
+        self.energy = float(np.square(self._gram).mean())
+
+    def gram(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
+        """H, (s, s); see `Discrepancy`."""
+        waves = self._complex_waves(frequencies)
+        s, n = len(frequencies), len(self._rows)
+        found = np.empty((s, s))
+
+        def work(part: slice) -> None:
+            found[part] = np.square(np.abs(waves[:, part].conj().T @ waves))
+            if not self._is_complex:
+                found[part] += np.square(np.abs(waves[:, part].T @ waves))
+
+        self._share_out(work, s, 8 * n * s, pause)
+        found /= n**2 if self._is_complex else 2 * n**2
+        return found
+
+    def means(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
+        """v, (s,); see `Discrepancy`."""
+        n = len(self._rows)
+        found = np.empty(len(frequencies))
+
+        def work(part: slice) -> None:
+            waves = self._waves(frequencies[part])
+            found[part] = np.einsum("il,il->l", waves, self._gram @ waves).reshape(2, -1).sum(axis=0)
+
+        self._share_out(work, len(frequencies), 2 * n * (n + _PRODUCTS_PER_WAVE), pause)
+        found /= n**2
+        return found
+
+    def means_and_gradients(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
+        """v, (s,), and ∂v_l/∂w_lj, (s, d)."""
+        waves = self._complex_waves(frequencies)
+        pulled = self._gram @ waves
+        pulled /= len(self._rows) ** 2
+        return np.einsum("il,il->l", waves.conj(), pulled).real, 2 * self._turned(pulled, waves)
+
+    def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
+        """N of frequencies (s, d) and weights (s,), 1/s if not given."""
+        return self._errors(self._waves(frequencies), _weights(frequencies, weights), pause)
+
+    def value_and_gradient(
+        self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
+    ) -> tuple[float, Matrix]:
+        """N, and its gradient by every frequency, (s, d)."""
+        waves, weights = self._waves(frequencies), _weights(frequencies, weights)
+        turned, gradients = np.empty((len(self._rows), len(frequencies))), np.empty(frequencies.shape)
+        value = self._errors(waves, weights, pause, turned)
+        scaled = (4 / len(self._rows) ** 2) * weights[:, None]
+
+        def work(part: slice) -> None:
+            gradients[part] = scaled[part] * (turned[:, part].T @ self._rows)
+
+        self._share_out(work, len(frequencies), self._rows.size, pause)
+        return value, gradients
+
+    def pulls_of(self, frequencies: Matrix, weights: Matrix) -> Pulls:
+        """The function that gives the pulls of a fixed set; see `Discrepancy`."""
+        fixed = self._complex_waves(frequencies)
+        # Of the form real: the waves with both signs, half the weight each.
+        both = [fixed] if self._is_complex else [fixed, fixed.conj()]
+        shares = weights[:, None] / (len(both) * len(self._rows) ** 2)
+
+        def pulls(moving: Matrix) -> tuple[Matrix, Matrix]:
+            waves = self._complex_waves(moving)
+            pulled = np.zeros_like(waves)
+            for one in both:
+                pulled += one @ (shares * (one.conj().T @ waves))
+            return np.einsum("il,il->l", waves.conj(), pulled).real, 2 * self._turned(pulled, waves)
+
+        return pulls
+
+    def own_terms(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
+        """H(x, x) − 1: 0 in the form complex; else the mean of cos²(x·u) differs from ½ by half that of cos(2x·u)."""
+        if self._is_complex:
+            return np.zeros(len(frequencies)), np.zeros(frequencies.shape)
+        squares = self._complex_waves(2 * frequencies)
+        means = squares.mean(axis=0)
+        return (np.square(np.abs(means)) - 1) / 2, 2 * self._turned(means[None] / len(self._rows), squares)
+
+    def _turned(self, pulled: Matrix, waves: Matrix) -> Matrix:
+        """−Σ_i x_i Im(p̄_il e_il), (s, d): half the gradient of e*Pe by w_l, where p_l = Pe_l and P is Hermitian."""
+        turned: Matrix = -(pulled.conj() * waves).imag.T @ self._rows
+        return turned
+
+    def _complex_waves(self, frequencies: Matrix) -> Matrix:
+        """E, (n, s)."""
+        waves: Matrix = np.exp(1j * (self._rows @ frequencies.T))
+        return waves
+
+    def _waves(self, frequencies: Matrix) -> Matrix:
+        """Real parts of E beside its imaginary parts, (n, 2s)."""
+        s = len(frequencies)
+        waves = np.empty((len(self._rows), 2 * s))
+        phases = self._rows @ frequencies.T
+        np.cos(phases, out=waves[:, :s])
+        np.sin(phases, out=waves[:, s:])
+        return waves
+
+    def _errors(self, waves: Matrix, weights: Matrix, pause: Pause, turned: Matrix | None = None) -> float:
+        """N; into `turned`, (n, s), goes Im(ē_il (RE)_il), if it is given."""
+        n, s = len(waves), len(weights)
+        weighted, sums = waves * np.tile(weights, 2), np.empty(n)
+        # Times the waves it is the imaginary part of K̂.
+        crossed = np.concatenate([weighted[:, s:], -weighted[:, :s]], axis=1) if self._is_complex else None
+
+        def work(part: slice) -> None:
+            cosines, sines = waves[part, :s], waves[part, s:]
+            errors = weighted[part] @ waves.T
+            errors -= self._gram[part]
+            sums[part] = np.einsum("ij,ij->i", errors, errors)
+            if turned is not None:
+                pulled = errors @ waves
+                turned[part] = cosines * pulled[:, s:]
+                turned[part] -= sines * pulled[:, :s]
+            if crossed is not None:
+                errors = crossed[part] @ waves.T
+                sums[part] += np.einsum("ij,ij->i", errors, errors)
+                if turned is not None:
+                    pulled = errors @ waves
+                    turned[part] += cosines * pulled[:, :s]
+                    turned[part] += sines * pulled[:, s:]
+
+        self._share_out(work, n, (8 if self._is_complex else 4) * n * s, pause)
+        return float(sums.sum()) / n**2
+
+    def _share_out(self, work: Callable[[slice], None], n: int, products_per_row: int, pause: Pause) -> None:
+        """Work on n rows in parts whose number hangs on the work alone."""
+        most, least = (max(1, size // products_per_row) for size in (_PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART))
+        for_each(work, row_blocks(n, min(most, max(least, -(-n // _PARTS)))), self._threads, pause)
+
+
+def _weights(frequencies: Matrix, weights: Matrix | None) -> Matrix:
+    s = len(frequencies)
+    return np.full(s, 1 / s) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)

@@ -1,0 +1,134 @@
+"""Errors over the differences of rows: beside sums over all pairs, finite differences, and matrices."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.building import Use
+from app.core.discrepancy.row_differences import RowDifferences
+from service_tests.core.specs import kernel
+
+KERNELS: list[dict[str, Any]] = [
+    {"kind": "gaussian", "length_scale": [0.5, 1.0, 2.0]},
+    {"kind": "laplacian", "length_scale": 1.3},
+    {"kind": "matern", "nu": 1.5, "length_scale": 1.1},
+]
+kernels = pytest.mark.parametrize("its", KERNELS, ids=lambda its: its["kind"])
+forms = pytest.mark.parametrize("is_complex", [False, True])
+
+
+def example(its: dict[str, Any], is_complex: bool, n: int = 11, s: int = 5) -> tuple[RowDifferences, Any, Any, Any]:
+    """A measure of rows in three dimensions, these rows, frequencies and weights of both signs."""
+    rng = np.random.default_rng(n + s)
+    rows, frequencies, weights = rng.normal(size=(n, 3)), rng.normal(size=(s, 3)), rng.normal(0.2, 0.3, size=s)
+    return RowDifferences(kernel(**its), rows, Use(is_complex=is_complex)), rows, frequencies, weights
+
+
+@kernels
+@forms
+def test_all_is_a_mean_over_all_pairs(its: dict[str, Any], is_complex: bool) -> None:
+    measure, rows, frequencies, weights = example(its, is_complex)
+    exact = kernel(**its).gram(rows, rows)
+    pairs = [*product(range(11), repeat=2)]
+    waves = np.array([np.exp(1j * frequencies @ (rows[i] - rows[j])) for i, j in pairs])
+    if not is_complex:
+        waves = waves.real.astype(complex)
+    k = np.array([exact[i, j] for i, j in pairs])
+    assert measure.energy == pytest.approx((k**2).mean(), rel=1e-14)
+    np.testing.assert_allclose(measure.means(frequencies), (waves.T @ k).real / 121, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(measure.gram(frequencies), (waves.T @ waves.conj()).real / 121, rtol=0, atol=1e-15)
+    error = float((np.abs(waves @ weights - k) ** 2).mean())
+    assert measure.normalized(frequencies, weights) == pytest.approx(error, rel=1e-12)
+    assert measure.value_and_gradient(frequencies, weights)[0] == pytest.approx(error, rel=1e-12)
+    equal = float((np.abs(waves.mean(axis=1) - k) ** 2).mean())
+    assert measure.normalized(frequencies) == pytest.approx(equal, rel=1e-12)
+
+
+@kernels
+@forms
+def test_gradients_equal_finite_differences(its: dict[str, Any], is_complex: bool) -> None:
+    measure, _, frequencies, weights = example(its, is_complex)
+    _, gradients = measure.value_and_gradient(frequencies, weights)
+    means, slopes = measure.means_and_gradients(frequencies)
+    np.testing.assert_allclose(means, measure.means(frequencies), rtol=0, atol=1e-15)
+    own, turns = measure.own_terms(frequencies)
+    np.testing.assert_allclose(1 + own, np.diagonal(measure.gram(frequencies)), rtol=0, atol=1e-15)
+    step = 1e-5
+    for place in np.ndindex(frequencies.shape):
+        up, down = frequencies.copy(), frequencies.copy()
+        up[place] += step
+        down[place] -= step
+        above, below = (
+            np.array([measure.normalized(at, weights), measure.means(at).sum(), measure.own_terms(at)[0].sum()])
+            for at in (up, down)
+        )
+        found = (above - below) / (2 * step)
+        np.testing.assert_allclose(found, [gradients[place], slopes[place], turns[place]], rtol=0, atol=1e-9)
+
+
+@kernels
+@forms
+def test_a_moving_point_adds_what_the_set_with_it_has_more(its: dict[str, Any], is_complex: bool) -> None:
+    measure, _, frequencies, weights = example(its, is_complex, s=9)
+    moving, weight = frequencies[-1:], weights[-1]
+    pulls, turns = measure.pulls_of(frequencies[:-1], weights[:-1])(moving)
+    (means, slopes), (own, own_turns) = measure.means_and_gradients(moving), measure.own_terms(moving)
+    grown, gradients = measure.value_and_gradient(frequencies, weights)
+    before = measure.normalized(frequencies[:-1], weights[:-1])
+    more = 2 * weight * (pulls[0] - means[0]) + weight**2 * (1 + own[0])
+    assert before + more == pytest.approx(grown, abs=1e-14)
+    slope = 2 * weight * (turns - slopes)[0] + weight**2 * own_turns[0]
+    np.testing.assert_allclose(slope, gradients[-1], rtol=0, atol=1e-14)
+
+
+@forms
+def test_it_is_the_error_of_the_gram_matrix(is_complex: bool) -> None:
+    measure, rows, frequencies, weights = example(KERNELS[0], is_complex, n=40)
+    exact = kernel(**KERNELS[0]).gram(rows, rows)
+    waves = np.exp(1j * rows @ frequencies.T)
+    found = (waves * weights) @ waves.conj().T
+    error = np.linalg.norm(exact - (found if is_complex else found.real)) / np.linalg.norm(exact)
+    ours = np.sqrt(measure.normalized(frequencies, weights) / measure.energy)
+    assert ours == pytest.approx(error, rel=1e-12)
+
+
+@forms
+@pytest.mark.parametrize(("n", "s"), [(7, 3), (300, 150)])
+def test_any_number_of_threads_gives_the_same_bits(n: int, s: int, is_complex: bool) -> None:
+    rng = np.random.default_rng(n)
+    rows, frequencies = rng.normal(size=(n, 5)), rng.normal(size=(s, 5))
+    weights, gaussian = rng.random(s), kernel(kind="gaussian", length_scale=2.0)
+
+    def every(threads: int) -> list[Any]:
+        measure = RowDifferences(gaussian, rows, Use(is_complex=is_complex), threads)
+        value, gradients = measure.value_and_gradient(frequencies, weights)
+        means = measure.means(frequencies)
+        return [np.array([value, measure.energy]), gradients, measure.gram(frequencies), means]
+
+    for one, other in zip(every(1), every(3), strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+def test_the_error_is_that_of_rows_as_the_map_reads_them() -> None:
+    rng = np.random.default_rng(0)
+    rows, frequencies = rng.normal(size=(30, 3)), rng.normal(size=(400, 3))
+    gaussian = kernel(kind="gaussian", length_scale=1.0)
+    wide, narrow = Use(), Use(np.dtype(np.float32))
+    near = [RowDifferences(gaussian, rows, use).normalized(frequencies) for use in (wide, narrow)]
+    assert near[1] == pytest.approx(near[0], rel=1e-4)
+    # Numbers of 1e8 are 8 apart in float32.
+    far = [RowDifferences(gaussian, rows + 1e8, use).normalized(frequencies) for use in (wide, narrow)]
+    assert far[0] == pytest.approx(near[0], rel=1e-5)
+    assert far[1] > 100 * near[0]
+
+
+def test_work_pauses_often() -> None:
+    rng = np.random.default_rng(0)
+    rows, frequencies, paused = rng.normal(size=(200, 3)), rng.normal(size=(100, 3)), []
+    measure = RowDifferences(kernel(kind="gaussian", length_scale=1.0), rows, Use(), pause=lambda: paused.append(0))
+    for work in (measure.gram, measure.means, measure.normalized, measure.value_and_gradient):
+        before = len(paused)
+        work(frequencies, pause=lambda: paused.append(0))
+        assert len(paused) > before > 0

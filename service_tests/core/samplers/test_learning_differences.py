@@ -1,0 +1,180 @@
+"""Sets learned on the differences of rows: what they are worth on others, that they can be gone on with, refusals."""
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.building import Building
+from app.core.errors import InvalidInput
+from app.core.maps import FourierMap
+from app.core.samplers import learning
+from app.core.samplers.learned_report import split
+from service_tests.cases import with_long
+from service_tests.core.combinations import Fields, with_rows
+from service_tests.core.interrupted import Interrupted
+from service_tests.core.samplers.learned import Watched, built, digest
+from service_tests.core.samplers.test_reweighted_grid import clustered
+from service_tests.core.specs import kernel, refusal, spec
+
+WEIGHTED: Fields = {"kind": "weighted"}
+GLOBAL: Fields = {"kind": "global_adaptive", "iterations": 40}
+GREEDY: Fields = {"kind": "greedy_adaptive", "iterations": 20}
+every = pytest.mark.parametrize("over", [WEIGHTED, GLOBAL, GREEDY], ids=lambda over: over["kind"])
+KERNELS: list[Fields] = [
+    {"kind": "gaussian", "length_scale": 2.0},
+    {"kind": "laplacian", "length_scale": 6.0},
+    {"kind": "cauchy", "length_scale": [3.0, 2.0, 1.0, 2.0, 3.0]},
+    {"kind": "matern", "nu": 2.5, "length_scale": 2.0},
+    {"kind": "rational_quadratic", "alpha": 1.5, "length_scale": 2.0},
+    {"kind": "correlation_rbf", "gamma": 1.0},
+]
+
+
+def on(over: Fields, its_kernel: Fields | None = None, **members: Any) -> dict[str, Any]:
+    its = its_kernel or {"kind": "gaussian", "length_scale": 1.5}
+    return {"kernel": its, "sampler": over | {"differences": "data", "dataset": "d"}, "s": 40, **members}
+
+
+def error(made: Any, its: Fields, rows: Any, is_complex: bool) -> float:
+    of = kernel(**its)
+    rows = of.prepared(rows)
+    waves = np.exp(1j * rows @ made.arrays["frequencies"].T)
+    found, exact = (waves * made.arrays["weights"]) @ waves.conj().T, of.gram(rows, rows)
+    return float(np.linalg.norm(exact - (found if is_complex else found.real)) / np.linalg.norm(exact))
+
+
+@pytest.mark.parametrize("form", ["cos_sin", "complex"])
+@pytest.mark.parametrize(
+    ("over", "its"),
+    # One by one, the frequencies of smooth kernels may come out worse than the base: see the page.
+    with_long([(over, KERNELS[0]) for over in (WEIGHTED, GLOBAL, GREEDY)], [*product((WEIGHTED, GLOBAL), KERNELS[1:])]),
+)
+def test_it_is_better_than_its_base_on_rows_it_has_not_seen(over: Fields, its: Fields, form: str) -> None:
+    seen, others = clustered(300, 5, 1), clustered(400, 5, 2)
+    around, is_complex = Building(rows=lambda *_: seen), form == "complex"
+    ratios = []
+    for seed in range(3):
+        members = on(over, its, input_dim=5, seed=seed, form=form)
+        made = built(around, **members)
+        base = built(input_dim=5, kernel=its, sampler={"kind": "halton"}, s=40, seed=seed, form=form)
+        ratios.append(error(made, its, others, is_complex) / error(base, its, others, is_complex))
+        assert made.report is not None
+        assert made.report["objective_end"] < made.report["objective_start"]
+        held_out = split(seen).held_out
+        assert made.report["gram_error_held_out"] == pytest.approx(error(made, its, held_out, is_complex), rel=1e-6)
+        start = error(base, its, held_out, is_complex)
+        assert made.report["gram_error_start_held_out"] == pytest.approx(start, rel=1e-6)
+    assert np.mean(ratios) < 0.9
+    assert max(ratios) < 1
+
+
+@every
+def test_the_objective_is_the_squared_gram_error_of_the_rows_learned_from(over: Fields) -> None:
+    rows = clustered(200, 4, 3)
+    made = built(Building(rows=lambda *_: rows), **on(over))
+    learned = split(rows).learned
+    energy = np.square(kernel(kind="gaussian", length_scale=1.5).gram(learned, learned)).mean()
+    assert made.report is not None
+    for end, figure in (("start", "gram_error_start"), ("end", "gram_error")):
+        assert made.report[f"objective_{end}"] == pytest.approx(energy * made.report[figure] ** 2, rel=1e-9)
+
+
+@every
+def test_a_form_has_the_set_that_is_best_for_it(over: Fields) -> None:
+    rows = clustered(200, 4, 3)
+    real, both = (built(Building(rows=lambda *_: rows), **on(over, form=form)) for form in ("cos_sin", "complex"))
+    its = {"kind": "gaussian", "length_scale": 1.5}
+    assert error(real, its, rows, False) < error(both, its, rows, False)
+    assert error(both, its, rows, True) < error(real, its, rows, True)
+
+
+@every
+def test_rows_beyond_a_sample_are_not_learned_from(over: Fields, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "MOST_ROWS", 50)
+    rows = clustered(300, 4, 3)
+    changed = rows.copy()
+    changed[[np.flatnonzero((rows == one).all(axis=1))[0] for one in split(rows).held_out]] *= 1.5
+    one, other = (built(Building(rows=lambda *_, of=of: of), **on(over)) for of in (rows, changed))
+    assert digest(one) == digest(other)
+    assert one.report is not None
+    assert other.report is not None
+    assert one.report["gram_error"] == other.report["gram_error"]
+    assert one.report["gram_error_held_out"] != other.report["gram_error_held_out"]
+
+
+@every
+def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields) -> None:
+    whole = Watched()
+    undisturbed = digest(built(whole.building, **on(over)))
+    for most in {1, 2, len(whole.states) // 2, len(whole.states)}:
+        ended = Watched(most=most)
+        with pytest.raises(Interrupted):
+            built(ended.building, **on(over))
+        again = Watched(ended.states[-1], most=2)
+        try:
+            made = built(again.building, **on(over))
+        except Interrupted:  # twice
+            made = built(Watched(again.states[-1]).building, **on(over))
+        assert digest(made) == undisturbed
+
+
+@every
+def test_threads_change_no_bit(over: Fields) -> None:
+    members = on(over, input_dim=21, s=100)
+    one, three = (digest(built(with_rows(21, 300)._replace(threads=threads), **members)) for threads in (1, 3))
+    assert one == three
+
+
+def test_the_objective_of_a_growing_set_is_that_of_what_it_has() -> None:
+    watched = Watched()
+    frequencies = built(watched.building, **on(GREEDY)).arrays["frequencies"]
+    rows = split(with_rows().rows("d", "")).learned
+    exact = kernel(kind="gaussian", length_scale=1.5).gram(rows, rows)
+    for t, _, value in watched.told:
+        waves = np.exp(1j * rows @ frequencies[:t].T)
+        assert value == pytest.approx(np.square((waves @ waves.conj().T).real / t - exact).mean(), rel=1e-9)
+
+
+def test_equal_rows_and_few_rows_make_a_set() -> None:
+    for over in (WEIGHTED, GLOBAL, GREEDY):
+        for rows in (np.ones((9, 4)), clustered(2, 4, 0)):
+            made = built(Building(rows=lambda *_, rows=rows: rows), **on(over, s=8))
+            assert np.isfinite(made.arrays["frequencies"]).all()
+            assert made.arrays["weights"].sum() == pytest.approx(1, abs=0.01)
+
+
+@every
+def test_what_has_no_meaning_is_refused(over: Fields) -> None:
+    for wrong, pointer, words in (
+        ({"dataset": None}, "/sampler/dataset", "takes a dataset"),
+        ({"box": 1.0}, "/sampler/box", "has no box"),
+        ({"box_scale": 0.5}, "/sampler/box_scale", "has no box"),
+    ):
+        found = refusal(sampler=on(over)["sampler"] | wrong)
+        assert (found.pointer, words in found.detail) == (pointer, True)
+    found = refusal(**on(over, {"kind": "anova", "length_scale": 1.0, "subsets": [[0], [1]]}))
+    assert found.pointer == "/sampler/kind"
+    # As it is echoed, it can be put again.
+    echoed = spec(**on(over))
+    assert echoed.sampler.box_scale is None  # type: ignore[attr-defined]
+    assert spec(**echoed.model_dump(mode="json", exclude={"input"})) == echoed
+    with pytest.raises(InvalidInput, match="not at hand"):
+        FourierMap.build(echoed)
+
+
+def test_a_lattice_is_learned_on_a_box_only() -> None:
+    for learn in (True, False):
+        over = {"kind": "lattice", "learn": learn, "differences": "data", "dataset": "d"}
+        assert refusal(sampler=over).pointer in ("/sampler/differences", "/sampler/dataset")
+
+
+@pytest.mark.parametrize(("over", "most"), [(WEIGHTED, 4096), (GLOBAL | {"iterations": 200}, 10_000), (GREEDY, 2000)])
+def test_work_of_days_is_refused_and_a_size_named_that_works(over: Fields, most: int) -> None:
+    assert spec(**on(over, s=most)).s == most
+    found = refusal(**on(over, s=20 * most))
+    assert found.pointer == "/s"
+    works = int(found.detail.rpartition(" ")[2])
+    assert spec(**on(over, s=works)).s == works
+    assert refusal(**on(over, s=works + 1)).pointer == "/s"
