@@ -125,7 +125,7 @@ def _check_sum(kernel: AnyKernel, rows: Rows) -> None:
 
 def _missed(kernel: AnyKernel, rows: Rows, features: Matrix) -> tuple[float, float]:
     """Σ k(x, x) − ‖z(x)‖² and Σ k(x, x)."""
-    diagonal = kernel.pairs(rows, rows)
+    diagonal = own_values(kernel, rows)
     return float((diagonal - (features**2).sum(axis=1)).sum()), float(diagonal.sum())
 
 

@@ -1,9 +1,11 @@
 """Which rows are learned from, which are held out, and what the report says of both."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from app.core.arrays import dense
 from app.core.building import Building
@@ -94,3 +96,20 @@ def test_kernels_without_room_for_their_sums_are_refused(kernel: dict[str, Any],
     with pytest.raises(InvalidInput, match="dataset 'd': the kernels of all rows with themselves sum to") as refused:
         LandmarkMap.build(its, building())
     assert refused.value.pointer == "/sampler/dataset"
+
+
+@pytest.mark.parametrize(
+    "kernel", [{"kind": "gaussian", "length_scale": 4.0}, {"kind": "laplacian", "length_scale": 4.0}, {"kind": "gmm"}]
+)
+def test_a_map_of_rows_with_a_million_columns_is_built_in_little_memory(kernel: dict[str, Any]) -> None:
+    """One of them takes 8 MB in dense form."""
+    rng, d = np.random.default_rng(1), 1 << 20
+    columns = np.minimum(rng.pareto(0.3, size=(60, 20)), d - 1).astype(np.int64)
+    some = csr_array((rng.exponential(size=1200), (np.arange(60).repeat(20), columns.ravel())), (60, d))
+    its = spec(input_dim=d, s=5, kernel=kernel, sampler={"kind": "landmarks", "dataset": "d"})
+    tracemalloc.start()
+    built = LandmarkMap.build(its, Building(rows=lambda *_: some))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert built.n_frequencies == 5
+    assert most < 100 << 20
