@@ -146,10 +146,10 @@ def _write_hashing(page: Page, kept: Kept) -> None:
     page.head("Figures 10 and 16: linear SVMs on codes and on features")
     page.say(
         "LIBLINEAR on one-hot codes of b bits and on normalised random Fourier features at the paper's γ, against "
-        "the number k of samples: mean and two standard errors over five seeds (satimage and letter two, the paper "
-        "ten), C from 0.01 to 10 by the test rows, as in the paper. The paper's figures print no numbers. One bit "
-        "says nothing of rows without negative entries (car, splice, satimage): it is the sign of the coordinate, in "
-        "the paper's layout as here."
+        "the number k of samples: mean and two standard errors over five seeds (satimage two, letter two up to k = "
+        "64 and one from there on, the paper ten), C from 0.01 to 10 by the test rows, as in the paper (letter "
+        "fewer, by method). The paper's figures print no numbers. One bit says nothing of rows without negative "
+        "entries (car, splice, satimage): it is the sign of the coordinate, in the paper's layout as here."
     )
     panels = []
     for data in PREPARED:

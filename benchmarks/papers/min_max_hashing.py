@@ -53,14 +53,17 @@ def _letter_cells() -> list[Cell]:
     made += [
         kernel_cell("letter", kind, (10.0, 100.0), (gamma,), None) for kind, gamma in (("GMM", 1.0), ("RBF", 11.0))
     ]
-    made += _hashing_cells("letter", (16, 64, 256), 2)
+    for s, seeds in ((16, 2), (64, 2), (256, 1)):
+        bits = (1, 2, 4, 8) if s < 256 else (8,)
+        made += [hashing_cell("letter", gcws(one), s, seeds, (0.01, 0.1, 1.0), 0.4 * s * seeds) for one in bits]
+        made.append(hashing_cell("letter", nrff(11.0), s, seeds, (1.0, 10.0), 0.5 * s * seeds))
     for method, cost in ((gcws(8), 0.1), (nrff(11.0), 10.0)):
         made.append(hashing_cell("letter", method, 1024, 1, (cost,), 150.0))
     return [*made, tuned_cell("letter", (0.5, 1.0, 2.0), 64, 2, (100.0, 1000.0), 150.0)]
 
 
 def _hashing_cells(data: str, hashes: tuple[int, ...], seeds: int) -> list[Cell]:
-    scale = {"car": 0.3, "vowel": 0.2, "splice": 0.3, "satimage": 3.0, "letter": 12.0}[data] * seeds
+    scale = {"car": 0.3, "vowel": 0.2, "splice": 0.3, "satimage": 3.0}[data] * seeds
     gamma = printed.KERNEL_SVMS[data][2]
     made = []
     for s in hashes:
