@@ -77,7 +77,7 @@ def kernel_cell(data: str, kind: str, costs: tuple[float, ...], gammas: tuple[fl
         "costs": list(costs),
     }
     settings |= {"gammas": list(gammas), "rows": rows}
-    guess = {"car": 10, "vowel": 3, "splice": 20, "satimage": 100, "letter": 250}[data] * (1 + 0.3 * len(gammas))
+    guess = {"car": 2, "vowel": 1, "splice": 2, "satimage": 40, "letter": 250}[data] * (1 + 0.3 * len(gammas))
     return Cell(settings, lambda bench: _kernel_scores(bench, settings), guess)
 
 

@@ -113,7 +113,7 @@ def _simulation_cell(rho: float, gamma: float, samples: tuple[int, ...], repeats
                 found[name].append([error, answer["empirical"]["standard_error"], theory])
         return found
 
-    return Cell(settings, measure, 10.0)
+    return Cell(settings, measure, 3.0)
 
 
 def _collisions_cell(data: str, s: int) -> Cell:

@@ -81,7 +81,7 @@ def _variance_cell(d: int, repeats: int) -> Cell:
             found[name] = answer["pairs"]
         return found
 
-    return Cell(settings, measure, 3.0)
+    return Cell(settings, measure, 1.0)
 
 
 def _regression_cell(data: str, sampler: str, s: int, seeds: int) -> Cell:
