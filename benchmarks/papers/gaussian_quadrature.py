@@ -124,7 +124,7 @@ def write(page: Page, kept: Kept) -> None:
         found = kept.one(figure="1", panel=rule) or {}
         for name in ("RFF", rule):
             cells_ = (
-                [told(mean, digits=2) for _, mean, _ in by_diameter(found[name])]
+                [told(mean, error, 2) for _, mean, error in by_diameter(found[name])]
                 if found
                 else [MISSING] * len(DIAMETERS)
             )

@@ -128,5 +128,7 @@ def told(mean: float, error: float = 0.0, digits: int = 3) -> str:
     """A mean with its standard error, to the first digit of the error; without one, to so many digits."""
     if not error:
         return f"{mean:.{digits}g}"
+    if abs(mean) < 1e-3:
+        return f"{mean:.1e} ± {error:.0e}"
     places = min(8, max(0, -math.floor(math.log10(error))))
     return f"{mean:.{places}f} ± {error:.{places}f}"
