@@ -4,26 +4,37 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from app.core.arrays import PostedRows, Rows, vectors
 from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
-from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.progress import Progress
-from app.core.recommendations import KernelMember, RecommendationOptions
+from app.core.recommendations import KernelMember, KernelsMember, RecommendationOptions
 from app.core.recommendations.answer import Ranking, drawing
-from app.core.recommendations.candidates import Wanted, fitting, learned_from, recommended_bytes, widest_map_bytes
-from app.core.recommendations.held_out import FEWEST_ROWS, HeldOut, held_out
+from app.core.recommendations.candidates import (
+    Objective,
+    Wanted,
+    at_multiples,
+    fitting,
+    learned_from,
+    recommended_bytes,
+    widest_map_bytes,
+)
+from app.core.recommendations.held_out import FEWEST_ROWS, Shares, shared_out
 from app.core.recommendations.trials import MOST_ROWS, check_rows, recommended
 from app.services.asked import Parse, rows_of, with_scale, without_scale
 from app.services.building import kept_rows
-from app.services.datasets import Datasets, GatedRows, dataset_digests
+from app.services.datasets import Datasets, dataset_digests
+from app.services.labelled import Task, labelled
+from app.services.left_open import ScaleOfRows
 from app.services.limits import Limits
 from app.services.measurements import RECOMMEND, Measurement
+
+# Length scales that are tried where scores are wanted and the scale is taken from rows, as multiples of it.
+_MULTIPLES = 0.5, 1.0, 2.0
 
 
 def _gate(seed: int) -> Callable[[PostedRows, str], Rows]:
@@ -35,12 +46,6 @@ def _gate(seed: int) -> Callable[[PostedRows, str], Rows]:
         return vectors(some, some.shape[1], np.dtype(np.float32), pointer)
 
     return some
-
-
-def _taken(n: int, reference: Reference, seed: int) -> NDArray[np.intp]:
-    """The numbers of the rows of a dataset of n rows that come through the gate of this seed."""
-    numbers = np.arange(n) if reference.rows is None else sampled(n, reference.rows, reference.seed)
-    return numbers[sampled(len(numbers), MOST_ROWS, seed)] if len(numbers) > MOST_ROWS else numbers
 
 
 class Recommendations(NamedTuple):
@@ -55,27 +60,43 @@ class Recommendations(NamedTuple):
     threads: int
     """How many a trial may use; the times that it measures are of so many."""
 
-    def _kernel(
-        self, options: RecommendationOptions, posted: PostedRows | Reference, width: int, parse: Parse
-    ) -> Kernel:
-        """The kernel of a request, its length scale taken from rows where the request names how.
+    def _kernels(self, options: RecommendationOptions, objective: Objective, task: Task, parse: Parse) -> list[Kernel]:
+        """The kernels of a request at all their length scales, taken from rows where it names how.
 
         These are all rows of the dataset that it names for this, or of that of the request; else all that were posted.
 
         Raises:
-            InvalidInput: the kernel has no length scale, or the rows give none.
+            InvalidInput: a kernel has no length scale, the rows give none, or they have no kernel.
+            TooLarge: the rows would take more memory in their dense form than a request may.
         """
-        described, scale = without_scale(options.kernel, parse)
-        kernel: Kernel = parse(KernelMember, to_json({"kernel": described})).kernel
-        if scale is None:
-            return kernel
-        if scale.named is not None:
-            rows = rows_of(self.datasets, width, *scale.named)
-        elif isinstance(posted, Reference):
-            rows = rows_of(self.datasets, width, posted.dataset, "/dataset")
+        is_one = isinstance(options.kernel, dict)
+        came = (options.kernel,) if is_one else options.kernel
+        described, scales = zip(*(without_scale(one, parse) for one in came), strict=True)
+        if is_one:
+            kernels = (parse(KernelMember, to_json({"kernel": described[0]})).kernel,)
         else:
-            rows = vectors(posted, width, np.dtype(np.float64), "/vectors")
-        return with_scale(kernel, scale, rows, threads=self.threads)
+            kernels = parse(KernelsMember, to_json({"kernel": described})).kernel
+        every = []
+        for kernel, scale in zip(kernels, scales, strict=True):
+            if not kernel.compares_sparse:
+                self._check_dense(task.rows)
+            multiples = options.multiples or (1.0,)
+            if scale is not None:
+                kernel = with_scale(kernel, scale, self._rows_of_scale(scale, task), threads=self.threads)
+                if options.multiples is None and objective is Objective.score:
+                    multiples = _MULTIPLES
+            check_rows(task.rows, kernel)
+            every += at_multiples(kernel, multiples)
+        return every
+
+    def _rows_of_scale(self, scale: ScaleOfRows, task: Task) -> Rows:
+        """The rows that a length scale is taken from."""
+        width = int(task.rows.shape[1])
+        if scale.named is not None:
+            return rows_of(self.datasets, width, *scale.named)
+        if isinstance(task.every, Reference):
+            return rows_of(self.datasets, width, task.every.dataset, "/dataset")
+        return vectors(task.every, width, np.dtype(np.float64), "/vectors")
 
     def measurement(
         self,
@@ -83,68 +104,66 @@ class Recommendations(NamedTuple):
         posted: Mapping[str, PostedRows | Reference],
         parse: Parse,
     ) -> Measurement:
-        """A recommendation, ready to run; `parse` reads its kernel.
+        """A recommendation, ready to run; `parse` reads its kernels.
 
         Raises:
-            InvalidInput: the rows or the kernel will not do.
+            InvalidInput: the rows, the labels or the kernel will not do.
             TooLarge: what may be recommended could not be put.
-            DatasetNotFound: a sampler learns from a dataset that is not there.
+            DatasetNotFound: a sampler learns from a dataset that is not there, or labels are of one.
         """
         given = self.datasets.gated(posted, _gate(options.seed))
-        rows = given.rows["vectors"]
+        task = labelled(self.datasets, options, posted, given)
+        rows, objective = task.rows, options.objective or (Objective.error if options.y is None else Objective.score)
+        kernels = self._kernels(options, objective, task, parse)
+        asked = Wanted(options.budget, options.target_error, options.samplers, objective=objective)
+        asked.check(task.labels is not None)
+        asked, shares = self._shared_out(asked, task, kernels, options.seed)
         n, d = rows.shape
-        kernel = self._kernel(options, posted["vectors"], d, parse)
-        if not kernel.compares_sparse:
-            self._check_dense(rows)
-        check_rows(rows, kernel)
-        asked = Wanted(options.budget, options.target_error, options.samplers, objective=options.objective)
-        asked.check()
-        asked, shared = self._shared_out(asked, given, kernel, options.seed)
-        if shared is not None:
-            rows = rows[shared.measured]
-            n = rows.shape[0]
         map_bytes = self.limits.max_map_bytes
-        wanted = fitting(asked, n, d, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
-        self.limits.check_map(widest_map_bytes(d, wanted, kernel))  # the map that is best must be allowed
-        learned = sorted(learned_from(kernel, d, wanted))
-        digests = {name: self.datasets.digest(name) for name in learned} | given.digests
+        wanted = asked
+        for kernel in kernels:
+            wanted = fitting(wanted, n, d, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
+        # The map that is best must be allowed.
+        self.limits.check_map(max(widest_map_bytes(d, wanted, kernel) for kernel in kernels))
+        learned = sorted(learned_from(kernels, d, wanted))
+        digests = {name: self.datasets.digest(name) for name in learned} | given.digests | task.digests
         kept = kept_rows(self.datasets, digests)
 
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
             rows_of = {name: kept(name, "/samplers") for name in learned}
-            if shared is not None and wanted.dataset is not None:
-                rows_of[wanted.dataset] = rows_of[wanted.dataset][shared.learned]
-            building = Building(self.threads, progress, lambda dataset, _: rows_of[dataset])
-            answer = recommended(rows, kernel, wanted, seeds=options.seeds, seed=options.seed, building=building)
+            answer = recommended(
+                rows,
+                kernels,
+                wanted,
+                seeds=options.seeds,
+                seed=options.seed,
+                shares=shares,
+                labels=task.labels,
+                building=Building(self.threads, progress, lambda dataset, _: rows_of[dataset]),
+            )
             return Finding(answer, drawing(answer))
 
+        settled = {"kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels), "multiples": (1.0,)}
         return Measurement(
             kind=RECOMMEND,
             subject={},
-            options=options.model_copy(update={"kernel": kernel.model_dump(mode="json")}),
+            options=options.model_copy(update={**settled, "y": task.y}),
             given=given,
             digests=dataset_digests(digests),
             run=run,
-            nbytes=recommended_bytes(n, d, wanted, kernel),
+            nbytes=max(recommended_bytes(n, d, wanted, kernel) for kernel in kernels),
         )
 
-    def _shared_out(self, asked: Wanted, given: GatedRows, kernel: Kernel, seed: int) -> tuple[Wanted, HeldOut | None]:
-        """The wishes with the dataset that the rows are of, shared out if a sampler is to learn from it."""
-        reference = given.references.get("vectors")
-        if reference is None:
-            return asked, None
-        found, digest = self.datasets.read(Reference(reference.dataset))
-        if digest != given.digests[reference.dataset]:
-            raise InvalidInput(f"dataset {reference.dataset!r} was replaced meanwhile; ask again", "/dataset")
-        n = found.shape[0]
-        if n < FEWEST_ROWS and asked.samplers is None:
-            return asked, None
-        of_dataset = asked._replace(dataset=reference.dataset)
-        if reference.dataset not in learned_from(kernel, found.shape[1], of_dataset):
-            return asked, None
-        shared = held_out(n, _taken(n, reference, seed), seed)
-        return of_dataset._replace(learned_rows=len(shared.learned)), shared
+    def _shared_out(self, asked: Wanted, task: Task, kernels: list[Kernel], seed: int) -> tuple[Wanted, Shares]:
+        """The wishes with the dataset of the rows, if a sampler is to learn from it, and shares of the rows."""
+        strata = None if task.labels is None else task.labels.strata()
+        of_dataset = asked._replace(dataset=task.dataset)
+        learns = task.dataset is not None and task.dataset in learned_from(kernels, task.rows.shape[1], of_dataset)
+        if not learns or (task.n < FEWEST_ROWS and asked.samplers is None):
+            return asked, shared_out(task.taken, task.n, seed, strata=strata)
+        shares = shared_out(task.taken, task.n, seed, learns=True, strata=strata)
+        return of_dataset._replace(learned_rows=len(shares.reported.learned)), shares
 
     def _check_dense(self, rows: Rows) -> None:
         """Raise TooLarge if sparse rows, made dense, would take more memory than a request may."""

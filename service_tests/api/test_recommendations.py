@@ -27,9 +27,13 @@ def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
     answer = recommend(http)
     assert answer.status_code == 200, answer.text
     found = answer.json()
-    assert set(found) == {"rows", "learned_rows", "target_reached", "ranked", "best", "skipped"}
-    assert (found["rows"], found["learned_rows"], found["target_reached"]) == (50, None, None)
+    of_rows = {"rows", "reported_rows", "learned_rows"}
+    assert set(found) == of_rows | {"target_reached", "ranked", "best", "skipped", "notes"}
+    assert (found["rows"], found["reported_rows"], found["learned_rows"]) == (50, 16, None)
+    assert found["target_reached"] is None
+    assert "as a dataset" in found["notes"][0]
     members = {"spec", "n_output", "error_mean", "error_sd", "bytes", "seconds_per_1000_rows"}
+    members |= {"choosing_error", "score_mean", "score_sd", "choosing_score", "maps", "tied_with_best"}
     assert all(set(trial) == members for trial in found["ranked"])
     assert found["best"] == found["ranked"][0]["spec"]
     made = put(http, name, found["best"])
@@ -38,8 +42,9 @@ def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
     assert made.json()["bytes"] == found["ranked"][0]["bytes"]
     distances = np.sort(np.linalg.norm(ROWS[:, None] - ROWS[None], axis=2))[:, 10]
     assert found["best"]["kernel"]["length_scale"] == pytest.approx(distances.mean(), rel=1e-5)
-    errors = [trial["error_mean"] for trial in found["ranked"]]
+    errors = [trial["choosing_error"] for trial in found["ranked"]]
     assert errors == sorted(errors)
+    assert found["ranked"][0]["tied_with_best"] is True
     assert all(one["reason"] for one in found["skipped"])
 
 
@@ -84,7 +89,7 @@ def test_of_a_dataset_some_rows_are_learned_from_and_errors_are_of_the_others(ht
     job = finished(http, taken)
     assert job["state"] == "succeeded", job
     found = http.get(job["result"]).json()
-    assert (found["rows"], found["learned_rows"]) == (40, 80)
+    assert (found["rows"], found["reported_rows"], found["learned_rows"]) == (60, 20, 100)
     learned = [trial["spec"] for trial in found["ranked"] if trial["spec"]["sampler"].get("dataset") == name]
     assert len(learned) >= 6
     at_once = http.post("/v1/recommendations", json=body, headers={"Prefer": "wait=60"}).json()
@@ -100,6 +105,79 @@ def test_a_dataset_of_two_rows_is_not_shared_out(http: httpx.Client, name: str) 
     assert recommend(http, **given).json()["learned_rows"] is None
     answer = recommend(http, samplers=[{"kind": "landmarks", "dataset": name}], **given)
     assert "2 rows" in assert_problem(http, answer, 422, "invalid-input", "/samplers")["detail"]
+
+
+LABELLED = np.random.default_rng(11).normal(size=(160, 4)).round(3)
+CLASSES = np.array(["in", "out"])[(np.linalg.norm(LABELLED, axis=1) > 1.9).astype(int)].tolist()
+TASK: dict[str, Any] = {
+    "vectors": LABELLED.tolist(),
+    "y": CLASSES,
+    "kernel": [{"kind": "gaussian", "length_scale": "median"}, {"kind": "gmm"}],
+    "budget": 64,
+    "seeds": 1,
+    "samplers": ["sobol", "orthogonal", "gcws"],
+}
+
+
+def test_labels_rank_kernels_and_length_scales_by_their_score(http: httpx.Client, name: str) -> None:
+    taken = http.post("/v1/recommendations", json=TASK, headers=RESPOND_ASYNC)
+    job = finished(http, taken)
+    assert job["state"] == "succeeded", job
+    found = http.get(job["result"]).json()
+    kernels = {str(trial["spec"]["kernel"]) for trial in found["ranked"]}
+    scales = {trial["spec"]["kernel"].get("length_scale") for trial in found["ranked"]} - {None}
+    assert len(kernels) == 4
+    assert max(scales) == pytest.approx(4 * min(scales))
+    assert max(trial["n_output"] for trial in found["ranked"]) <= 64
+    scores = [trial["choosing_score"] for trial in found["ranked"]]
+    assert scores == sorted(scores, reverse=True)
+    best = found["ranked"][0]
+    # Inside or outside a ball: about half of the rows are, which a radial kernel tells and no line does.
+    assert 0.75 < best["score_mean"] <= 1
+    assert best["spec"]["kernel"]["kind"] == "gaussian"
+    assert best["maps"] == 10
+    assert put(http, name, found["best"]).status_code == 201
+    picture = http.get(job["result"], headers={"Accept": "image/svg+xml"})
+    assert "score of the labels" in picture.text
+    at_once = http.post("/v1/recommendations", json=TASK, headers={"Prefer": "wait=60"}).json()
+    assert [trial["score_mean"] for trial in at_once["ranked"]] == [trial["score_mean"] for trial in found["ranked"]]
+
+
+@pytest.mark.parametrize("y", [{"column": 4}, {"dataset": "NAME-labels"}, "list"])
+def test_labels_of_a_dataset_are_a_column_of_it_or_of_another_or_a_list(http: httpx.Client, name: str, y: Any) -> None:
+    labels = [float(one == "in") for one in CLASSES]
+    rows = np.column_stack([LABELLED, labels]) if "column" in y else LABELLED
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": rows.tolist()}).status_code == 201
+    if "dataset" in y:
+        y = {"dataset": y["dataset"].replace("NAME", name)}
+        vectors = [[label] for label in labels]
+        assert http.put(f"/v1/datasets/{y['dataset']}", json={"vectors": vectors}).status_code == 201
+    body: dict[str, Any] = {
+        "dataset": name,
+        "rows": 120,
+        "y": labels if y == "list" else y,
+        "kernel": {"kind": "gaussian", "length_scale": "median"},
+        "multiples": [1],
+        "budget": 32,
+        "samplers": ["sobol", "orthogonal"],
+        "seeds": 1,
+    }
+    answer = http.post("/v1/recommendations", json=body, headers={"Prefer": "wait=60"})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert (found["rows"], found["best"]["input_dim"]) == (120, 4)
+    assert found["ranked"][0]["score_mean"] > 0.6
+    numbers = http.post("/v1/recommendations", json=body | {"labels_are": "numbers"}, headers={"Prefer": "wait=60"})
+    # R² of 0 and 1 is not the share that is right.
+    assert numbers.json()["ranked"][0]["score_mean"] < found["ranked"][0]["score_mean"]
+
+
+def test_a_column_that_is_not_there_is_named(http: httpx.Client, name: str) -> None:
+    assert http.put(f"/v1/datasets/{name}", json={"vectors": ROWS.tolist()}).status_code == 201
+    for y, pointer in (({"column": 4}, "/y/column"), ({"dataset": name, "column": 4}, "/y/column")):
+        answer = recommend(http, vectors=None, dataset=name, y=y)
+        assert_problem(http, answer, 422, "invalid-input", pointer)
+    assert_problem(http, recommend(http, y={"dataset": "nowhere"}), 404, "dataset-not-found", None)
 
 
 def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:
@@ -127,6 +205,21 @@ def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:
         ({"samplers": []}, "/samplers"),
         ({"samplers": ["gcws"]}, "/samplers"),
         ({"seeds": 0}, "/seeds"),
+        ({"objective": "score"}, "/y"),
+        ({"y": [0, 1] * 25, "objective": "error"}, "/objective"),
+        ({"y": [0, 1] * 25, "target_error": 0.1}, "/target_error"),
+        ({"y": [0, 1] * 25, "budget": None, "target_error": 0.1}, "/target_error"),
+        ({"y": [0, 1] * 20}, "/y"),
+        ({"y": [0] * 50}, "/y"),
+        ({"y": ["a", 1] * 25}, "/y"),
+        ({"y": ["a", "b"] * 25, "labels_are": "numbers"}, "/labels_are"),
+        ({"y": {"column": 0}}, "/y/dataset"),
+        ({"y": {"columns": 0}}, "/y/columns"),
+        ({"y": [0, [1]]}, "/y/1"),
+        ({"vectors": ROWS[:12].tolist(), "y": [0, 1] * 6}, "/y"),
+        ({"kernel": []}, "/kernel"),
+        ({"kernel": [{"kind": "gaussian", "length_scale": 1}, {"kind": "square"}]}, "/kernel/1/kind"),
+        ({"multiples": [0]}, "/multiples/0"),
         ({"vectors": None}, "/vectors"),
         ({"vectors": [[1, 2, 3, 4]], "kernel": {"kind": "gaussian", "length_scale": 1}}, "/vectors"),
         ({"vectors": [], "kernel": {"kind": "gaussian", "length_scale": 1}}, "/vectors"),

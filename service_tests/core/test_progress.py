@@ -23,7 +23,7 @@ from app.core.kernels import Kernel
 from app.core.maps import FeatureMap
 from app.core.maps.fourier import features
 from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, packed, unpacked
-from app.core.recommendations import trials
+from app.core.recommendations import measuring, trials
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.trials import recommended
 from service_tests.core.combinations import rows
@@ -38,7 +38,7 @@ GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
 
 def ranking(progress: Progress) -> Any:
     """A recommendation, its seconds aside."""
-    found = recommended(X, GAUSSIAN, Wanted(64, None), building=Building(progress=progress))
+    found = recommended(X, [GAUSSIAN], Wanted(64, None), building=Building(progress=progress))
     return [{**trial, "seconds_per_1000_rows": 0.0} for trial in found["ranked"]], found["skipped"]
 
 
@@ -74,7 +74,10 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (features, "_ROWS_PER_BLOCK", 2),
         (features, "_LEAST_STEPS_PER_PART", 1),
         # States would differ by what a clock says.
-        (trials, "_seconds", lambda *_: 0.5),
+        (measuring, "_seconds", lambda *_: 0.5),
+        (trials, "_ROUNDS", ((3, 4), (2, 5))),
+        (trials, "_MOST_MAPS", 6),
+        (trials, "FRESH_MAPS", 2),
     ):
         monkeypatch.setattr(module, name, value)
 

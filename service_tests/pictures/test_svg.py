@@ -17,6 +17,7 @@ def test_recommendations(errors: tuple[float, ...], deviation: float) -> None:
     spec = {"sampler": {"kind": "gcws"}}
     found = Ranking(
         rows=2,
+        reported_rows=1,
         learned_rows=None,
         target_reached=None,
         ranked=[
@@ -24,6 +25,12 @@ def test_recommendations(errors: tuple[float, ...], deviation: float) -> None:
                 "n_output": 8 << i,
                 "error_mean": error,
                 "error_sd": deviation * error,
+                "choosing_error": error,
+                "score_mean": None,
+                "score_sd": None,
+                "choosing_score": None,
+                "maps": 3,
+                "tied_with_best": None,
                 "spec": spec,
                 "bytes": 0,
                 "seconds_per_1000_rows": 0.0,
@@ -32,6 +39,7 @@ def test_recommendations(errors: tuple[float, ...], deviation: float) -> None:
         ],
         best=spec,
         skipped=[],
+        notes=[],
     )
     assert b"relative Frobenius error" in svg(drawing_of_ranking(found))
 

@@ -18,6 +18,8 @@ _FRACTIONS, _FEWEST_COLUMNS = (1, 2, 4), 2
 
 # Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row.
 _BYTES_PER_FEATURE, _BYTES_PER_SAMPLE, _BYTES_PER_PAIR, _BYTES_PER_ENTRY = 8, 72, 32, 24
+# Of a pair more, where scores are wanted: what is trained with, and its eigenvectors.
+_BYTES_PER_TRAINED_PAIR = 40
 # Of a row that is learned from, in one column.
 _BYTES_PER_LEARNED = 24
 
@@ -27,6 +29,7 @@ class Objective(StrEnum):
 
     error = "error"
     time = "time"
+    score = "score"
 
 
 class Wanted(NamedTuple):
@@ -46,14 +49,38 @@ class Wanted(NamedTuple):
     map_bytes: int | None = None
     """The most that the arrays of a map may take; None where there is no limit."""
 
-    def check(self) -> None:
-        """Raise InvalidInput if the fastest map is wanted and no error that it must reach."""
+    def check(self, has_labels: bool = False) -> None:
+        """Raise InvalidInput for an objective without what it needs: labels, columns to score within, or an error."""
+        if has_labels != (self.objective is Objective.score):
+            pointer = "/objective" if has_labels else "/y"
+            raise InvalidInput("labels and objective score go together; one came without the other", pointer)
         if self.objective is Objective.time and self.target_error is None:
             raise InvalidInput("objective time ranks the maps that reach a target_error; none came", "/target_error")
+        if self.objective is Objective.score and self.target_error is not None:
+            raise InvalidInput("objective score ranks by labels: target_error has no meaning", "/target_error")
+        if self.objective is Objective.score and self.budget is None:
+            raise InvalidInput("objective score wants a budget of columns; none came", "/budget")
+
+
+class Candidate(NamedTuple):
+    """A sampler to try within so many output columns."""
+
+    sampler: Sampler
+    kernel: Kernel
+    columns: int
+    spec: MapSpec | str
+    """The spec, of form `cos_sin` where there are forms; or why there is none."""
+
+    @property
+    def name(self) -> str:
+        """The same for one sampler and kernel at all sizes."""
+        return f"{self.kernel!r} {self.sampler!r}"
 
 
 def column_counts(wanted: Wanted) -> list[int]:
     """The numbers of output columns to try, in increasing order."""
+    if wanted.objective is Objective.score and wanted.budget is not None:
+        return [wanted.budget]
     if wanted.target_error is None and wanted.budget is not None:
         return sorted({wanted.budget // part for part in _FRACTIONS if wanted.budget // part >= _FEWEST_COLUMNS})
     most = wanted.budget or wanted.most
@@ -61,10 +88,8 @@ def column_counts(wanted: Wanted) -> list[int]:
     return [1 << k for k in range(first, (most - 1).bit_length())] + [most]
 
 
-def candidates(
-    kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, seed: int
-) -> Iterator[tuple[Sampler, MapSpec | str]]:
-    """Every sampler with its spec, at most `columns` wide, of form `cos_sin`, or why it has none; codes are columns."""
+def candidates(kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, seed: int) -> Iterator[Candidate]:
+    """Every sampler with its spec, at most `columns` wide; codes are columns."""
     for sampler in _samplers(kernel, input_dim, columns, wanted):
         spec: MapSpec | str
         try:
@@ -74,7 +99,7 @@ def candidates(
                 _check_size(spec, wanted)
         except InvalidInput as error:
             spec = error.detail
-        yield sampler, spec
+        yield Candidate(sampler, kernel, columns, spec)
 
 
 def _check_size(spec: MapSpec, wanted: Wanted) -> None:
@@ -84,9 +109,25 @@ def _check_size(spec: MapSpec, wanted: Wanted) -> None:
         raise InvalidInput(f"the map's arrays would take {nbytes} bytes; max_map_bytes is {wanted.map_bytes}")
 
 
-def learned_from(kernel: Kernel, input_dim: int, wanted: Wanted) -> set[str]:
+def at_multiples(kernel: Kernel, multiples: Sequence[float]) -> list[Kernel]:
+    """The kernel at so many times its length scale; as it is where it has none."""
+    scale = getattr(kernel, "length_scale", None)
+    if scale is None:
+        return [kernel]
+    every = (
+        tuple(factor * one for one in scale) if isinstance(scale, tuple) else factor * scale for factor in multiples
+    )
+    return [type(kernel).model_validate(kernel.model_dump() | {"length_scale": one}) for one in every]
+
+
+def learned_from(kernels: Sequence[Kernel], input_dim: int, wanted: Wanted) -> set[str]:
     """The datasets that the samplers to try learn from."""
-    every = (one for columns in column_counts(wanted) for one in _samplers(kernel, input_dim, columns, wanted))
+    every = (
+        one
+        for kernel in kernels
+        for columns in column_counts(wanted)
+        for one in _samplers(kernel, input_dim, columns, wanted)
+    )
     return {dataset for sampler in every if (dataset := sampler.learned_from) is not None}
 
 
@@ -99,7 +140,7 @@ def _samplers(kernel: Kernel, input_dim: int, columns: int, wanted: Wanted) -> S
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
     """Memory of the frozen arrays of the largest map that may be recommended."""
-    widest = (spec for _, spec in candidates(kernel, input_dim, column_counts(wanted)[-1], wanted, 0))
+    widest = (one.spec for one in candidates(kernel, input_dim, column_counts(wanted)[-1], wanted, 0))
     return max((family_of(spec.sampler).frozen_bytes(spec) for spec in widest if isinstance(spec, MapSpec)), default=0)
 
 
@@ -123,12 +164,13 @@ def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) ->
     """Memory that `recommended` takes beside n rows: n×n matrices, and the widest of its maps with what it makes."""
     learned, made = 0, 0
     for columns in column_counts(wanted):
-        for _, spec in candidates(kernel, input_dim, columns, wanted, 0):
-            if not isinstance(spec, str):
+        for one in candidates(kernel, input_dim, columns, wanted, 0):
+            if isinstance(spec := one.spec, MapSpec):
                 its_family = family_of(spec.sampler)
                 of_entry = _BYTES_PER_FEATURE if Gives.features in its_family.gives else _BYTES_PER_SAMPLE
                 made = max(made, its_family.drawing_bytes(spec) + n * columns * of_entry)
                 if spec.sampler.learned_from is not None:
                     learned = max(learned, wanted.learned_rows * (spec.s or columns) * _BYTES_PER_LEARNED)
     dense = 0 if kernel.compares_sparse else _BYTES_PER_ENTRY * (n + wanted.learned_rows) * input_dim
-    return _BYTES_PER_PAIR * n * n + dense + learned + made
+    per_pair = _BYTES_PER_PAIR + (_BYTES_PER_TRAINED_PAIR if wanted.objective is Objective.score else 0)
+    return per_pair * n * n + dense + learned + made

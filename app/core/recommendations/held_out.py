@@ -1,4 +1,4 @@
-"""Which rows of a dataset errors are measured on where samplers learn from the others."""
+"""Which rows maps are chosen by, which ones the errors of the answer are of, and which rows samplers learn from."""
 
 from typing import NamedTuple
 
@@ -8,42 +8,96 @@ from numpy.typing import NDArray
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
 
+Places = NDArray[np.intp]
+
 MOST_LEARNED = 2000
 """Rows that samplers learn from in trials; of more, a sample is enough to rank them, and is quick."""
-# Errors are measured on at most a third of the rows, so that most are there to learn from.
-_SHARE, _FEWEST_MEASURED = 3, 2
-FEWEST_ROWS = _FEWEST_MEASURED + 1
+FEWEST_ROWS = 3
 """A dataset of fewer cannot be shared out."""
+_FEWEST_MEASURED = 2
+# Fewer rows than these are not shared out between choosing and reporting: each part would have too few to say anything.
+_FEWEST_TO_SHARE, _FEWEST_TO_LEARN_AND_SHARE = 4, 12
+# The answer's errors are of every third row, or of as many as a sixth of a dataset that is learned from.
+_PART, _PART_OF_LEARNED = 3, 6
+# Of the rows that are left, a map is chosen by a fourth with labels; or by a tenth where samplers learn, which of few
+# rows learn much worse than of nearly all.
+_FOLDS, _FOLDS_OF_LEARNED = 4, 10
 
 
-class HeldOut(NamedTuple):
-    """A dataset shared out: no row is in both parts."""
+class Fold(NamedTuple):
+    """Rows that a map is measured on, and others."""
 
-    measured: NDArray[np.intp]
-    """Places, in a request's rows, of those that errors are measured on, (m,), increasing."""
-    learned: NDArray[np.intp]
-    """Numbers, in the dataset, of the rows to learn from, (l,), increasing."""
+    measured: Places
+    """Places in the rows of the request, (m,), increasing."""
+    trained: Places
+    """Places of other rows, from whose labels a model may learn, (t,), increasing."""
+    learned: Places
+    """Numbers, in the dataset, of the rows that samplers learn from, (l,), increasing; none of them is `measured`."""
 
 
-def held_out(n: int, taken: NDArray[np.intp], seed: int) -> HeldOut:
-    """Share out the n rows of a dataset, of which a request has taken those with these numbers; alike for a seed.
+class Shares(NamedTuple):
+    """The rows of a request, shared out."""
 
-    Errors are measured on taken rows, on no more than a third of all. All others, up to `MOST_LEARNED`, are learned
-    from, taken or not.
+    reported: Fold
+    """What the errors of the answer are of."""
+    choosing: tuple[Fold, ...]
+    """What maps are chosen by: those of one seed by one fold. No row of them is `reported.measured`, if there are
+    enough for both; nor is one learned from or trained with."""
+
+    def fold(self, k: int) -> Fold:
+        """The fold that the map of seed k is chosen by."""
+        return self.choosing[k % len(self.choosing)]
+
+    @property
+    def rows(self) -> int:
+        """How many rows are measured on."""
+        return len(np.unique(np.concatenate([fold.measured for fold in (self.reported, *self.choosing)])))
+
+
+def shared_out(
+    taken: Places, n: int, seed: int, *, learns: bool = False, strata: NDArray[np.intp] | None = None
+) -> Shares:
+    """Share out the rows that a request has taken; alike for a seed.
+
+    Args:
+        taken: their numbers in a dataset of n rows, (t,), increasing; any numbers below n where there is none.
+        n: how many rows there are.
+        seed: of the shares.
+        learns: whether samplers learn from the dataset. Then from all rows but those that are measured on, up to
+            `MOST_LEARNED`; and where few are left, rows take turns.
+        strata: classes of the rows taken, (t,), of which each part gets its share; None where there are none.
 
     Raises:
-        InvalidInput: there are too few rows for both.
+        InvalidInput: there are too few rows to learn from some and measure on others.
     """
-    if n < FEWEST_ROWS:
+    if learns and n < FEWEST_ROWS:
         raise InvalidInput(
             f"the dataset has {n} rows; a sampler that learns wants {FEWEST_ROWS}, as errors are measured on others",
             "/samplers",
         )
-    of_measured, of_learned = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
-    most = max(_FEWEST_MEASURED, n // _SHARE)
-    measured = np.arange(len(taken)) if len(taken) <= most else sampled(len(taken), most, of_measured)
-    is_other = np.ones(n, np.bool_)
-    is_other[taken[measured]] = False
-    others = np.flatnonzero(is_other)
-    learned = others if len(others) <= MOST_LEARNED else others[sampled(len(others), MOST_LEARNED, of_learned)]
-    return HeldOut(measured, learned)
+    t = len(taken)
+    of_order, of_learned = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
+    order = np.lexsort((np.random.PCG64(of_order).random_raw(t), np.zeros(t) if strata is None else strata))
+
+    def fold(measured: Places, others: Places) -> Fold:
+        is_other = np.ones(n, np.bool_)
+        is_other[taken[np.setdiff1d(order, others)]] = False
+        learned = np.flatnonzero(is_other) if learns else np.zeros(0, np.intp)
+        if len(learned) > MOST_LEARNED:
+            learned = learned[sampled(len(learned), MOST_LEARNED, of_learned)]
+        return Fold(np.sort(measured), np.sort(others), learned)
+
+    if t < _FEWEST_TO_SHARE or (learns and n < _FEWEST_TO_LEARN_AND_SHARE):
+        measured = order[: max(_FEWEST_MEASURED, n // FEWEST_ROWS)] if learns else order
+        only = fold(measured, np.setdiff1d(order, measured))
+        return Shares(only, (only,))
+    count = max(_FEWEST_MEASURED, min(t // _PART, n // _PART_OF_LEARNED) if learns else t // _PART)
+    is_reported = np.zeros(t, np.bool_)
+    is_reported[(2 * np.arange(count) + 1) * t // (2 * count)] = True
+    reported, pool = order[is_reported], order[~is_reported]
+    folds = 1 if strata is None else _FOLDS
+    if learns:
+        folds = max(folds, min(_FOLDS_OF_LEARNED, len(pool) * _FOLDS_OF_LEARNED // (n - count)))
+    folds = max(1, min(folds, len(pool) // _FEWEST_MEASURED))
+    parts = [pool[k::folds] for k in range(folds)]
+    return Shares(fold(reported, pool), tuple(fold(one, np.setdiff1d(pool, one)) for one in parts))

@@ -1,87 +1,98 @@
-"""Candidates built, measured on the client's rows, and ranked."""
+"""Candidates built, measured on the client's rows, and ranked: few maps of all of them, more of the best."""
 
-import timeit
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
-from typing import Any
 
 import numpy as np
 
-from app.core.arrays import Rows, row_blocks
+from app.core.arrays import Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.kernels.base import Matrix
-from app.core.maps import FeatureMap, made
-from app.core.progress import Parts, Pause, Progress, begin_anew
-from app.core.recommendations.answer import RankedTrial, Ranking, Skipped
-from app.core.recommendations.candidates import Objective, Wanted, candidates, column_counts
-from app.core.spec import MapSpec, Sampler
-from app.core.threads import for_each
+from app.core.progress import Parts
+from app.core.recommendations.answer import Ranking, Skipped
+from app.core.recommendations.candidates import Candidate, Objective, Wanted, candidates, column_counts
+from app.core.recommendations.held_out import Shares, shared_out
+from app.core.recommendations.labels import Labels
+from app.core.recommendations.measuring import Measured, Measuring
+from app.core.recommendations.ranking import Trial, answered, in_order, may_be_better
 
 MOST_ROWS = 1000
-"""Rows that errors are measured on; of more, a sample is enough."""
-_TIMED_CALLS = {Objective.error: 3, Objective.time: 9}
+"""Rows that maps are measured on; of more, a sample is enough."""
+FRESH_MAPS = 10
+"""The figures of the best few are of so many maps that had no part in choosing them."""
+_TIMED_CALLS = {Objective.error: 3, Objective.time: 9, Objective.score: 3}
 # How many times the columns with which a first sampler reaches the target are tried for others.
-_FURTHER = {Objective.error: 1, Objective.time: 4}
+_FURTHER = {Objective.error: 1, Objective.time: 4, Objective.score: 1}
 _SEEDS = 1 << 64
-# Of exact kernels, what one thread computes at a time.
-_EXACT_COORDINATES_PER_PART = 1 << 25
+# Within fewer columns than the budget, so many of the best samplers are tried.
+_TRIED_NARROWER = 8
+# In each round so many of the best are measured with so many maps at least; the last ones are the best few.
+_ROUNDS = ((8, 6), (4, 12))
+# The best few are measured with so many more maps at a time, up to so many, while a difference of this part of the
+# error would not show.
+_MORE_MAPS, _MOST_MAPS = 6, 48
+_DIFFERENCE = {Objective.error: 0.01, Objective.time: 0.01, Objective.score: 0.05}
+# In a round so often more maps are measured at the most, as others come among the best.
+_MOST_EXTENSIONS = 40
 
 
 def recommended(
-    rows: Rows, kernel: Kernel, wanted: Wanted, *, seeds: int = 3, seed: int = 0, building: Building | None = None
+    rows: Rows,
+    kernels: Sequence[Kernel],
+    wanted: Wanted,
+    *,
+    seeds: int = 3,
+    seed: int = 0,
+    shares: Shares | None = None,
+    labels: Labels | None = None,
+    building: Building | None = None,
 ) -> Ranking:
     """Try samplers and sizes on the rows and rank them.
 
-    Without a target the smallest mean error is best. With one, sizes grow until a sampler reaches it, and the narrowest
-    spec that does is best; where none does, the smallest error, and `target_reached` is false. With objective `time`
-    sizes grow on, up to four times, for the samplers that have not reached it, and the fastest spec that does is best.
-    All but the seconds, and what is best by them, hang on the arguments alone.
+    Without a target the smallest error is best, or the largest score. With one, sizes grow until a sampler reaches it,
+    and the narrowest spec that does is best; where none does, the smallest error, and `target_reached` is false. With
+    objective `time` sizes grow on, up to four times, for the samplers that have not reached it, and the fastest spec
+    that does is best. All but the seconds, and what is best by them, hang on the arguments alone.
 
-    Samplers that learn are given rows by `building`; these should not be among the rows that errors are measured on.
-    Rows are (n, d) in float32, 2 to `MOST_ROWS`. Of each spec as many maps are measured as there are `seeds`; the first
-    is of `seed`, and the others follow it. The progress of `building` is told how many candidates are done, and of how
-    many at most; its states hold what was measured of each map. InvalidInput for other numbers of rows, or where no
-    sampler can be tried.
+    Of every candidate as many maps are measured as there are `seeds`; the first is of `seed`, and the others follow it.
+    More are measured of the best, by what the maps so far are on the choosing rows of `shares`: 6 of the best eight, 12
+    of the best four, and up to 48 of those that are hard to tell apart. The answer tells of other rows, and of the best
+    four by ten other maps. The progress of `building` is told how far the work is, at least; its states hold what was
+    measured of each map. Its `rows` are whole datasets.
+
+    Args:
+        rows: (n, d), 2 to `MOST_ROWS`.
+        kernels: each is tried.
+        wanted: what is best, and what is tried.
+        seeds: the fewest maps that are measured of a candidate.
+        seed: of the first map, and of the shares.
+        shares: which rows are for choosing; None to share them out here.
+        labels: of the rows, where scores are wanted.
+        building: surroundings of the builds.
+
+    Raises:
+        InvalidInput: there are other numbers of rows, or no sampler can be tried.
     """
-    check_rows(rows, kernel)
-    wanted.check()
+    for kernel in kernels:
+        check_rows(rows, kernel)
+    wanted.check(labels is not None)
     building = building or Building()
-    parts, counts = Parts(building.progress), column_counts(wanted)
-    exact = _exact(kernel, rows, building.threads, partial(building.progress.checkpoint, parts.restored_state))
-    measure = partial(_measured, rows=rows, exact=exact, building=building, calls=_TIMED_CALLS[wanted.objective])
-    trials: dict[str, RankedTrial] = {}
-    skipped: list[Skipped] = []
-    reached: set[str] = set()
-    last = inf
-
-    def tell(place: int, of: int, _: int) -> None:
-        building.progress.report(place, of)
-
-    every = [(columns, list(candidates(kernel, rows.shape[1], columns, wanted, seed))) for columns in counts]
-    place, of = -1, sum(len(of_width) for _, of_width in every)
-    for columns, of_width in every:
-        for sampler, spec in of_width:
-            place += 1
-            told = partial(tell, place, of)
-            told(0)
-            name = spec if isinstance(spec, str) else spec.canonical()
-            # A rule that dictates its size comes again, and wider maps of a sampler are slower.
-            if name in trials or repr(sampler) in reached:
-                continue
-            tried = spec if isinstance(spec, str) else _tried(spec, seeds, parts, measure, told)
-            if isinstance(tried, str):
-                skipped.append(_skipped(sampler, columns, tried, wanted))
-            else:
-                trials[name] = tried
-                if wanted.target_error is not None and tried["error_mean"] <= wanted.target_error:
-                    reached.add(repr(sampler))
-                    last = min(last, columns * _FURTHER[wanted.objective])
-        if columns >= last:
-            break
-    return _ranked(rows.shape[0], [*trials.values()], skipped, wanted)
+    shares = shares or shared_out(np.arange(rows.shape[0]), rows.shape[0], seed)
+    measuring = Measuring(rows, shares, labels, wanted, building, _TIMED_CALLS[wanted.objective])
+    tried = _Trials(measuring, wanted, seeds, building)
+    every = [
+        [one for kernel in kernels for one in candidates(kernel, rows.shape[1], columns, wanted, seed)]
+        for columns in column_counts(wanted)
+    ]
+    tried.of = sum(map(len, every)) + (len(_ROUNDS) + 1) * _MOST_EXTENSIONS + _ROUNDS[-1][0]
+    if wanted.target_error is None:
+        tried.narrowing(every[::-1])
+    else:
+        tried.growing(every)
+    tried.extend_best()
+    return answered(tried.found.values(), tried.skipped, wanted, shares)
 
 
 def check_rows(rows: Rows, kernel: Kernel) -> None:
@@ -94,103 +105,148 @@ def check_rows(rows: Rows, kernel: Kernel) -> None:
     kernel.check(d)
 
 
-def _ranked(rows: int, trials: list[RankedTrial], skipped: list[Skipped], wanted: Wanted) -> Ranking:
-    """Trials within the target by their width or time, then the others by their error; InvalidInput without any."""
-    target = wanted.target_error
-    if not trials and not skipped:
-        raise InvalidInput("what serves this kernel learns from rows: put them as a dataset, and name it", "/vectors")
-    if not trials:
-        refusals = "; ".join(dict.fromkeys(f"{one['sampler']['kind']}: {one['reason']}" for one in skipped))
-        raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
+class _Trials:
+    """What is tried for a request, and what was found."""
 
-    def place(trial: RankedTrial) -> tuple[bool, float, float]:
-        if target is not None and trial["error_mean"] <= target:
-            first = trial["seconds_per_1000_rows"] if wanted.objective is Objective.time else trial["n_output"]
-            return False, first, trial["error_mean"]
-        return True, trial["error_mean"], trial["n_output"]
+    def __init__(self, measuring: Measuring, wanted: Wanted, seeds: int, building: Building) -> None:
+        self._measuring, self._wanted, self._seeds = measuring, wanted, seeds
+        self._progress, self._parts = building.progress, Parts(building.progress)
+        self._step = 0
+        self.of = 1
+        """The most steps that there may be."""
+        self.found: dict[str, Trial] = {}
+        """By the text of the spec."""
+        self.skipped: list[Skipped] = []
 
-    ranked = sorted(trials, key=place)
-    reached = None if target is None else ranked[0]["error_mean"] <= target
-    return Ranking(
-        rows=rows,
-        learned_rows=wanted.learned_rows or None,
-        target_reached=reached,
-        ranked=ranked,
-        best=ranked[0]["spec"],
-        skipped=skipped,
-    )
+    def narrowing(self, every: list[list[Candidate]]) -> None:
+        """Try all candidates of the widest size; of narrower ones, the samplers that were best, and those that are new.
+
+        The sizes are decreasing.
+        """
+        worse: set[str] = set()
+        narrow: dict[str, int] = {}
+        for step, of_width in enumerate(every):
+            for one in of_width:
+                # A sampler that made no more columns than there are now would make the same map.
+                if one.name not in worse and narrow.get(one.name, one.columns + 1) > one.columns:
+                    trial = self._try(one)
+                    if trial is not None:
+                        narrow[one.name] = trial.maps[0]["n_output"]
+                self._advance()
+            if not step:
+                worse = {trial.candidate.name for trial in self._leading()[_TRIED_NARROWER:]}
+
+    def growing(self, every: list[list[Candidate]]) -> None:
+        """Try candidates of growing sizes until the target is reached."""
+        reached: set[str] = set()
+        last = inf
+        for of_width in every:
+            for one in of_width:
+                # Wider maps of a sampler are slower.
+                trial = None if one.name in reached else self._try(one)
+                if trial is not None and self._confirmed(trial):
+                    reached.add(one.name)
+                    last = min(last, one.columns * _FURTHER[self._wanted.objective])
+                self._advance()
+            if of_width and of_width[0].columns >= last:
+                break
+
+    def extend_best(self) -> None:
+        """Measure more maps of the best, as long as it is open which one is; and fresh ones of the best few."""
+        for best, maps in _ROUNDS:
+            self._extend_short(best, partial(_at_least, maps))
+        few = _ROUNDS[-1][0]
+        self._extend_short(few, self._wanted_maps)
+        for trial in self._leading()[:few]:
+            self._tell_fresh(trial)
+            self._advance()
+        self._step = self.of - 1
+        self._advance()
+
+    def _confirmed(self, trial: Trial) -> bool:
+        """Whether the target is reached, also as more maps are measured: sizes do not grow for the luck of a few."""
+        if not trial.reached(self._wanted):
+            return False
+        self._extend(trial, _ROUNDS[-1][1])
+        self._tell_fresh(trial)
+        return trial.reached(self._wanted)
+
+    def _tell_fresh(self, trial: Trial) -> None:
+        """Measure maps that have no part in choosing; of the same seeds for all, as they are compared in pairs."""
+        for k in range(_MOST_MAPS + len(trial.fresh), _MOST_MAPS + FRESH_MAPS):
+            figures = self._once(trial, k, self._measuring.reported)
+            if not isinstance(figures, str):
+                trial.fresh.append(figures)
+
+    def _extend_short(self, best: int, wanted: Callable[[Trial], int | None]) -> None:
+        """Measure more maps of the best so many that are wanted with more, until there are none, or for long enough."""
+        for _ in range(_MOST_EXTENSIONS):
+            short = next((pair for trial in self._leading()[:best] if (pair := (trial, wanted(trial)))[1]), None)
+            if short is None:
+                return
+            trial, maps = short
+            self._extend(trial, maps or 0)
+            self._advance()
+
+    def _wanted_maps(self, trial: Trial) -> int | None:
+        """How many maps are wanted of one of the best: more, where it may be better than the best so far by much."""
+        best, *others = self._leading()
+        rivals = [
+            one for one in others[: _ROUNDS[-1][0] - 1] if may_be_better(one, best, _DIFFERENCE[self._wanted.objective])
+        ]
+        if trial is not best and trial not in rivals:
+            return None
+        least = min((len(one.maps) for one in (best, *rivals)), default=0)
+        return least + _MORE_MAPS if rivals and len(trial.maps) == least < _MOST_MAPS else None
+
+    def _leading(self) -> list[Trial]:
+        return in_order(self.found.values(), self._wanted)
+
+    def _try(self, one: Candidate) -> Trial | None:
+        """The trial of a candidate; None where there is none, or it was tried before at a size that a rule dictates."""
+        if isinstance(one.spec, str):
+            self.skipped.append(_skipped(one, one.spec, self._wanted))
+            return None
+        trial = Trial(one, one.spec, [], [])
+        if trial.name in self.found:
+            return None
+        self.found[trial.name] = trial
+        return trial if self._extend(trial, self._seeds) else None
+
+    def _extend(self, trial: Trial, maps: int) -> bool:
+        """Measure more maps of a trial, until there are so many. Where one cannot be built, the trial is none."""
+        for k in range(len(trial.maps), maps):
+            figures = self._once(trial, k, partial(self._measuring.choosing, k=k))
+            if isinstance(figures, str):
+                del self.found[trial.name]
+                self.skipped.append(_skipped(trial.candidate, figures, self._wanted))
+                return False
+            trial.maps.append(figures)
+        return True
+
+    def _once(self, trial: Trial, k: int, measure: Callable[..., Measured | str]) -> Measured | str:
+        """The figures of the k-th map of a trial, or why there is none; those that an earlier attempt has left."""
+        spec = trial.spec.model_copy(update={"seed": (trial.spec.seed + k) % _SEEDS})
+        figures: Measured | str = self._parts.once(
+            spec.canonical(), lambda progress: measure(spec, progress=progress), lambda _: self._tell()
+        )
+        return figures
+
+    def _advance(self) -> None:
+        self._step += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        self._progress.report(self._step, self.of)
 
 
-def _skipped(sampler: Sampler, columns: int, reason: str, wanted: Wanted) -> Skipped:
+def _at_least(maps: int, trial: Trial) -> int | None:
+    """So many maps, for a trial that has fewer."""
+    return maps if len(trial.maps) < maps else None
+
+
+def _skipped(one: Candidate, reason: str, wanted: Wanted) -> Skipped:
     """A sampler without a trial; where it is to learn from the dataset, with how many rows of it a trial has."""
-    if wanted.learned_rows and sampler.learned_from == wanted.dataset:
+    if wanted.learned_rows and one.sampler.learned_from == wanted.dataset:
         reason += f"; in a trial, {wanted.learned_rows} rows of it are there to learn from"
-    return Skipped(sampler=sampler.model_dump(mode="json"), columns=columns, reason=reason)
-
-
-def _exact(kernel: Kernel, rows: Rows, threads: int, pause: Pause) -> Matrix:
-    """The exact Gram matrix, some rows at a time."""
-    prepared = kernel.prepared(rows, "/vectors")
-    n = prepared.shape[0]
-    exact = np.empty((n, n))
-
-    def fill(part: slice) -> None:
-        exact[part] = kernel.exact(prepared[part], prepared)
-
-    for_each(fill, row_blocks(n, _EXACT_COORDINATES_PER_PART // max(1, int(prepared.size))), threads, pause)
-    return exact
-
-
-def _tried(
-    spec: MapSpec,
-    seeds: int,
-    parts: Parts,
-    measure: Callable[[MapSpec, bool, Progress], dict[str, Any] | str],
-    tell: Callable[[int], None],
-) -> RankedTrial | str:
-    """The trial of a spec, or the reason why it cannot be built."""
-    every = []
-    for k in range(seeds):
-        other = spec.model_copy(update={"seed": (spec.seed + k) % _SEEDS})
-        found = parts.once(other.canonical(), partial(measure, other, k == 0), tell)
-        if isinstance(found, str):
-            return found
-        every.append(found)
-    errors = [found["error"] for found in every]
-    return RankedTrial(
-        spec=spec.model_dump(mode="json"),
-        n_output=every[0]["n_output"],
-        error_mean=float(np.mean(errors)),
-        error_sd=float(np.std(errors, ddof=1)) if seeds > 1 else 0.0,
-        bytes=every[0]["bytes"],
-        seconds_per_1000_rows=every[0]["seconds"],
-    )
-
-
-def _measured(
-    spec: MapSpec, tells: bool, progress: Progress, *, rows: Rows, exact: Matrix, building: Building, calls: int
-) -> dict[str, Any] | str:
-    """The error of a map and, if wanted, what else a trial tells; or a refusal."""
-
-    def pause() -> None:
-        # A map is built again after an interruption; what its sampler has learned of it until the last one is kept.
-        progress.checkpoint(lambda: progress.restored() or begin_anew())
-
-    try:
-        its_map = made(spec, building._replace(progress=progress))
-        error = float(np.linalg.norm(its_map.gram(rows, rows, pause) - exact) / np.linalg.norm(exact))
-    except InvalidInput as refused:
-        return refused.detail
-    if not tells:
-        return {"error": error}
-    return {
-        "error": error,
-        "n_output": its_map.n_output,
-        "bytes": sum(its_map.arrays[name].nbytes for name in its_map.arrays.keys() - its_map.computed.keys()),
-        "seconds": _seconds(its_map, rows, calls, pause) * 1000 / rows.shape[0],
-    }
-
-
-def _seconds(its_map: FeatureMap, rows: Rows, calls: int, pause: Pause) -> float:
-    """The time that the map takes for the rows, the least of some calls."""
-    return min(timeit.repeat(lambda: its_map.apply(rows, pause), number=1, repeat=calls))
+    return Skipped(sampler=one.sampler.model_dump(mode="json"), columns=one.columns, reason=reason)

@@ -1,6 +1,6 @@
 """Moment matching over any point set."""
 
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 import numpy as np
 from pydantic import Field
@@ -10,18 +10,14 @@ from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.orthonormal import inverse_root, row_products
 from app.core.papers import MM
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice, check_products
-from app.core.samplers.halton import Halton
-from app.core.samplers.latin_hypercube import LatinHypercube
 from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.samplers.points import Points, check_base
-from app.core.samplers.sobol import Sobol
+from app.core.samplers.points import PointKinds, Points, check_base
 
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
 _MOST_PRODUCTS = 1 << 35
 # Moments, the matrices that become their root, and copies of two as products read them.
 _BYTES_PER_MOMENT = 64
-_TRIED_BASES = Halton(kind="halton"), Sobol(kind="sobol"), LatinHypercube(kind="latin_hypercube")
 
 
 class MomentMatching(FrequencySampler):
@@ -48,8 +44,9 @@ class MomentMatching(FrequencySampler):
 
     @classmethod
     def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """Over those bases that are the best now and then."""
-        return tuple(cls(kind="moment_matching", base=base) for base in _TRIED_BASES)
+        """Over every point sampler that is tried itself."""
+        bases = (base for kind in get_args(PointKinds) for base in kind.tried(kernel, input_dim, most, dataset))
+        return tuple(cls(kind="moment_matching", base=base) for base in bases)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a law without two finite moments, s of at most input_dim, and what the base refuses."""

@@ -1,7 +1,7 @@
 """Weights that integrate every polynomial up to a degree."""
 
 from math import comb
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 import scipy
@@ -10,13 +10,15 @@ from pydantic import Field
 from scipy.special import factorial
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.orthonormal import orthonormal, row_products
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations, reach_of, reach_warnings
 
-_MOST_EQUATIONS = 400
+_MOST_EQUATIONS, _MOST_DEGREE = 400, 10
+# More take half a second to solve.
+_MOST_EQUATIONS_TRIED = 256
 _MOST_ENTRIES = 1 << 20
 _MOST_RESIDUAL = 1e-10
 # Fewer random candidates than this many an equation seldom have a solution with non-negative weights.
@@ -44,13 +46,21 @@ class PolynomiallyExact(FrequencySampler):
         f"at most {_MOST_ENTRIES} coefficients, equations times candidates",
         NORMAL_LAW,
     )
-    untried = "Where it is good, sparse_grid or dense_grid is better."
 
     kind: Literal["polynomially_exact"]
-    degree: Annotated[int, Field(ge=0, le=10, description="R, the total degree.")]
+    degree: Annotated[int, Field(ge=0, le=_MOST_DEGREE, description="R, the total degree.")]
     candidates: Annotated[int, Field(ge=1, le=1 << 20)] | None = Field(
         None, description="Random candidates; if not given, three an equation, and more where those do not do."
     )
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """The highest degree that there is room for, from 3 on: below, moment_matching is better."""
+        most = min(most, _MOST_EQUATIONS_TRIED)
+        degree = next(
+            (degree for degree in range(_MOST_DEGREE, 2, -1) if comb(input_dim + degree, degree) <= most), None
+        )
+        return () if degree is None else (cls(kind="polynomially_exact", degree=degree),)
 
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of equations: more points are never kept."""

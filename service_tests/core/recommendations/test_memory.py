@@ -8,6 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.kernels import Kernel
+from app.core.recommendations import trials
 from app.core.recommendations.candidates import Wanted, column_counts, fitting, recommended_bytes, widest_map_bytes
 from app.core.recommendations.trials import recommended
 from app.core.spec import Sampler
@@ -43,15 +44,24 @@ def sampler(**members: Any) -> Sampler:
     ids=lambda value: getattr(value, "kind", None),
 )
 def test_memory_stays_within_what_is_reckoned(
-    n: int, input_dim: int, budget: int, kernel: Kernel, samplers: list[Sampler] | None
+    n: int,
+    input_dim: int,
+    budget: int,
+    kernel: Kernel,
+    samplers: list[Sampler] | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # One map after another takes no more memory than one.
+    monkeypatch.setattr(trials, "_ROUNDS", ((1, 1),))
+    monkeypatch.setattr(trials, "FRESH_MAPS", 0)
+    monkeypatch.setattr(trials, "_MOST_MAPS", 1)
     rows, wanted = (
         np.random.default_rng(5).normal(size=(n, input_dim)).astype(np.float32),
         Wanted(budget, None, samplers),
     )
-    recommended(rows[:2], kernel, Wanted(4, None, samplers), seeds=1)  # what is compiled and imported stays
+    recommended(rows[:2], [kernel], Wanted(4, None, samplers), seeds=1)  # what is compiled and imported stays
     tracemalloc.start()
-    recommended(rows, kernel, wanted, seeds=1)
+    recommended(rows, [kernel], wanted, seeds=1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.15 < peak / recommended_bytes(n, input_dim, wanted, kernel) < 1

@@ -1,0 +1,102 @@
+"""Scores of labels: ridge regression and its penalty against scikit-learn's, row by row left out."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from app.core.errors import InvalidInput
+from app.core.recommendations.held_out import Fold, shared_out
+from app.core.recommendations.labels import MOST_CLASSES, Labels
+
+RNG = np.random.default_rng(5)
+ROWS = RNG.normal(size=(60, 5))
+NUMBERS = ROWS @ RNG.normal(size=5) + 0.5 * RNG.normal(size=60) + 3
+CLASSES = np.array(["low", "mid", "high"])[np.digitize(NUMBERS, [1.5, 4.5])]
+FOLD = Fold(np.arange(40, 60), np.arange(40), np.zeros(0, np.intp))
+
+
+def left_out(penalty: float, targets: Any) -> float:
+    """Squared error of each of the rows trained with, told by a model of the others."""
+    error = 0.0
+    for i in FOLD.trained:
+        others = np.setdiff1d(FOLD.trained, i)
+        told = Ridge(alpha=penalty).fit(ROWS[others], targets[others]).predict(ROWS[[i]])
+        error += float(np.square(told - targets[[i]]).sum())
+    return error
+
+
+@pytest.mark.parametrize("labels", [NUMBERS, CLASSES], ids=["numbers", "classes"])
+def test_scores_are_those_of_ridge_regression_with_the_best_penalty_of_leaving_one_out(labels: Any) -> None:
+    ours = Labels(labels).score(ROWS @ ROWS.T, FOLD)
+    centred = ROWS[FOLD.trained] - ROWS[FOLD.trained].mean(axis=0)
+    mean = np.square(centred).sum() / len(FOLD.trained)
+    penalties = mean * 10.0 ** np.arange(-7, 2.5, 0.5)
+    targets = labels[:, None] if labels is NUMBERS else (labels[:, None] == np.unique(labels)).astype(float)
+    penalty = min(penalties, key=lambda one: left_out(one, targets))
+    model = Ridge(alpha=penalty).fit(ROWS[FOLD.trained], targets[FOLD.trained])
+    if labels is NUMBERS:
+        assert ours == pytest.approx(model.score(ROWS[FOLD.measured], targets[FOLD.measured]), abs=1e-9)
+        assert 0.5 < ours < 1
+        return
+    told = np.unique(labels)[model.predict(ROWS[FOLD.measured]).argmax(axis=1)]
+    assert ours == (told == labels[FOLD.measured]).mean()
+    assert 0.5 < ours < 1
+
+
+def test_labels_of_measured_rows_have_no_say() -> None:
+    others = NUMBERS.copy()
+    others[FOLD.measured] = RNG.permutation(others[FOLD.measured])
+    gram = ROWS @ ROWS.T
+    # R² of labels at random: far below 0, as of a model of other rows; were they trained with, it would be above.
+    assert Labels(others).score(gram, FOLD) < 0 < Labels(NUMBERS).score(gram, FOLD)
+
+
+def test_noise_is_told_by_chance_at_the_best() -> None:
+    rng = np.random.default_rng(8)
+    scores = []
+    for _ in range(40):
+        rows, labels = rng.normal(size=(90, 60)), Labels(rng.integers(0, 2, 90))
+        reported = shared_out(np.arange(90), 90, int(rng.integers(1 << 30)), strata=labels.strata()).reported
+        scores.append(labels.score(rows @ rows.T, reported))
+    # 40 times 30 rows, right with probability 1/2 each: standard error .0144.
+    assert abs(np.mean(scores) - 0.5) < 4 * 0.0144
+
+
+@pytest.mark.parametrize(
+    ("given", "are_numbers", "classes"),
+    [
+        (["b", "a", "b"], None, 2),
+        ([True, False, True], None, 2),
+        ([3, 1, 1, 2], None, 3),
+        ([3.0, 1.0, 1.0], None, 2),
+        ([3.5, 1.0, 1.0], None, None),
+        (list(range(MOST_CLASSES + 1)), None, None),
+        ([3, 1, 1, 2], True, None),
+        ([3.5, 1.0, 1.0], False, 2),
+    ],
+)
+def test_what_labels_are(given: list[Any], are_numbers: bool | None, classes: int | None) -> None:
+    labels = Labels(given, are_numbers)
+    assert (labels.classes is None) == (classes is None)
+    assert labels.targets.shape == (len(given), classes or 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "are_numbers", "words"),
+    [
+        ([1, 1, 1], None, "all labels are 1"),
+        (["a", "b"], True, "some labels are no numbers"),
+        ([str(i) for i in range(MOST_CLASSES + 1)], None, "101 classes; 100 are the most"),
+    ],
+)
+def test_labels_that_tell_nothing_are_refused(given: list[Any], are_numbers: bool | None, words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        Labels(given, are_numbers)
+
+
+def test_numbers_are_shared_out_by_their_size() -> None:
+    strata = Labels(NUMBERS).strata()
+    assert np.bincount(strata).tolist() == [6] * 10
+    assert (np.diff(strata[np.argsort(NUMBERS)]) >= 0).all()
