@@ -148,10 +148,10 @@ def best_spec(case: Case, is_dataset: bool) -> tuple[MapSpec, float]:
 def rows_of(folder: Path, name: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """The rows of a set that are recommended for, and those to judge by."""
     everything = MADE[name]() if name in MADE else np.load(folder / f"{FILES[name]}.npz")["X"]
-    mixed = standardised(np.asarray(everything, np.float64))
-    mixed = mixed[np.random.default_rng(0).permutation(len(mixed))].astype(np.float32)
-    n = min(2 * len(mixed) // 3, 2000)
-    return mixed[:n], mixed[n : n + 500]
+    rows = standardised(np.asarray(everything, np.float64))
+    mixed = np.random.default_rng(0).permutation(len(rows))
+    n = min(2 * len(rows) // 3, 2000)
+    return rows[mixed[:n]].astype(np.float32), rows[mixed[n : n + 500]].astype(np.float32)
 
 
 def main() -> None:
