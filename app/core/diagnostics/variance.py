@@ -203,6 +203,9 @@ class Variance(Diagnostic):
 def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], progress: Progress, threads: int) -> Array:
     """Estimates of the pairs by maps of these seeds, (seeds, n)."""
     found: Array = np.empty((len(seeds), x.shape[0]), np.result_type(feature_map.gram_dtype, np.float64))
+    if not feature_map.is_random:
+        found[:] = feature_map.estimated_pairs(x, y, partial(progress.checkpoint, begin_anew))
+        return found
     known = unpacked(progress.restored()).get("found", found[:0])
     found[: len(known)] = known
     for done in range(len(known), len(seeds)):

@@ -159,7 +159,7 @@ class SpectralKernel(ShiftInvariantKernel):
         """Standard deviations of the frequencies' coordinates, shape (d,); None where the law has none."""
 
     def is_heavy_tailed(self) -> bool:
-        """Whether the frequencies have no fourth moment, so that their sample covariances never settle."""
+        """Whether a frequency's fourth moment is three times a normal one's or more: few make a covariance."""
         return False
 
     def uniforms_per_frequency(self, input_dim: int) -> int:

@@ -62,8 +62,8 @@ class Matern(ScaledKernel):
         return super().out_of_range(dtype)
 
     def is_heavy_tailed(self) -> bool:
-        """Whether ν is at most 2."""
-        return self.nu <= 2
+        """Whether ν is at most 5/2: the fourth moment is (ν − 1)/(ν − 2) times a normal one's, and infinite up to 2."""
+        return self.nu <= 2.5
 
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
         """√(ν/(ν − 1))/σ_j; none for ν ≤ 1."""

@@ -34,8 +34,9 @@ class RationalQuadratic(ScaledKernel):
     source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1, (4.19)"
     choose_when = (
         "Smooth functions that vary over several length scales at once: at r = 5 it is .07 for alpha 1 and .37 for "
-        "alpha 1/4, where gaussian is 4e-6. Its frequencies have all moments, so that moment_matching serves it for "
-        "every alpha, as do all point samplers and structured_orthogonal; the grids and orthogonal never."
+        "alpha 1/4, where gaussian is 4e-6. Its frequencies have all moments, so that moment_matching takes it for "
+        "every alpha, but gains only for large ones; all point samplers and structured_orthogonal serve it, the grids "
+        "and orthogonal never."
     )
 
     kind: Literal["rational_quadratic"]
@@ -56,6 +57,10 @@ class RationalQuadratic(ScaledKernel):
     def frequency_deviations(self, input_dim: int) -> Matrix:
         """1/σ_j for every α, the mean of τ being 1; the fourth moment is 3(1 + 1/α)/σ_j⁴."""
         return self.scaled_deviations(1.0, input_dim)
+
+    def is_heavy_tailed(self) -> bool:
+        """Whether α is at most ½: the fourth moment is 1 + 1/α times a normal one's."""
+        return self.alpha <= 0.5
 
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
         """Quantiles of √(τχ²) with dim degrees of freedom, from a spline through the law of a product of gammas."""

@@ -192,6 +192,11 @@ class FeatureMap(ABC):
         """
         return None
 
+    @property
+    def is_random(self) -> bool:
+        """Whether maps of other seeds may differ from this one."""
+        return True
+
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
         """Variances of the estimate of k(x_i, y_i) over maps of other seeds, for rows (n, d) that have a kernel.
 

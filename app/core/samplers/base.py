@@ -4,6 +4,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import PrivateAttr
 
 from app.core.building import Building
@@ -57,6 +58,10 @@ class FrequencySet(NamedTuple):
     warnings: tuple[str, ...] = ()
     report: dict[str, float] | None = None
     """Figures of how it was learned, if it was; see `report_of`."""
+
+    def only(self, kept: NDArray[np.bool_]) -> "FrequencySet":
+        """The set without some of its frequencies."""
+        return self._replace(frequencies=self.frequencies[kept], weights=self.weights[kept])
 
 
 class AnySampler(Kind):

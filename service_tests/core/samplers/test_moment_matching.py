@@ -157,9 +157,31 @@ def test_a_scale_whose_square_leaves_float64_is_matched_like_any_other(scale: fl
     np.testing.assert_allclose(far * scale, one, rtol=1e-9 if scale < 1e300 else 0.1)
 
 
-@pytest.mark.parametrize(("nu", "told"), [(1.05, True), (2.0, True), (2.1, False)])
-def test_a_law_without_a_fourth_moment_is_warned_of(nu: float, told: bool) -> None:
-    of = {"kind": "matern", "nu": nu, "length_scale": 1.0}
+@pytest.mark.parametrize(("kind", "field"), [("matern", "nu"), ("rational_quadratic", "alpha")])
+@pytest.mark.parametrize("told", [True, False])
+def test_a_law_with_a_large_fourth_moment_or_none_is_warned_of(kind: str, field: str, told: bool) -> None:
+    for value in {"nu": ([1.05, 2.0, 2.5], [2.6, 4.0]), "alpha": ([0.1, 0.5], [0.51, 3.0])}[field][not told]:
+        check_fourth_moment({"kind": kind, field: value, "length_scale": 1.0}, told)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.5])
+def test_what_is_warned_of_is_worse_than_its_base(alpha: float) -> None:
+    x = np.random.default_rng(0).standard_normal((60, 20))
+    errors = []
+    for over in ({"kind": "monte_carlo"}, {"kind": "moment_matching"}):
+        found = []
+        for seed in range(6):
+            of = {"kind": "rational_quadratic", "alpha": alpha, "length_scale": 4.5}
+            made = fourier(input_dim=20, kernel=of, sampler=over, s=256, seed=seed, dtype="float64")
+            exact = made.exact_gram(x, x)
+            found.append(np.linalg.norm(made.gram(x, x) - exact) / np.linalg.norm(exact))
+        errors.append(np.array(found))
+    # Of the difference of two means over six seeds.
+    error = np.sqrt(sum(one.var(ddof=1) for one in errors) / 6)
+    assert errors[1].mean() - errors[0].mean() > 2 * error
+
+
+def check_fourth_moment(of: dict[str, Any], told: bool) -> None:
     warnings = FourierMap.build(spec(kernel=of, sampler={"kind": "moment_matching"})).warnings
     assert [warning for warning in warnings if "fourth moment" in warning] == list(warnings)
     assert bool(warnings) == told

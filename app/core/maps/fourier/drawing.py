@@ -7,7 +7,7 @@ import numpy as np
 from app.core.arrays import Floats, Rows
 from app.core.building import Building, Use
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Block, ShiftInvariantKernel
+from app.core.kernels.base import Block, Matrix, ShiftInvariantKernel
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.projection import Drawn, Projection
 from app.core.maps.terms import Arrays, BaseSpec, Built, Dtype
@@ -134,7 +134,10 @@ def draw_dense(spec: BaseSpec, rng: np.random.Generator, building: Building) -> 
             "weights": found.weights.astype(spec.numpy_dtype, copy=False),
         }
     check_arrays(spec, arrays)
-    warnings = found.warnings
+    warnings = found.warnings + lost_digits(spec, np.abs(found.frequencies).max(axis=0))
+    kept = arrays["weights"] != 0
+    if not kept.all() and not isinstance(spec.sampler, Uploaded):  # whose columns are the client's
+        arrays, found = {name: array[kept] for name, array in arrays.items()}, found.only(kept)
     if not arrays["frequencies"].any():
         warnings += (ALL_ZERO,)
     if (found.weights < 0).any():
@@ -234,6 +237,23 @@ def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
             f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
             "/sampler/weights" if is_uploaded else "/kernel/weights",
         )
+
+
+def lost_digits(spec: BaseSpec, largest: Matrix) -> tuple[str, ...]:
+    """A warning where frequencies lose digits in the dtype; `largest`, (d,), are the largest of each coordinate.
+
+    What is smaller than the least normal number is a multiple of the least of all, whatever its size.
+    """
+    least = float(np.finfo(spec.numpy_dtype).tiny)
+    lost = int(((largest > 0) & (largest < least)).sum())
+    if not lost:
+        return ()
+    return (
+        f"the frequencies of {lost} of {len(largest)} coordinates are below {least:.1e}, where {spec.dtype.value} has "
+        f"fewer digits: {spectral(spec)[0].scale_field} is out of proportion; "
+        + ("take dtype float64, or " if spec.dtype is Dtype.float32 else "")
+        + "give rows in a larger unit",
+    )
 
 
 def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:

@@ -9,7 +9,7 @@ from app.core.arrays import Floats, Rows
 from app.core.building import Building
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded, rotate, tile_width, tiles_of
 from app.core.kernels.base import SpectralKernel
-from app.core.maps.fourier.drawing import ALL_ZERO, spectral
+from app.core.maps.fourier.drawing import ALL_ZERO, lost_digits, spectral
 from app.core.maps.fourier.projection import Drawn, Projection
 from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
 from app.core.progress import begin_anew
@@ -84,7 +84,8 @@ class StructuredProjection(Projection):
             largest = (radii.max() * inverse_scales.max()).astype(spec.numpy_dtype)
         if not np.isfinite(largest):
             raise kernel.out_of_range(spec.dtype.value)
-        return Drawn(arrays, s, sampler.warnings(spec.input_dim) + (() if largest else (ALL_ZERO,)))
+        told = lost_digits(spec, inverse_scales)
+        return Drawn(arrays, s, sampler.warnings(spec.input_dim) + told + (() if largest else (ALL_ZERO,)))
 
     @property
     def frequencies(self) -> Floats:

@@ -173,6 +173,11 @@ class LandmarkMap(FeatureMap):
             found /= self._norms(x) * self._norms(y)
         return found
 
+    @property
+    def is_random(self) -> bool:
+        """Whether landmarks were selected; those that came are the same for every seed."""
+        return isinstance(self.spec.sampler, Landmarks)
+
     def baseline(self, seed: int) -> BaseSpec | None:
         """The spec of a map of Monte Carlo frequencies of as many columns, where the kernel has frequencies."""
         if not isinstance(self.kernel, ShiftInvariantKernel):
