@@ -26,7 +26,13 @@ _ROWS_PER_PART = 256
 class Figures(TypedDict):
     """Sizes of E = K̂ − K, the matrix of a Gram matrix's errors; all its n² entries count."""
 
-    relative_frobenius: Annotated[float, Field(description="‖E‖_F/‖K‖_F.")]
+    relative_frobenius: Annotated[
+        float,
+        Field(
+            description="‖E‖_F/‖K‖_F. The `report` of a learned map has it as `gram_error`, of some rows of its "
+            "dataset, and recommendations as `error_mean`."
+        ),
+    ]
     relative_spectral: Annotated[float, Field(description="‖E‖₂/‖K‖₂.")]
     max_abs: Annotated[float, Field(description="max |E_ij|.")]
     mean_square: Annotated[float, Field(description="The mean of |E_ij|².")]

@@ -8,6 +8,7 @@ import pytest
 
 from app.core.diagnostics.variance import PairVariance, Variance
 from app.core.errors import InvalidInput
+from app.core import maps
 from app.core.maps import FeatureMap
 from app.core.spec import Form
 from service_tests.cases import few_and_many, with_long
@@ -25,7 +26,7 @@ from service_tests.core.combinations import (
     with_frequencies,
 )
 from service_tests.core.diagnostics.measure import variances
-from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind
+from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind, spec
 
 # One standard error of a variance of so many is 8 and 4.5 % of it, where the errors are normal.
 repeated = pytest.mark.parametrize("repeats", few_and_many(300, 1000))
@@ -133,6 +134,25 @@ def test_hashes_have_the_binomial_variance_and_that_of_theorem_4() -> None:
         assert wanted is not None
         # First order in 1/128.
         assert abs(rbf["variance"] - wanted) < 4 * rbf["standard_error"] + 0.1 * wanted
+    for pair, a, b in zip(found["pairs"], x, y, strict=True):
+        cosine = a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+        assert pair["rbf_exact"] == pytest.approx(np.exp(-gamma * (1 - cosine)), rel=1e-12)
+    assert {pair["rbf_exact"] for pair in variances(made, x, y, repeats=2)["pairs"]} == {None}
+
+
+def test_landmarks_that_came_are_decomposed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    landmarks = np.random.default_rng(3).standard_normal((20, 4)).tolist()
+    over = {"kind": "uploaded_landmarks", "landmarks": landmarks}
+    its_map = maps.made(spec(sampler=over, s=None, dtype="float64"))
+
+    def refused(*_: Any) -> Any:
+        raise AssertionError("the kernel block is decomposed again")
+
+    monkeypatch.setattr(np.linalg, "eigh", refused)
+    x, y = rows(2, 1), rows(2, 2)
+    for i, pair in enumerate(variances(its_map, x, y, repeats=50)["pairs"]):
+        assert pair["empirical"]["mean"] == pytest.approx(its_map.gram(x, y)[i, i], rel=1e-9)
+        assert pair["empirical"]["variance"] == pytest.approx(0, abs=1e-30)
 
 
 CORRELATIONS = (-1.0, -0.3, 0.0, 0.5, 0.95, 1.0)

@@ -93,3 +93,19 @@ def test_laws_that_are_not_normal_are_refused_by_every_rule(rule: str, name: str
     assert error.pointer == "/sampler/kind"
     assert error.detail.startswith(f"{rule} is a rule for normally distributed frequencies")
     assert fourier(kernel=its_kernel, sampler={"kind": "sobol"}).n_frequencies == 64
+
+
+@pytest.mark.parametrize("form", ["cos_sin", "phase", "complex"])
+@pytest.mark.parametrize(("dtype", "d", "kept"), [("float32", 1, 122), ("float64", 1, 200), ("float32", 2, 11_864)])
+def test_points_whose_weight_is_0_in_the_dtype_are_dropped(form: str, dtype: str, d: int, kept: int) -> None:
+    made = fourier(input_dim=d, sampler={"kind": "dense_grid", "points_per_dim": 200}, s=None, dtype=dtype, form=form)
+    weights = made.arrays["weights"]
+    every = grid(200, d, 1.5).weights.astype(dtype)
+    np.testing.assert_array_equal(weights, every[every != 0])
+    assert made.n_frequencies == len(weights) == len(made.arrays["frequencies"]) == kept
+    assert made.n_output == (2 if form == "cos_sin" else 1) * kept
+    if form == "phase":
+        assert made.arrays["offsets"].shape == (kept,)
+    x = ball(20, d, 2.0).astype(dtype)
+    if form == "cos_sin":
+        np.testing.assert_allclose(made.gram(x, x), made.exact_gram(x, x), atol=1e-5)

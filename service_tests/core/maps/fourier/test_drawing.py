@@ -1,6 +1,7 @@
 """How Fourier maps are built: streams, seeds, frozen arrays, and the error that sampling leaves."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -233,3 +234,29 @@ def test_one_seed_builds_one_map_whatever_the_threads_of_the_linear_algebra(samp
     )
     assert len(one.stdout) == 250 * 1024 * 8
     assert one.stdout == two.stdout
+
+
+@pytest.mark.parametrize(
+    ("kernel", "over", "told"),
+    [
+        ({"kind": "gaussian", "length_scale": 1e41}, {"kind": "sobol"}, "4 of 4 .* length_scale"),
+        ({"kind": "matern", "nu": 3.0, "length_scale": [1, 1e41, 1, 1e39]}, {"kind": "monte_carlo"}, "2 of 4"),
+        ({"kind": "correlation_rbf", "gamma": 1e-80}, {"kind": "orthogonal"}, "4 of 4 .* gamma"),
+        ({"kind": "gaussian", "length_scale": 1e41}, {"kind": "structured_orthogonal"}, "8 of 8 .* length_scale"),
+    ],
+)
+def test_frequencies_too_small_for_all_their_digits_are_warned_of(kernel: Any, over: Any, told: str) -> None:
+    d = 8 if over["kind"] == "structured_orthogonal" else 4
+    of = spec(input_dim=d, kernel=kernel, sampler=over, dtype="float32")
+    found = [warning for warning in FourierMap.build(of).warnings if "digits" in warning]
+    assert len(found) == 1
+    assert re.search(told, found[0])
+    assert "float64" in found[0]
+    for better in ({"dtype": "float64"}, {"kernel": {"kind": "gaussian", "length_scale": 1e30}}):
+        of = spec(**{"input_dim": d, "kernel": kernel, "sampler": over, "dtype": "float32"} | better)
+        assert not [warning for warning in FourierMap.build(of).warnings if "digits" in warning]
+
+
+def test_uploaded_frequencies_of_weight_0_are_the_clients_own() -> None:
+    over = {"kind": "uploaded", "frequencies": [[1, 2, 3, 4], [0, 1, 0, 1]], "weights": [1, 0]}
+    assert fourier(sampler=over, s=None).n_frequencies == 2
