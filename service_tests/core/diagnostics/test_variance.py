@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.core import maps
 from app.core.diagnostics.variance import PairVariance, Variance
 from app.core.errors import InvalidInput
-from app.core import maps
 from app.core.maps import FeatureMap
 from app.core.spec import Form
 from service_tests.cases import few_and_many, with_long
