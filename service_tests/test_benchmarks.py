@@ -30,6 +30,7 @@ TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
         ("crowds", "| 2 | obvious service, two processes | "),
         ("starts", "| later | "),
         ("hashing_speed", "| minhash_many, 5 at once | "),
+        ("processors", "| weights | `weighted` | "),
     ],
 )
 def test_every_part_runs(part: str, told: str) -> None:

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from app.core.spec import MapSpec
 from service_tests.checks import NPY, RESPOND_ASYNC, array, assert_problem, finished, post, put
 from service_tests.running import service
 
@@ -23,6 +25,9 @@ ARCHIVES = sorted((Path(__file__).parent / "stored").glob("version_*.tar.xz"))
 ROUNDING = {"f4": 2e-6, "c8": 2e-6, "f8": 1e-12, "c16": 1e-12}
 # An optimisation adds up the roundings of its steps, which hang on the processor.
 LEARNED_ANEW = 1e-4
+# A greedy search multiplies them: whatever the version, from some 140th frequency on it finds others on a processor
+# with other instructions. So many are the same, and the set is as good as a whole.
+ALIKE, AS_GOOD = 100, 1.5
 ARRAYS = ("frequencies", "weights", "offsets", "signature")
 TIMES = {"seconds_per_1000_rows"}
 
@@ -75,7 +80,10 @@ def numbers(told: dict[str, Any]) -> NDArray[Any]:
 
 
 def assert_close(found: NDArray[Any], told: dict[str, Any], rounding: float | None = None) -> None:
-    expected = numbers(told)
+    assert_near(found, numbers(told), rounding)
+
+
+def assert_near(found: NDArray[Any], expected: NDArray[Any], rounding: float | None = None) -> None:
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     if rounding is None:
         rounding = ROUNDING[expected.dtype.str[1:]]
@@ -209,7 +217,7 @@ def test_jobs_that_were_left_come_to_the_same_answers(at_work: Stored) -> None:
 def test_maps_that_were_left_unfinished_come_to_the_same(at_work: Stored) -> None:
     for name, told in at_work.expected["unfinished"].items():
         finished(at_work.http, job_at(told["before"]["job"]))
-        assert_made_alike(at_work.http, name, told)
+        assert_made_alike(at_work.http, name, told, points(at_work))
 
 
 def test_a_map_that_failed_can_be_sent_again(at_work: Stored) -> None:
@@ -217,14 +225,19 @@ def test_a_map_that_failed_can_be_sent_again(at_work: Stored) -> None:
         answer = at_work.http.put(f"/v1/maps/{name}", json=told["spec"], headers=RESPOND_ASYNC)
         assert answer.status_code == 202, answer.text
         finished(at_work.http, job_at(answer.json()["job"]))
-        assert_made_alike(at_work.http, name, told)
+        assert_made_alike(at_work.http, name, told, points(at_work))
+
+
+def points(stored: Stored) -> NDArray[Any]:
+    """The rows that unfinished maps learn from."""
+    return np.array(stored.expected["datasets"]["points"]["body"]["vectors"])
 
 
 def job_at(link: str) -> httpx.Response:
     return httpx.Response(202, headers={"Location": link})
 
 
-def assert_made_alike(http: httpx.Client, name: str, told: dict[str, Any]) -> None:
+def assert_made_alike(http: httpx.Client, name: str, told: dict[str, Any], rows: NDArray[Any]) -> None:
     """That a map learned anew is what the earlier version has learned, but for roundings and hence its digest."""
     record, expected = http.get(f"/v1/maps/{name}").json(), {**told["record"]}
     del expected["digest"]
@@ -234,7 +247,19 @@ def assert_made_alike(http: httpx.Client, name: str, told: dict[str, Any]) -> No
     found = arrays(http, name)
     assert found.keys() == told["arrays"].keys()
     for one, a in found.items():
-        assert_close(a, told["arrays"][one], LEARNED_ANEW)
+        earlier = numbers(told["arrays"][one])
+        if told["spec"]["sampler"]["kind"] == "greedy_adaptive" and one == "frequencies":
+            assert_as_good(a, earlier, told, rows)
+            a, earlier = a[:ALIKE], earlier[:ALIKE]
+        assert_near(a, earlier, LEARNED_ANEW)
+
+
+def assert_as_good(found: NDArray[Any], earlier: NDArray[Any], told: dict[str, Any], rows: NDArray[Any]) -> None:
+    """That another greedy set has about the same box discrepancy, which every second frequency alone has not."""
+    of = MapSpec.model_validate_json(json.dumps(told["spec"]))
+    measure = BoxDiscrepancy(of.kernel, 0.25 * np.ptp(rows, axis=0))
+    ours, theirs, half = (measure.normalized(one.astype(np.float64)) for one in (found, earlier, earlier[::2]))
+    assert ours < AS_GOOD * theirs < half
 
 
 def test_everything_can_be_deleted(archive: Path, tmp_path: Path) -> None:

@@ -25,7 +25,10 @@ class MapRecord(BaseModel):
     n_output: int | None = Field(
         description="Columns of a transformed row (codes of a row, for kernel gmm), null before building."
     )
-    digest: str | None = Field(description="SHA-256 over spec and frozen arrays, null before building; also the ETag.")
+    digest: str | None = Field(
+        description="SHA-256 over spec and frozen arrays, null before building; also the ETag. Built anew on another "
+        "kind of processor, learned sets and landmark maps have another."
+    )
     bytes: int = Field(description="Size of the frozen arrays.")
     created_at: datetime
     generator: dict[str, str] = Field(description="Versions that drew the arrays. The arrays are kept, not redrawn.")
