@@ -46,10 +46,16 @@ def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
     spec = subject.feature_map.spec
     if "options" in payload:
         options, posted = wanted.model_validate_json(payload["options"]), _posted(context)
+        # Rows that are attached went through the gate, and so the map's input, when the job was submitted.
+        attached = {member: rows for member, rows in posted.items() if not isinstance(rows, Reference)}
+        references = {member: rows for member, rows in posted.items() if isinstance(rows, Reference)}
+        given = wired.datasets.gated(references, spec.gate)
+        given.rows.update(attached)
     else:
         body = context.attachment(_BODY)
         options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, _parsed)
-    return wired.measurements.diagnostic(subject, options, wired.datasets.gated(posted, spec.gate))
+        given = wired.datasets.gated(posted, spec.gate)
+    return wired.measurements.diagnostic(subject, options, given)
 
 
 def _recommendation(wired: Wired, context: JobContext) -> Measurement:

@@ -1,7 +1,7 @@
 """Arrays as answers: whole where they are small, else in pieces, each of which is made while the one before is sent."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial
 
 from fastapi import Response
@@ -13,6 +13,9 @@ from app.api.admission import Admission
 from app.api.negotiation import Wanted
 from app.core.answers import Answer, dtype_of
 
+WARNING = "Bochner-Warning"
+"""The header of an answer that tells what is doubtful about it."""
+
 Piece = bytes | memoryview
 
 # Sent in one piece, each of which a client has time for: who reads slowly but steadily is not given up.
@@ -21,8 +24,8 @@ _BYTES_PER_SEND = 1 << 18
 _WHOLE_BELOW = 1 << 18
 
 
-def array_response(answer: Answer, wanted: Wanted, admission: Admission) -> Response:
-    """A response with the arrays, in the format and dtype that the client wants.
+def array_response(answer: Answer, wanted: Wanted, admission: Admission, warnings: Sequence[str] = ()) -> Response:
+    """A response with the arrays, in the format and dtype that the client wants, and warnings about them.
 
     A large answer is encoded while it is sent, so that it takes little more memory than its arrays, or than two blocks
     where these are made while they are sent. When the client leaves, the rest is not made. Should making it fail, the
@@ -33,19 +36,25 @@ def array_response(answer: Answer, wanted: Wanted, admission: Admission) -> Resp
         OutOfRange: numbers are too large for the dtype that the client takes.
     """
     form, dtype = wanted.choose(dtype_of(answer))
-    encoded = form.encode(answer, dtype)
+    encoded, headers = form.encode(answer, dtype, warnings), warning_headers(warnings)
     if sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW:
-        return Response(b"".join(encoded.pieces), media_type=form.media_type)
-    headers = None if encoded.nbytes is None else {"Content-Length": str(encoded.nbytes)}
+        return Response(b"".join(encoded.pieces), headers=headers, media_type=form.media_type)
+    if encoded.nbytes is not None:
+        headers["Content-Length"] = str(encoded.nbytes)
     if isinstance(encoded.pieces, list):
         return _Ready(encoded.pieces, headers, form.media_type)
     return _Streamed(_made(encoded.pieces, admission), headers, form.media_type)
 
 
+def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
+    """The header that tells warnings, which are lines of ASCII; none if there are none."""
+    return {WARNING: "; ".join(warnings)} if warnings else {}
+
+
 class _Ready(Response):
     """Pieces that are there, sent without a copy. Unlike `StreamingResponse` it watches for no hang-up."""
 
-    def __init__(self, pieces: list[Piece], headers: dict[str, str] | None, media_type: str) -> None:
+    def __init__(self, pieces: list[Piece], headers: dict[str, str], media_type: str) -> None:
         super().__init__(headers=headers, media_type=media_type)
         self._pieces = pieces
 
@@ -65,7 +74,7 @@ class _Streamed(StreamingResponse):
     them to the last pieces and the request.
     """
 
-    def __init__(self, pieces: AsyncGenerator[Piece], headers: dict[str, str] | None, media_type: str) -> None:
+    def __init__(self, pieces: AsyncGenerator[Piece], headers: dict[str, str], media_type: str) -> None:
         super().__init__(pieces, headers=headers, media_type=media_type)
         self._pieces = pieces
 

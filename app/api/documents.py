@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
+from app.api.array_answers import WARNING
 from app.api.named_examples import add_named_examples
 from app.api.problems import MEDIA_TYPE, Problem
 from app.core.arrays import MAX_DIM
@@ -64,14 +65,14 @@ def _answer(description: str, schema: dict[str, Any]) -> dict[int | str, dict[st
 
 
 _NUMBERS = _list({"type": "number"})
-_ESTIMATES = _list({"type": ["number", "null"]})
+_ENTRIES = _ESTIMATES = _list({"type": ["number", "null"]})
 _WHOLE = _list({"type": "integer"})
 ROWS = {
     "oneOf": [
-        _list(_NUMBERS, description="Dense rows, each of input_dim numbers."),
+        _list(_ENTRIES, description="Dense rows, each of input_dim numbers; null where one is missing."),
         _list(
-            _object(["indices", "values"], indices=_WHOLE, values=_NUMBERS),
-            description="Sparse rows; indices increase.",
+            _object(["indices", "values"], indices=_WHOLE, values=_ENTRIES),
+            description="Sparse rows; indices increase, and what is left out is 0, not missing.",
         ),
     ]
 }
@@ -164,7 +165,15 @@ DATASET_BODY = _rows_body(
 )
 GRAM_BODY = _rows_body(_object(["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
 PAIRS_BODY = _body({_JSON: {"schema": _object(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}})
-ARRAY_ANSWER = _answer("The array, or an object of arrays; several arrays are stacked in .npy.", {"type": "object"})
+_WARNED = "What is doubtful about the answer, in one line: where the map's dtype is too coarse for the rows."
+WARNED = {WARNING: {"description": _WARNED, "schema": _STRING}}
+"""The header of answers that are made of rows, described."""
+_WARNINGS = {**_list(_STRING), "description": "There where something is doubtful, as in the header Bochner-Warning."}
+ARRAY_ANSWER = _answer(
+    "The array, or an object of arrays; several arrays are stacked in .npy.",
+    {"type": "object", "properties": {"warnings": _WARNINGS}},
+)
+ARRAY_ANSWER[200]["headers"] = WARNED
 CODES_ANSWER = _answer(
     "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
     {"type": "object", "required": ["codes"], "properties": {"codes": _CODES}},

@@ -36,7 +36,7 @@ def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str
     if not np.isfinite(_values(found)).all():
         refuse_not_finite(found, pointer)
     check_range(found, dtype, pointer)
-    return in_dtype(found, dtype)
+    return found
 
 
 def floats(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str) -> Rows:
@@ -95,7 +95,7 @@ def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:
 
 
 def dense(rows: Rows) -> NDArray[np.float64]:
-    """The rows as one float64 matrix."""
+    """The rows as one float64 matrix, not copied where they are that."""
     matrix = rows if isinstance(rows, np.ndarray) else rows.toarray()
     return matrix.astype(np.float64, copy=False)
 

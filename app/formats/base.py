@@ -63,8 +63,10 @@ class Format(ABC):
         """Read rows whose width the body itself tells."""
 
     @abstractmethod
-    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None) -> Encoded:
+    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
         """Write the answer, its rows in their own dtype or, if given, in one that is `narrower`.
+
+        Warnings are written where the format has a place for them; a header tells them in any case.
 
         Raises:
             OutOfRange: numbers are too large for it.

@@ -36,16 +36,21 @@ class Json(Format):
         width = dimension(posted["input_dim"]) if "input_dim" in posted else None
         return rows(posted["vectors"], width, "/vectors")
 
-    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None) -> Encoded:
-        """Write one object with the arrays as members, in their own dtypes.
+    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
+        """Write one object with the arrays as members, in their own dtypes, and `warnings` if there are any.
 
         A complex array becomes an object of `real` and `imag`, one-hot rows an object of `indptr`, `indices`, `shape`.
         """
         del dtype
-        return Encoded(_object({name: _parts(array) for name, array in answer.items()}))
+        members: dict[str, _Value] = {name: _parts(array) for name, array in answer.items()}
+        if warnings:
+            members["warnings"] = orjson.dumps(list(warnings))
+        return Encoded(_object(members))
 
 
 _Member = Array | RowBlocks
+_Value = _Member | dict[str, _Member] | bytes
+"""Of a member: arrays, or what is JSON already."""
 
 
 def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
@@ -62,12 +67,15 @@ def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
     return {"real": array.real, "imag": array.imag}
 
 
-def _object(members: Mapping[str, _Member | dict[str, _Member]]) -> Iterator[bytes]:
+def _object(members: Mapping[str, _Value]) -> Iterator[bytes]:
     before = b"{"
     for name, value in members.items():
         yield before + orjson.dumps(name) + b":"
         before = b","
-        yield from _object(value) if isinstance(value, dict) else _encoded(value)
+        if isinstance(value, bytes):
+            yield value
+        else:
+            yield from _object(value) if isinstance(value, dict) else _encoded(value)
     yield b"}"
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from operator import itemgetter
+from types import NoneType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -24,7 +25,8 @@ from app.formats.base import Buffer
 _TRUSTED_BYTES = 1 << 20
 # Brackets that are not those of rows: of the body's object and its members.
 _OUTER_BRACKETS = 8
-_NUMBER_TYPES = {int, float}
+# Null, which is a missing number, becomes NaN.
+_NUMBER_TYPES = {int, float, NoneType}
 _SPARSE_MEMBERS = {"indices", "values"}
 _REFERENCE = ("dataset", "rows", "seed")
 

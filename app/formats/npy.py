@@ -1,6 +1,7 @@
 """The .npy format: one array, its numbers as they lie in memory."""
 
 import io
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from math import prod
@@ -38,8 +39,9 @@ class Npy(Format):
         """Read the one array of the body. It shares the memory of the body."""
         return read(body.content)
 
-    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None) -> Encoded:
+    def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
         """Write a header and the numbers as they lie in memory."""
+        del warnings
         dtype = dtype or dtype_of(answer)
         first, *others = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
         if isinstance(first, RowBlocks):

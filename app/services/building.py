@@ -7,6 +7,7 @@ from app.core.arrays import Rows
 from app.core.building import Building, RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
+from app.core.maps import build as build_arrays
 from app.core.maps import family_of
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
@@ -46,10 +47,9 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
 def built(name: str, settled: Settled, building: Building) -> NewMap:
     """A map, built and not stored yet. Raises what the family's `build` does."""
     spec, asked, warnings = settled
-    family = family_of(spec.sampler)
-    made = family.build(spec, building)
+    made = build_arrays(spec, building)
     made = made._replace(warnings=warnings + made.warnings)
-    return NewMap(name, spec.canonical(), made, versions(), family.parameter_stream, asked)
+    return NewMap(name, spec.canonical(), made, versions(), family_of(spec.sampler).parameter_stream, asked)
 
 
 def build_later(

@@ -17,6 +17,7 @@ from app.jobs.record import JobRecord
 from app.services.datasets import GatedRows, dataset_digests
 from app.services.limits import Limits
 from app.services.maps import OpenMap
+from app.services.vectors import warnings_of
 
 DIAGNOSE, RECOMMEND = "diagnose", "recommend"
 
@@ -39,6 +40,8 @@ class Measurement(NamedTuple):
     """The memory that it takes, without its rows."""
     advice: str = ""
     """What to ask for where that is too much, if there is a way."""
+    warnings: tuple[str, ...] = ()
+    """What the client should know of its rows."""
 
 
 class Measurements(NamedTuple):
@@ -71,6 +74,7 @@ class Measurements(NamedTuple):
             run=lambda progress: diagnostic.run(feature_map, rows, progress, self.threads),
             nbytes=diagnostic.memory_bytes(feature_map, rows),
             advice=diagnostic.memory_advice,
+            warnings=warnings_of(feature_map, rows),
         )
 
     def run_or_submit(

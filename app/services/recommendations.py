@@ -11,6 +11,7 @@ from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
 from app.core.kernels import Kernel
+from app.core.kernels.coarseness import Coarseness
 from app.core.progress import Progress
 from app.core.recommendations import KernelMember, KernelsMember, RecommendationOptions
 from app.core.recommendations.answer import Ranking, drawing
@@ -46,6 +47,12 @@ def _gate(seed: int) -> Callable[[PostedRows, str], Rows]:
         return vectors(some, some.shape[1], np.dtype(np.float32), pointer)
 
     return some
+
+
+def _warnings(kernels: list[Kernel], rows: Rows) -> tuple[str, ...]:
+    """The warning of the first kernel for whose maps, in float32, these rows are too far from 0, if there is one."""
+    each = (Coarseness(kernel, np.dtype(np.float32), counts_exact=True).warnings(rows) for kernel in kernels)
+    return next(filter(None, each), ())
 
 
 class Recommendations(NamedTuple):
@@ -153,6 +160,7 @@ class Recommendations(NamedTuple):
             digests=dataset_digests(digests),
             run=run,
             nbytes=max(recommended_bytes(n, d, wanted, kernel) for kernel in kernels),
+            warnings=_warnings(kernels, rows),
         )
 
     def _shared_out(self, asked: Wanted, task: Task, kernels: list[Kernel], seed: int) -> tuple[Wanted, Shares]:

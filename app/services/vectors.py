@@ -1,5 +1,8 @@
 """What is done with vectors: features and Gram blocks."""
 
+from collections.abc import Mapping
+from itertools import chain
+
 import numpy as np
 
 from app.core.answers import Answer, RowBlocks
@@ -39,6 +42,12 @@ def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
     if feature_map.signature is not None:
         found["signature"] = feature_map.signature
     return found
+
+
+def warnings_of(feature_map: FeatureMap, rows: Mapping[str, Rows]) -> tuple[str, ...]:
+    """What a client should know of what the map makes of rows, here by their members of the request."""
+    every = (feature_map.warnings(given, member) for member, given in rows.items())
+    return tuple(chain.from_iterable(every))
 
 
 def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits) -> Answer:

@@ -40,7 +40,8 @@ logger = logging.getLogger(__name__)
 _GAUSSIAN = '{"kind": "gaussian", "length_scale": 1}'
 _FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "monte_carlo"}}}}'
 _STRUCTURED = f'{{"input_dim": 8, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "structured_orthogonal"}}}}'
-_HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
+# In float64, for rows not to be rounded, and so copied, on their way to the loops.
+_HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "dtype": "float64"}'
 _LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1], [-1]]}}"""
 _SPARSE_LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.arrays import dense, largest, row_blocks, vectors
+from app.core.arrays import dense, in_dtype, largest, row_blocks, vectors
 from app.core.errors import InvalidInput
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -98,7 +98,9 @@ def test_a_value_outside_float32_is_refused_by_a_float32_map_only(value: float) 
 
 def test_the_largest_float32_and_a_vanishing_float64_pass() -> None:
     rows = np.array([[np.finfo(np.float32).max, 1e-300, -0.0, 1.0]])
-    assert vectors(rows, 4, FLOAT32).tolist() == [[float(np.finfo(np.float32).max), 0.0, 0.0, 1.0]]  # type: ignore[union-attr]
+    gated = vectors(rows, 4, FLOAT32)
+    assert gated is rows
+    assert dense(in_dtype(gated, FLOAT32)).tolist() == [[float(np.finfo(np.float32).max), 0.0, 0.0, 1.0]]
 
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
@@ -112,18 +114,21 @@ def test_any_order_of_bytes_and_of_axes_gives_the_same_rows(order: str, posted_a
     gated = vectors(posted, 4, dtype)
     assert isinstance(gated, np.ndarray)
     assert gated.flags.c_contiguous
-    assert gated.dtype == dtype
+    assert gated.dtype == np.dtype(posted_as).newbyteorder("=")  # as precise as they came
     assert gated.dtype.isnative
     assert (gated == values).all()
 
 
 @pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
-def test_sparse_rows_stay_sparse_in_the_maps_dtype(dtype: np.dtype[Any]) -> None:
+def test_sparse_rows_stay_sparse_and_as_precise_as_they_came(dtype: np.dtype[Any]) -> None:
     rows = np.array([[0, 1.5, 0, 0], [0, 0, 0, 0], [2.5, 0, 0, -1]])
     gated = vectors(sparse.csr_array(rows), 4, dtype)
     assert isinstance(gated, sparse.csr_array)
-    assert gated.dtype == dtype
+    assert gated.dtype == np.float64
     assert (gated.toarray() == rows).all()
+    rounded = in_dtype(gated, dtype)
+    assert isinstance(rounded, sparse.csr_array)
+    assert rounded.dtype == dtype
 
 
 @pytest.mark.parametrize("rows", [np.empty((0, 4)), sparse.csr_array((0, 4), dtype=np.float64)], ids=["dense", "csr"])

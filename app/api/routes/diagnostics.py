@@ -8,8 +8,9 @@ from pydantic import AfterValidator, BaseModel
 from pydantic_core import PydanticCustomError
 
 from app.api import bodies, long_work
+from app.api.array_answers import warning_headers
 from app.api.context import Context, ContextOf, MapName
-from app.api.documents import GIVEN, ROWS, applied_headers, preferring_body, schema_of, taken_headers
+from app.api.documents import GIVEN, ROWS, WARNED, applied_headers, preferring_body, schema_of, taken_headers
 from app.api.negotiation import JSON, favourite, posted_format
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
@@ -58,7 +59,7 @@ def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, 
 def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
     content = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}}
     return {
-        200: {"description": description, "content": content, **applied_headers()},
+        200: {"description": description, "content": content, "headers": applied_headers()["headers"] | WARNED},
         202: {
             "model": JobRecord,
             "description": "It takes long: a job will have the same answer at its `result`. "
@@ -115,7 +116,7 @@ async def _answer(
 ) -> Response:
     posted_format(request, (JSON,))
     media_type = favourite(request, media_types)
-    clock, answer = await _measured(request, context, media_type, prepare)
+    clock, warnings, answer = await _measured(request, context, media_type, prepare)
     if isinstance(answer, JobRecord):
         answer = await _job_answer(request, context, clock, answer, media_type)
     if isinstance(answer, JobRecord):
@@ -123,7 +124,7 @@ async def _answer(
         response = Response(answer.model_dump_json(), 202, headers, JSON)
     else:
         response = Response(answer, media_type=media_type)
-    response.headers.update(clock.preferences.applied(response.status_code))
+    response.headers.update(clock.preferences.applied(response.status_code) | warning_headers(warnings))
     if len(media_types) > 1:
         response.headers["Vary"] = "Accept, Prefer"
     return response
@@ -131,8 +132,10 @@ async def _answer(
 
 async def _measured(
     request: Request, context: Context, media_type: str, prepare: Callable[[Buffer], Measurement]
-) -> tuple[long_work.Clock, bytes | JobRecord]:
-    """The answer or the record of a job, and what is left of the client's time. It takes a place of a request.
+) -> tuple[long_work.Clock, tuple[str, ...], bytes | JobRecord]:
+    """What is left of the client's time, warnings, and the answer or the record of a job.
+
+    It takes a place of a request.
 
     Rows are let go with the place.
     """
@@ -145,7 +148,8 @@ async def _measured(
             outcome = context.measurements.run_or_submit(measurement, progress)
             return outcome if isinstance(outcome, JobRecord) else json_measurements.writers(outcome)[media_type]()
 
-        return clock, await long_work.run_or_submit(context, clock, context.admission.measurements, work, request)
+        answer = await long_work.run_or_submit(context, clock, context.admission.measurements, work, request)
+        return clock, measurement.warnings, answer
 
 
 async def _job_answer(

@@ -22,6 +22,7 @@ from app.formats import FORMATS, Body, Format
 from app.formats.json_pairs import InputKind, pairs
 from app.services import hashing, vectors
 from app.services.hashing import OnZero
+from app.services.vectors import warnings_of
 
 
 def _listed(described: Mapping[Any, str]) -> str:
@@ -37,6 +38,8 @@ _FEW_NUMBERS = 1 << 13
 # Of the longest, complex128.
 _BYTES_PER_NUMBER = 16
 
+Told = tuple[Answer, tuple[str, ...]]
+"""An answer, and warnings about it."""
 Work = Callable[[FeatureMap, Rows, Wanted], Answer]
 Brief = Callable[[FeatureMap, Floats, Wanted, int], Awaitable[Answer]]
 
@@ -68,11 +71,12 @@ async def kernel(
 ) -> Response:
     """Gram block of x against y, or of x against itself, as this map approximates it."""
 
-    def work(form: Format, body: Body, wanted: Wanted) -> Answer:
+    def work(form: Format, body: Body, wanted: Wanted) -> Told:
         feature_map = context.maps.ready(name)
         wanted.choose(feature_map.gram_dtype)
         rows = _rows(context, form, body, feature_map, "x", "y")
-        return vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
+        blocks = vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
+        return blocks, warnings_of(feature_map, rows)
 
     return await _answer(request, context, work)
 
@@ -141,14 +145,15 @@ async def similarity(
     rate at which i* alone agrees, which is too high where few coordinates carry the weight.
     """
 
-    def work(_: Format, body: Body, __: Wanted) -> Answer:
+    def work(_: Format, body: Body, __: Wanted) -> Told:
         sampling = context.maps.ready(name, Gives.codes)
         by = hashing.comparison(sampling, encoding, bits, bits_of, gamma)
         by, came = pairs(body.content, sampling, by, of)
         if isinstance(came, tuple):
-            return hashing.similarity_of_codes(sampling, *came, by, gamma)
+            return hashing.similarity_of_codes(sampling, *came, by, gamma), ()
         rows = context.datasets.gated(came, sampling.spec.gate).rows
-        return hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], by, gamma, context.limits)
+        found = hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], by, gamma, context.limits)
+        return found, warnings_of(sampling, rows)
 
     return await _answer(request, context, work, allowed=(JSON,))
 
@@ -178,7 +183,7 @@ async def _answer_rows(
     def all_of_it() -> Response:
         feature_map = kept or context.maps.ready(name, gives)
         rows = _rows(context, form, body, feature_map, "vectors")["vectors"]
-        return array_response(work(feature_map, rows, wanted), wanted, context.admission)
+        return array_response(work(feature_map, rows, wanted), wanted, context.admission, feature_map.warnings(rows))
 
     if kept is None or context.status.cold or len(body.content) > _READ_AT_ONCE:
         is_brief = kept is not None and len(body.content) * kept.n_frequencies <= BRIEF * 4  # bytes of a number
@@ -199,14 +204,15 @@ async def _answer_few(
     """
 
     def respond() -> Response:
-        return array_response(work(kept, rows, wanted), wanted, context.admission)
+        return array_response(work(kept, rows, wanted), wanted, context.admission, kept.warnings(rows))
 
     numbers = rows.shape[0] * kept.n_output
     steps = kept.operations(rows) + _STEPS_PER_NUMBER * numbers
     most = min(_FEW_NUMBERS, context.limits.max_result_bytes // _BYTES_PER_NUMBER)
     if steps <= BRIEF and isinstance(rows, np.ndarray) and numbers <= most:
         if brief is not None:
-            return array_response(await brief(kept, rows, wanted, steps), wanted, context.admission)
+            features = await brief(kept, rows, wanted, steps)
+            return array_response(features, wanted, context.admission, kept.warnings(rows))
         if steps <= AT_ONCE:
             return respond()
     return await context.admission.compute(respond, brief=steps <= BRIEF)
@@ -215,16 +221,19 @@ async def _answer_few(
 async def _answer(
     request: Request,
     context: Context,
-    work: Callable[[Format, Body, Wanted], Answer],
+    work: Callable[[Format, Body, Wanted], Told],
     allowed: tuple[str, ...] = tuple(FORMATS),
 ) -> Response:
     """Read the body, do the work on a thread, and answer in the format that the client prefers."""
     posted_in = posted_format(request, allowed)
     wanted = wanted_format(request, posted_in)
     body = await bodies.read_in(posted_in, request, context)
-    return await context.admission.compute(
-        lambda: array_response(work(posted_in, body, wanted), wanted, context.admission)
-    )
+
+    def respond() -> Response:
+        answer, warnings = work(posted_in, body, wanted)
+        return array_response(answer, wanted, context.admission, warnings)
+
+    return await context.admission.compute(respond)
 
 
 def _rows(

@@ -107,7 +107,7 @@ class BoxDiscrepancy(Diagnostic):
             vectors = rows["vectors"]
             if not vectors.shape[0]:
                 raise InvalidInput("no rows came; a box needs some", "/vectors")
-            least, most = column_ranges(feature_map.kernel.prepared(vectors, "/vectors"))
+            least, most = column_ranges(feature_map.compared_exactly(vectors, "/vectors"))
             return np.asarray(most - least, np.float64)
         box = np.array(np.broadcast_to(self.box, d) if np.ndim(self.box) == 0 else self.box, np.float64)
         if len(box) != d:

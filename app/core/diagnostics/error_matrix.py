@@ -79,7 +79,7 @@ def estimates_of(
         kind = feature_map.spec.kernel.kind
         raise InvalidInput(f"control variates are moments of frequencies; kernel {kind} has none", "/estimators")
     controls = ControlVariates(feature_map, before_long_call)
-    prepared = dense(feature_map.kernel.prepared(vectors, "/vectors"))
+    prepared = dense(feature_map.compared_exactly(vectors, "/vectors"))
 
     def by(estimator: Estimator, tile: Tile, exact: Matrix, pause: Pause) -> Array:
         approximate = feature_map.gram(tile.x, tile.y, pause)

@@ -196,8 +196,7 @@ class Variance(Diagnostic):
         if self.correlations is None:
             return rows["x"], rows["y"]
         spec = feature_map.spec
-        x, y = feature_map.kernel.correlated_pairs(np.array(self.correlations), spec.input_dim)
-        return x.astype(spec.numpy_dtype), y.astype(spec.numpy_dtype)
+        return spec.kernel.correlated_pairs(np.array(self.correlations), spec.input_dim)
 
 
 def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], progress: Progress, threads: int) -> Array:

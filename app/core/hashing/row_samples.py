@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, named, row_blocks
+from app.core.arrays import Rows, in_dtype, named, row_blocks
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Samples
 from app.core.hashing.sampling import DRAWS, Entries, entries, fill_table, sample_columns, sample_rows
@@ -141,10 +141,12 @@ def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
 
 
 class RowSampler:
-    """Samples (i*, t*) of s hashes of rows (n, input_dim), the same for any number of threads."""
+    """Samples (i*, t*) of s hashes of rows (n, input_dim), rounded to a dtype; the same for any number of threads."""
 
-    def __init__(self, kernel: GeneralizedMinMax, seed: int, input_dim: int, s: int, threads: int) -> None:
-        self.kernel, self._input_dim, self._s = kernel, input_dim, s
+    def __init__(
+        self, kernel: GeneralizedMinMax, seed: int, input_dim: int, s: int, threads: int, dtype: np.dtype[np.floating]
+    ) -> None:
+        self.kernel, self._input_dim, self._s, self._dtype = kernel, input_dim, s, dtype
         self._parameters = parameters(seed, 2 * input_dim, s, threads)
         self.nbytes = self._parameters.nbytes
         """Memory held."""
@@ -161,7 +163,7 @@ class RowSampler:
         threads = self._parameters.blocks_at_once if self._n_entries(rows) * n_hashes > STEPS_PER_THREAD else 1
 
         def work(block: slice) -> None:
-            found = entries(rows[block], self.kernel)
+            found = entries(in_dtype(rows[block], self._dtype), self.kernel)
             use(block, self._parameters.samples(found, block.stop - block.start, hashes, pause))
 
         for_each(work, self.blocks(rows, n_hashes, threads), threads, pause)

@@ -1,12 +1,15 @@
 """Sums of Gaussian kernels on subsets of the coordinates."""
 
 from functools import cached_property
+from itertools import chain
 from math import prod
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from scipy import sparse
 
+from app.core.arrays import Rows, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Matrix, Positive, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
@@ -14,6 +17,8 @@ from app.core.model import Frozen
 from app.core.papers import GQ
 
 _MOST_SUBSETS = 1 << 16
+# Squares of rows and subsets that are held at a time.
+_ENTRIES_PER_BLOCK = 1 << 20
 # Coordinates named by all subsets together.
 _MOST_COORDINATES = 1 << 18
 
@@ -104,6 +109,20 @@ class Anova(ShiftInvariantKernel):
             for subset, weight in zip(self._subsets, weights, strict=True)
         )
 
+    @property
+    def length_scales(self) -> Matrix:
+        """σ, (), or σ_j, (d,)."""
+        return np.asarray(self.length_scale, dtype=np.float64)
+
+    def size_of(self, scaled: Rows) -> Matrix:
+        """The largest distance from 0 on a subset: its kernel is the first to suffer."""
+        found = np.empty(scaled.shape[0])
+        for block in row_blocks(len(found), _ENTRIES_PER_BLOCK // len(self._subsets)):
+            of_subsets: Any = self._membership @ scaled[block, : self._membership.shape[1]].T ** 2
+            largest = of_subsets.max(axis=0)  # sparse for sparse rows
+            found[block] = largest if isinstance(largest, np.ndarray) else largest.toarray().reshape(-1)
+        return np.sqrt(found)
+
     def warnings(self) -> tuple[str, ...]:
         """The warning about subsets that are named more than once, if there are any."""
         first: dict[tuple[int, ...], int] = {}
@@ -128,6 +147,13 @@ class Anova(ShiftInvariantKernel):
     @cached_property
     def _subsets(self) -> tuple[tuple[int, ...], ...]:
         return self.subsets or (self.windows.subsets() if self.windows else ())
+
+    @cached_property
+    def _membership(self) -> sparse.csr_array:
+        """1 where a subset has a coordinate, (subsets, coordinates up to the last that one has)."""
+        columns = np.fromiter(chain.from_iterable(self._subsets), np.int64)
+        ends = np.cumsum([0, *map(len, self._subsets)])
+        return sparse.csr_array((np.ones(len(columns)), columns, ends))
 
     def _scale(self, subset: tuple[int, ...]) -> LengthScale:
         scale = self.length_scale

@@ -1,6 +1,7 @@
 """Bases of the kernels: of all, of those with frequencies, with one spectral law, with length scales, of products."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from pydantic import Discriminator, Field, Tag
 
 from app.core.arrays import Rows, dense
 from app.core.errors import InvalidInput
+from app.core.kernels.differences import Metric, distances, finite, lags
 from app.core.model import Kind, check_entries
 
 Positive = Annotated[float, Field(gt=0)]
@@ -45,6 +47,19 @@ class AnyKernel(Kind):
 
     compares_unit_rows: ClassVar[bool] = False
     """Whether rows are brought to unit length before they are compared, so that no two differ by more than 2."""
+
+    @property
+    def length_scales(self) -> Matrix | None:
+        """The differences of a column that matter to the kernel, () for all of them or (d,); None where none is it."""
+        return None
+
+    def size_of(self, scaled: Rows) -> Matrix:
+        """How far rows (n, d) that are divided by the length scales lie from 0 in the kernel's metric, (n,)."""
+        norm = 1 if self.metric == "cityblock" else 2
+        if isinstance(scaled, np.ndarray):
+            return np.asarray(np.linalg.norm(scaled, norm, axis=1), np.float64)
+        powers = (abs(scaled) ** norm).sum(axis=1)
+        return np.asarray(powers, np.float64) ** (1 / norm)
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
@@ -204,11 +219,21 @@ class ScaledKernel(SpectralKernel):
 
     def scaled_rows(self, rows: Matrix) -> Matrix:
         """Rows divided by σ_j."""
-        with np.errstate(over="ignore"):  # refused by name below: two infinities have no distance
-            scaled = rows / self.scales(rows.shape[1])
-        if not np.isfinite(scaled).all():
-            raise InvalidInput("an entry divided by its length_scale leaves the range of float64")
-        return scaled
+        with np.errstate(over="ignore"):  # refused by name
+            return finite(rows / self.scales(rows.shape[1]))
+
+    def distances(self, x: Matrix, y: Matrix, metric: Metric) -> Matrix:
+        """Distances of rows (n, d) and (m, d) divided by σ_j, (n, m), as good far from 0 as near it."""
+        return distances(x, y, self.scales(x.shape[1]), metric)
+
+    def lags(self, x: Matrix, y: Matrix) -> Iterator[Matrix]:
+        """δ_j/σ_j of every row of x and of y, (n, m), coordinate by coordinate, as good far from 0 as near it."""
+        return lags(x, y, self.scales(x.shape[1]))
+
+    @property
+    def length_scales(self) -> Matrix:
+        """σ, (), or σ_j, (d,)."""
+        return np.asarray(self.length_scale, dtype=np.float64)
 
 
 class ProductKernel(ScaledKernel):
@@ -229,10 +254,6 @@ class ProductKernel(ScaledKernel):
         two, on which it must be smooth; a kink at 0 does no harm.
         """
 
-    @abstractmethod
-    def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block at σ = 1."""
-
     def frequencies(self, uniforms: Matrix) -> Matrix:
         """Quantile transform, then division by σ_j."""
         return self.scaled_frequencies(self.standard_quantile(uniforms))
@@ -240,7 +261,3 @@ class ProductKernel(ScaledKernel):
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
         """The standard deviation at σ = 1, divided by σ_j."""
         return None if self.standard_deviation is None else self.scaled_deviations(self.standard_deviation, input_dim)
-
-    def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block of the rows divided by σ."""
-        return self.standard_gram(self.scaled_rows(x), self.scaled_rows(y))

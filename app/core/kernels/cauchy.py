@@ -33,13 +33,12 @@ class Cauchy(ProductKernel):
         """±log of twice the distance to the nearer end."""
         return quantiles(LAPLACE, uniforms)
 
-    def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Product over the coordinates, some rows at a time."""
         gram = np.ones((len(x), len(y)))
         with np.errstate(over="ignore"):  # an infinite denominator is a kernel of 0
             for block in row_blocks(len(x), _ENTRIES_PER_BLOCK // max(1, len(y))):
-                for j in range(x.shape[1]):
-                    factor = np.subtract.outer(x[block, j], y[:, j])
+                for factor in self.lags(x[block], y):
                     factor *= factor
                     factor += 1
                     gram[block] *= factor

@@ -3,7 +3,6 @@
 from typing import Literal, Self
 
 import numpy as np
-import scipy
 from pydantic import Field, model_validator
 from scipy.special import gammaincinv
 
@@ -72,8 +71,8 @@ class Gaussian(ProductKernel):
         """Φ⁻¹."""
         return quantiles(NORMAL, uniforms)
 
-    def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """exp(−‖x − y‖²/2), from differences: the expansion in squares would cancel for near rows."""
-        gram = scipy.spatial.distance.cdist(x, y, "sqeuclidean")
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """exp(−‖δ/σ‖²/2), from differences: the expansion in squares would cancel for near rows."""
+        gram = self.distances(x, y, "sqeuclidean")
         gram *= -0.5
         return np.exp(gram, out=gram)

@@ -3,7 +3,6 @@
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from app.core.kernels.base import Matrix, ProductKernel
 from app.core.papers import QMC, RFF
@@ -32,8 +31,8 @@ class Laplacian(ProductKernel):
         """tan(π(t − ½))."""
         return quantiles(CAUCHY, uniforms)
 
-    def standard_gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """exp(−‖x − y‖₁)."""
-        gram = scipy.spatial.distance.cdist(x, y, "cityblock")
+    def gram(self, x: Matrix, y: Matrix) -> Matrix:
+        """exp(−‖δ/σ‖₁)."""
+        gram = self.distances(x, y, "cityblock")
         np.negative(gram, out=gram)
         return np.exp(gram, out=gram)

@@ -1,9 +1,8 @@
 """The Matérn kernel."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import scipy
 from pydantic import Field
 from scipy.special import betainccinv, betaincinv, gammaincinv, gammaln, kve
 
@@ -11,7 +10,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
-# Above it, the uniform expansion of the Bessel function is as good as the function, which overflows.
+# Above it, the uniform expansion of the Bessel function for large orders is as good as the function, which overflows.
 _LARGE_NU = 100.0
 
 
@@ -73,7 +72,7 @@ class Matern(ScaledKernel):
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r."""
-        gram = scipy.spatial.distance.cdist(self.scaled_rows(x), self.scaled_rows(y))
+        gram = self.distances(x, y, "euclidean")
         gram *= np.sqrt(2 * self.nu)
         for row in gram:  # a row at a time: the Bessel function needs several temporaries
             row[:] = _correlation(row, self.nu)
@@ -81,8 +80,10 @@ class Matern(ScaledKernel):
 
 
 def _correlation(z: Matrix, nu: float) -> Matrix:
+    if nu >= _LARGE_NU:
+        return np.exp(_log_of_large_order(z / nu, nu)).clip(max=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # 0 and far values are settled at the end
-        log_bessel: Matrix = np.log(kve(nu, z)) - z if nu < _LARGE_NU else _log_bessel_large_order(z, nu)
+        log_bessel: Matrix = np.log(kve(nu, z)) - z
         correlation: Matrix = np.exp((1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(z) + log_bessel)
     # Where K_ν overflows, z is so small that one term of its series is exact; at z = 0 it is the limit.
     near = ~np.isfinite(log_bessel) & (z < 1) | (z == 0)
@@ -91,17 +92,24 @@ def _correlation(z: Matrix, nu: float) -> Matrix:
     return correlation.clip(max=1)
 
 
-def _log_bessel_large_order(z: Matrix, nu: float) -> Matrix:
-    """Uniform expansion of log K_ν(z) for large ν (DLMF 10.41.4, four terms): absolute error below ν^−4."""
-    x = z / nu
-    root = np.sqrt(1 + x * x)
-    eta = root + np.log(x / (1 + root))
-    p = 1 / root
-    terms = (
-        1
-        - (3 * p - 5 * p**3) / (24 * nu)
+def _log_of_large_order(x: Matrix, nu: float) -> Matrix:
+    """The logarithm of the kernel at z = νx for large ν: absolute error below ν^−4, and 0 at 0.
+
+    The uniform expansion of K_ν (DLMF 10.41.4, four terms) over its limit at 0, in which the terms of the size ν log ν
+    have cancelled: ν(log(1 + t/2) − t) − log(1 + t)/2 + …, where 1 + t = √(1 + x²).
+    """
+    square = np.minimum(x, 1e100) ** 2  # beyond, the kernel is 0
+    t = square / (1 + np.sqrt(1 + square))
+    p = 1 / (1 + t)
+    log_kernel: Matrix = nu * (np.log1p(t / 2) - t) - np.log1p(t) / 2
+    log_kernel += np.log1p(_large_order_terms(p, nu)) - np.log1p(_large_order_terms(np.float64(1), nu))
+    return log_kernel
+
+
+def _large_order_terms(p: Any, nu: float) -> Any:
+    """The terms of the expansion after the first, 1."""
+    return (
+        -(3 * p - 5 * p**3) / (24 * nu)
         + (81 * p**2 - 462 * p**4 + 385 * p**6) / (1152 * nu**2)
         - (30375 * p**3 - 369603 * p**5 + 765765 * p**7 - 425425 * p**9) / (414720 * nu**3)
     )
-    log_bessel: Matrix = 0.5 * np.log(np.pi / (2 * nu)) - 0.5 * np.log(root) - nu * eta + np.log(terms)
-    return log_bessel

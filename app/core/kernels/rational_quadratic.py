@@ -73,14 +73,13 @@ class RationalQuadratic(ScaledKernel):
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """exp(−α log(1 + r²/(2α))), r² from differences; it falls so slowly that even infinite r² have a value."""
-        x, y = self.scaled_rows(x), self.scaled_rows(y)
-        gram = scipy.spatial.distance.cdist(x, y, "sqeuclidean")
+        gram = self.distances(x, y, "sqeuclidean")
         with np.errstate(over="ignore"):  # settled below
             gram /= 2 * self.alpha
         np.log1p(gram, out=gram)
         for i in np.flatnonzero(np.isinf(gram.max(axis=1, initial=0))):
             far = np.isinf(gram[i])
-            squares = scipy.spatial.distance.cdist(_SMALLER * x[i : i + 1], _SMALLER * y[far], "sqeuclidean")[0]
+            squares = self.distances(_SMALLER * x[i : i + 1], _SMALLER * y[far], "sqeuclidean")[0]
             with np.errstate(divide="ignore"):  # so near that α < 1e-300, where the kernel is 1 everywhere
                 logs = np.log(squares) - 2 * np.log(_SMALLER) - np.log(2) - np.log(self.alpha)
             gram[i, far] = np.maximum(logs, 0)

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from math import inf
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -9,12 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows, row_blocks
+from app.core.arrays import Array, Rows, in_dtype, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
 from app.core.hashing.estimates import Agreements
 from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.coarseness import Coarseness
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
@@ -33,8 +35,10 @@ class FeatureMap(ABC):
     What it cannot do it refuses by name: `transform` is for families that give features, `codes`, `samples`,
     `agreements` and `rbf_pairs` for those that give codes, `spectrum` for those that give frequencies.
 
-    Rows are always behind the gate of the spec. What takes long has an argument `pause`: it is called between steps of
-    at most a quarter of a second. A call uses up to `threads` threads, and no result depends on their number.
+    Rows are always behind the gate of the spec, in the precision in which they came: a family rounds them to the map's
+    dtype for features, codes and Gram blocks, and leaves them as they are for the exact kernel. What takes long has an
+    argument `pause`: it is called between steps of at most a quarter of a second. A call uses up to `threads` threads,
+    and no result depends on their number.
     """
 
     samplers: ClassVar[tuple[type[AnySampler], ...]]
@@ -65,6 +69,8 @@ class FeatureMap(ABC):
     """No feature is larger."""
     bytes: int
     """Memory of the opened map."""
+    rounds_exact_rows: ClassVar[bool] = True
+    """Whether what it computes of rows far from 0 has lost digits even where the dtype holds the rows exactly."""
     form: Form | None = None
     """Form of the features, where there are several."""
     signature: NDArray[np.int8] | None = None
@@ -142,19 +148,28 @@ class FeatureMap(ABC):
         return self.operations(x) + self.operations(y) + compared
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """The kernel itself, which `gram` approximates, (n, m). Raises as `gram` does."""
-        x, y = self.kernel.in_one_form(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
+        """The kernel itself of the rows as they came, which `gram` approximates, (n, m). Raises as `gram` does."""
+        kernel = self.spec.kernel
+        x, y = kernel.in_one_form(self.compared_exactly(x, "/x"), self.compared_exactly(y, "/y"))
         n, m = int(x.shape[0]), int(y.shape[0])
         gram = np.empty((n, m))
-        most = _EXACT_OPERATIONS_PER_PART * n // max(1, self.kernel.exact_operations(x, y))
+        most = _EXACT_OPERATIONS_PER_PART * n // max(1, kernel.exact_operations(x, y))
         for part in row_blocks(n, min(most, _EXACT_ENTRIES_PER_PART // max(1, m))):
-            gram[part] = self.kernel.exact(x[part], y)
+            gram[part] = kernel.exact(x[part], y)
             pause()
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
         """The exact kernel of row i of x and row i of y, (n,)."""
-        return self.kernel.pairs(self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y"))
+        return self.spec.kernel.pairs(self.compared_exactly(x, "/x"), self.compared_exactly(y, "/y"))
+
+    def compared_exactly(self, rows: Rows, pointer: str = "") -> Rows:
+        """The rows as the exact kernel compares them, in float64; InvalidInput names those without a kernel."""
+        return self.spec.kernel.prepared(in_dtype(rows, np.dtype(np.float64)), pointer)
+
+    def compared(self, rows: Rows, pointer: str) -> Rows:
+        """The rows as the map compares them, in its dtype; InvalidInput names those without a kernel."""
+        return self.kernel.prepared(in_dtype(rows, self.spec.numpy_dtype), pointer)
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """The approximate kernel of row i of x and row i of y, (n,), summed up in float64."""
@@ -169,7 +184,18 @@ class FeatureMap(ABC):
 
         Rows that pass can be given to these in blocks.
         """
-        self.kernel.prepared(rows, pointer)
+        self.compared(rows, pointer)
+
+    def warnings(self, rows: Rows, called: str = "vectors") -> tuple[str, ...]:
+        """What a client should know of features and Gram blocks of these rows: that the dtype is too coarse for them.
+
+        Each is a line of ASCII.
+        """
+        return self._coarseness.warnings(rows, called)
+
+    @cached_property
+    def _coarseness(self) -> Coarseness:
+        return Coarseness(self.kernel, self.spec.numpy_dtype, self.rounds_exact_rows)
 
     # What diagnostics compare with.
 

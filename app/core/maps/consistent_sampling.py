@@ -6,7 +6,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows, dense, row_blocks
+from app.core.arrays import Array, Rows, dense, in_dtype, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Samples
@@ -53,7 +53,8 @@ class ConsistentSamplingMap(FeatureMap):
     """Samples (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
 
     Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
-    float64 whatever the map's dtype, and in an order that no number of threads changes.
+    float64 whatever the map's dtype, to which rows and centre are rounded first, and in an order that no number of
+    threads changes.
     """
 
     samplers = (ConsistentWeightedSampling,)
@@ -70,7 +71,7 @@ class ConsistentSamplingMap(FeatureMap):
         self.n_frequencies = self.n_output
         self.arrays = arrays or {}
         self._threads = threads
-        self._sampler = RowSampler(self.kernel, spec.seed, spec.input_dim, self.n_output, threads)
+        self._sampler = RowSampler(self.kernel, spec.seed, spec.input_dim, self.n_output, threads, spec.numpy_dtype)
         self.bytes = self._sampler.nbytes
 
     @classmethod
@@ -131,7 +132,7 @@ class ConsistentSamplingMap(FeatureMap):
         """Whether a row is all zero (after centering), (n,)."""
         empty = np.empty(rows.shape[0], np.bool_)
         for block in self._sampler.blocks(rows):
-            empty[block] = self.kernel.empty(rows[block])
+            empty[block] = self.kernel.empty(in_dtype(rows[block], self.spec.numpy_dtype))
         return empty
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
@@ -161,17 +162,18 @@ class ConsistentSamplingMap(FeatureMap):
         return row_chances(by, self.kernel, x, y)
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """The min-max kernel itself; InvalidInput if rows are all zero."""
+        """The min-max kernel itself, of the rows as they came; InvalidInput if they round to all zero."""
         self.check_rows(x, "/x")
         if y is not x:
             self.check_rows(y, "/y")
+        kernel = self.spec.kernel
         steps = int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
         # Before they are shared out: the sums of the two forms round differently.
-        x, y = self.kernel.in_one_form(x, y)
+        x, y = kernel.in_one_form(x, y)
         gram = np.empty((x.shape[0], y.shape[0]))
 
         def fill(part: slice) -> None:
-            gram[part] = self.kernel.exact(x[part], y)
+            gram[part] = kernel.exact(x[part], y)
 
         self._in_parts(fill, len(gram), steps, pause)
         return gram
@@ -198,8 +200,9 @@ class ConsistentSamplingMap(FeatureMap):
 
     def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
         """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ the cosine of the centred rows, (n,)."""
+        kernel, _ = _hashed(self.spec)
         units = [
-            unit_rows(rows.astype(np.float64) if self.kernel.stays_sparse(rows) else self.kernel.centered(dense(rows)))
+            unit_rows(rows.astype(np.float64) if kernel.stays_sparse(rows) else kernel.centered(dense(rows)))
             for rows in (x, y)
         ]
         cosines = np.asarray((units[0] * units[1]).sum(axis=1), np.float64)

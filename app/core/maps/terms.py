@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.arrays import MAX_DIM, PostedRows, Rows, check_range, floats, in_dtype, vectors
+from app.core.arrays import MAX_DIM, PostedRows, Rows, check_range, floats, vectors
 from app.core.input import Input
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
 from app.core.model import Frozen
@@ -87,7 +87,7 @@ class BaseSpec(Frozen):
             return vectors(rows, self.input_dim, self.numpy_dtype, pointer)
         changed = self.input.applied(floats(rows, self.input_dim, np.dtype(np.float64), pointer), pointer)
         check_range(changed, self.numpy_dtype, pointer)
-        return in_dtype(changed, self.numpy_dtype)
+        return changed
 
     def canonical(self) -> str:
         """The spec as JSON with every default filled in and every alias resolved: equal for equal maps."""

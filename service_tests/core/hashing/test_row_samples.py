@@ -16,7 +16,7 @@ ROWS[11] = 0
 
 
 def sampler(threads: int = 1) -> RowSampler:
-    return RowSampler(GeneralizedMinMax(kind="gmm"), 7, D, S, threads)
+    return RowSampler(GeneralizedMinMax(kind="gmm"), 7, D, S, threads, np.dtype(np.float64))
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -151,7 +151,7 @@ class FourierMap(FeatureMap):
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""
-        x, y = dense(self.kernel.prepared(x, "/x")), dense(self.kernel.prepared(y, "/y"))
+        x, y = dense(self.compared_exactly(x, "/x")), dense(self.compared_exactly(y, "/y"))
         gram = np.empty((len(x), len(y)))
 
         def fill(part: slice) -> None:
@@ -193,8 +193,8 @@ class FourierMap(FeatureMap):
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
         """Variances of independent frequencies, of control variates and of moment matching."""
-        x, y = self.kernel.prepared(x, "/x"), self.kernel.prepared(y, "/y")
-        return closed_forms(self.spec, self.baseline(0), dense(x) - dense(y))
+        lags = dense(self.compared_exactly(x, "/x")) - dense(self.compared_exactly(y, "/y"))
+        return closed_forms(self.spec, self.baseline(0), lags)
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
         """The refusal of codes."""
@@ -214,8 +214,8 @@ class FourierMap(FeatureMap):
         return self.kernel.at_zero(self.spec.input_dim) if self.spec.normalize else 1.0
 
     def _in_range(self, rows: Rows, pointer: str) -> Rows:
-        """The rows as the kernel compares them; InvalidInput if a phase could leave the range of the dtype."""
-        rows = self.kernel.prepared(rows, pointer)
+        """The rows as the map compares them; InvalidInput if a phase could leave the range of the dtype."""
+        rows = self.compared(rows, pointer)
         self._check_phases(rows)
         return rows
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Rows, largest, vectors
+from app.core.arrays import Array, Floats, Rows, in_dtype, largest
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
@@ -50,6 +50,7 @@ class LandmarkMap(FeatureMap):
 
     samplers = (Landmarks, UploadedLandmarks)
     gives = frozenset({Gives.features})
+    rounds_exact_rows = False
     fetched = MappingProxyType(
         {
             "landmarks": "the landmarks, (n_frequencies, input_dim), as the kernel compares them.",
@@ -204,7 +205,7 @@ class LandmarkMap(FeatureMap):
         return np.where(norms > 0, norms, 1.0)
 
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
-        features = self._features.of(self.kernel.prepared(rows, pointer), pause)
+        features = self._features.of(self.compared(rows, pointer), pause)
         if self.spec.normalize:
             squares = np.zeros(len(features))
             add_squared_norms(features, squares)
@@ -233,8 +234,8 @@ def _uploaded(spec: BaseSpec, kernel: AnyKernel) -> Arrays:
     if not isinstance(spec.sampler, UploadedLandmarks):
         raise TypeError(f"sampler {spec.sampler.kind} has no landmarks")
     pointer = "/sampler/landmarks"
-    came = vectors(uploaded_rows(spec.sampler, spec.input_dim), spec.input_dim, spec.numpy_dtype, pointer)
-    return landmark_arrays(kernel.prepared(came, pointer), pointer)
+    came = spec.gate(uploaded_rows(spec.sampler, spec.input_dim), pointer)
+    return landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
 
 
 def _rooted(

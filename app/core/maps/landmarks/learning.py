@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows, row_blocks, vectors
+from app.core.arrays import Floats, Rows, in_dtype, row_blocks, vectors
 from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
@@ -51,7 +51,7 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
             f"rows is {wanted}; dataset {sampler.dataset!r} has {n}, of which {held_out} are held out", "/sampler/rows"
         )
     try:
-        rows = kernel.prepared(vectors(found, spec.input_dim, spec.numpy_dtype))
+        rows = kernel.prepared(in_dtype(vectors(found, spec.input_dim, spec.numpy_dtype), spec.numpy_dtype))
         _check_sum(kernel, rows)
     except InvalidInput as error:
         raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
