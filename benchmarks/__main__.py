@@ -16,7 +16,10 @@ from pathlib import Path
 from benchmarks.results import RESULTS, rows_of, section_of, with_section
 from benchmarks.timing import Plan, Report, machine
 
-PARTS = ("transform", "structured_error", "landmarks", "round_trips", "crowds", "starts", "hashing_speed", "processors")
+PARTS = (
+    *("transform", "structured_error", "landmarks", "raw_rows", "round_trips", "crowds", "starts", "hashing_speed"),
+    "processors",
+)
 """Modules with a TITLE and a function `run(report, plan)`, in the order of their sections."""
 GOALS = "What must hold"
 

@@ -25,6 +25,7 @@ TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
     [
         ("transform", "| RBFSampler | "),
         ("structured_error", "Left out"),
+        ("raw_rows", "Left out"),
         ("landmarks", "| 40 × 16 → 32, float32 | landmark map | "),
         ("round_trips", "| the obvious service, JSON, http.client | "),
         ("crowds", "| 2 | obvious service, two processes | "),

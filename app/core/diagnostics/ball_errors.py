@@ -61,9 +61,9 @@ class ErrorsAround(NamedTuple):
             raise InvalidInput(f"a diameter of {diameter:.3g} makes rows that leave {dtype}", "/diameters")
 
     def at(self, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
-        """Errors of inner products of features, of rows as the map's dtype holds them."""
+        """Errors of inner products of features, which the map makes of the rows rounded to its dtype."""
         anchors = dense(self.anchors[np.arange(first, first + len(lags)) % self.anchors.shape[0]])
-        half, dtype = diameter / 2 * lags, self.feature_map.spec.numpy_dtype
-        x, y = (self.feature_map.kernel.in_domain(anchors + side).astype(dtype) for side in (-half, half))
+        half = diameter / 2 * lags
+        x, y = (self.feature_map.kernel.in_domain(anchors + side) for side in (-half, half))
         error: Matrix = np.abs(self.feature_map.estimated_pairs(x, y, pause) - self.feature_map.exact_pairs(x, y))
         return error
