@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from app.core.arrays import Rows, row_blocks
+from app.core.arrays import Rows, in_dtype, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
@@ -131,7 +131,7 @@ class Measuring:
 
 def exact_gram(kernel: Kernel, rows: Rows, threads: int, pause: Pause) -> Matrix:
     """The exact Gram matrix, some rows at a time."""
-    prepared = kernel.prepared(rows, "/vectors")
+    prepared = kernel.prepared(in_dtype(rows, np.dtype(np.float64)), "/vectors")
     n = prepared.shape[0]
     exact = np.empty((n, n))
 
