@@ -35,6 +35,10 @@ class Use(NamedTuple):
             rounded: NDArray[np.float64] = entries.astype(self.dtype).astype(np.float64)
         return np.where(np.isfinite(rounded), rounded, entries)
 
+    def weighed(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights as inner products of the features have them, where norms of cosines and sines are one for all."""
+        return weights / weights.sum() if self.normalize else weights
+
 
 class Building(NamedTuple):
     """The surroundings of a build; as they are here, those of plain use."""

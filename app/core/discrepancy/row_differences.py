@@ -96,6 +96,10 @@ class RowDifferences(Discrepancy):
 
     def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
+        return float(self.row_errors(frequencies, weights, pause).mean())
+
+    def row_errors(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> Matrix:
+        """The mean squared error of each row with all, (n,); N is their mean."""
         return self._errors(self._waves(frequencies), _weights(frequencies, weights), pause)
 
     def value_and_gradient(
@@ -104,7 +108,7 @@ class RowDifferences(Discrepancy):
         """N, and its gradient by every frequency, (s, d)."""
         waves, weights = self._waves(frequencies), _weights(frequencies, weights)
         turned, gradients = np.empty((len(self._rows), len(frequencies))), np.empty(frequencies.shape)
-        value = self._errors(waves, weights, pause, turned)
+        value = float(self._errors(waves, weights, pause, turned).mean())
         scaled = (4 / len(self._rows) ** 2) * weights[:, None]
 
         def work(part: slice) -> None:
@@ -156,8 +160,8 @@ class RowDifferences(Discrepancy):
         np.sin(phases, out=waves[:, s:])
         return waves
 
-    def _errors(self, waves: Matrix, weights: Matrix, pause: Pause, turned: Matrix | None = None) -> float:
-        """N; into `turned`, (n, s), goes Im(ē_il (RE)_il), if it is given."""
+    def _errors(self, waves: Matrix, weights: Matrix, pause: Pause, turned: Matrix | None = None) -> Matrix:
+        """The mean squared error of each row, (n,); into `turned`, (n, s), goes Im(ē_il (RE)_il), if it is given."""
         n, s = len(waves), len(weights)
         weighted, sums = waves * np.tile(weights, 2), np.empty(n)
         # Times the waves it is the imaginary part of K̂.
@@ -181,7 +185,8 @@ class RowDifferences(Discrepancy):
                     turned[part] += sines * pulled[:, s:]
 
         self._share_out(work, n, (8 if self._is_complex else 4) * n * s, pause)
-        return float(sums.sum()) / n**2
+        sums /= n
+        return sums
 
     def _share_out(self, work: Callable[[slice], None], n: int, products_per_row: int, pause: Pause) -> None:
         """Work on n rows in parts whose number hangs on the work alone."""

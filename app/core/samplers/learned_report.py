@@ -1,7 +1,7 @@
 """What a learned set is worth beside the set that learning began with, on rows learned from and on others."""
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -14,13 +14,14 @@ from app.core.progress import Pause
 from app.core.samplers.base import FrequencySet
 
 # A quarter of the rows, and no more than these, are held out: so many tell sets apart that differ by a percent or two.
-# Of rows that give no more than a box, half of them: nothing is lost.
-_SHARE, _SHARE_OF_A_BOX, _MOST_HELD_OUT = 4, 2, 1000
+_SHARE, _MOST_HELD_OUT = 4, 1000
 _MOST_MEASURED = 500
 # The same rows of a dataset for all samplers and seeds, so that the figures of two maps can be compared.
 _HELD_OUT_STREAM, _MEASURED_STREAM = 1, 0
-# What a Gram error may lose to rounding, and the part by which an objective must be passed to be told of.
-_ROUNDING, _CLEARLY = 1e-9, 0.01
+# What a squared Gram error may lose to rounding, and the part by which an objective must be passed to be told of.
+_ROUNDING, _CLEARLY = 1e-12, 0.01
+# Standard errors from which on a difference is none of the rows that happen to be there.
+_CERTAINLY = 2
 
 
 class Split(NamedTuple):
@@ -28,6 +29,30 @@ class Split(NamedTuple):
 
     learned: Rows
     held_out: Rows
+
+
+class _Beside(NamedTuple):
+    """Gram errors of two sets over the same rows."""
+
+    start: float
+    end: float
+    is_worse: bool
+    """Whether the second is larger, by more than what other rows of the kind would change by chance."""
+    rows: int
+
+    @classmethod
+    def of(
+        cls, start: FrequencySet, found: FrequencySet, kernel: SpectralKernel, rows: Matrix, use: Use, pause: Pause
+    ) -> Self:
+        """‖K − K̂‖/‖K‖ of both sets: K of the rows, K̂ of rows and frequencies as the map has them."""
+        measure = RowDifferences(kernel, rows, use, pause=pause)
+        before, after = (
+            measure.row_errors(use.rounded(one.frequencies), use.weighed(one.weights), pause) for one in (start, found)
+        )
+        # A mean over pairs varies twice as much as one over rows (Hoeffding).
+        apart, error = (after - before).mean(), 2 * (after - before).std() / math.sqrt(len(rows))
+        first, last = (math.sqrt(one.mean() / measure.energy) for one in (before, after))
+        return cls(first, last, bool(apart > _CERTAINLY * error + _ROUNDING * measure.energy), len(rows))
 
 
 class Compared(NamedTuple):
@@ -40,14 +65,20 @@ class Compared(NamedTuple):
     objective_end: float
 
 
-def split(rows: Rows, give_a_box: bool = False) -> Split:
-    """A quarter of the rows, half if all they give is a box, and 1,000 at most, held out; of one row nothing."""
+def split(rows: Rows) -> Split:
+    """A quarter of the rows, 1,000 at most, held out; of fewer than eight none."""
     n = rows.shape[0]
-    count = min(_MOST_HELD_OUT, n // (_SHARE_OF_A_BOX if give_a_box else _SHARE))
+    count = min(_MOST_HELD_OUT, n // _SHARE)
     apart = np.zeros(n, np.bool_)
     if count > 1:
         apart[sampled(n, count, _HELD_OUT_STREAM)] = True
     return Split(rows[np.flatnonzero(~apart)], rows[np.flatnonzero(apart)])
+
+
+def of_a_box(rows: Rows) -> Split:
+    """Up to 1,000 of all rows held out: of rows that give no more than a box, no difference is learned from."""
+    n = rows.shape[0]
+    return Split(rows, rows[sampled(n, min(n, _MOST_HELD_OUT), _HELD_OUT_STREAM)])
 
 
 def reported(
@@ -57,8 +88,9 @@ def reported(
 
     The report has `objective_start` and `objective_end`, `weight_sum` and `points_kept`. Where there are rows of a
     dataset it has `gram_error` beside `gram_error_start`, ‖K − K̂‖/‖K‖ in the Frobenius norm over up to 500 of those
-    that may be learned from, and the same with `_held_out` for the `rows_held_out`. These decide about the warning;
-    without them the rows learned from do, and without a dataset the objective.
+    that may be learned from, and the same with `_held_out` for the `rows_held_out`. These decide about the warning, by
+    a difference of at least two standard errors over such rows; without them the rows learned from do, and without a
+    dataset the objective.
     """
     start, called, first, last = compared
     report = {
@@ -72,16 +104,15 @@ def reported(
         clearly = (1 + _CLEARLY) * max(0.0, first) + (10 + found.frequencies.shape[1]) * np.finfo(np.float64).eps
         worse = ("box discrepancy", first, last) if last > clearly else None
     else:
-        measured = _sampled(rows.learned)
-        before, after = _gram_errors((start, found), kernel, measured, use, pause)
-        report |= {"gram_error_start": before, "gram_error": after}
-        told = f"Gram error on {len(measured)} rows of the dataset"
+        on_learned = _Beside.of(start, found, kernel, _sampled(rows.learned), use, pause)
+        report |= {"gram_error_start": on_learned.start, "gram_error": on_learned.end}
+        decides, told = on_learned, f"Gram error on {on_learned.rows} rows of the dataset"
         if rows.held_out.shape[0]:
-            before, after = _gram_errors((start, found), kernel, dense(rows.held_out), use, pause)
-            n = rows.held_out.shape[0]
-            report |= {"gram_error_start_held_out": before, "gram_error_held_out": after, "rows_held_out": float(n)}
-            told = f"Gram error on {n} rows that were not learned from"
-        worse = (told, before, after) if after > (1 + _ROUNDING) * before + _ROUNDING else None
+            decides = others = _Beside.of(start, found, kernel, dense(rows.held_out), use, pause)
+            report |= {"gram_error_start_held_out": others.start, "gram_error_held_out": others.end}
+            report["rows_held_out"] = float(others.rows)
+            told = f"Gram error on {others.rows} rows that were not learned from"
+        worse = (told, decides.start, decides.end) if decides.is_worse else None
     warnings = found.warnings
     if worse is not None:
         warnings += (f"{called} alone has the smaller {worse[0]} ({worse[1]:.4g}, here {worse[2]:.4g}): take it",)
@@ -91,19 +122,3 @@ def reported(
 def _sampled(rows: Rows) -> Matrix:
     n = rows.shape[0]
     return dense(rows[sampled(n, min(n, _MOST_MEASURED), _MEASURED_STREAM)])
-
-
-def _gram_errors(
-    sets: tuple[FrequencySet, ...], kernel: SpectralKernel, rows: Matrix, use: Use, pause: Pause
-) -> list[float]:
-    """‖K − K̂‖/‖K‖ of each set over the rows: K of these, K̂ of rows and frequencies as the map has them."""
-    measure = RowDifferences(kernel, rows, use, pause=pause)
-    return [
-        math.sqrt(
-            measure.normalized(
-                use.rounded(one.frequencies), one.weights / one.weights.sum() if use.normalize else one.weights, pause
-            )
-            / measure.energy
-        )
-        for one in sets
-    ]

@@ -17,7 +17,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Matrix, Positive, ProductKernel, ScaledKernel, SpectralKernel
 from app.core.model import NAME_PATTERN, Frozen, check_entries
 from app.core.samplers.base import SizeAdvice
-from app.core.samplers.learned_report import Split, split
+from app.core.samplers.learned_report import Split, of_a_box, split
 
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"
 """The limit of samplers that learn on a box, in the words of the catalogue."""
@@ -136,7 +136,7 @@ class LearningFields(Frozen):
         product = product_kernel(kernel, input_dim)
         sides = self._sides(input_dim) if rows is None else self._ranges(rows)
         measure = self._discrepancy(product, sides, building.threads)
-        return Learning(measure, product.scales(input_dim), None if rows is None else split(rows, give_a_box=True))
+        return Learning(measure, product.scales(input_dim), None if rows is None else of_a_box(rows))
 
     def _check_data(self, kernel: SpectralKernel, kind: str) -> None:
         if not isinstance(kernel, ScaledKernel):

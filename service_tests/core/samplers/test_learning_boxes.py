@@ -10,7 +10,7 @@ from app.core.arrays import Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.samplers.learned_report import split
+from app.core.samplers.learned_report import of_a_box
 from service_tests.core.combinations import Fields, rows, with_rows
 from service_tests.core.samplers.learned import (
     GLOBAL,
@@ -40,7 +40,7 @@ def test_the_box_of_a_dataset_is_the_ranges_of_its_columns(over: Fields, as_spar
     made = built(Building(rows=mine), **on(over | {"dataset": "mine"}, its))
     assert digest(made) == digest(built(**on(over | {"box": box, "box_scale": 0.25}, its)))
     assert made.report is not None
-    for some, name in zip(split(data, give_a_box=True), ("gram_error", "gram_error_held_out"), strict=True):
+    for some, name in zip(of_a_box(data), ("gram_error", "gram_error_held_out"), strict=True):
         features = np.exp(1j * some @ made.arrays["frequencies"].T)
         exact = kernel(**its).gram(some, some)
         approximate = ((features * made.arrays["weights"]) @ features.conj().T).real
