@@ -19,7 +19,7 @@ _MOST_DIFFERENCES, _DIFFERENCES_PER_SPARSE_ENTRY, _DIFFERENCES_PER_PAIR = 1 << 3
 # Queries that there are in any case, so that the mean means something.
 _FEWEST_QUERIES = 64
 # Pairs whose median is taken, where there are more; fewer where rows are very long, by the entries of all pairs.
-_MOST_PAIRS, _FEWEST_PAIRS, _MOST_PAIR_ENTRIES = 1 << 17, 1 << 12, 1 << 30
+_MOST_PAIRS, _FEWEST_PAIRS, _MOST_PAIR_ENTRIES = 1 << 17, 1 << 12, 1 << 28
 # Entries that are made dense at a time.
 _ENTRIES_AT_A_TIME = 1 << 20
 _SEED = 0
