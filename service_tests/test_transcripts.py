@@ -21,6 +21,7 @@ PAGES = (
     "README.md",
     "docs/tutorial.md",
     "docs/how-to/choose-a-map.md",
+    "docs/how-to/numbers-from-data.md",
     "docs/explanation/landmarks.md",
     "docs/reference/formats.md",
 )

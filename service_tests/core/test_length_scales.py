@@ -42,6 +42,7 @@ def test_neighbours_are_sought_among_all_rows_also_of_a_sample(monkeypatch: pyte
 
 def test_the_median_of_many_pairs_is_that_of_a_sample() -> None:
     rows = np.random.default_rng(5).normal(size=(900, 5)).astype(np.float32)
+    rows[300:] *= 20  # rows beside each other are more alike than others
     distances = scipy.spatial.distance.pdist(rows.astype(float))
     for form in (np.asarray, sparse.csr_array):
         found = length_scale(Heuristic.median, form(rows), "euclidean")

@@ -62,7 +62,14 @@ class BaseSpec(Frozen):
     s: Annotated[int, Field(ge=1, le=1 << 24)] | None = Field(
         None, description="Number of frequencies, or of hashes for sampler gcws; not needed by rules that dictate it."
     )
-    seed: Annotated[int, Field(ge=0, lt=1 << 64, description="Source of every random choice.")] = 0
+    seed: Annotated[
+        int,
+        Field(
+            ge=0,
+            lt=1 << 64,
+            description="Source of every random choice. Maps of one seed share them, and so err alike.",
+        ),
+    ] = 0
     form: Annotated[Form, Field(strict=False)] = Form.cos_sin
     normalize: Annotated[bool, Field(description="Scale each feature row to unit L2 norm.")] = False
     dtype: Annotated[Dtype, Field(strict=False)] = Dtype.float32
