@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Discriminator, Field, Tag
+from scipy import sparse
 
 from app.core.arrays import Floats, Rows, dense, largest_by_row, refuse_not_finite, row_blocks
 from app.core.datasets import MOST_RANGES, column_ranges
@@ -80,7 +81,10 @@ class Input(Frozen):
         if isinstance(rows, np.ndarray):
             found = np.empty(rows.shape)
             for block in row_blocks(len(rows), _ENTRIES_PER_BLOCK // rows.shape[1]):
-                found[block] = dense(self._changed(rows[block], block.start, pointer))
+                found[block] = rows[block]
+                self._change(found[block], rows[block], block.start, pointer)
+                if self.unit_norm:
+                    found[block] = dense(unit_or_zero_rows(found[block]))
             return found
         if self._shifts.any():
             raise InvalidInput(
@@ -88,7 +92,9 @@ class Input(Frozen):
                 "dense rows, or take an input that only scales",
                 pointer,
             )
-        return self._changed(rows, 0, pointer)
+        changed: sparse.csr_array = rows.astype(np.float64)
+        self._change(changed, rows, 0, pointer)
+        return unit_or_zero_rows(changed) if self.unit_norm and changed.shape[0] else changed
 
     def zeroed(self, rows: Rows) -> int:
         """How many of the rows (n, d), which hold no NaN, are all zero in the end."""
@@ -106,9 +112,8 @@ class Input(Frozen):
     def _divisors(self) -> Matrix:
         return np.asarray(self.scale, np.float64)
 
-    def _changed(self, rows: Rows, first: int, pointer: str) -> Rows:
-        """Rows, which are those of the request from `first` on, as the map sees them, in memory of their own."""
-        changed = rows.astype(np.float64)
+    def _change(self, changed: Rows, came: Rows, first: int, pointer: str) -> None:
+        """Fill in, shift and scale rows in place, which came so, and are those of the request from `first` on."""
         values = changed if isinstance(changed, np.ndarray) else changed.data
         if self.missing != "refuse":
             np.copyto(values, self.missing, where=np.isnan(values))
@@ -119,10 +124,8 @@ class Input(Frozen):
             else:
                 values /= self._divisors[changed.indices] if self._divisors.ndim else self._divisors
         if not np.isfinite(values).all():
-            came = rows if self.missing == "refuse" else _filled(rows)
-            refuse_not_finite(came, pointer, first)
+            refuse_not_finite(came if self.missing == "refuse" else _filled(came), pointer, first)
             refuse_not_finite(changed, pointer, first, "leaves the range of float64 once it is shifted and scaled")
-        return unit_or_zero_rows(changed) if self.unit_norm and changed.shape[0] else changed
 
 
 def _filled(rows: Rows) -> Rows:

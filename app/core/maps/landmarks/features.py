@@ -99,7 +99,7 @@ class LandmarkFeatures:
 
     def check(self, rows: Rows) -> None:
         """Raise InvalidInput if `of` would for some of the rows; features are made of rows with large entries only."""
-        doubtful = np.flatnonzero(largest_by_row(rows) > self._safe_entry)
+        doubtful = np.flatnonzero(largest_by_row(rows) > np.float64(self._safe_entry))
         for part in row_blocks(len(doubtful), _CHECKED_AT_A_TIME // self._shape[1]):
             self.of(rows[doubtful[part]], no_pause)
 

@@ -130,6 +130,7 @@ class LandmarkMap(FeatureMap):
         rows = split(spec, sampler, kernel, building)
         arrays, report, state = selected(spec, sampler, _size(spec), kernel, rows.learned, building)
         made, warnings = _rooted(spec, kernel, arrays, building.progress, state)
+        warnings = rows.warnings + warnings
         landmarks = opened_landmarks(made, spec.input_dim)
         features = LandmarkFeatures(kernel, landmarks, made["root"], spec.numpy_dtype, building.threads)
         pause = partial(building.progress.checkpoint, state)
@@ -145,7 +146,7 @@ class LandmarkMap(FeatureMap):
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput for rows without a kernel, or with kernels or features beyond the dtype."""
-        self._features.check(self.kernel.prepared(rows, pointer))
+        self._features.check(self.compared(rows, pointer))
 
     def operations(self, rows: Rows) -> int:
         """Multiplications of kernel values and of the product with the root."""

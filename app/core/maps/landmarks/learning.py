@@ -11,6 +11,7 @@ from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.coarseness import Coarseness
 from app.core.maps.landmarks.arrays import landmark_arrays
 from app.core.maps.landmarks.samplers import Landmarks
 from app.core.maps.landmarks.selection import SELECTIONS
@@ -33,6 +34,8 @@ class Split(NamedTuple):
 
     learned: Rows
     held_out: Rows
+    warnings: tuple[str, ...] = ()
+    """What the client should know of them."""
 
 
 def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Building) -> Split:
@@ -61,7 +64,8 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
     others = np.flatnonzero(~apart)
     if wanted < len(others):
         others = others[sampled(len(others), wanted, _stream(spec.seed, 1))]
-    return Split(rows[others], rows[np.flatnonzero(apart)])
+    coarse = Coarseness(kernel, spec.numpy_dtype, counts_exact=False).warnings(found, f"dataset {sampler.dataset!r}")
+    return Split(rows[others], rows[np.flatnonzero(apart)], coarse)
 
 
 def selected(
