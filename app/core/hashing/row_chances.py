@@ -62,15 +62,17 @@ def _own(ratio: float, first_rest: float, second_rest: float, r: Matrix) -> floa
     as β has it. Then a of the other row is larger by r times these steps, and c, of the law Gamma(2, 1), drops out as
     1/(1 + w)². What is left is integrated over β exactly, and summed over quantiles of r, of that law too.
     """
-    log_ratio, found = np.log(ratio), 0.0
+    log_ratio, found, differing = np.log(ratio), 0.0, 0.0
     for k in range(r.shape[0]):
         steps = log_ratio / r[k]
+        differing += min(steps, 1.0)
         part = steps - np.floor(steps)
         below, until, end = np.exp(-r[k]), np.exp(r[k] * part), np.exp(r[k])
         found += _over_offsets(below * (first_rest + second_rest * end / until), 1.0, until) / r[k]
         if steps >= 1:
             found += _over_offsets(below * (first_rest + second_rest / until), until, end) / r[k]
-    mean: float = found / r.shape[0]
+    # Over all r, t differs with probability 1 - 1/ratio.
+    mean: float = found / differing * (1 - 1 / ratio)
     return mean
 
 
