@@ -109,10 +109,10 @@ def _draw(axes: Axes, panel: Panel) -> None:
 
 
 def heat(maps: Mapping[str, Rows], label: str, x: str, y: str, extent: tuple[float, float, float, float]) -> Figure:
-    """Decimal logarithms of positive numbers on a plane, side by side with one scale of colours."""
+    """Decimal logarithms of positive numbers on a plane, from −6 on, side by side with one scale of colours."""
     figure = Figure(figsize=(1.5 + 2.9 * len(maps), 3.3), layout="constrained", facecolor="white")
     every = figure.subplots(1, len(maps), squeeze=False).ravel()
-    logs = {name: np.log10(np.maximum(values, 1e-12)) for name, values in maps.items()}
+    logs = {name: np.log10(np.maximum(values, 1e-6)) for name, values in maps.items()}
     low, high = (float(function([function(one) for one in logs.values()])) for function in (np.min, np.max))
     for axes, (name, values) in zip(every, logs.items(), strict=True):
         image = axes.imshow(values, origin="lower", extent=extent, vmin=low, vmax=high, cmap="viridis", aspect="equal")

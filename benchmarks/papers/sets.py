@@ -63,9 +63,11 @@ class Sets:
         return split._replace(x=2 * (split.x - low) / wide - 1, x_test=2 * (split.x_test - low) / wide - 1)
 
     def _prepared(self, name: str) -> Split:
-        """A set with its columns standardised, or reduced to principal components: mnist-250 has 250 of them."""
+        """A set standardised, as it comes (cpu-raw), or reduced to principal components (mnist-250)."""
         file, _, columns = name.partition("-")
         split = self.raw(file)
+        if columns == "raw":
+            return split
         both = np.vstack([split.x, split.x_test])
         rows = principal(both, int(columns)) if columns else standardised(both)
         return split._replace(x=rows[: len(split.x)], x_test=rows[len(split.x) :])
