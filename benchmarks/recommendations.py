@@ -59,7 +59,7 @@ SCALES: dict[str, Callable[[Rows], float]] = {
 POINTS = ("monte_carlo", "antithetic", "latin_hypercube", "halton", "sobol", "lattice", "digital_net", "orthogonal")
 SELECTIONS = ("rp_cholesky", "k_means", "leverage", "uniform")
 _FIRST_SEED = 1000
-_SECONDS_PER_KIND = 8.0
+_SECONDS_PER_KIND = 5.0
 
 
 class Case(NamedTuple):
@@ -84,11 +84,13 @@ def kinds(input_dim: int, budget: int) -> Iterator[Sampler]:
     every += [{"kind": "polynomially_exact", "degree": degree} for degree in (2, 3, 4)]
     every += [{"kind": "reweighted_grid", "points_per_dim": points, "dataset": "learned"} for points in (3, 5, 8)]
     every += [{"kind": "landmarks", "selection": selection, "dataset": "learned"} for selection in SELECTIONS]
-    if budget <= 256:  # they take minutes beyond
-        every += [{"kind": "weighted", "dataset": "learned", "box_scale": scale} for scale in (0.25, 1.0)]
-        every += [{"kind": "lattice", "learn": True, "dataset": "learned"}]
-    if budget <= 64:
-        every += [{"kind": kind, "dataset": "learned"} for kind in ("global_adaptive", "greedy_adaptive")]
+    every += [{"kind": "weighted", "dataset": "learned", "differences": "data"}]
+    if budget <= 64:  # they take minutes beyond
+        every += [{"kind": "weighted", "dataset": "learned"}, {"kind": "lattice", "learn": True, "dataset": "learned"}]
+        every += [
+            {"kind": kind, "dataset": "learned", "differences": "data"}
+            for kind in ("global_adaptive", "greedy_adaptive")
+        ]
     return map(read.validate_python, every)
 
 
@@ -100,7 +102,9 @@ def learns(sampler: Sampler) -> bool:
 def label(spec: MapSpec) -> str:
     """A name for the table."""
     sampler = spec.sampler.model_dump()
-    words = [sampler[name] for name in ("selection", "points_per_dim", "level", "degree") if sampler.get(name)]
+    words = [
+        sampler[name] for name in ("differences", "selection", "points_per_dim", "level", "degree") if sampler.get(name)
+    ]
     base = f"over {sampler['base']['kind']}" if sampler.get("base") else ""
     return " ".join(map(str, [sampler["kind"], *words, base])).strip()
 

@@ -1,7 +1,7 @@
 """Weights that minimise the box discrepancy."""
 
 from functools import partial
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import scipy
@@ -10,13 +10,13 @@ from pydantic import Field
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings
 from app.core.samplers.halton import Halton
 from app.core.samplers.learned_report import Compared, reported
-from app.core.samplers.learning import PRODUCT_LAW, LearningFields, rows_bytes
+from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields, rows_bytes
 from app.core.samplers.points import Points, check_base
 
 # Eigenvalues below this part of the largest are rounding.
@@ -43,11 +43,17 @@ class Weighted(LearningFields, LearnedSampler):
         "it may shrink the kernel: see the warnings."
     )
     limits = (PRODUCT_LAW, f"s of at most {_MOST_FREQUENCIES}", "those of the base")
-    untried = "On real rows, a set that is learned for a box is most often worse than its base."
 
     kind: Literal["weighted"]
     base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies.")
     normalize_weights: bool = Field(False, description="Scale the weights to sum 1, so that k(x, x) is 1.")
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """On the differences of rows of the dataset, if that is quick: on a box, most sets are worse than their base."""
+        if dataset is None or most > _LONG:
+            return ()
+        return (cls(kind="weighted", dataset=dataset, differences=Differences.data),)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory of the matrix of all pairs, its eigenvectors and root; with differences data, of waves of rows."""
