@@ -75,7 +75,6 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (features, "_LEAST_STEPS_PER_PART", 1),
         # States would differ by what a clock says.
         (measuring, "_seconds", lambda *_: 0.5),
-        (trials, "_ROUNDS", ((3, 4), (2, 5))),
         (trials, "_MOST_MAPS", 6),
         (trials, "FRESH_MAPS", 2),
     ):

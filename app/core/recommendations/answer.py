@@ -22,8 +22,8 @@ class RankedTrial(TypedDict):
     error_mean: Annotated[
         float,
         Field(
-            description="Relative Frobenius error of the Gram matrix, mean over the maps, on rows that none was chosen "
-            "by, if there are enough."
+            description="Relative Frobenius error of the Gram matrix of `rows` rows, mean over the maps, by rows that "
+            "none was chosen by, if there are enough."
         ),
     ]
     error_sd: Annotated[float, Field(description="Standard deviation over the maps; 0 for one map.")]
@@ -43,8 +43,8 @@ class RankedTrial(TypedDict):
     maps: Annotated[
         int,
         Field(
-            description="How many maps, of other seeds, the means are of. For the best few, none of these had a part "
-            "in choosing."
+            description="How many maps, of other seeds, the means are of. For the best and its rivals, none of these "
+            "had a part in choosing."
         ),
     ]
     tied_with_best: Annotated[

@@ -106,12 +106,13 @@ class Measuring:
         return found
 
     def _error(self, its_map: FeatureMap, exact: Matrix, places: Places, pause: Pause) -> float:
-        """Relative Frobenius error of the Gram matrix of so many rows as are reported, by those at these places.
+        """Relative Frobenius error of the Gram matrix of all rows that are measured on, estimated by some of them.
 
-        Where there are others than so many, entries off the diagonal count for as many as there would be.
+        Entries off the diagonal count for as many as there would be: of few rows the diagonal would count for too much,
+        where some samplers have no error, and others a large one.
         """
         rows, exact = self._rows[places], exact[np.ix_(places, places)]
-        off = (len(self._shares.reported.measured) - 1) / (len(places) - 1)
+        off = (self._shares.rows - 1) / (len(places) - 1)
 
         def squares(matrix: Matrix) -> float:
             diagonal = np.square(np.diagonal(matrix)).sum()

@@ -105,7 +105,7 @@ def may_be_better(trial: Trial, best: Trial, difference: float) -> bool:
     pairs = min(len(trial.maps), len(best.maps))
     losses = np.subtract(*(_of(one.maps[:pairs], "choosing") for one in (trial, best)))
     if pairs < 2:
-        return False
+        return True
     error = losses.std(ddof=1) / np.sqrt(pairs)
     margin = scipy.special.stdtrit(pairs - 1, 1 - TIE_RATE) * error
     return bool(losses.mean() < margin and error > difference * best.choosing)

@@ -28,14 +28,13 @@ _FURTHER = {Objective.error: 1, Objective.time: 4, Objective.score: 1}
 _SEEDS = 1 << 64
 # Within fewer columns than the budget, so many of the best samplers are tried.
 _TRIED_NARROWER = 8
-# In each round so many of the best are measured with so many maps at least; the last ones are the best few.
-_ROUNDS = ((8, 6), (4, 12))
-# The best few are measured with so many more maps at a time, up to so many, while a difference of this part of the
-# error would not show.
-_MORE_MAPS, _MOST_MAPS = 6, 48
+# While it is open which of the best so many is the best, more maps are measured of those that may be, so many at a time
+# and up to so many; of fewer candidates from some maps on. A difference of this part of the error is left open.
+_LEADING, _LEADING_LATER, _LATER = 8, 4, 12
+_MORE_MAPS, _MOST_MAPS, _MOST_EXTENSIONS = 3, 48, 100
 _DIFFERENCE = {Objective.error: 0.01, Objective.time: 0.01, Objective.score: 0.05}
-# In a round so often more maps are measured at the most, as others come among the best.
-_MOST_EXTENSIONS = 40
+# Of what reaches a target so many maps are measured before sizes grow no more.
+_CONFIRMING = 12
 
 
 def recommended(
@@ -57,10 +56,10 @@ def recommended(
     that does is best. All but the seconds, and what is best by them, hang on the arguments alone.
 
     Of every candidate as many maps are measured as there are `seeds`; the first is of `seed`, and the others follow it.
-    More are measured of the best, by what the maps so far are on the choosing rows of `shares`: 6 of the best eight, 12
-    of the best four, and up to 48 of those that are hard to tell apart. The answer tells of other rows, and of the best
-    four by ten other maps. The progress of `building` is told how far the work is, at least; its states hold what was
-    measured of each map. Its `rows` are whole datasets.
+    More are measured, up to 48, of those that may be the best by what the maps so far are on the choosing rows of
+    `shares`, as long as that is open. The answer tells of other rows, and of the best and its rivals by ten other maps.
+    The progress of `building` is told how far the work is, at least; its states hold what was measured of each map. Its
+    `rows` are whole datasets.
 
     Args:
         rows: (n, d), 2 to `MOST_ROWS`.
@@ -86,12 +85,12 @@ def recommended(
         [one for kernel in kernels for one in candidates(kernel, rows.shape[1], columns, wanted, seed)]
         for columns in column_counts(wanted)
     ]
-    tried.of = sum(map(len, every)) + (len(_ROUNDS) + 1) * _MOST_EXTENSIONS + _ROUNDS[-1][0]
+    tried.of = sum(map(len, every)) + _MOST_EXTENSIONS + _LEADING_LATER
     if wanted.target_error is None:
         tried.narrowing(every[::-1])
     else:
         tried.growing(every)
-    tried.extend_best()
+    tried.settle_best()
     return answered(tried.found.values(), tried.skipped, wanted, shares)
 
 
@@ -134,7 +133,8 @@ class _Trials:
                         narrow[one.name] = trial.maps[0]["n_output"]
                 self._advance()
             if not step:
-                worse = {trial.candidate.name for trial in self._leading()[_TRIED_NARROWER:]}
+                ranked = in_order(self.found.values(), self._wanted)
+                worse = {trial.candidate.name for trial in ranked[_TRIED_NARROWER:]}
 
     def growing(self, every: list[list[Candidate]]) -> None:
         """Try candidates of growing sizes until the target is reached."""
@@ -151,23 +151,34 @@ class _Trials:
             if of_width and of_width[0].columns >= last:
                 break
 
-    def extend_best(self) -> None:
-        """Measure more maps of the best, as long as it is open which one is; and fresh ones of the best few."""
-        for best, maps in _ROUNDS:
-            self._extend_short(best, partial(_at_least, maps))
-        few = _ROUNDS[-1][0]
-        self._extend_short(few, self._wanted_maps)
-        for trial in self._leading()[:few]:
+    def settle_best(self) -> None:
+        """Measure more maps of those that may be the best, as long as it is open which is; and fresh ones of them."""
+        for _ in range(_MOST_EXTENSIONS):
+            rivals = self._rivals()
+            shortest = min(rivals, key=lambda trial: len(trial.maps), default=None)
+            if shortest is None or len(rivals) == 1 or len(shortest.maps) >= _MOST_MAPS:
+                break
+            self._extend(shortest, len(shortest.maps) + _MORE_MAPS)
+            self._advance()
+        for trial in self._rivals()[:_LEADING_LATER]:
             self._tell_fresh(trial)
             self._advance()
         self._step = self.of - 1
         self._advance()
 
+    def _rivals(self) -> list[Trial]:
+        """The best so far, and those of the next that may be better, as far as choosing rows tell."""
+        leading = in_order(self.found.values(), self._wanted)
+        difference = _DIFFERENCE[self._wanted.objective]
+        open_ones = [one for one in leading[1:_LEADING] if may_be_better(one, leading[0], difference)]
+        most = _LEADING if leading and len(leading[0].maps) < _LATER else _LEADING_LATER
+        return [*leading[:1], *open_ones[: most - 1]]
+
     def _confirmed(self, trial: Trial) -> bool:
         """Whether the target is reached, also as more maps are measured: sizes do not grow for the luck of a few."""
         if not trial.reached(self._wanted):
             return False
-        self._extend(trial, _ROUNDS[-1][1])
+        self._extend(trial, _CONFIRMING)
         self._tell_fresh(trial)
         return trial.reached(self._wanted)
 
@@ -177,30 +188,6 @@ class _Trials:
             figures = self._once(trial, k, self._measuring.reported)
             if not isinstance(figures, str):
                 trial.fresh.append(figures)
-
-    def _extend_short(self, best: int, wanted: Callable[[Trial], int | None]) -> None:
-        """Measure more maps of the best so many that are wanted with more, until there are none, or for long enough."""
-        for _ in range(_MOST_EXTENSIONS):
-            short = next((pair for trial in self._leading()[:best] if (pair := (trial, wanted(trial)))[1]), None)
-            if short is None:
-                return
-            trial, maps = short
-            self._extend(trial, maps or 0)
-            self._advance()
-
-    def _wanted_maps(self, trial: Trial) -> int | None:
-        """How many maps are wanted of one of the best: more, where it may be better than the best so far by much."""
-        best, *others = self._leading()
-        rivals = [
-            one for one in others[: _ROUNDS[-1][0] - 1] if may_be_better(one, best, _DIFFERENCE[self._wanted.objective])
-        ]
-        if trial is not best and trial not in rivals:
-            return None
-        least = min((len(one.maps) for one in (best, *rivals)), default=0)
-        return least + _MORE_MAPS if rivals and len(trial.maps) == least < _MOST_MAPS else None
-
-    def _leading(self) -> list[Trial]:
-        return in_order(self.found.values(), self._wanted)
 
     def _try(self, one: Candidate) -> Trial | None:
         """The trial of a candidate; None where there is none, or it was tried before at a size that a rule dictates."""
@@ -238,11 +225,6 @@ class _Trials:
 
     def _tell(self) -> None:
         self._progress.report(self._step, self.of)
-
-
-def _at_least(maps: int, trial: Trial) -> int | None:
-    """So many maps, for a trial that has fewer."""
-    return maps if len(trial.maps) < maps else None
 
 
 def _skipped(one: Candidate, reason: str, wanted: Wanted) -> Skipped:

@@ -50,7 +50,7 @@ class Weighted(LearningFields, LearnedSampler):
 
     @classmethod
     def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """On the differences of rows of the dataset, if that is quick: on a box, most sets are worse than their base."""
+        """On the differences of rows of the dataset, where that is quick: on a box most are worse than their base."""
         if dataset is None or most > _LONG:
             return ()
         return (cls(kind="weighted", dataset=dataset, differences=Differences.data),)

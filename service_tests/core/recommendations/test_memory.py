@@ -52,7 +52,6 @@ def test_memory_stays_within_what_is_reckoned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # One map after another takes no more memory than one.
-    monkeypatch.setattr(trials, "_ROUNDS", ((1, 1),))
     monkeypatch.setattr(trials, "FRESH_MAPS", 0)
     monkeypatch.setattr(trials, "_MOST_MAPS", 1)
     rows, wanted = (

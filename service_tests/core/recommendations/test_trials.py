@@ -68,11 +68,11 @@ def duplicates(rows: Any) -> set[bytes]:
     return {text for text in texts if texts.count(text) > 1}
 
 
-def plain_errors(rows: Any, seeds: range, count: int | None = None) -> list[float]:
-    """Errors of sobol over seeds, with entries off the diagonal as often as in a matrix of `count` rows."""
+def plain_errors(rows: Any, seeds: range) -> list[float]:
+    """Errors of sobol over seeds, with entries off the diagonal as often as in a matrix of 100 rows."""
     exact = np.exp(-((rows[:, None].astype(float) - rows[None]) ** 2).sum(axis=2) / 50)
     n = len(rows)
-    times = np.where(np.eye(n) > 0, 1.0, ((count or n) - 1) / (n - 1))
+    times = np.where(np.eye(n) > 0, 1.0, 99 / (n - 1))
     errors = []
     for seed in seeds:
         its = spec(input_dim=16, s=64, seed=seed, kernel=KERNELS[0], sampler={"kind": "sobol"})
@@ -88,15 +88,13 @@ def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
     assert trial["n_output"] == 128
     assert trial["spec"]["seed"] == 9
     shares = shared_out(np.arange(100), 100, 9)
-    # Twelve maps are for choosing. The answer tells of ten others, and of rows that none was chosen by.
+    # Two maps are for choosing. The answer tells of ten others, and of rows that none was chosen by.
     chosen_by, reported = ROWS[shares.choosing[0].measured], ROWS[shares.reported.measured]
     assert not {row.tobytes() for row in chosen_by} & {row.tobytes() for row in reported} - duplicates(ROWS[:100])
     assert trial["maps"] == 10
     assert trial["error_mean"] == pytest.approx(np.mean(plain_errors(reported, range(57, 67))), rel=1e-5)
     assert trial["error_sd"] == pytest.approx(np.std(plain_errors(reported, range(57, 67)), ddof=1), rel=1e-3)
-    # An error of other rows than there are reported is reckoned for so many.
-    entries = plain_errors(chosen_by, range(9, 21), len(reported))
-    assert trial["choosing_error"] == pytest.approx(np.mean(entries), rel=1e-5)
+    assert trial["choosing_error"] == pytest.approx(np.mean(plain_errors(chosen_by, range(9, 11))), rel=1e-5)
     assert trial["bytes"] == 64 * 17 * 4
     assert trial["seconds_per_1000_rows"] > 0
 
@@ -110,17 +108,17 @@ def test_the_same_request_has_the_same_answer_but_for_the_time() -> None:
     assert errors == sorted(errors)
 
 
-def test_more_maps_are_measured_of_the_best_and_all_of_other_seeds_are_told_of() -> None:
+def test_more_maps_are_measured_of_those_that_may_be_the_best_and_others_are_told_of() -> None:
     work = WatchedWork()
     answer = recommended(ROWS[:100], [kernel(KERNELS[0])], Wanted(64, None), building=Building(progress=work))
     maps = [trial["maps"] for trial in answer["ranked"]]
-    assert maps[:8] == [10] * 4 + [max(6, one) for one in maps[4:8]]
+    assert maps[0] == 10
     assert min(maps) == 3
     assert answer["ranked"][0]["tied_with_best"] is True
     assert {trial["tied_with_best"] for trial in answer["ranked"]} == {True, False}
     done = json.loads(work.states[-1].partition(b"\n")[0])["finished"]
     seeds = {json.loads(text)["seed"] for text in done}
-    assert {*range(12), *range(48, 58)} <= seeds <= {*range(58)}
+    assert {*range(6), *range(48, 58)} <= seeds <= {*range(58)}
 
 
 def test_what_is_told_of_the_best_is_no_luck_of_being_chosen() -> None:
@@ -135,10 +133,13 @@ def test_what_is_told_of_the_best_is_no_luck_of_being_chosen() -> None:
         choosing.append(best["choosing_error"] or 0)
         reported = rows[shared_out(np.arange(60), 60, seed).reported.measured]
         exact = np.exp(-((reported[:, None].astype(float) - reported[None]) ** 2).sum(axis=2) / 50)
+        # Features of one norm have no error on the diagonal, and there are 60 rows.
+        off = 59 / (len(reported) - 1)
+        norm = np.sqrt(len(reported) + off * (np.square(exact).sum() - len(reported)))
         errors = []
         for other in range(70, 80):
             its = made(spec(**best["spec"] | {"seed": seed + other}))
-            errors.append(np.linalg.norm(its.gram(reported, reported) - exact) / np.linalg.norm(exact))
+            errors.append(np.sqrt(off) * np.linalg.norm(its.gram(reported, reported) - exact) / norm)
         truth.append(np.mean(errors))
     difference = np.subtract(told, truth)
     error = difference.std(ddof=1) / np.sqrt(len(difference))
@@ -198,8 +199,7 @@ def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error
     assert found[0]["choosing_error"] == min(trial["choosing_error"] or 0 for trial in found) > 1e-4
     assert max(trial["n_output"] for trial in found) == 128
     # Of one map there is no deviation, and nothing to compare; of the best few there are more.
-    assert [trial["maps"] for trial in found[:4]] == [10] * 4
-    assert 6 <= found[4]["maps"] <= 12
+    assert found[0]["maps"] == 10
     assert {trial["error_sd"] for trial in found if trial["maps"] == 1} == {0}
     assert {trial["tied_with_best"] for trial in found if trial["maps"] == 1} == {None}
 
