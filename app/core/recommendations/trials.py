@@ -31,7 +31,8 @@ _TRIED_NARROWER = 8
 # While it is open which of the best so many is the best, more maps are measured of those that may be, so many at a time
 # and up to so many; of fewer candidates from some maps on. A difference of this part of the error is left open.
 _LEADING, _LEADING_LATER, _LATER = 8, 4, 12
-_MORE_MAPS, _MOST_MAPS, _MOST_EXTENSIONS = 3, 48, 100
+# Those that learn take longest, and differ least by their seeds.
+_MORE_MAPS, _MOST_MAPS, _MOST_LEARNED_MAPS, _MOST_EXTENSIONS = 3, 48, 12, 100
 _DIFFERENCE = {Objective.error: 0.01, Objective.time: 0.01, Objective.score: 0.05}
 # Of what reaches a target so many maps are measured before sizes grow no more.
 _CONFIRMING = 12
@@ -156,7 +157,7 @@ class _Trials:
         for _ in range(_MOST_EXTENSIONS):
             rivals = self._rivals()
             shortest = min(rivals, key=lambda trial: len(trial.maps), default=None)
-            if shortest is None or len(rivals) == 1 or len(shortest.maps) >= _MOST_MAPS:
+            if shortest is None or len(rivals) == 1 or len(shortest.maps) >= _most_maps(shortest):
                 break
             self._extend(shortest, len(shortest.maps) + _MORE_MAPS)
             self._advance()
@@ -225,6 +226,11 @@ class _Trials:
 
     def _tell(self) -> None:
         self._progress.report(self._step, self.of)
+
+
+def _most_maps(trial: Trial) -> int:
+    """How many maps of a trial are measured for choosing, at the most."""
+    return _MOST_LEARNED_MAPS if trial.candidate.sampler.learns else _MOST_MAPS
 
 
 def _skipped(one: Candidate, reason: str, wanted: Wanted) -> Skipped:
