@@ -20,7 +20,7 @@ Pair = tuple[Fields, Fields]
 
 D, S = 4, 512
 # By d: image and patch of the windows; the number of patches divides the s of every test, and evenly.
-IMAGES = {3: ((1, 3), (1, 2)), 4: ((2, 2), (1, 2)), 8: ((2, 4), (1, 2)), 20: ((4, 5), (1, 2))}
+IMAGES = {3: ((1, 3), (1, 2)), 4: ((2, 2), (1, 2)), 8: ((2, 4), (1, 2)), 20: ((4, 5), (1, 2)), 90: ((1, 90), (1, 27))}
 
 
 def _scales(d: int) -> list[Any]:
