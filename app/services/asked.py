@@ -75,7 +75,8 @@ def without_scale(kernel: Any, parse: Parse) -> tuple[Any, ScaleOfRows | None]:
 
     Raises what `parse` raises, and InvalidInput for a kernel that has no length scale.
     """
-    if not (isinstance(kernel, dict) and isinstance(named := kernel.get("length_scale"), str | dict)):
+    named = kernel.get("length_scale") if isinstance(kernel, dict) else None
+    if not (isinstance(named, str) or (isinstance(named, dict) and "per_column" in named)):
         return kernel, None
     kind = kernel.get("kind")
     if kind in KERNELS and kind not in SCALED_KINDS:

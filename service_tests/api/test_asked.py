@@ -294,7 +294,7 @@ def test_a_manifest_without_what_was_asked_is_that_of_a_plain_spec(
         ({"length_scale": {"per_column": "median", "dataset": "none"}}, {}, "/kernel/length_scale/dataset", "no data"),
         ({"length_scale": "mean", "dataset": "DATASET"}, {}, "/kernel/length_scale", '"median" or a number'),
         ({"length_scale": {"per_column": "mean"}}, {}, "/kernel/length_scale/per_column", '"mean" came'),
-        ({"length_scale": {}, "dataset": "DATASET"}, {}, "/kernel/length_scale/per_column", "required"),
+        ({"length_scale": {"dataset": "DATASET"}}, {}, "/kernel/length_scale", "number"),
         ({"length_scale": {"per_column": "median", "rows": 5}}, {}, "/kernel/length_scale/rows", "not permitted"),
         ({"length_scale": "median", "dataset": "a b"}, {}, "/kernel/dataset", "a b"),
         ({"length_scale": "median", "dataset": "DATASET", "un": 1}, {}, "/kernel/un", "not permitted"),
