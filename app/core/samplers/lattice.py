@@ -41,7 +41,8 @@ class Lattice(LearningFields, PointSampler):
     )
     choose_when = (
         f"Beside sobol and halton, for s a power of two from {_LEAST_EMBEDDED} to {_MOST_EMBEDDED}; the QMC paper "
-        "found its Gram error below monte_carlo's."
+        "found its Gram error below monte_carlo's. With learn the Gram error on other rows fell in two cases of three, "
+        "to .9 of it on average; moment_matching over halton was better in two of three."
     )
     limits = (
         f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernels matern and rational_quadratic",

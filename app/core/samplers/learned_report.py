@@ -88,9 +88,8 @@ def reported(
 
     The report has `objective_start` and `objective_end`, `weight_sum` and `points_kept`. Where there are rows of a
     dataset it has `gram_error` beside `gram_error_start`, ‖K − K̂‖/‖K‖ in the Frobenius norm over up to 500 of those
-    that may be learned from, and the same with `_held_out` for the `rows_held_out`. These decide about the warning, by
-    a difference of at least two standard errors over such rows; without them the rows learned from do, and without a
-    dataset the objective.
+    that may be learned from, and the same with `_held_out` for the `rows_held_out`. A warning wants these to
+    be worse, by two standard errors there or on the rows learned from; without a dataset the objective decides.
     """
     start, called, first, last = compared
     report = {
@@ -112,7 +111,9 @@ def reported(
             report |= {"gram_error_start_held_out": others.start, "gram_error_held_out": others.end}
             report["rows_held_out"] = float(others.rows)
             told = f"Gram error on {others.rows} rows that were not learned from"
-        worse = (told, decides.start, decides.end) if decides.is_worse else None
+        # A set that is worse even on the rows it was learned from is not better on others by chance.
+        is_worse = decides.is_worse or (on_learned.is_worse and decides.end > decides.start)
+        worse = (told, decides.start, decides.end) if is_worse else None
     warnings = found.warnings
     if worse is not None:
         warnings += (f"{called} alone has the smaller {worse[0]} ({worse[1]:.4g}, here {worse[2]:.4g}): take it",)

@@ -115,3 +115,16 @@ def test_a_difference_within_chance_does_not_warn() -> None:
         quiet += made.report["gram_error_held_out"] > made.report["gram_error_start_held_out"] and not told
     assert warned >= 5
     assert quiet >= 1
+
+
+def test_what_is_worse_on_rows_learned_from_needs_no_many_others() -> None:
+    rng = np.random.default_rng(2)
+    worse, better, few = sets(30), sets(60), rng.normal(size=(6, 3))
+    warned = {}
+    for n in (6, 300):
+        rows = Split(rng.normal(size=(n, 3)), few)
+        made = reported(worse, Compared(better, "it", 0, 0), KERNEL, rows, Use(), lambda: None)
+        assert made.report is not None
+        assert made.report["gram_error_held_out"] > made.report["gram_error_start_held_out"]
+        warned[n] = len(made.warnings) > 1
+    assert warned == {6: False, 300: True}
