@@ -65,6 +65,12 @@ def test_half_integers_have_their_closed_forms(nu: float, closed: Any) -> None:
     np.testing.assert_allclose(at_distance(nu, r), closed(r), rtol=1e-12)
 
 
+@pytest.mark.parametrize("nu", [1e3, 1e4])
+def test_large_orders_lose_no_digits_to_terms_that_cancel(nu: float) -> None:
+    distances = [1e-9, 0.1, 1.0, 3.0, 6.0]
+    np.testing.assert_allclose(at_distance(nu, distances), [formula(nu, r) for r in distances], rtol=1e-13)
+
+
 def test_a_very_smooth_kernel_is_the_gaussian_one() -> None:
     r = np.linspace(0, 4, 81)
     np.testing.assert_allclose(at_distance(1e6, r), np.exp(-(r**2) / 2), rtol=0, atol=1e-6)
