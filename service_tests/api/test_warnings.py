@@ -133,11 +133,11 @@ def test_recommendations_warn_of_rows_that_their_maps_are_too_coarse_for(http: h
     }
     answer = http.post("/v1/recommendations", json=body)
     assert answer.json()["best"]["dtype"] == "float32"
-    assert answer.json()["ranked"][0]["error_mean"] > 1
+    far = answer.json()["ranked"][0]["error_mean"]
     assert "20 of 20 rows of vectors" in answer.headers[HEADER]
     body["vectors"] = (UNIX[:20] - 1.7e9).tolist()
     answer = http.post("/v1/recommendations", json=body)
-    assert answer.json()["ranked"][0]["error_mean"] < 1
+    assert far > 2 * answer.json()["ranked"][0]["error_mean"]
     assert HEADER not in answer.headers
 
 
