@@ -62,8 +62,7 @@ class Measuring:
                 found["n_output"] = its_map.n_output
                 frozen = its_map.arrays.keys() - its_map.computed.keys()
                 found["bytes"] = sum(its_map.arrays[name].nbytes for name in frozen)
-                rows = self._rows[self._shares.reported.measured]
-                found["seconds"] = _seconds(its_map, rows, self._timed_calls, pause) * 1000 / rows.shape[0]
+                found["seconds"] = _seconds(its_map, self._rows, self._timed_calls, pause) * 1000 / self._rows.shape[0]
             return found
 
         return self._of_map(spec, fold, progress, figures)

@@ -154,14 +154,18 @@ class _Trials:
 
     def settle_best(self) -> None:
         """Measure more maps of those that may be the best, as long as it is open which is; and fresh ones of them."""
-        for _ in range(_MOST_EXTENSIONS):
+        by_time = self._wanted.objective is Objective.time and any(
+            trial.reached(self._wanted) for trial in self.found.values()
+        )
+        # What has reached a target is confirmed, and what is measured must not hang on a clock.
+        for _ in range(0 if by_time else _MOST_EXTENSIONS):
             rivals = self._rivals()
             shortest = min(rivals, key=lambda trial: len(trial.maps), default=None)
             if shortest is None or len(rivals) == 1 or len(shortest.maps) >= _most_maps(shortest):
                 break
             self._extend(shortest, len(shortest.maps) + _MORE_MAPS)
             self._advance()
-        for trial in self._rivals()[:_LEADING_LATER]:
+        for trial in [] if by_time else self._rivals()[:_LEADING_LATER]:
             self._tell_fresh(trial)
             self._advance()
         self._step = self.of - 1
