@@ -27,7 +27,7 @@ CLAIMS: dict[str, Callable[[Kept], list[Claim]]] = {
 }
 _MEANS = {
     Verdict.holds: "in every case that we tried, or in as many as the claim itself says",
-    Verdict.in_part: "in half of the cases or more but not in all, or to a lesser degree",
+    Verdict.in_part: "in half of the cases or more, but not in all",
     Verdict.fails: "in fewer than half of the cases",
     Verdict.pending: "the cells are not measured yet",
     Verdict.untried: "the data are not to be had, or it is about something that this service has not",

@@ -153,7 +153,8 @@ def _write_evolution(page: Page, kept: Kept, figure: str, over: str, label: str,
         "Each metric over its value at the left end; 0 iterations are the Halton sequence. Housing has all its rows, "
         "standardised, and a σ of twice the mean distance to the tenth neighbour; cpu 2,000 rows as they come, and σ "
         "as in table 2. The paper prints neither numbers nor its σ. It stops learning early, as errors rise in the "
-        "end."
+        "end. Standardised columns of cpu, with the σ of housing, were tried first and showed nothing: their box is so "
+        "wide that D² fell by half a percent in 160 steps, and no error moved by more than 3 %."
     )
     panels = []
     for case, (data, scale) in CASES.items():

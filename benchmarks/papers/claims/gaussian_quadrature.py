@@ -111,8 +111,6 @@ def _against(kept: Kept, name: str) -> list[float]:
 def _reweighted(kept: Kept) -> tuple[Verdict, str]:
     ratios = _against(kept, "reweighted grid")
     verdict = verdict_of(sum(ratio >= 2 for ratio in ratios), len(ratios))
-    if verdict is Verdict.fails and min(ratios) > 1.05:
-        verdict = Verdict.in_part
     half = len(SIZES)
     return (
         verdict,
