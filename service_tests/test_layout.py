@@ -31,6 +31,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     },
     "a part of something larger, whose tests try it": {
         "core/building.py": "core/samplers/test_learning.py",
+        "core/diagnostics/agreement_counts.py": "core/diagnostics/test_collisions.py",
         "core/diagnostics/box_discrepancy.py": "core/discrepancy/test_box_discrepancy.py",
         "core/diagnostics/error_matrix.py": "core/diagnostics/test_gram.py",
         "core/discrepancy/measure.py": "core/discrepancy/test_row_differences.py",

@@ -56,8 +56,7 @@ def asked_spec(body: bytes | bytearray, parse: Parse) -> AskedSpec:
         document = None
     if not isinstance(document, dict):
         return AskedSpec(parse(MapSpec, body))
-    taken = document.get("input")
-    fit = parse(_InputMember, to_json({"input": taken})).input if isinstance(taken, dict) and "fit" in taken else None
+    fit = fit_of(document.get("input"), parse)
     kernel, scale = without_scale(document.get("kernel"), parse)
     left_open = LeftOpen(input=fit, kernel=scale, draws_seed=document.get("seed", 0) is None)
     settled_later = ["input"] * (fit is not None) + ["seed"] * left_open.draws_seed
@@ -68,6 +67,14 @@ def asked_spec(body: bytes | bytearray, parse: Parse) -> AskedSpec:
     if scale is not None:
         asked.dataset_of(scale)
     return asked
+
+
+def fit_of(described: Any, parse: Parse) -> InputOfRows | None:
+    """How an input as it came is taken from a dataset; None for one of numbers. Raises what `parse` raises."""
+    if isinstance(described, dict) and "fit" in described:
+        fit: InputOfRows = parse(_InputMember, to_json({"input": described})).input
+        return fit
+    return None
 
 
 def without_scale(kernel: Any, parse: Parse) -> tuple[Any, ScaleOfRows | None]:
@@ -105,7 +112,7 @@ def settled(asked: AskedSpec, datasets: Datasets, threads: int) -> Settled:
     if left_open.kernel is not None:
         name, pointer = asked.dataset_of(left_open.kernel)
         rows = rows_of(datasets, spec.input_dim, name, pointer)
-        seen = _seen(changes["input"], pointer)
+        seen = after_input(changes["input"], pointer)
         changes["kernel"] = with_scale(spec.kernel, left_open.kernel, rows, seen=seen, threads=threads)
     if left_open.draws_seed:
         changes["seed"] = secrets.randbits(_SEED_BITS)
@@ -135,7 +142,7 @@ def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str) -> tuple
     return ()
 
 
-def _seen(wanted: Input | None, pointer: str) -> Seen:
+def after_input(wanted: Input | None, pointer: str) -> Seen:
     """Gives rows of a dataset, which is named at this pointer, after the input."""
     return as_they_are if wanted is None else lambda rows: wanted.applied(rows, pointer)
 

@@ -1,19 +1,20 @@
 """Which map to take: recommendations, checked and ready to run."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic_core import to_json
 
-from app.core.arrays import PostedRows, Rows, vectors
+from app.core.arrays import PostedRows, Rows, check_range, floats, vectors
 from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
+from app.core.input import Input, fitted
 from app.core.kernels import Kernel
 from app.core.kernels.coarseness import Coarseness
 from app.core.progress import Progress
-from app.core.recommendations import KernelMember, KernelsMember, RecommendationOptions
+from app.core.recommendations import InputMember, KernelMember, KernelsMember, RecommendationOptions
 from app.core.recommendations.answer import Ranking, drawing
 from app.core.recommendations.candidates import (
     Objective,
@@ -26,7 +27,7 @@ from app.core.recommendations.candidates import (
 )
 from app.core.recommendations.held_out import FEWEST_ROWS, Shares, shared_out
 from app.core.recommendations.trials import MOST_ROWS, check_rows, recommended
-from app.services.asked import Parse, rows_of, with_scale, without_scale
+from app.services.asked import Parse, after_input, fit_of, rows_of, with_scale, without_scale
 from app.services.building import kept_rows
 from app.services.datasets import Datasets, dataset_digests
 from app.services.labelled import Task, labelled
@@ -34,25 +35,52 @@ from app.services.left_open import ScaleOfRows
 from app.services.limits import Limits
 from app.services.measurements import RECOMMEND, Measurement
 
+# Of the maps that are tried.
+_DTYPE = np.dtype(np.float32)
 # Length scales that are tried where scores are wanted and the scale is taken from rows, as multiples of it.
 _MULTIPLES = 0.5, 1.0, 2.0
 
 
-def _gate(seed: int) -> Callable[[PostedRows, str], Rows]:
-    """A gate for the rows to recommend for. Of more than `MOST_ROWS` rows it takes a sample of this seed."""
+def _gate(seed: int, has_input: bool) -> Callable[[PostedRows, str], Rows]:
+    """A gate for the rows to recommend for. Of more than `MOST_ROWS` rows it takes a sample of this seed.
+
+    Rows for which there is an input may have missing entries, and leave the range of float32, until it is applied.
+    """
 
     def some(posted: PostedRows, pointer: str) -> Rows:
         n = posted.shape[0]
         some = posted[sampled(n, MOST_ROWS, seed)] if n > MOST_ROWS else posted
-        return vectors(some, some.shape[1], np.dtype(np.float32), pointer)
+        if has_input:
+            return floats(some, some.shape[1], np.dtype(np.float64), pointer)
+        return vectors(some, some.shape[1], _DTYPE, pointer)
 
     return some
 
 
 def _warnings(kernels: list[Kernel], rows: Rows) -> tuple[str, ...]:
     """The warning of the first kernel for whose maps, in float32, these rows are too far from 0, if there is one."""
-    each = (Coarseness(kernel, np.dtype(np.float32), counts_exact=True).warnings(rows) for kernel in kernels)
+    each = (Coarseness(kernel, _DTYPE, counts_exact=True).warnings(rows) for kernel in kernels)
     return next(filter(None, each), ())
+
+
+def _wanted(options: RecommendationOptions, first: Input | None) -> Wanted:
+    """The wishes of a request, whose maps all have this input."""
+    objective = options.objective or (Objective.error if options.y is None else Objective.score)
+    return Wanted(options.budget, options.target_error, options.samplers, objective=objective, input=first)
+
+
+def _settled(
+    options: RecommendationOptions, kernels: list[Kernel], first: Input | None, y: Any
+) -> RecommendationOptions:
+    """The options of a job, with numbers for what the request takes from rows."""
+    return options.model_copy(
+        update={
+            "kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels),
+            "multiples": (1.0,),
+            "input": None if first is None else first.model_dump(mode="json"),
+            "y": y,
+        }
+    )
 
 
 class Recommendations(NamedTuple):
@@ -67,8 +95,29 @@ class Recommendations(NamedTuple):
     threads: int
     """How many a trial may use; the times that it measures are of so many."""
 
-    def _kernels(self, options: RecommendationOptions, objective: Objective, task: Task, parse: Parse) -> list[Kernel]:
-        """The kernels of a request at all their length scales, taken from rows where it names how.
+    def _input(
+        self, described: Mapping[str, Any] | None, source: PostedRows | Reference, task: Task, parse: Parse
+    ) -> Input | None:
+        """The input of a request, its numbers taken from a dataset where it names how; None where none came.
+
+        Raises:
+            InvalidInput: it does not fit the rows, or the dataset gives none.
+        """
+        if described is None:
+            return None
+        width, fit = int(task.rows.shape[1]), fit_of(described, parse)
+        if fit is None:
+            found: Input = parse(InputMember, to_json({"input": described})).input
+            found.check(width)
+            return found
+        if isinstance(source, Reference) and source.dataset == fit.dataset and not isinstance(task.every, Reference):
+            rows = floats(task.every, width, np.dtype(np.float64), "/input/dataset")  # without its column of labels
+        else:
+            rows = rows_of(self.datasets, width, fit.dataset, "/input/dataset")
+        return fitted(fit.fit, rows, fit.missing, fit.unit_norm)
+
+    def _kernels(self, options: RecommendationOptions, asked: Wanted, task: Task, parse: Parse) -> list[Kernel]:
+        """The kernels of a request at all their length scales, taken from rows after the input where it names how.
 
         These are all rows of the dataset that it names for this, or of that of the request; else all that were posted.
 
@@ -89,8 +138,9 @@ class Recommendations(NamedTuple):
                 self._check_dense(task.rows)
             multiples = options.multiples or (1.0,)
             if scale is not None:
-                kernel = with_scale(kernel, scale, self._rows_of_scale(scale, task), threads=self.threads)
-                if options.multiples is None and objective is Objective.score:
+                rows, seen = self._rows_of_scale(scale, task), after_input(asked.input, "/kernel/length_scale")
+                kernel = with_scale(kernel, scale, rows, seen=seen, threads=self.threads)
+                if options.multiples is None and asked.objective is Objective.score:
                     multiples = _MULTIPLES
             check_rows(task.rows, kernel)
             every += at_multiples(kernel, multiples)
@@ -103,13 +153,10 @@ class Recommendations(NamedTuple):
             return rows_of(self.datasets, width, *scale.named)
         if isinstance(task.every, Reference):
             return rows_of(self.datasets, width, task.every.dataset, "/dataset")
-        return vectors(task.every, width, np.dtype(np.float64), "/vectors")
+        return floats(task.every, width, np.dtype(np.float64), "/vectors")
 
     def measurement(
-        self,
-        options: RecommendationOptions,
-        posted: Mapping[str, PostedRows | Reference],
-        parse: Parse,
+        self, options: RecommendationOptions, posted: Mapping[str, PostedRows | Reference], parse: Parse
     ) -> Measurement:
         """A recommendation, ready to run; `parse` reads its kernels.
 
@@ -118,20 +165,17 @@ class Recommendations(NamedTuple):
             TooLarge: what may be recommended could not be put.
             DatasetNotFound: a sampler learns from a dataset that is not there, or labels are of one.
         """
-        given = self.datasets.gated(posted, _gate(options.seed))
+        given = self.datasets.gated(posted, _gate(options.seed, options.input is not None))
         task = labelled(self.datasets, options, posted, given)
-        rows, objective = task.rows, options.objective or (Objective.error if options.y is None else Objective.score)
-        kernels = self._kernels(options, objective, task, parse)
-        asked = Wanted(options.budget, options.target_error, options.samplers, objective=objective)
+        asked = _wanted(options, self._input(options.input, posted["vectors"], task, parse))
         asked.check(task.labels is not None)
+        if asked.input is not None:
+            task = task._replace(rows=asked.input.applied(task.rows, "/vectors"))
+            check_range(task.rows, _DTYPE, "/vectors")
+        rows, kernels = task.rows, self._kernels(options, asked, task, parse)
         asked, shares = self._shared_out(asked, task, kernels, options.seed)
         n, d = rows.shape
-        map_bytes = self.limits.max_map_bytes
-        wanted = asked
-        for kernel in kernels:
-            wanted = fitting(wanted, n, d, kernel, map_bytes=map_bytes, work_bytes=self.max_job_bytes)
-        # The map that is best must be allowed.
-        self.limits.check_map(max(widest_map_bytes(d, wanted, kernel) for kernel in kernels))
+        wanted = self._fitting(asked, n, d, kernels)
         learned = sorted(learned_from(kernels, d, wanted))
         digests = {name: self.datasets.digest(name) for name in learned} | given.digests | task.digests
         kept = kept_rows(self.datasets, digests)
@@ -151,11 +195,10 @@ class Recommendations(NamedTuple):
             )
             return Finding(answer, drawing(answer))
 
-        settled = {"kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels), "multiples": (1.0,)}
         return Measurement(
             kind=RECOMMEND,
             subject={},
-            options=options.model_copy(update={**settled, "y": task.y}),
+            options=_settled(options, kernels, wanted.input, task.y),
             given=given,
             digests=dataset_digests(digests),
             run=run,
@@ -172,6 +215,15 @@ class Recommendations(NamedTuple):
             return asked, shared_out(task.taken, task.n, seed, strata=strata)
         shares = shared_out(task.taken, task.n, seed, learns=True, strata=strata)
         return of_dataset._replace(learned_rows=len(shares.reported.learned)), shares
+
+    def _fitting(self, asked: Wanted, n: int, input_dim: int, kernels: list[Kernel]) -> Wanted:
+        """The wishes within the limits for n rows; TooLarge where a map that is best could not be put."""
+        for kernel in kernels:
+            asked = fitting(
+                asked, n, input_dim, kernel, map_bytes=self.limits.max_map_bytes, work_bytes=self.max_job_bytes
+            )
+        self.limits.check_map(max(widest_map_bytes(input_dim, asked, kernel) for kernel in kernels))
+        return asked
 
     def _check_dense(self, rows: Rows) -> None:
         """Raise TooLarge if sparse rows, made dense, would take more memory than a request may."""

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.building import Building
-from app.core.diagnostics import DIAGNOSTICS, Diagnostic, collisions, hermitian_tiles, max_error
+from app.core.diagnostics import DIAGNOSTICS, Diagnostic, agreement_counts, hermitian_tiles, max_error
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.diagnostics.collisions import Collisions
 from app.core.diagnostics.control_variates import Estimator
@@ -66,10 +66,10 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (hermitian_tiles, "TILE_ROWS", 16),
         (box_discrepancy, "_FACTORS_PER_PAUSE", 1000),
-        (collisions, "_ENTRIES_PER_BLOCK", 800),
-        (collisions, "_CODES_PER_BLOCK", 2000),
-        (collisions, "_SAMPLES_PER_BLOCK", 400),
-        (collisions, "_LEAST_HASHES", 8),
+        (agreement_counts, "_ENTRIES_PER_BLOCK", 800),
+        (agreement_counts, "_CODES_PER_BLOCK", 2000),
+        (agreement_counts, "_SAMPLES_PER_BLOCK", 400),
+        (agreement_counts, "_LEAST_HASHES", 8),
         (max_error, "_PHASES_PER_BLOCK", 1 << 20),
         (features, "_ROWS_PER_BLOCK", 2),
         (features, "_LEAST_STEPS_PER_PART", 1),

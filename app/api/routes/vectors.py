@@ -132,9 +132,8 @@ async def similarity(
         Query(
             gt=0,
             allow_inf_nan=False,
-            description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): "
-            "`rbf_estimate` and `rbf_standard_error`, for vectors beside the exact `rbf_exact`, `rbf_bias` and "
-            "`rbf_interval`.",
+            description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members "
+            "whose names begin with `rbf`.",
         ),
     ] = None,
 ) -> Response:

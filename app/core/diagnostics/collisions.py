@@ -1,24 +1,21 @@
 """How far collision rates of codes are from the min-max kernel, on data."""
 
-from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import Array, Rows, row_blocks
+from app.core.diagnostics.agreement_counts import agreement_counts, block_bytes
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.random_pairs import Whole, row_pairs
 from app.core.errors import InvalidInput
-from app.core.hashing.encodings import BitsOf, Encoder, Encoding, Samples, encoder
+from app.core.hashing.encodings import BitsOf, Encoding, encoder
 from app.core.hashing.estimates import (
     chances,
-    collisions,
     kernel_bias,
     kernel_estimate,
     kernel_interval,
-    odd_codes,
     rbf_bias,
     rbf_estimate,
     rbf_interval,
@@ -26,16 +23,10 @@ from app.core.hashing.estimates import (
 from app.core.kernels.base import Matrix, Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.papers import GMM
-from app.core.progress import Pause, Progress, packed, unpacked
+from app.core.progress import Progress
 
-# Codes compared at a time, and entries of rows.
-_CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
-# Samples held at a time, if that makes no fewer hashes.
-_SAMPLES_PER_BLOCK, _LEAST_HASHES = 1 << 22, 64
-# A sample and its code; of a pair, indices, kernels, rates and estimates, and these as they are kept.
-_BYTES_PER_SAMPLE, _BYTES_PER_PAIR = 32, 300
-# Both rows of as many pairs as are compared at a time.
-_BLOCK_BYTES = 64 * _ENTRIES_PER_BLOCK
+# Of a pair: indices, kernels, rates and estimates, and these as they are kept.
+_BYTES_PER_PAIR = 300
 # What an exact kernel may be off by, which matters where an interval ends at it: at 0 and 1.
 _ROUNDING = 1e-12
 
@@ -121,8 +112,7 @@ class Collisions(Diagnostic):
         """Memory of some samples of all rows, and of what is known of the pairs."""
         n = int(rows["vectors"].shape[0])
         pairs = min(self.pairs, n * (n - 1) // 2)
-        held = n * min(feature_map.n_output, _hashes_per_block(n))
-        return _BYTES_PER_SAMPLE * held + _BYTES_PER_PAIR * pairs + _BLOCK_BYTES
+        return block_bytes(n, feature_map.n_output) + _BYTES_PER_PAIR * pairs
 
     def run(
         self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
@@ -139,7 +129,7 @@ class Collisions(Diagnostic):
         by = encoder(Encoding.b_bit, self.bits, None if self.bits_of is None else BitsOf(self.bits_of))
         feature_map.check_rows(vectors, "/vectors")
         pairs = row_pairs(n, self.pairs, self.seed)
-        found = _found(feature_map, vectors, pairs, by, self.gamma, progress or Progress())
+        found = agreement_counts(feature_map, vectors, pairs, by, self.gamma, progress or Progress())
         exact, odd = found["exact"], found["odd"]
         chance = chances(by, feature_map.spec.input_dim, s, odd[pairs[0]], odd[pairs[1]])
         answer = CollisionErrors(
@@ -151,81 +141,6 @@ class Collisions(Diagnostic):
             rbf=None if self.gamma is None else _of_rbf(found["full"], s, exact, found["rbf"], self.gamma),
         )
         return Finding(answer)
-
-
-def _found(
-    feature_map: FeatureMap,
-    vectors: Rows,
-    pairs: tuple[Whole, Whole],
-    by: Encoder,
-    gamma: float | None,
-    progress: Progress,
-) -> dict[str, Array]:
-    """Exact kernels and counts of agreeing codes, pair by pair.
-
-    `exact` and, with a gamma, `rbf`: the kernels of each pair. `zero_bit_chance` and `b_bit_chance`: how often i*, and
-    codes, of different samples are equal. `full`, `zero_bit` and `b_bit`: how many of its samples,
-    their i*, and its codes agree. `odd`: how many codes of each row are odd.
-    """
-    n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
-    found = {
-        "exact": np.zeros(len(i)),
-        "rbf": np.zeros(0 if gamma is None else len(i)),
-        **{name: np.zeros(len(i)) for name in ("zero_bit_chance", "b_bit_chance")},
-        **{name: np.zeros(len(i), np.int64) for name in ("full", "zero_bit", "b_bit")},
-        "odd": np.zeros(n, np.int64),
-        "done": np.array(0),
-    }
-    kept = unpacked(progress.restored())
-    if kept.keys() == found.keys():  # an older version kept less
-        found = kept
-    kernels = [*row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(vectors.size)))]
-    hashes = [*row_blocks(s, _hashes_per_block(n))]
-    of = len(kernels) + len(hashes)
-
-    def pause() -> None:
-        progress.report(int(found["done"]), of)
-        progress.checkpoint(partial(packed, **found))
-
-    for block in kernels[found["done"] :]:
-        x, y = vectors[i[block]], vectors[j[block]]
-        found["exact"][block] = feature_map.exact_pairs(x, y)
-        found["zero_bit_chance"][block] = feature_map.chances(x, y, Encoder(Encoding.zero_bit))
-        all_kept = by.shows_sign and 2 * feature_map.spec.input_dim <= 1 << by.bits
-        of_codes = found["zero_bit_chance"][block] if all_kept else feature_map.chances(x, y, by)
-        found["b_bit_chance"][block] = of_codes
-        if gamma is not None:
-            found["rbf"][block] = feature_map.rbf_pairs(x, y, gamma)
-        found["done"] += 1
-        pause()
-    for block in hashes[found["done"] - len(kernels) :]:
-        # What a block adds is added at its end, for what is kept before must not hold a part of it.
-        added = _agreements(feature_map.samples(vectors, block, pause), by, block.start, pairs, pause)
-        for name, counts in added.items():
-            found[name] += counts
-        found["done"] += 1
-        pause()
-    return found
-
-
-def _agreements(
-    samples: Samples, by: Encoder, first_hash: int, pairs: tuple[Whole, Whole], pause: Pause
-) -> dict[str, Whole]:
-    """The counts `full`, `zero_bit`, `b_bit` and `odd` of `_found` for samples (n, hashes, 2) from `first_hash` on."""
-    i, j = pairs
-    codes = by.encode(samples, first_hash)
-    written = {"full": samples, "zero_bit": samples[..., 0], "b_bit": codes}
-    added = {name: np.empty(len(i), np.int64) for name in written}
-    for block in row_blocks(len(i), _CODES_PER_BLOCK // samples.shape[1]):
-        for name, of_rows in written.items():
-            added[name][block] = collisions(of_rows[i[block]], of_rows[j[block]])
-        pause()
-    return added | {"odd": odd_codes(by, codes)}
-
-
-def _hashes_per_block(n: int) -> int:
-    """How many hashes of n rows are held at a time; with fewer, the entries of the rows would be read too often."""
-    return max(_LEAST_HASHES, _SAMPLES_PER_BLOCK // n)
 
 
 def _collided(

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
+from app.core.input import Input
 from app.core.kernels import Kernel
 from app.core.kernels.base import Positive
 from app.core.model import NAME_PATTERN, Frozen
@@ -21,6 +22,12 @@ class KernelsMember(Frozen):
     """The kernels of a request, their length scales numbers by now."""
 
     kernel: tuple[Kernel, ...]
+
+
+class InputMember(Frozen):
+    """The input of a request, of numbers by now."""
+
+    input: Input
 
 
 class LabelColumn(Frozen):
@@ -59,6 +66,12 @@ class RecommendationOptions(Frozen):
             "Or a list of kernels, which labels tell apart."
         ),
     ]
+    input: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="As in a spec: what is done to each row first, by the maps that are tried and in exact kernels."
+        ),
+    ] = None
     multiples: (
         Annotated[
             tuple[Positive, ...],

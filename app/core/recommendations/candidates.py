@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from app.core.errors import InvalidInput
+from app.core.input import Input
 from app.core.kernels import Kernel
 from app.core.maps import FAMILIES, Gives, family_of
 from app.core.spec import MapSpec, Sampler
@@ -48,6 +49,8 @@ class Wanted(NamedTuple):
     """How many rows of that dataset, none of which errors are measured on, there are to learn from."""
     map_bytes: int | None = None
     """The most that the arrays of a map may take; None where there is no limit."""
+    input: Input | None = None
+    """What every map does to a row first. It has been done to the rows that maps are measured on."""
 
     def check(self, has_labels: bool = False) -> None:
         """Raise InvalidInput for an objective without what it needs: labels, columns to score within, or an error."""
@@ -94,7 +97,7 @@ def candidates(kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, see
         spec: MapSpec | str
         try:
             s = family_of(sampler).size_for(sampler, columns, input_dim)
-            spec = MapSpec(input_dim=input_dim, kernel=kernel, sampler=sampler, s=s, seed=seed)
+            spec = MapSpec(input_dim=input_dim, kernel=kernel, sampler=sampler, s=s, seed=seed, input=wanted.input)
             if wanted.samplers is None and sampler.learned_from is not None:
                 _check_size(spec, wanted)
         except InvalidInput as error:

@@ -46,6 +46,8 @@ class Measuring:
     ) -> None:
         self._rows, self._shares, self._labels = rows, shares, labels
         self._dataset, self._building, self._timed_calls = wanted.dataset, building, timed_calls
+        self.progress = building.progress
+        """That of all that is measured."""
         self._exact: tuple[Kernel, Matrix] | None = None
 
     def choosing(self, spec: MapSpec, k: int, progress: Progress) -> Measured | str:

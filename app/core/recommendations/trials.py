@@ -80,18 +80,13 @@ def recommended(
     wanted.check(labels is not None)
     building = building or Building()
     shares = shares or shared_out(np.arange(rows.shape[0]), rows.shape[0], seed)
-    measuring = Measuring(rows, shares, labels, wanted, building, _TIMED_CALLS[wanted.objective])
-    tried = _Trials(measuring, wanted, seeds, building)
-    every = [
-        [one for kernel in kernels for one in candidates(kernel, rows.shape[1], columns, wanted, seed)]
-        for columns in column_counts(wanted)
-    ]
-    tried.of = sum(map(len, every)) + _MOST_EXTENSIONS + _LEADING_LATER
-    if wanted.target_error is None:
-        tried.narrowing(every[::-1])
-    else:
-        tried.growing(every)
-    tried.settle_best()
+    tried = _Trials(Measuring(rows, shares, labels, wanted, building, _TIMED_CALLS[wanted.objective]), wanted, seeds)
+    tried.all_of(
+        [
+            [one for kernel in kernels for one in candidates(kernel, rows.shape[1], columns, wanted, seed)]
+            for columns in column_counts(wanted)
+        ]
+    )
     return answered(tried.found.values(), tried.skipped, wanted, shares)
 
 
@@ -108,17 +103,24 @@ def check_rows(rows: Rows, kernel: Kernel) -> None:
 class _Trials:
     """What is tried for a request, and what was found."""
 
-    def __init__(self, measuring: Measuring, wanted: Wanted, seeds: int, building: Building) -> None:
+    def __init__(self, measuring: Measuring, wanted: Wanted, seeds: int) -> None:
         self._measuring, self._wanted, self._seeds = measuring, wanted, seeds
-        self._progress, self._parts = building.progress, Parts(building.progress)
-        self._step = 0
-        self.of = 1
-        """The most steps that there may be."""
+        self._progress, self._parts = measuring.progress, Parts(measuring.progress)
+        self._step, self._of = 0, 1
         self.found: dict[str, Trial] = {}
         """By the text of the spec."""
         self.skipped: list[Skipped] = []
 
-    def narrowing(self, every: list[list[Candidate]]) -> None:
+    def all_of(self, every: list[list[Candidate]]) -> None:
+        """Try candidates of increasing sizes, as far as they may be the best, and settle which is."""
+        self._of = sum(map(len, every)) + _MOST_EXTENSIONS + _LEADING_LATER
+        if self._wanted.target_error is None:
+            self._narrowing(every[::-1])
+        else:
+            self._growing(every)
+        self._settle_best()
+
+    def _narrowing(self, every: list[list[Candidate]]) -> None:
         """Try all candidates of the widest size; of narrower ones, the samplers that were best, and those that are new.
 
         The sizes are decreasing.
@@ -137,7 +139,7 @@ class _Trials:
                 ranked = in_order(self.found.values(), self._wanted)
                 worse = {trial.candidate.name for trial in ranked[_TRIED_NARROWER:]}
 
-    def growing(self, every: list[list[Candidate]]) -> None:
+    def _growing(self, every: list[list[Candidate]]) -> None:
         """Try candidates of growing sizes until the target is reached."""
         reached: set[str] = set()
         last = inf
@@ -152,7 +154,7 @@ class _Trials:
             if of_width and of_width[0].columns >= last:
                 break
 
-    def settle_best(self) -> None:
+    def _settle_best(self) -> None:
         """Measure more maps of those that may be the best, as long as it is open which is; and fresh ones of them."""
         by_time = self._wanted.objective is Objective.time and any(
             trial.reached(self._wanted) for trial in self.found.values()
@@ -168,7 +170,7 @@ class _Trials:
         for trial in [] if by_time else self._rivals()[:_LEADING_LATER]:
             self._tell_fresh(trial)
             self._advance()
-        self._step = self.of - 1
+        self._step = self._of - 1
         self._advance()
 
     def _rivals(self) -> list[Trial]:
@@ -229,7 +231,7 @@ class _Trials:
         self._tell()
 
     def _tell(self) -> None:
-        self._progress.report(self._step, self.of)
+        self._progress.report(self._step, self._of)
 
 
 def _most_maps(trial: Trial) -> int:
