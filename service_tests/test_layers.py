@@ -44,7 +44,7 @@ MAY_IMPORT = {
 # Inside core likewise, from the bottom; below them all lie the files that stand in core itself. What families of maps
 # have in common lies below the families, which are the rest of `maps`.
 CORE = (
-    *("kernels", "discrepancy", "samplers", "hashing", "maps.terms", "maps.base", "maps"),
+    *("kernels", "discrepancy", "samplers", "hashing", "maps.terms", "maps.optional_results", "maps.base", "maps"),
     *("spec", "diagnostics", "recommendations"),
 )
 # Who may import a library; all else may be imported by anybody.

@@ -43,6 +43,9 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/maps/fourier/features.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/inner_products.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/projection.py": "core/maps/fourier/test_dense.py",  # and test_structured.py
+        "core/maps/fourier/spectral.py": "core/maps/fourier/test_drawing.py",
+        "core/kernels/scaled.py": "core/kernels/test_gaussian.py",
+        "core/maps/optional_results.py": "core/maps/test_families.py",
         "core/maps/landmarks/arrays.py": "core/maps/landmarks/test_landmark_map.py",
         "core/maps/landmarks/samplers.py": "core/maps/landmarks/test_landmark_map.py",
         "core/maps/terms.py": "core/test_spec.py",

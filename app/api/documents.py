@@ -34,7 +34,8 @@ def schema_of(described: Any) -> dict[str, Any]:
     return schema
 
 
-def _list(items: dict[str, Any], **more: Any) -> dict[str, Any]:
+def list_of(items: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The schema of a list."""
     return {"type": "array", "items": items, **more}
 
 
@@ -57,20 +58,21 @@ def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
     return _body(content) | ({"parameters": parameters} if parameters else {})
 
 
-def _answer(description: str, schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+def answer_of(description: str, schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """The answer 200 of a call that gives arrays, in all formats; the schema is that of JSON."""
     content = {_JSON: {"schema": schema}}
     for form in _OTHER_FORMATS:
         content[form.media_type] = {"schema": {**_BINARY, "description": form.answers_described}}
     return {200: {"description": description, "content": content}}
 
 
-_NUMBERS = _list({"type": "number"})
-_ENTRIES = _ESTIMATES = _list({"type": ["number", "null"]})
-_WHOLE = _list({"type": "integer"})
+NUMBERS = list_of({"type": "number"})
+_ENTRIES = ESTIMATES = list_of({"type": ["number", "null"]})
+_WHOLE = list_of({"type": "integer"})
 ROWS = {
     "oneOf": [
-        _list(_ENTRIES, description="Dense rows, each of input_dim numbers; null where one is missing."),
-        _list(
+        list_of(_ENTRIES, description="Dense rows, each of input_dim numbers; null where one is missing."),
+        list_of(
             _object(["indices", "values"], indices=_WHOLE, values=_ENTRIES),
             description="Sparse rows; indices increase, and what is left out is 0, not missing.",
         ),
@@ -95,13 +97,13 @@ _ONE_HOT = {
 }
 _CODES = {
     "anyOf": [
-        _list(
+        list_of(
             _WHOLE,
             description="A list of whole numbers a row: all encodings but pairs and one_hot. Fingerprints of 64 "
             "bits go up to 2^64 − 1, past what a double holds.",
         ),
-        _list(
-            _list({**_WHOLE, "minItems": 2, "maxItems": 2}),
+        list_of(
+            list_of({**_WHOLE, "minItems": 2, "maxItems": 2}),
             description="Encoding pairs: a list of pairs [i*, t*] a row.",
         ),
         _ONE_HOT,
@@ -168,64 +170,15 @@ PAIRS_BODY = _body({_JSON: {"schema": _object(["x", "y"], x=_VECTORS_OR_CODES, y
 _WARNED = "What is doubtful about the answer, in one line: where the map's dtype is too coarse for the rows."
 WARNED = {WARNING: {"description": _WARNED, "schema": _STRING}}
 """The header of answers that are made of rows, described."""
-_WARNINGS = {**_list(_STRING), "description": "There where something is doubtful, as in the header Bochner-Warning."}
-ARRAY_ANSWER = _answer(
+_WARNINGS = {**list_of(_STRING), "description": "There where something is doubtful, as in the header Bochner-Warning."}
+ARRAY_ANSWER = answer_of(
     "The array, or an object of arrays; several arrays are stacked in .npy.",
     {"type": "object", "properties": {"warnings": _WARNINGS}},
 )
 ARRAY_ANSWER[200]["headers"] = WARNED
-CODES_ANSWER = _answer(
+CODES_ANSWER = answer_of(
     "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
     {"type": "object", "required": ["codes"], "properties": {"codes": _CODES}},
-)
-_INTERVALS = _list(_list({"type": ["number", "null"]}, minItems=2, maxItems=2))
-_SIMILARITIES = {
-    "estimate": {
-        **_ESTIMATES,
-        "description": "Of the min-max kernel; corrected for chance, it may be below 0. It, its standard error and its "
-        "interval are null (in .npy NaN) where one bit of the index was taken of two rows of one sign: it is always "
-        "the same.",
-    },
-    "standard_error": {
-        **_ESTIMATES,
-        "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
-        "the rate c are corrected. It is 0 where all hashes agree or none does, which is no certainty: see `interval`.",
-    },
-    "rbf_estimate": {**_ESTIMATES, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
-    "rbf_standard_error": {
-        **_ESTIMATES,
-        "description": "With gamma: the error of sampling alone of rbf_estimate. Its bias, which more hashes do not "
-        "make smaller, is often larger; codes do not show it, vectors have it in `rbf_bias`.",
-    },
-    "exact": {**_NUMBERS, "description": "For vectors: the min-max kernel itself."},
-    "zero_bit": {**_NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
-    "rbf_exact": {**_NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
-    "bias": {
-        **_ESTIMATES,
-        "description": "For vectors: what the estimate is on average above `exact`, reckoned from the two rows. It is "
-        "0 for pairs, fingerprints and bits_of=pair.",
-    },
-    "interval": {
-        **_INTERVALS,
-        "description": "Not in .npy: [low, high], which holds the min-max kernel 95 times in 100 (mid-p interval of "
-        "the rate). Of codes of i* alone, whose bias is not known, it holds the probability that i* are equal instead, "
-        "which is the kernel or more; for vectors the bias is taken out.",
-    },
-    "rbf_bias": {
-        **_ESTIMATES,
-        "description": "For vectors, with gamma: what rbf_estimate is above `rbf_exact` however many hashes there are, "
-        "as the link of theorem 4 is not exact.",
-    },
-    "rbf_interval": {
-        **_INTERVALS,
-        "description": "For vectors, with gamma, not in .npy: [low, high], freed from `rbf_bias`, which holds "
-        "e^(−γ(1 − ρ)) 95 times in 100.",
-    },
-}
-SIMILARITY_ANSWER = _answer(
-    "A number for each pair of rows, or two; in .npy the members of one number are stacked in this order, those that "
-    "are there.",
-    {"type": "object", "required": ["estimate", "standard_error", "interval"], "properties": _SIMILARITIES},
 )
 
 

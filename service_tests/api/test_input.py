@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import HASHES, SPEC
+from service_tests.cases import with_long
 from service_tests.checks import (
     JSON,
     NPY,
@@ -38,6 +39,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "reweighted": SPEC | {"sampler": {"kind": "reweighted_grid", "dataset": "input-raw", "points_per_dim": 3}, "s": 9},
     "hashes": HASHES,
 }
+FEW = "single", "landmarks", "hashes"
 
 
 def by_hand(spec: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +81,7 @@ def test_features_and_codes_have_the_bits_of_rows_changed_by_hand(http: httpx.Cl
 
 
 @pytest.mark.usefixtures("both")
-@pytest.mark.parametrize("title", SPECS)
+@pytest.mark.parametrize("title", with_long(FEW, sorted(SPECS.keys() - set(FEW))))
 def test_gram_blocks_and_diagnostics_see_rows_after_the_input(http: httpx.Client, title: str) -> None:
     mine, theirs = (f"{name}-{title}" for name in ("input", "hand"))
     for name in ("approximate", "exact"):

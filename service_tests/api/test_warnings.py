@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import HASHES, SPEC
+from service_tests.cases import with_long
 from service_tests.checks import JSON, NPY, RESPOND_ASYNC, array, finished, member, npy, post, post_npy, put
 from service_tests.running import Running
 
@@ -56,8 +57,9 @@ def test_diagnostics_say_what_clients_get_of_rows_as_they_were_posted(
     assert (wanted > 0.5) == (warning is not None) == (title in ("single", "landmarks"))
 
 
-@pytest.mark.parametrize("accept", [JSON, NPY])
-@pytest.mark.parametrize("n", [1, 200, 20_000])
+@pytest.mark.parametrize(
+    ("n", "accept"), with_long([(1, JSON), (1, NPY), (200, JSON), (20_000, NPY)], [(200, NPY), (20_000, JSON)])
+)
 def test_every_answer_of_features_has_the_header_and_json_the_member(
     http: httpx.Client, unix: dict[str, str], n: int, accept: str
 ) -> None:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.core.kernels.base import Matrix, ScaledKernel
+from app.core.kernels.base import Matrix
+from app.core.kernels.scaled import ScaledKernel
 from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySampler
 from app.core.spec import MapSpec

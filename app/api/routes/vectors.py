@@ -10,8 +10,9 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api import bodies
 from app.api.array_answers import array_response
 from app.api.context import Admitted, Context, MapName
-from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, SIMILARITY_ANSWER, VECTORS_BODY
+from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
 from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
+from app.api.similarity_document import SIMILARITY_ANSWER
 from app.api.together import AT_ONCE, BRIEF
 from app.core.answers import Answer
 from app.core.arrays import Floats, Rows

@@ -14,7 +14,8 @@ from app.core.discrepancy.fourier_integrals import expansion, integrate
 from app.core.discrepancy.measure import Discrepancy, Pulls
 from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, ProductKernel, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.kernels.scaled import ProductKernel
 from app.core.progress import Pause, Progress, no_pause, packed, unpacked
 from app.core.threads import for_each
 
@@ -65,10 +66,8 @@ class BoxDiscrepancy(Discrepancy):
     π^d Π b_j⁻¹ D²; all in it lies in [−1, 1]. H_lm = Π_j sinc(b_j(w_lj − w_mj)), v_l = Π_j g_j(w_lj) and A = Π_j A_j,
     with g_j(w) the mean of φ_j(β) cos(wβ), and A_j that of φ_j(β)², over β in [0, b_j].
 
-    What takes long has an argument `pause`: it is called between steps of at most a quarter of a second.
-
     N is a difference of numbers up to (Σ|ξ|)²: what lies below some (10 + d) 2e-16 (Σ|ξ|)² is rounding, and may be
-    negative.
+    negative. What takes long has an argument `pause`: it is called between steps of at most a quarter of a second.
 
     Args:
         kernel: one that is a product over the coordinates.
@@ -85,9 +84,8 @@ class BoxDiscrepancy(Discrepancy):
         self.box: Matrix = np.ascontiguousarray(box, dtype=np.float64)
         wrong = np.flatnonzero(~((self.box >= 0) & (self.box <= _MOST)))
         if wrong.size:
-            raise InvalidInput(
-                f"entry {wrong[0]} of the box is {self.box[wrong[0]]}; 0 to {_MOST:.3g} is wanted", "/box"
-            )
+            detail = f"entry {wrong[0]} of the box is {self.box[wrong[0]]}; 0 to {_MOST:.3g} is wanted"
+            raise InvalidInput(detail, "/box")
         self._threads = threads
         product = product_kernel(kernel, len(self.box))
         with np.errstate(over="ignore"):  # no kernel is wider than an infinite ratio takes it for
@@ -124,9 +122,8 @@ class BoxDiscrepancy(Discrepancy):
 
     def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
-        return self._normalized(
-            frequencies, _weights(frequencies, weights), np.empty(len(frequencies)), lambda _: pause()
-        )
+        sums = np.empty(len(frequencies))
+        return self._normalized(frequencies, _weights(frequencies, weights), sums, lambda _: pause())
 
     def value_and_gradient(
         self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
@@ -168,8 +165,7 @@ class BoxDiscrepancy(Discrepancy):
             progress.checkpoint(partial(packed, sums=sums, done=np.array(done)))
 
         normalized = max(0.0, self._normalized(frequencies, _weights(frequencies, weights), sums, keep, begun))
-        # Taken from 0 rather than negated: the negative of 0 has a sign.
-        expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / s
+        expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / s  # negated, 0 would have a sign
         log_squared = squared = None
         if normalized > 0 and self.box.all():
             log_squared = math.log(normalized) + float(np.log(self.box / np.pi).sum())

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.compiled import compiled
-from app.core.kernels.base import Matrix, ProductKernel
+from app.core.kernels.base import Matrix
+from app.core.kernels.scaled import ProductKernel
 
 # Panels in units of σ: a kernel may have a kink at 0, and beyond varies on the scale of the larger of σ and the lag.
 # What lies past the last edge adds less than 2^−62 to the integral of any φ that falls like 1/β² or faster.

@@ -4,7 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from app.core.kernels.base import Matrix, ProductKernel
+from app.core.kernels.base import Matrix
+from app.core.kernels.scaled import ProductKernel
 from app.core.papers import QMC, RFF
 from app.core.quantiles import CAUCHY, quantiles
 

@@ -7,7 +7,8 @@ from pydantic import Field
 from scipy.special import betainccinv, betaincinv, gammaincinv, gammaln, kve
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, ScaledKernel
+from app.core.kernels.base import Matrix
+from app.core.kernels.scaled import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
 # Above it, the uniform expansion of the Bessel function for large orders is as good as the function, which overflows.

@@ -7,7 +7,8 @@ import scipy
 from pydantic import Field
 from scipy.special import expit, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, logit
 
-from app.core.kernels.base import Matrix, ScaledKernel
+from app.core.kernels.base import Matrix
+from app.core.kernels.scaled import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
 # Rows whose distance squared leaves the range of float64 are compared times this power of two, which rounds nothing.

@@ -1,6 +1,6 @@
 """A family of maps is one class that derives from `FeatureMap`; its instances are its maps."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from math import inf
@@ -12,28 +12,23 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Rows, in_dtype, row_blocks
 from app.core.building import Building
-from app.core.errors import InvalidInput
-from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
-from app.core.hashing.estimates import Agreements
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.coarseness import Coarseness
-from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives, Spectrum
+from app.core.maps.optional_results import OptionalResults
+from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 
 # What is computed of an exact Gram block between two pauses, a tenth of a second or less.
 _EXACT_ENTRIES_PER_PART, _EXACT_OPERATIONS_PER_PART = 1 << 17, 1 << 26
 
-PAIRS = Encoder(Encoding.pairs)
-"""Writes codes that tell all samples apart."""
 
-
-class FeatureMap(ABC):
+class FeatureMap(OptionalResults):
     """A map, ready for use; its class is its family.
 
     A family says which specs it accepts, builds named arrays from them, opens such arrays and applies them to rows.
-    What it cannot do it refuses by name: `transform` is for families that give features, `codes`, `samples`,
-    `agreements` and `rbf_pairs` for those that give codes, `spectrum` for those that give frequencies.
+    What it cannot do of `OptionalResults` it refuses by name: `transform` is for families that give features, `codes`,
+    `samples`, `agreements` and `rbf_pairs` for those that give codes, `spectrum` for those that give frequencies.
 
     Rows are always behind the gate of the spec, in the precision in which they came: a family rounds them to the map's
     dtype for features, codes and Gram blocks, and leaves them as they are for the exact kernel. What takes long has an
@@ -43,8 +38,6 @@ class FeatureMap(ABC):
 
     samplers: ClassVar[tuple[type[AnySampler], ...]]
     """The samplers whose maps this family builds, and no other does."""
-    gives: ClassVar[frozenset[Gives]]
-    """What maps of this family give beside their Gram block; all else they refuse."""
     fetched: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """The arrays that clients can fetch of some of its maps, and what each is, in words for the API's document."""
     parameter_stream: ClassVar[int | None] = None
@@ -52,7 +45,6 @@ class FeatureMap(ABC):
     operations_per_comparison: ClassVar[int] = 1
     """Multiplications of a matrix product that take as long as `gram` takes to compare two columns of two rows."""
 
-    spec: BaseSpec
     arrays: Mapping[str, Array]
     """The arrays that the map gives, by name: those that are frozen, and those of `computed`."""
     computed: Mapping[str, FrozenArray] = MappingProxyType({})
@@ -233,58 +225,3 @@ class FeatureMap(ABC):
     def gamma_refusal(self) -> str | None:
         """Why no RBF kernel is estimated from this map's codes; None where one is."""
         return "gamma is for maps from whose codes an RBF kernel is estimated"
-
-    # What only some families give.
-
-    def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
-        """The refusal of what this family does not give; `called` names the map. A family may say what helps."""
-        return InvalidInput(f"{called} has sampler {self.spec.sampler.kind}, which gives no {wanted.value}")
-
-    def check_gives(self, wanted: Gives, called: str = "this map") -> None:
-        """Raise the refusal of what this family does not give."""
-        if wanted not in self.gives:
-            raise self.refusal(wanted, called)
-
-    def apply(self, rows: Rows, pause: Pause = no_pause) -> Array:
-        """The features of the rows, or their codes where the map gives no features."""
-        return self.transform(rows, pause) if Gives.features in self.gives else self.codes(rows, pause=pause)
-
-    def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
-        """Features of the rows, (n, d) to (n, n_output) in `gram_dtype`.
-
-        Raises:
-            InvalidInput: rows have no kernel or leave the range of the dtype, or the family gives no features.
-        """
-        raise self.refusal(Gives.features)
-
-    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
-        """The codes of the rows, one row of codes each, as the encoder writes them.
-
-        Raises:
-            InvalidInput: rows have no code and the encoder does not mark them, or the family gives no codes.
-        """
-        raise self.refusal(Gives.codes)
-
-    def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether a row has no code, (n,)."""
-        raise self.refusal(Gives.codes)
-
-    def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """The samples (i*, t*) that codes are made of, (n, hashes, 2); −1 for a row without one."""
-        raise self.refusal(Gives.codes)
-
-    def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
-        """How many codes agree between row i of x and row i of y, written as `by` does; all must have a code."""
-        raise self.refusal(Gives.codes)
-
-    def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
-        """How often codes of row i of x and of y, written as `by` does, are equal where their samples differ, (n,)."""
-        raise self.refusal(Gives.codes)
-
-    def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
-        """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ their cosine, (n,)."""
-        raise self.refusal(Gives.codes)
-
-    def spectrum(self) -> Spectrum:
-        """The frequencies and their weights; InvalidInput where the family has none."""
-        raise self.refusal(Gives.frequencies)

@@ -17,7 +17,8 @@ from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, filling_b
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.base import PAIRS, FeatureMap
+from app.core.maps.base import FeatureMap
+from app.core.maps.optional_results import PAIRS
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
 from app.core.norms import unit_rows
 from app.core.papers import GMM

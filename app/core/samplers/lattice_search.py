@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.kernels.base import Matrix, ProductKernel
+from app.core.kernels.base import Matrix
+from app.core.kernels.scaled import ProductKernel
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import Rng, inside
 

@@ -14,7 +14,8 @@ from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.discrepancy.measure import Discrepancy
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, Positive, ProductKernel, ScaledKernel, SpectralKernel
+from app.core.kernels.base import Matrix, Positive, SpectralKernel
+from app.core.kernels.scaled import ProductKernel, ScaledKernel
 from app.core.model import NAME_PATTERN, Frozen, check_entries
 from app.core.samplers.base import SizeAdvice
 from app.core.samplers.learned_report import Split, of_a_box, split

@@ -8,7 +8,8 @@ from pydantic import Field
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, padded
-from app.core.kernels.base import AnyKernel, Matrix, ScaledKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.scaled import ScaledKernel
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside
 

@@ -13,6 +13,7 @@ from app.core.recommendations.answer import drawing
 from app.core.recommendations.candidates import Wanted, learned_from, recommended_bytes
 from app.core.recommendations.held_out import MOST_LEARNED, shared_out
 from app.core.recommendations.trials import recommended
+from service_tests.cases import with_long
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.recommendations.test_trials import kernel, sampler
 from service_tests.core.specs import spec
@@ -156,7 +157,7 @@ def test_a_target_is_reached_with_fewer_columns() -> None:
     assert best["n_output"] < plain["n_output"]
 
 
-@pytest.mark.parametrize("most", [2, 9, 30])
+@pytest.mark.parametrize("most", with_long([9], [2, 30]))
 def test_trials_go_on_where_they_were(most: int) -> None:
     def run(progress: WatchedWork) -> list[Any]:
         asked = wanted(64, samplers=[UNIFORM, sampler(kind="landmarks", dataset="letters")])

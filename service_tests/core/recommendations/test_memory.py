@@ -31,11 +31,11 @@ def sampler(**members: Any) -> Sampler:
             (1000, 4, 512, GAUSSIAN, None),
             (30, 3000, 128, GAUSSIAN, [sampler(kind="monte_carlo")]),
             (30, 16, 1024, GAUSSIAN, [sampler(kind="weighted", box=2.0)]),
-            (30, 3, 1024, GAUSSIAN, [sampler(kind="lattice", learn=True, box=2.0)]),
             (300, 16, 2048, GMM, None),
             (2, 1000, 2048, GMM, None),
         ],
         [
+            (30, 3, 1024, GAUSSIAN, [sampler(kind="lattice", learn=True, box=2.0)]),
             (100, 500, 2048, GAUSSIAN, None),
             (30, 3000, 128, GAUSSIAN, None),
             (50, 784, 2048, GMM.model_copy(update={"center": (0.5,) * 784}), None),

@@ -11,11 +11,12 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.dense import DenseProjection
-from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, spectral
+from app.core.maps.fourier.drawing import allocations, check_allocations, drawn
 from app.core.maps.fourier.features import Features
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.fourier.inner_products import gram
 from app.core.maps.fourier.projection import Projection
+from app.core.maps.fourier.spectral import spectral
 from app.core.maps.fourier.structured import StructuredProjection
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import Arrays, ArraysOnDemand, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives, Spectrum

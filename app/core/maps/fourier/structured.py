@@ -9,8 +9,9 @@ from app.core.arrays import Floats, Rows
 from app.core.building import Building
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded, rotate, tile_width, tiles_of
 from app.core.kernels.base import SpectralKernel
-from app.core.maps.fourier.drawing import ALL_ZERO, lost_digits, spectral
+from app.core.maps.fourier.drawing import ALL_ZERO
 from app.core.maps.fourier.projection import Drawn, Projection
+from app.core.maps.fourier.spectral import lost_digits, spectral
 from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
 from app.core.progress import begin_anew
 from app.core.samplers.structured_orthogonal import StructuredOrthogonal, with_lengths

@@ -5,8 +5,9 @@ import numpy as np
 from app.core.arrays import Floats, Rows, largest, largest_by_row, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.anova import Anova
-from app.core.kernels.base import AnyKernel, Matrix, ScaledKernel
+from app.core.kernels.base import AnyKernel, Matrix
 from app.core.kernels.polynomial import Polynomial
+from app.core.kernels.scaled import ScaledKernel
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
 from app.core.maps.landmarks.profiles import profile

@@ -1,6 +1,5 @@
 """The family of maps whose features are kernel values with landmarks, in a basis in which they are features."""
 
-from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
 
@@ -20,19 +19,17 @@ from app.core.maps.landmarks.arrays import (
     opened_landmarks,
     uploaded_rows,
 )
-from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
+from app.core.maps.landmarks.features import LandmarkFeatures
 from app.core.maps.landmarks.learning import measured, selected, split
-from app.core.maps.landmarks.root import root_of
+from app.core.maps.landmarks.root import LONG_DECOMPOSITION, rooted
 from app.core.maps.landmarks.samplers import Landmarks, UploadedLandmarks
 from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
 from app.core.norms import add_squared_norms
 from app.core.panels import add_products
-from app.core.progress import Pause, Progress, begin_anew, no_pause
+from app.core.progress import Pause, begin_anew, no_pause
 from app.core.samplers.base import AnySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 
-# Landmarks from which on the eigenvalues of their kernel block take more than a second.
-_LONG_DECOMPOSITION = 1024
 # Of a square matrix of landmarks: the kernel block, its eigenvectors, and what LAPACK works with.
 _MATRICES_WHILE_BUILDING = 6
 
@@ -92,7 +89,7 @@ class LandmarkMap(FeatureMap):
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
         """A landmark for each column, up to as many as a quick decomposition takes; as many as came."""
         if not isinstance(sampler, UploadedLandmarks):
-            return min(columns, _LONG_DECOMPOSITION)
+            return min(columns, LONG_DECOMPOSITION)
         if len(sampler.landmarks) > columns:
             raise InvalidInput(f"{len(sampler.landmarks)} landmarks came; {columns} columns have room for {columns}")
         return None
@@ -122,14 +119,14 @@ class LandmarkMap(FeatureMap):
         building, sampler, kernel = building or Building(), spec.sampler, _kernel(spec)
         if not isinstance(sampler, Landmarks):
             arrays = _uploaded(spec, kernel)
-            made, warnings = _rooted(spec, kernel, arrays, building.progress, begin_anew)
+            made, warnings = rooted(spec, kernel, arrays, building.progress, begin_anew)
             s, rank = made["root"].shape
             if spec.s not in (None, s):
                 warnings += (f"{s} landmarks came; s = {spec.s} was not used",)
             return Built(made, s, rank, warnings)
         rows = split(spec, sampler, kernel, building)
         arrays, report, state = selected(spec, sampler, _size(spec), kernel, rows.learned, building)
-        made, warnings = _rooted(spec, kernel, arrays, building.progress, state)
+        made, warnings = rooted(spec, kernel, arrays, building.progress, state)
         warnings = rows.warnings + warnings
         landmarks = opened_landmarks(made, spec.input_dim)
         features = LandmarkFeatures(kernel, landmarks, made["root"], spec.numpy_dtype, building.threads)
@@ -237,17 +234,3 @@ def _uploaded(spec: BaseSpec, kernel: AnyKernel) -> Arrays:
     pointer = "/sampler/landmarks"
     came = spec.gate(uploaded_rows(spec.sampler, spec.input_dim), pointer)
     return landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
-
-
-def _rooted(
-    spec: BaseSpec, kernel: AnyKernel, arrays: Arrays, progress: Progress, state: Callable[[], bytes]
-) -> tuple[Arrays, tuple[str, ...]]:
-    """The arrays with the root beside them, and a warning where eigenvalues are cut."""
-    landmarks = opened_landmarks(arrays, spec.input_dim)
-    s = landmarks.shape[0]
-    if s > _LONG_DECOMPOSITION:
-        progress.before_long_call(state)
-    root = root_of(landmark_block(kernel, landmarks), spec.numpy_dtype, "/sampler")
-    cut = s - root.shape[1]
-    told = f"{cut} of {s} landmarks are all but combinations of the others in {spec.dtype.value}: {s - cut} columns"
-    return {**arrays, "root": root}, (told,) if cut else ()

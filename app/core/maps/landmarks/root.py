@@ -1,13 +1,21 @@
 """The matrix that makes features of kernel values with landmarks."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from app.core.arrays import Floats
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.maps.landmarks.arrays import opened_landmarks
+from app.core.maps.landmarks.features import landmark_block
+from app.core.maps.terms import Arrays, BaseSpec
+from app.core.progress import Progress
 
 CUTS = {"float32": 1e-6, "float64": 1e-12}
 """Eigenvalues up to so many times the largest are cut in a dtype: rounding of kernel values would weigh more."""
+LONG_DECOMPOSITION = 1024
+"""Landmarks from which on the eigenvalues of their kernel block take more than a second."""
 
 # The largest eigenvalue may be so small, or large, that it and what is made of it stay in the range of the dtype.
 _LEAST_FACTOR, _MOST_FACTOR = 1e8, 0.25
@@ -35,3 +43,17 @@ def root_of(gram: Matrix, dtype: np.dtype[np.floating], pointer: str) -> Floats:
     kept = np.flatnonzero(values > max(CUTS[dtype.name], len(gram) * np.finfo(np.float64).eps) * values[-1])[::-1]
     root: Floats = (vectors[:, kept] / np.sqrt(values[kept])).astype(dtype)
     return root
+
+
+def rooted(
+    spec: BaseSpec, kernel: AnyKernel, arrays: Arrays, progress: Progress, state: Callable[[], bytes]
+) -> tuple[Arrays, tuple[str, ...]]:
+    """The arrays with the root beside them, and a warning where eigenvalues are cut."""
+    landmarks = opened_landmarks(arrays, spec.input_dim)
+    s = landmarks.shape[0]
+    if s > LONG_DECOMPOSITION:
+        progress.before_long_call(state)
+    root = root_of(landmark_block(kernel, landmarks), spec.numpy_dtype, "/sampler")
+    cut = s - root.shape[1]
+    told = f"{cut} of {s} landmarks are all but combinations of the others in {spec.dtype.value}: {s - cut} columns"
+    return {**arrays, "root": root}, (told,) if cut else ()

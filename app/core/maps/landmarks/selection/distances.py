@@ -6,7 +6,8 @@ import numpy as np
 import scipy
 
 from app.core.arrays import Rows, dense
-from app.core.kernels.base import AnyKernel, Matrix, ScaledKernel
+from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.scaled import ScaledKernel
 from app.core.maps.landmarks.selection.basis import ROUNDING
 from app.core.maps.landmarks.selection.values import operations_per_row, own_values, values
 

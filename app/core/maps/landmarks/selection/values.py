@@ -6,10 +6,11 @@ import numpy as np
 from scipy import sparse
 
 from app.core.arrays import Rows, row_blocks
-from app.core.kernels.base import AnyKernel, Matrix, ScaledKernel, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
 from app.core.kernels.chi_squared import ChiSquared
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.kernels.scaled import ScaledKernel
 from app.core.maps.landmarks.features import kernel_blocks
 
 _DTYPE = np.dtype(np.float64)

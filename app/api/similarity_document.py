@@ -1,0 +1,53 @@
+"""What the OpenAPI document says of the answers of /similarity."""
+
+from app.api.documents import ESTIMATES, NUMBERS, answer_of, list_of
+
+_INTERVALS = list_of(list_of({"type": ["number", "null"]}, minItems=2, maxItems=2))
+_SIMILARITIES = {
+    "estimate": {
+        **ESTIMATES,
+        "description": "Of the min-max kernel; corrected for chance, it may be below 0. It, its standard error and its "
+        "interval are null (in .npy NaN) where one bit of the index was taken of two rows of one sign: it is always "
+        "the same.",
+    },
+    "standard_error": {
+        **ESTIMATES,
+        "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
+        "the rate c are corrected. It is 0 where all hashes agree or none does, which is no certainty: see `interval`.",
+    },
+    "rbf_estimate": {**ESTIMATES, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
+    "rbf_standard_error": {
+        **ESTIMATES,
+        "description": "With gamma: the error of sampling alone of rbf_estimate. Its bias, which more hashes do not "
+        "make smaller, is often larger; codes do not show it, vectors have it in `rbf_bias`.",
+    },
+    "exact": {**NUMBERS, "description": "For vectors: the min-max kernel itself."},
+    "zero_bit": {**NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
+    "rbf_exact": {**NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
+    "bias": {
+        **ESTIMATES,
+        "description": "For vectors: what the estimate is on average above `exact`, reckoned from the two rows. It is "
+        "0 for pairs, fingerprints and bits_of=pair.",
+    },
+    "interval": {
+        **_INTERVALS,
+        "description": "Not in .npy: [low, high], which holds the min-max kernel 95 times in 100 (mid-p interval of "
+        "the rate). Of codes of i* alone, whose bias is not known, it holds the probability that i* are equal instead, "
+        "which is the kernel or more; for vectors the bias is taken out.",
+    },
+    "rbf_bias": {
+        **ESTIMATES,
+        "description": "For vectors, with gamma: what rbf_estimate is above `rbf_exact` however many hashes there are, "
+        "as the link of theorem 4 is not exact.",
+    },
+    "rbf_interval": {
+        **_INTERVALS,
+        "description": "For vectors, with gamma, not in .npy: [low, high], freed from `rbf_bias`, which holds "
+        "e^(−γ(1 − ρ)) 95 times in 100.",
+    },
+}
+SIMILARITY_ANSWER = answer_of(
+    "A number for each pair of rows, or two; in .npy the members of one number are stacked in this order, those that "
+    "are there.",
+    {"type": "object", "required": ["estimate", "standard_error", "interval"], "properties": _SIMILARITIES},
+)
