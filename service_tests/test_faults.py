@@ -108,7 +108,7 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths
     stop(running)
 
 
-@pytest.mark.parametrize("deaths", few_and_many(3, 12))
+@pytest.mark.parametrize("deaths", few_and_many(1, 12))
 def test_a_service_outlives_its_store_and_meanwhile_answers_503(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any], deaths: int
 ) -> None:
@@ -172,6 +172,7 @@ def workers(running: Running) -> int:
     return sum("spawn_main" in " ".join(child.cmdline()) for child in children)
 
 
+@pytest.mark.long
 def test_workers_share_one_store_and_end_with_the_process_that_started_them(
     tmp_path: Path, gaussian: dict[str, Any]
 ) -> None:

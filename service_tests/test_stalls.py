@@ -76,6 +76,7 @@ def test_a_client_that_does_not_read_is_given_up(impatient: Running) -> None:
             time.sleep(0.05)
 
 
+@pytest.mark.long
 def test_a_stalled_client_does_not_keep_the_service_from_stopping(tmp_path: Path) -> None:
     running = start(tmp_path / "data", "--client-timeout", "600")
     with closing(connected(running)) as stalled:

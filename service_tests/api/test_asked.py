@@ -211,6 +211,7 @@ def test_eight_that_ask_at_the_same_time_get_one_map(
     assert (found.status_code, found.json()["spec"]) == (200, answers[0][1]["spec"])
 
 
+@pytest.mark.long
 def test_what_was_asked_outlives_the_service_also_while_a_job_waits(tmp_path: Path) -> None:
     asked = spec_of({"length_scale": "median", "dataset": "rows"}, seed=None)
     running = start(tmp_path / "data")

@@ -67,6 +67,7 @@ assert np.allclose(single, [0, np.log(2)])
 """
 
 
+@pytest.mark.long
 def test_a_process_may_load_only_and_can_compile_after_it_gave_back_the_compiler(tmp_path: Path) -> None:
     for found in ("not kept", "kept"):
         run = subprocess.run(

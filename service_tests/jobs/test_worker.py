@@ -168,6 +168,7 @@ def test_a_malformed_message_is_dropped_with_one_line_of_log(site: Site, tmp_pat
         site.clean()
 
 
+@pytest.mark.long
 def test_a_job_that_runs_too_long_is_ended(two: Site) -> None:
     two.clean()
     two.start("--max-job-seconds", "4")

@@ -161,6 +161,7 @@ def test_events_come_as_they_happen_and_go_on_where_they_were_lost(http: httpx.C
         assert list(events(stream.iter_lines())) == seen
 
 
+@pytest.mark.long
 def test_a_listener_of_made_up_events_is_let_go_once_the_job_has_ended(http: httpx.Client, name: str) -> None:
     link = put(http, name, LONG).json()["job"]
     with http.stream("GET", link + "/events", headers={"Last-Event-ID": str((1 << 64) - 2)}) as stream:

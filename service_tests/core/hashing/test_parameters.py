@@ -172,6 +172,7 @@ print(digest.hexdigest(), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - 
 """
 
 
+@pytest.mark.long
 def test_two_processes_with_one_and_two_threads_give_identical_bytes_in_little_memory() -> None:
     answers = []
     for threads in ("1", "2"):

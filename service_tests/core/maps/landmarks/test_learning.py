@@ -103,7 +103,7 @@ def test_kernels_without_room_for_their_sums_are_refused(kernel: dict[str, Any],
 @pytest.mark.parametrize(
     "kernel",
     with_long(
-        [{"kind": "gaussian", "length_scale": 4.0}, {"kind": "gmm"}], [{"kind": "laplacian", "length_scale": 4.0}]
+        [{"kind": "gmm"}], [{"kind": "gaussian", "length_scale": 4.0}, {"kind": "laplacian", "length_scale": 4.0}]
     ),
 )
 def test_a_map_of_rows_with_a_million_columns_is_built_in_little_memory(kernel: dict[str, Any]) -> None:
