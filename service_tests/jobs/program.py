@@ -16,9 +16,10 @@ import numpy as np
 
 from app import __main__, handlers
 from app.core.building import Building
+from app.core.diagnostics.ball_errors import SetErrors
 from app.core.errors import InvalidInput
-from app.core.kernels.base import SpectralKernel
-from app.core.progress import Progress
+from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.progress import Pause, Progress
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.jobs import worker_supervisor
@@ -117,6 +118,15 @@ class Slow(MonteCarlo):
         return FrequencySet(drawn.frequencies * end, drawn.weights)
 
 
+_errors_at = SetErrors.at
+
+
+def slow_errors_at(errors: SetErrors, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
+    """The errors at a block of points, which take a step's time at least, so that a diagnostic is long anywhere."""
+    time.sleep(STEP_SECONDS)
+    return _errors_at(errors, diameter, first, lags, pause)
+
+
 def kinds(settings: Settings) -> Handlers:
     """Those of the service, and the ones above."""
     return {**_service_kinds(settings), **KINDS}
@@ -125,6 +135,7 @@ def kinds(settings: Settings) -> Handlers:
 if __name__ == "__main__":
     # The spec knows its samplers by class; this one takes the behaviour of another.
     MonteCarlo.learned_set = Slow.learned_set  # type: ignore[method-assign, assignment]
+    SetErrors.at = slow_errors_at  # type: ignore[method-assign]
     handlers.job_handlers = kinds
     worker_supervisor.PROGRAM = PROGRAM
     sys.argv[0] = "bochner"
