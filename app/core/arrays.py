@@ -13,6 +13,7 @@ MAX_DIM = 1 << 31
 """The largest length of a vector."""
 
 Array = NDArray[Any]
+Matrix = NDArray[np.float64]
 Floats = NDArray[np.floating[Any]]
 PostedRows = Array | sparse.csr_array
 """Vectors as they came, not yet through the gate."""

@@ -5,17 +5,14 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Discriminator, Field, Tag
 from scipy import sparse
 
-from app.core.arrays import Floats, Rows, dense, largest_by_row, refuse_not_finite, row_blocks
+from app.core.arrays import Floats, Matrix, Rows, dense, largest_by_row, refuse_not_finite, row_blocks
 from app.core.datasets import MOST_RANGES, column_ranges
 from app.core.errors import InvalidInput
 from app.core.model import Frozen, check_entries
 from app.core.norms import unit_or_zero_rows
-
-Matrix = NDArray[np.float64]
 
 # Entries that are worked on at a time: few enough to stay in the cache.
 _ENTRIES_PER_BLOCK = 1 << 16

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, dense, row_blocks
+from app.core.arrays import Matrix, Rows, dense, row_blocks
 from app.core.datasets import MOST_RANGES, column_ranges, sampled
 from app.core.errors import InvalidInput
-from app.core.neighbours import Matrix, Metric, Seen, distances_to_neighbour
+from app.core.neighbours import Metric, Seen, distances_to_neighbour
 
 _NEIGHBOUR = 10
 # Differences of entries that all queries together take, a second or two; what an entry of sparse rows counts as, and

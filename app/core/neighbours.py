@@ -8,14 +8,12 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Array, Rows, dense, row_blocks
+from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
 from app.core.compiled import compiled
 from app.core.threads import for_each
 
-Matrix = NDArray[np.float64]
 Metric = Literal["euclidean", "cityblock"]
 """√Σ δ_j², or Σ |δ_j|."""
 Seen = Callable[[Rows], Rows]

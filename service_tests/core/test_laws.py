@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.kernels.scaled import ScaledKernel
 from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySampler

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from app import __main__, handlers
+from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.diagnostics.ball_errors import SetErrors
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import SpectralKernel
 from app.core.progress import Pause, Progress
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
@@ -121,10 +122,10 @@ class Slow(MonteCarlo):
 _errors_at = SetErrors.at
 
 
-def slow_errors_at(errors: SetErrors, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
+def slow_errors_at(self: SetErrors, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
     """The errors at a block of points, which take a step's time at least, so that a diagnostic is long anywhere."""
     time.sleep(STEP_SECONDS)
-    return _errors_at(errors, diameter, first, lags, pause)
+    return _errors_at(self, diameter, first, lags, pause)
 
 
 def kinds(settings: Settings) -> Handlers:

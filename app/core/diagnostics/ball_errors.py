@@ -4,9 +4,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from app.core.arrays import Rows, dense, largest
+from app.core.arrays import Matrix, Rows, dense, largest
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap
 from app.core.progress import Pause
 

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from app.core.arrays import Matrix
 from app.core.diagnostics.agreement_counts import agreement_counts, block_bytes
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.random_pairs import Whole, row_pairs
@@ -20,7 +21,7 @@ from app.core.hashing.estimates import (
     rbf_estimate,
     rbf_interval,
 )
-from app.core.kernels.base import Matrix, Positive
+from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.papers import GMM
 from app.core.progress import Progress

@@ -4,9 +4,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from app.core.arrays import Array
+from app.core.arrays import Array, Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap
 from app.core.progress import Pause, no_pause
 from app.core.samplers.normal_law import NORMAL_LAW

@@ -8,12 +8,11 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import Array, Rows, dense, row_blocks
+from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
 from app.core.diagnostics.random_pairs import Whole
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap, Gives
 from app.core.progress import Pause, Progress, no_pause, unpacked
 

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import Rows
+from app.core.arrays import Matrix, Rows
 from app.core.building import Building
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.control_variates import Estimator
@@ -17,7 +17,6 @@ from app.core.diagnostics.hermitian_tiles import TILE_ROWS, tile_places
 from app.core.diagnostics.random_pairs import Whole, map_seeds, row_pairs
 from app.core.drawing import Drawing, Histogram, Panel, Points
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
 from app.core.maps import BaseSpec, FeatureMap, family_of, made
 from app.core.papers import MM, QMC
 from app.core.progress import Parts, Progress, begin_anew, keeping_nothing

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from app.core.arrays import row_blocks
+from app.core.arrays import Array, row_blocks
 from app.core.compiled import compiled
 from app.core.errors import InvalidInput
 from app.core.progress import Pause, begin_anew, no_pause, packed
-
-Matrix = NDArray[Any]
 
 # Rows of a tile: four million entries, so that what is computed of a tile at a time stays small.
 TILE_ROWS = 2048
@@ -40,11 +36,11 @@ class HermitianTiles:
     products. Given the arrays of what `state` gave earlier, it goes on from there.
     """
 
-    def __init__(self, n: int, is_complex: bool, state: Mapping[str, Matrix] | None = None) -> None:
+    def __init__(self, n: int, is_complex: bool, state: Mapping[str, Array] | None = None) -> None:
         self._n, self._places = n, [*tile_places(n)]
         self._stored = np.dtype(np.complex64 if is_complex else np.float32)
         self._summed = np.dtype(np.complex128 if is_complex else np.float64)
-        self._tiles: list[tuple[slice, slice, Matrix]] = []
+        self._tiles: list[tuple[slice, slice, Array]] = []
         self.squares = self.sum = self.largest = 0.0
         """Σ |E_ij|², Σ Re E_ij and max |E_ij|, of all n² entries once all tiles are set."""
         if state:
@@ -56,7 +52,7 @@ class HermitianTiles:
                 self._tiles.append((rows, columns, held[: prod(shape)].reshape(shape)))
                 held = held[prod(shape) :]
 
-    def state(self, **others: Matrix) -> bytes:
+    def state(self, **others: Array) -> bytes:
         """The sums, all tiles that are set, and others; empty, which is to begin anew, if the tiles are too large."""
         if sum(tile.nbytes for _, _, tile in self._tiles) > MOST_KEPT_BYTES:
             return begin_anew()
@@ -68,7 +64,7 @@ class HermitianTiles:
         """The places of the tiles that are not set yet."""
         return self._places[len(self._tiles) :]
 
-    def add(self, tile: Matrix, pause: Pause = no_pause) -> None:
+    def add(self, tile: Array, pause: Pause = no_pause) -> None:
         """Set the tile at the first of the missing places, after the last pause; InvalidInput if it leaves float32."""
         rows, columns = self.missing[0]
         with np.errstate(over="ignore"):  # refused by name below
@@ -84,7 +80,7 @@ class HermitianTiles:
         self.largest = max(self.largest, float(size.max()))
         self.squares += twice * float(np.vdot(size, size))
 
-    def __iter__(self) -> Iterator[tuple[bool, Matrix]]:
+    def __iter__(self) -> Iterator[tuple[bool, Array]]:
         """Every tile, and whether it stands for its mirror image too."""
         return ((rows != columns, tile) for rows, columns, tile in self._tiles)
 
@@ -109,7 +105,7 @@ class HermitianTiles:
         )
         return scale * float(abs(largest[0]))
 
-    def product(self, vector: Matrix, pause: Pause = no_pause) -> Matrix:
+    def product(self, vector: Array, pause: Pause = no_pause) -> Array:
         """The whole matrix times a vector, both (n,); every tile has to be set."""
         vector = np.ascontiguousarray(vector, self._summed)
         product = np.zeros(self._n, self._summed)
@@ -123,7 +119,7 @@ class HermitianTiles:
 
 
 @compiled
-def _add_products(tile: Matrix, by_row: Matrix, by_column: Matrix, to_row: Matrix, to_column: Matrix) -> None:
+def _add_products(tile: Array, by_row: Array, by_column: Array, to_row: Array, to_column: Array) -> None:
     """Add tile·by_column and tileᴴ·by_row in one pass, four rows at a time: sums that wait for each other are slow."""
     fours = tile.shape[0] - tile.shape[0] % 4
     for i in range(0, fours, 4):

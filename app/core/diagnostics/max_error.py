@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import row_blocks
+from app.core.arrays import Matrix, row_blocks
 from app.core.diagnostics.ball_errors import BallErrors, ErrorsAround, SetErrors
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, Positive
+from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.papers import GQ
 from app.core.progress import Progress, packed, unpacked

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import Array, Rows
+from app.core.arrays import Array, Matrix, Rows
 from app.core.building import Building
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.random_pairs import map_seeds
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
-from app.core.kernels.base import Matrix, Positive
+from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives, family_of, made
 from app.core.papers import GMM, MM
 from app.core.progress import Progress, begin_anew, keeping_nothing, packed, unpacked

@@ -9,12 +9,12 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import row_blocks
+from app.core.arrays import Matrix, row_blocks
 from app.core.discrepancy.fourier_integrals import expansion, integrate
 from app.core.discrepancy.measure import Discrepancy, Pulls
 from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.kernels.scaled import ProductKernel
 from app.core.progress import Pause, Progress, no_pause, packed, unpacked
 from app.core.threads import for_each

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Matrix
 from app.core.compiled import compiled
-from app.core.kernels.base import Matrix
 from app.core.kernels.scaled import ProductKernel
 
 # Panels in units of σ: a kernel may have a kink at 0, and beyond varies on the scale of the larger of σ and the lag.

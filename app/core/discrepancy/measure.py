@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.progress import Pause, no_pause
 
 Pulls = Callable[[Matrix], tuple[Matrix, Matrix]]

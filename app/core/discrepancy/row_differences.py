@@ -18,10 +18,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.core.arrays import row_blocks
+from app.core.arrays import Matrix, row_blocks
 from app.core.building import Use
 from app.core.discrepancy.measure import Discrepancy, Pulls
-from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.kernels.base import ShiftInvariantKernel
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 

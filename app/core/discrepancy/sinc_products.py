@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from app.core.arrays import Matrix
 from app.core.compiled import compiled
-from app.core.kernels.base import Matrix
 
 _LANES = 128
 _SERIES_BELOW = 0.25

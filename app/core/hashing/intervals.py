@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 
 CONFIDENCE = 0.95
 """How often an interval is to hold the truth."""

@@ -9,9 +9,9 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy import sparse
 
-from app.core.arrays import Rows, row_blocks
+from app.core.arrays import Matrix, Rows, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Matrix, Positive, ShiftInvariantKernel
+from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Positive, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
 from app.core.model import Frozen
 from app.core.papers import GQ

@@ -4,15 +4,13 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Discriminator, Field, Tag
 
-from app.core.arrays import Rows, dense
+from app.core.arrays import Matrix, Rows, dense
 from app.core.errors import InvalidInput
 from app.core.model import Kind
 
 Positive = Annotated[float, Field(gt=0)]
-Matrix = NDArray[np.float64]
 
 LengthScale = Annotated[
     Annotated[Positive, Tag("number")] | Annotated[tuple[Positive, ...], Field(fail_fast=True), Tag("list")],

@@ -4,8 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.core.arrays import row_blocks
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix, row_blocks
 from app.core.kernels.scaled import ProductKernel
 from app.core.papers import RFF
 from app.core.quantiles import LAPLACE, quantiles

@@ -6,9 +6,9 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Rows, dense, place_of, row_blocks
+from app.core.arrays import Matrix, Rows, dense, place_of, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.chi_squared_sums import Compressed, dense_distances, row_sums, sparse_distances
 from app.core.kernels.shared_columns import in_shared_columns, stored
 

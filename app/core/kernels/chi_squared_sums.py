@@ -7,9 +7,9 @@ small that no sum does either.
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Matrix
 from app.core.compiled import compiled
 
-Matrix = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Compressed = tuple[Matrix, Whole, Whole, Matrix]
 """Parts of a sparse matrix, by row or by column: values, indices, where each row or column ends; and the rows' sums."""

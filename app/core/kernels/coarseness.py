@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, row_blocks
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Matrix, Rows, row_blocks
+from app.core.kernels.base import AnyKernel
 
 MOST = 1e-3
 """Spacing of the dtype at a row, in length scales, above which a client is warned: kernels are then off by 1e-4."""

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from app.core.arrays import Rows, leading_columns
+from app.core.arrays import Matrix, Rows, leading_columns
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Block, Matrix, ShiftInvariantKernel
+from app.core.kernels.base import Block, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
 from app.core.norms import unit_rows
 from app.core.papers import GMM

@@ -10,11 +10,10 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
 
-Matrix = NDArray[np.float64]
 Metric = Literal["euclidean", "sqeuclidean", "cityblock"]
 
 

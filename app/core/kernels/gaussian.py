@@ -6,8 +6,9 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy.special import gammaincinv
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import LENGTH_SCALE, LengthScale, Matrix
+from app.core.kernels.base import LENGTH_SCALE, LengthScale
 from app.core.kernels.scaled import ProductKernel
 from app.core.papers import RFF
 from app.core.quantiles import NORMAL, quantiles

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Rows, dense, leading_columns, named
+from app.core.arrays import Matrix, Rows, dense, leading_columns, named
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
 from app.core.kernels.shared_columns import stored
 from app.core.model import check_entries

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.kernels.scaled import ProductKernel
 from app.core.papers import QMC, RFF
 from app.core.quantiles import CAUCHY, quantiles

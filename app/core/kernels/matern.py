@@ -6,8 +6,8 @@ import numpy as np
 from pydantic import Field
 from scipy.special import betainccinv, betaincinv, gammaincinv, gammaln, kve
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
 from app.core.kernels.scaled import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 

@@ -9,9 +9,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Matrix
 from app.core.compiled import compiled
 
-Matrix = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Sparse = tuple[Matrix, Whole, Whole, Matrix]
 """Sparse rows in CSR form: signed powers, numbers of their columns, indptr, and top of each row."""

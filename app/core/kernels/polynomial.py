@@ -6,9 +6,9 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Rows, dense, largest, row_blocks
+from app.core.arrays import Matrix, Rows, dense, largest, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, Positive
+from app.core.kernels.base import AnyKernel, Positive
 from app.core.kernels.shared_columns import in_shared_columns, stored
 from app.core.panels import Panels
 

@@ -7,7 +7,7 @@ import scipy
 from pydantic import Field
 from scipy.special import expit, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, logit
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.kernels.scaled import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from app.core.kernels.base import LENGTH_SCALE, LengthScale, Matrix, SpectralKernel
+from app.core.arrays import Matrix
+from app.core.kernels.base import LENGTH_SCALE, LengthScale, SpectralKernel
 from app.core.kernels.differences import Metric, distances, finite, lags
 from app.core.model import check_entries
 

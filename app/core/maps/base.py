@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows, in_dtype, row_blocks
+from app.core.arrays import Array, Matrix, Rows, in_dtype, row_blocks
 from app.core.building import Building
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.coarseness import Coarseness
 from app.core.maps.optional_results import OptionalResults
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives

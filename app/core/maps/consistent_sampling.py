@@ -6,7 +6,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows, dense, in_dtype, row_blocks
+from app.core.arrays import Array, Matrix, Rows, dense, in_dtype, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Samples
@@ -15,7 +15,7 @@ from app.core.hashing.parameter_stream import STREAM_VERSION
 from app.core.hashing.row_chances import row_chances
 from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, filling_bytes, refuse_rows, refuse_unsampled
 from app.core.hashing.sampling import count_collisions
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import FeatureMap
 from app.core.maps.optional_results import PAIRS

@@ -6,11 +6,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows
+from app.core.arrays import Array, Matrix, Rows
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding, Samples
 from app.core.hashing.estimates import Agreements
-from app.core.kernels.base import Matrix
 from app.core.maps.terms import BaseSpec, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 

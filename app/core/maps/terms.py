@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.arrays import MAX_DIM, PostedRows, Rows, check_range, floats, vectors
+from app.core.arrays import MAX_DIM, Matrix, PostedRows, Rows, check_range, floats, vectors
 from app.core.input import Input
-from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.model import Frozen
 from app.core.samplers.base import AnySampler
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.linalg import eigh
 from numpy.typing import NDArray
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix
 from app.core.recommendations.held_out import Fold, Places
 
 FEWEST_LABELLED = 16

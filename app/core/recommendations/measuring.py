@@ -6,11 +6,10 @@ from typing import TypedDict
 
 import numpy as np
 
-from app.core.arrays import Rows, in_dtype, row_blocks
+from app.core.arrays import Matrix, Rows, in_dtype, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.kernels.base import Matrix
 from app.core.maps import FeatureMap, made
 from app.core.progress import Pause, Progress, begin_anew
 from app.core.recommendations.candidates import Wanted

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import PrivateAttr
 
+from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.model import Kind
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from app.core.arrays import Matrix
 from app.core.building import Building
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import Pause
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng

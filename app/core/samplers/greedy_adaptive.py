@@ -8,9 +8,10 @@ import numpy as np
 import scipy
 from pydantic import Field
 
+from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.discrepancy.measure import Discrepancy
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 

@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 import scipy
 
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.samplers.base import PointSampler, Rng
 
 

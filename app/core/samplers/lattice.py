@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import FrequencySet, PointSampler, Rng, SizeAdvice, check_dimensions, inside
 from app.core.samplers.lattice_search import lattice_points, learned_vector

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.kernels.base import Matrix
 from app.core.kernels.scaled import ProductKernel
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import Rng, inside

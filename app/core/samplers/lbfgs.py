@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.progress import Pause, Progress, begin_anew, packed, unpacked
 
 # Pairs of the memory: so many, unless each is so large that they pass so many bytes.

@@ -5,11 +5,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from app.core.arrays import Rows, dense
+from app.core.arrays import Matrix, Rows, dense
 from app.core.building import Use
 from app.core.datasets import sampled
 from app.core.discrepancy.row_differences import RowDifferences
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import SpectralKernel
 from app.core.progress import Pause
 from app.core.samplers.base import FrequencySet
 

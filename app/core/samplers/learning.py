@@ -7,14 +7,14 @@ from typing import Annotated, Any, NamedTuple, Self
 import numpy as np
 from pydantic import Field
 
-from app.core.arrays import Rows, dense
+from app.core.arrays import Matrix, Rows, dense
 from app.core.building import Building
 from app.core.datasets import column_ranges, sampled
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.discrepancy.measure import Discrepancy
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, Positive, SpectralKernel
+from app.core.kernels.base import Positive, SpectralKernel
 from app.core.kernels.scaled import ProductKernel, ScaledKernel
 from app.core.model import NAME_PATTERN, Frozen, check_entries
 from app.core.samplers.base import SizeAdvice

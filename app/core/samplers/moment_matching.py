@@ -5,8 +5,9 @@ from typing import Literal, Self, get_args
 import numpy as np
 from pydantic import Field
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.orthonormal import inverse_root, row_products
 from app.core.papers import MM
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice, check_products

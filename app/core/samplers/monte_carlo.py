@@ -2,7 +2,8 @@
 
 from typing import Literal, Self
 
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.papers import RFF
 from app.core.samplers.base import PointSampler, Rng
 

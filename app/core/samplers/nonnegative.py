@@ -9,7 +9,7 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.progress import Progress, begin_anew, packed, unpacked
 from app.core.samplers.base import PRODUCTS_PER_SECOND
 

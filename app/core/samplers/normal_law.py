@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 from numpy.polynomial import hermite_e
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, SpectralKernel
+from app.core.kernels.base import SpectralKernel
 
 NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
 """The limit of rules for the normal law, in the words of the catalogue."""

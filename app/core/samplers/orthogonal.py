@@ -4,9 +4,9 @@ from typing import Literal, Self
 
 import numpy as np
 
-from app.core.arrays import row_blocks
+from app.core.arrays import Matrix, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.orthonormal import orthonormal
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, check_products
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations

@@ -9,8 +9,9 @@ from numpy.polynomial import hermite_e
 from pydantic import Field
 from scipy.special import factorial
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.orthonormal import orthonormal, row_products
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng

@@ -7,12 +7,12 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import Field
 
-from app.core.arrays import dense
+from app.core.arrays import Matrix, dense
 from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.papers import GQ
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, sum_warnings
 from app.core.samplers.learned_report import Compared, reported, split

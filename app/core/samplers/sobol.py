@@ -7,7 +7,8 @@ import numpy as np
 import scipy
 from pydantic import Field
 
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.arrays import Matrix
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, SizeAdvice, check_dimensions
 

@@ -5,10 +5,10 @@ from typing import Annotated, Literal, NamedTuple, Self
 import numpy as np
 from pydantic import Field
 
-from app.core.arrays import row_blocks
+from app.core.arrays import Matrix, row_blocks
 from app.core.errors import InvalidInput
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, padded
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.kernels.scaled import ScaledKernel
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside

@@ -8,9 +8,10 @@ import scipy
 from numpy.linalg import eigh
 from pydantic import Field
 
+from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.papers import QMC
 from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings

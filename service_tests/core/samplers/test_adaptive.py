@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from app.core.arrays import Matrix
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.kernels.base import Matrix
 from app.core.progress import Pause, Progress, no_pause, unpacked
 from app.core.samplers import lbfgs
 from app.core.samplers.lbfgs import minimised

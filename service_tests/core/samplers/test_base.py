@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.samplers.base import PointSampler
 from service_tests.core.specs import PRODUCT_KERNELS, kind, product_kernel
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.maps.fourier.sine_cosine import COSINES, COSINES_AND_SINES, EXPONENTIALS
 from app.core.maps.terms import Form
 from app.core.papers import GMM, MM, QMC, RFF

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Matrix, ShiftInvariantKernel
+from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.terms import Arrays, BaseSpec, Dtype
 from app.core.samplers.base import FrequencySampler
 from app.core.samplers.learning import LearningFields

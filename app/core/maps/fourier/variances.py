@@ -6,7 +6,7 @@ apart, for s frequencies; those of the form complex are E|k̂ − k|², the imag
 
 import numpy as np
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.maps.fourier.drawing import allocations
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.terms import BaseSpec, ClosedForms, Form

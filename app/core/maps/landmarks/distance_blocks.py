@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Floats, Rows, dense
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Floats, Matrix, Rows, dense
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.shared_columns import of_columns
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
 from app.core.maps.landmarks.profiles import (

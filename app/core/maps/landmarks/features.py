@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows, largest, largest_by_row, row_blocks
+from app.core.arrays import Floats, Matrix, Rows, largest, largest_by_row, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.anova import Anova
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.polynomial import Polynomial
 from app.core.kernels.scaled import ScaledKernel
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks

@@ -5,10 +5,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Rows, in_dtype, largest
+from app.core.arrays import Array, Floats, Matrix, Rows, in_dtype, largest
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import FeatureMap
 from app.core.maps.landmarks.arrays import (

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows, in_dtype, row_blocks, vectors
+from app.core.arrays import Floats, Matrix, Rows, in_dtype, row_blocks, vectors
 from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.coarseness import Coarseness
 from app.core.maps.landmarks.arrays import landmark_arrays
 from app.core.maps.landmarks.samplers import Landmarks

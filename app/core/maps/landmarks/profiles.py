@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Floats
+from app.core.arrays import Floats, Matrix
 from app.core.compiled import compiled
 from app.core.exponential import exponential, log_of_one_more
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.matern import Matern

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from app.core.arrays import Floats
+from app.core.arrays import Floats, Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.arrays import opened_landmarks
 from app.core.maps.landmarks.features import landmark_block
 from app.core.maps.terms import Arrays, BaseSpec

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.gaussian import Gaussian
 from app.core.maps.landmarks import distance_blocks
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks

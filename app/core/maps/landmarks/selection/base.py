@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Rows, row_blocks
+from app.core.arrays import Array, Matrix, Rows, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection.basis import Basis
 from app.core.progress import Progress, packed, unpacked
 from app.core.samplers.base import Rng

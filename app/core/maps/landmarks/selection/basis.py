@@ -4,8 +4,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Matrix, Rows
+from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection.values import operations_per_row, own_values, stacked, values
 
 ROUNDING = 1e-10

@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 import scipy
 
-from app.core.arrays import Rows, dense
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Matrix, Rows, dense
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.scaled import ScaledKernel
 from app.core.maps.landmarks.selection.basis import ROUNDING
 from app.core.maps.landmarks.selection.values import operations_per_row, own_values, values

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from app.core.arrays import Rows, dense, row_blocks
+from app.core.arrays import Matrix, Rows, dense, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection.base import (
     Numbers,
     Run,

@@ -3,8 +3,8 @@
 import numpy as np
 import scipy
 
-from app.core.arrays import Rows, row_blocks
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Matrix, Rows, row_blocks
+from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection.base import Numbers, Run, Selected, restored, selected, take_in_order
 from app.core.maps.landmarks.selection.basis import Basis, Coordinates
 from app.core.maps.landmarks.selection.values import values

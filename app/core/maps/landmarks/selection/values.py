@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Rows, row_blocks
-from app.core.kernels.base import AnyKernel, Matrix, ShiftInvariantKernel
+from app.core.arrays import Matrix, Rows, row_blocks
+from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.kernels.chi_squared import ChiSquared
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gmm import GeneralizedMinMax

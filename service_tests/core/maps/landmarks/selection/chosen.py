@@ -5,9 +5,9 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from app.core.arrays import Floats, Rows, dense
+from app.core.arrays import Floats, Matrix, Rows, dense
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection import SELECTIONS, Selected
 from app.core.maps.landmarks.selection import basis as its_basis
 from app.core.maps.landmarks.selection import distances as its_distances

@@ -3,8 +3,8 @@ import pytest
 import scipy
 from scipy import sparse
 
-from app.core.arrays import Floats, dense
-from app.core.kernels.base import AnyKernel, Matrix
+from app.core.arrays import Floats, Matrix, dense
+from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection import k_means
 from app.core.maps.landmarks.selection.base import Run
 from app.core.maps.landmarks.selection.distances import Distances, distances_of

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.progress import unpacked
 from service_tests.core.combinations import Fields
 from service_tests.core.combinations import rows as drawn

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.core.kernels.base import Matrix
+from app.core.arrays import Matrix
 from app.core.maps.landmarks.selection import SELECTIONS
 from app.core.maps.landmarks.selection import basis as its_basis
 from app.core.progress import unpacked
