@@ -14,6 +14,7 @@ MAX_DIM = 1 << 31
 
 Array = NDArray[Any]
 Matrix = NDArray[np.float64]
+Whole = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 PostedRows = Array | sparse.csr_array
 """Vectors as they came, not yet through the gate."""

@@ -13,6 +13,7 @@ from app.core.datasets import MOST_RANGES, column_ranges
 from app.core.errors import InvalidInput
 from app.core.model import Frozen, check_entries
 from app.core.norms import unit_or_zero_rows
+from app.core.sparse_rows import divide_columns
 
 # Entries that are worked on at a time: few enough to stay in the cache.
 _ENTRIES_PER_BLOCK = 1 << 16
@@ -116,10 +117,8 @@ class Input(Frozen):
             np.copyto(values, self.missing, where=np.isnan(values))
         with np.errstate(over="ignore"):  # refused by name
             if isinstance(changed, np.ndarray):
-                values -= self._shifts
-                values /= self._divisors
-            else:
-                values /= self._divisors[changed.indices] if self._divisors.ndim else self._divisors
+                changed -= self._shifts
+            divide_columns(changed, self._divisors)
         if not np.isfinite(values).all():
             refuse_not_finite(came if self.missing == "refuse" else _filled(came), pointer, first)
             refuse_not_finite(changed, pointer, first, "leaves the range of float64 once it is shifted and scaled")

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
 from app.core.compiled import compiled
+from app.core.sparse_rows import compressed
 from app.core.threads import for_each
 
 Metric = Literal["euclidean", "cityblock"]
@@ -61,12 +62,8 @@ def _compare_sparse(queries: sparse.csr_array, rows: Rows, is_cityblock: bool, n
     columns, of_queries = np.unique(queries.indices, return_inverse=True)
     places = np.searchsorted(columns, compared.indices)
     places[np.append(columns, -1)[places] != compared.indices] = len(columns)
-    write_nearest_sparse(*_parts(queries, of_queries), *_parts(compared, places), len(columns), is_cityblock, nearest)
-
-
-def _parts(rows: sparse.csr_array, columns: Array) -> tuple[Matrix, Array, Array]:
-    """Values, columns and ends of sparse rows, in the dtypes that the loop is compiled for."""
-    return rows.data.astype(np.float64), columns.astype(np.int64), rows.indptr.astype(np.int64)
+    parts = compressed(queries, of_queries), compressed(compared, places)
+    write_nearest_sparse(*parts[0], *parts[1], len(columns), is_cityblock, nearest)
 
 
 @compiled

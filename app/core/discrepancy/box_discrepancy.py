@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix, row_blocks
 from app.core.discrepancy.fourier_integrals import expansion, integrate
-from app.core.discrepancy.measure import Discrepancy, Pulls
+from app.core.discrepancy.measure import Discrepancy, Pulls, weights_of
 from app.core.discrepancy.sinc_products import Points, sinc_gradients, sinc_rows, tabulated
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
@@ -123,7 +123,7 @@ class BoxDiscrepancy(Discrepancy):
     def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
         sums = np.empty(len(frequencies))
-        return self._normalized(frequencies, _weights(frequencies, weights), sums, lambda _: pause())
+        return self._normalized(frequencies, weights_of(frequencies, weights), sums, lambda _: pause())
 
     def value_and_gradient(
         self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
@@ -132,7 +132,7 @@ class BoxDiscrepancy(Discrepancy):
 
         The gradient by the weights is 2(Hξ − v), of `gram` and `means`.
         """
-        points, weights = self._points(frequencies), _weights(frequencies, weights)
+        points, weights = self._points(frequencies), weights_of(frequencies, weights)
         pulls, gradients = self._pulls(points, weights, points, pause)
         means, slopes = self.means_and_gradients(frequencies, pause)
         pulls -= 2 * means
@@ -164,7 +164,7 @@ class BoxDiscrepancy(Discrepancy):
             progress.report(done, s)
             progress.checkpoint(partial(packed, sums=sums, done=np.array(done)))
 
-        normalized = max(0.0, self._normalized(frequencies, _weights(frequencies, weights), sums, keep, begun))
+        normalized = max(0.0, self._normalized(frequencies, weights_of(frequencies, weights), sums, keep, begun))
         expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / s  # negated, 0 would have a sign
         log_squared = squared = None
         if normalized > 0 and self.box.all():
@@ -243,8 +243,3 @@ class BoxDiscrepancy(Discrepancy):
             parts = row_blocks(rows, -(-rows // (_PARTS * threads)) if threads > 1 else rows)
             for_each(work, reversed([slice(start + at.start, start + at.stop) for at in parts]), threads)
             pause(first + step.stop)
-
-
-def _weights(frequencies: Matrix, weights: Matrix | None) -> Matrix:
-    s = len(frequencies)
-    return np.full(s, 1 / s) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)

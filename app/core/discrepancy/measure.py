@@ -3,11 +3,19 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+import numpy as np
+
 from app.core.arrays import Matrix
 from app.core.progress import Pause, no_pause
 
 Pulls = Callable[[Matrix], tuple[Matrix, Matrix]]
 """Gives Σ_l ξ_l H(w_l, x) of frequencies x, (n, d), for a fixed set: (n,), and its gradients by x, (n, d)."""
+
+
+def weights_of(frequencies: Matrix, weights: Matrix | None) -> Matrix:
+    """The weights of frequencies (s, d), (s,); 1/s each if None are given."""
+    s = len(frequencies)
+    return np.full(s, 1 / s) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
 
 
 class Discrepancy(ABC):

@@ -20,7 +20,7 @@ import numpy as np
 
 from app.core.arrays import Matrix, row_blocks
 from app.core.building import Use
-from app.core.discrepancy.measure import Discrepancy, Pulls
+from app.core.discrepancy.measure import Discrepancy, Pulls, weights_of
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
@@ -100,13 +100,13 @@ class RowDifferences(Discrepancy):
 
     def row_errors(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> Matrix:
         """The mean squared error of each row with all, (n,); N is their mean."""
-        return self._errors(self._waves(frequencies), _weights(frequencies, weights), pause)
+        return self._errors(self._waves(frequencies), weights_of(frequencies, weights), pause)
 
     def value_and_gradient(
         self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
     ) -> tuple[float, Matrix]:
         """N, and its gradient by every frequency, (s, d)."""
-        waves, weights = self._waves(frequencies), _weights(frequencies, weights)
+        waves, weights = self._waves(frequencies), weights_of(frequencies, weights)
         turned, gradients = np.empty((len(self._rows), len(frequencies))), np.empty(frequencies.shape)
         value = float(self._errors(waves, weights, pause, turned).mean())
         scaled = (4 / len(self._rows) ** 2) * weights[:, None]
@@ -192,8 +192,3 @@ class RowDifferences(Discrepancy):
         """Work on n rows in parts whose number hangs on the work alone."""
         most, least = (max(1, size // products_per_row) for size in (_PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART))
         for_each(work, row_blocks(n, min(most, max(least, -(-n // _PARTS)))), self._threads, pause)
-
-
-def _weights(frequencies: Matrix, weights: Matrix | None) -> Matrix:
-    s = len(frequencies)
-    return np.full(s, 1 / s) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)

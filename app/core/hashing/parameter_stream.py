@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.arrays import Whole
 from app.core.compiled import compiled
 
 STREAM_VERSION = 1
@@ -38,7 +39,6 @@ _LN2_LOW = 1.9082149292705877e-10
 
 Row = NDArray[np.float64]
 Draws = NDArray[np.float64]
-Whole = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Word = np.uint64
 

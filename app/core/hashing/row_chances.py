@@ -3,10 +3,9 @@
 import numpy as np
 from scipy.special import gammaincinv
 
-from app.core.arrays import Matrix, Rows, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, row_blocks
 from app.core.compiled import compiled
 from app.core.hashing.encodings import Encoder
-from app.core.hashing.parameter_stream import Whole
 from app.core.hashing.sampling import entries
 from app.core.kernels.gmm import GeneralizedMinMax
 

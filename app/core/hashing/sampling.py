@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, dense
+from app.core.arrays import Rows, Whole, dense
 from app.core.compiled import compiled
-from app.core.hashing.parameter_stream import Whole, Word, logarithms, sampling_parameters
+from app.core.hashing.parameter_stream import Word, logarithms, sampling_parameters
 from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.sparse_rows import compressed
 
 Table = NDArray[np.float64]
 
@@ -39,8 +40,8 @@ class Entries(NamedTuple):
 def entries(rows: Rows, kernel: GeneralizedMinMax) -> Entries:
     """The entries of rows (n, d) behind the gate; InvalidInput if one minus its centre leaves the range of float64."""
     if kernel.stays_sparse(rows):
-        columns, values = rows.indices.astype(np.int64), rows.data.astype(np.float64)
-        ends = rows.indptr[1:].astype(np.int64)
+        values, columns, ends = compressed(rows)
+        ends = ends[1:]
     else:
         matrix = kernel.centered(dense(rows))
         n, d = matrix.shape

@@ -9,8 +9,8 @@ from scipy import sparse
 from app.core.arrays import Matrix, Rows, dense, place_of, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
-from app.core.kernels.chi_squared_sums import Compressed, dense_distances, row_sums, sparse_distances
-from app.core.kernels.shared_columns import in_shared_columns, stored
+from app.core.kernels.chi_squared_sums import dense_distances, row_sums, sparse_distances
+from app.core.sparse_rows import compressed, in_shared_columns, stored
 
 _BYTES_PER_STORED = 16
 # Entries of rows that are compared with each other at a time.
@@ -74,7 +74,7 @@ class ChiSquared(AnyKernel):
             x, y = _smaller(x), _smaller(y)
             sums = [row_sums(rows.data, rows.indptr.astype(np.int64)) for rows in (x, y)]
             x, y = in_shared_columns(x, y)
-            sparse_distances(_parts(x, sums[0]), _parts(y.tocsc(), sums[1]), distances)
+            sparse_distances((*compressed(x), sums[0]), (*compressed(y.tocsc()), sums[1]), distances)
         else:
             by_row, by_column = (np.ascontiguousarray(_SMALLER * rows) for rows in (dense(x), dense(y).T))
             dense_distances(by_row, by_column, distances)
@@ -122,8 +122,3 @@ def _smaller(rows: sparse.csr_array) -> sparse.csr_array:
     found.eliminate_zeros()
     found.sort_indices()
     return found
-
-
-def _parts(matrix: sparse.csr_array | sparse.csc_array, sums: Matrix) -> Compressed:
-    """A sparse matrix as `sparse_distances` takes it: values, indices and ends in int64, and the sums of its rows."""
-    return matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64), sums

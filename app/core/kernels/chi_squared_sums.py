@@ -5,14 +5,12 @@ small that no sum does either.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, Whole
 from app.core.compiled import compiled
 
-Whole = NDArray[np.int64]
-Compressed = tuple[Matrix, Whole, Whole, Matrix]
-"""Parts of a sparse matrix, by row or by column: values, indices, where each row or column ends; and the rows' sums."""
+Summed = tuple[Matrix, Whole, Whole, Matrix]
+"""Parts of a sparse matrix, by row or by column, as `Compressed`; and the rows' sums."""
 
 # Rows of y that are compared at a time: sums of a row with them stay in the cache, as do their entries.
 _ROWS_PER_BLOCK = 512
@@ -38,7 +36,7 @@ def dense_distances(x: Matrix, y: Matrix, out: Matrix) -> None:
 
 
 @compiled
-def sparse_distances(x: Compressed, y: Compressed, out: Matrix) -> None:
+def sparse_distances(x: Summed, y: Summed, out: Matrix) -> None:
     """The same of sparse rows, x by row and y by column, into out (n, m).
 
     What only one of two rows has is the sum of both without what both have. For equal rows that is exactly 0, as their

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Matrix, Rows, row_blocks
 from app.core.kernels.base import AnyKernel
+from app.core.sparse_rows import divide_columns
 
 MOST = 1e-3
 """Spacing of the dtype at a row, in length scales, above which a client is warned: kernels are then off by 1e-4."""
@@ -67,10 +68,7 @@ class Coarseness:
         """Rows divided by the length scales, in float64 and memory of their own."""
         scales = np.ones(()) if self._scales is None else self._scales
         scaled: Rows = rows.astype(np.float64)
-        if isinstance(scaled, np.ndarray):
-            scaled /= scales
-        else:
-            scaled.data /= scales[scaled.indices] if scales.ndim else scales
+        divide_columns(scaled, scales)
         return scaled
 
     def _told(self, row: Rows, where: str, spacing: float) -> str:

@@ -12,9 +12,9 @@ from app.core.arrays import Matrix, Rows, dense, leading_columns, named
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
-from app.core.kernels.shared_columns import stored
 from app.core.model import check_entries
 from app.core.papers import GMM
+from app.core.sparse_rows import stored
 
 # Memory of an entry in the two forms; a sparse one has its column beside it.
 _BYTES_PER_STORED = 16

@@ -9,8 +9,8 @@ from scipy import sparse
 from app.core.arrays import Matrix, Rows, dense, largest, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Positive
-from app.core.kernels.shared_columns import in_shared_columns, stored
 from app.core.panels import Panels
+from app.core.sparse_rows import in_shared_columns, stored
 
 # Entries of a block that are raised to the power, or made dense, at a time.
 _ENTRIES_PER_BLOCK = 1 << 16

@@ -20,7 +20,7 @@ class ScaledKernel(SpectralKernel):
 
     def scales(self, input_dim: int) -> Matrix:
         """The length scales σ_j, shape (d,)."""
-        return np.broadcast_to(np.asarray(self.length_scale, dtype=np.float64), (input_dim,))
+        return np.broadcast_to(self.length_scales, (input_dim,))
 
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix | None:
         """Quantiles of a frequency's length in `dim` coordinates at σ = 1; None where directions are not uniform."""
@@ -41,7 +41,7 @@ class ScaledKernel(SpectralKernel):
     def scaled_deviations(self, standard: float, input_dim: int) -> Matrix:
         """A standard deviation at σ = 1, divided by σ_j; no squares, which would leave the range of float64 first."""
         with np.errstate(over="ignore"):  # a deviation of infinity has infinite frequencies, refused above
-            deviations = standard / np.asarray(self.length_scale, dtype=np.float64)
+            deviations = standard / self.length_scales
         return np.broadcast_to(deviations, (input_dim,))
 
     def scaled_rows(self, rows: Matrix) -> Matrix:

@@ -8,10 +8,8 @@ from scipy import sparse
 
 from app.core.arrays import Floats, Matrix, Rows, dense
 from app.core.kernels.base import AnyKernel
-from app.core.kernels.shared_columns import of_columns
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
 from app.core.maps.landmarks.profiles import (
-    Compressed,
     Profile,
     write_differences,
     write_kernels,
@@ -19,6 +17,7 @@ from app.core.maps.landmarks.profiles import (
 )
 from app.core.norms import add_squared_norms
 from app.core.panels import Panels
+from app.core.sparse_rows import Compressed, compressed, of_columns
 
 # A centre is subtracted where this share of the squared norms of the landmarks is left, or less.
 _MOST_SHARE = 0.25
@@ -81,7 +80,12 @@ class DistanceBlocks(KernelBlocks):
         found: Floats = np.empty((rows.shape[0], self._landmarks.shape[0]), self._dtype)
         if self._columns is None:
             differences = np.empty(found.shape)
-            write_sparse_differences(_compressed(rows), self._entries, self._per_scale.reshape(-1), differences)
+            write_sparse_differences(
+                compressed(sparse.csr_array(rows).sorted_indices()),
+                self._entries,
+                self._per_scale.reshape(-1),
+                differences,
+            )
             with np.errstate(over="ignore"):  # compared exactly
                 found[:] = differences
         else:
@@ -126,7 +130,7 @@ class DistanceBlocks(KernelBlocks):
         def write(rows: Rows, out: Floats) -> None:
             out[:, :s] = (of_columns(sparse.csr_array(rows).sorted_indices(), coordinates) @ columns).toarray()
 
-        self._entries = _compressed(landmarks)
+        self._entries = compressed(landmarks.sorted_indices())
         self.nbytes += columns.data.nbytes + columns.indices.nbytes + columns.indptr.nbytes + coordinates.nbytes
         self.nbytes += sum(part.nbytes for part in self._entries)
         return write, self._half_squares(landmarks).astype(self._dtype)
@@ -146,9 +150,3 @@ class DistanceBlocks(KernelBlocks):
             for lane in range(_LANES):
                 squares += lanes[lane::_LANES]
         return squares / 2 if per_scale.ndim else squares * (self._per_scale**2 / 2)
-
-
-def _compressed(rows: Rows) -> Compressed:
-    """Rows as `write_sparse_differences` takes them, copied."""
-    ordered = sparse.csr_array(rows).sorted_indices()
-    return ordered.data.astype(np.float64), ordered.indices.astype(np.int64), ordered.indptr.astype(np.int64)

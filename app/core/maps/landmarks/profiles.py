@@ -13,8 +13,8 @@ from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.matern import Matern
 from app.core.kernels.rational_quadratic import RationalQuadratic
+from app.core.sparse_rows import Compressed
 
-Compressed = tuple[Matrix, NDArray[np.int64], NDArray[np.int64]]
 """Sparse rows: values, columns, and where each row ends."""
 
 EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)

@@ -1,10 +1,27 @@
-"""Sparse rows that are compared by what both have."""
+"""Sparse rows as loops take them, and those that are compared by what both have."""
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Rows
+from app.core.arrays import Array, Matrix, Rows, Whole
+
+Compressed = tuple[Matrix, Whole, Whole]
+"""Parts of a sparse matrix, by row or by column: values, indices, and where each row or column begins and ends."""
+
+
+def compressed(rows: sparse.csr_array | sparse.csc_array, indices: Array | None = None) -> Compressed:
+    """The parts of a sparse matrix, copied, in the dtypes that loops are compiled for; with other indices, if given."""
+    indices = rows.indices if indices is None else indices
+    return rows.data.astype(np.float64), indices.astype(np.int64), rows.indptr.astype(np.int64)
+
+
+def divide_columns(rows: Rows, divisors: Matrix) -> None:
+    """Divide rows (n, d) in place by one number, (), or by one for each column, (d,)."""
+    if isinstance(rows, np.ndarray):
+        rows /= divisors
+    else:
+        rows.data /= divisors[rows.indices] if divisors.ndim else divisors
 
 
 def in_shared_columns(x: sparse.csr_array, y: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from app.core.kernels.shared_columns import in_shared_columns, stored
+from app.core.sparse_rows import in_shared_columns, stored
 
 
 def test_columns_that_the_second_has_are_kept_in_their_order() -> None:
