@@ -45,7 +45,7 @@ def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
 
 
 def warnings_of(feature_map: FeatureMap, rows: Mapping[str, Rows]) -> tuple[str, ...]:
-    """What a client should know of what the map makes of rows, here by their members of the request."""
+    """What a client should know of features of these rows; the keys are their names in the request, such as `x`."""
     every = (feature_map.warnings(given, member) for member, given in rows.items())
     return tuple(chain.from_iterable(every))
 

@@ -1,9 +1,11 @@
-"""Sparse rows of the columns that both have."""
+"""Parts of sparse rows, and sparse rows of the columns that both have."""
 
 import numpy as np
+import pytest
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from app.core.sparse_rows import in_shared_columns, stored
+from app.core.sparse_rows import compressed, divide_columns, in_shared_columns, stored
 
 
 def test_columns_that_the_second_has_are_kept_in_their_order() -> None:
@@ -26,3 +28,22 @@ def test_rows_without_entries_have_no_columns() -> None:
 def test_entries_are_counted_in_both_forms() -> None:
     x = np.array([[0.0, 2.0], [3.0, 4.0]])
     assert stored(x) == stored(csr_array(x)) == 3
+
+
+def test_parts_for_loops_are_copies_and_hold_the_rows() -> None:
+    x = csr_array(np.array([[0, 2, 0], [0, 0, 0], [3, 0, 4]], np.float32))
+    values, columns, ends = compressed(x)
+    assert [part.dtype for part in (values, columns, ends)] == [np.float64, np.int64, np.int64]
+    assert (csr_array((values, columns, ends), shape=x.shape).toarray() == x.toarray()).all()
+    assert not any(np.shares_memory(*both) for both in ((values, x.data), (columns, x.indices), (ends, x.indptr)))
+    assert (compressed(x, x.indices + 5)[1] == [6, 5, 7]).all()
+
+
+@pytest.mark.parametrize("divisors", [np.array(4.0), np.array([2.0, 4.0, 8.0])])
+def test_columns_are_divided_alike_in_both_forms(divisors: NDArray[np.float64]) -> None:
+    x = np.array([[0.0, 2.0, 1.0], [3.0, 0.0, 4.0]])
+    of_dense, of_sparse = x.copy(), csr_array(x)
+    divide_columns(of_dense, divisors)
+    divide_columns(of_sparse, divisors)
+    assert (of_dense == x / divisors).all()
+    assert (of_sparse.toarray() == x / divisors).all()

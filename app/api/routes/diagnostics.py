@@ -135,9 +135,7 @@ async def _measured(
 ) -> tuple[long_work.Clock, tuple[str, ...], bytes | JobRecord]:
     """What is left of the client's time, warnings, and the answer or the record of a job.
 
-    It takes a place of a request.
-
-    Rows are let go with the place.
+    The work takes a place of a request; rows are let go when it leaves that.
     """
     with context.admission.inside:
         body = await bodies.read(request, context)

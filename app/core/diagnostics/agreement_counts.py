@@ -34,9 +34,9 @@ def agreement_counts(
     gamma: float | None,
     progress: Progress,
 ) -> dict[str, Array]:
-    """Exact kernels and counts of agreeing codes, pair by pair, by the names that `_nothing_counted` explains."""
+    """Exact kernels and counts of agreeing codes, pair by pair, by the names that `_zeros` explains."""
     n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
-    found = _nothing_counted(n, len(i), gamma)
+    found = _zeros(n, len(i), gamma)
     kept = unpacked(progress.restored())
     if kept.keys() == found.keys():  # an older version kept less
         found = kept
@@ -69,8 +69,8 @@ def agreement_counts(
     return found
 
 
-def _nothing_counted(n: int, pairs: int, gamma: float | None) -> dict[str, Array]:
-    """What is found of n rows and some pairs of them, before anything is.
+def _zeros(n: int, pairs: int, gamma: float | None) -> dict[str, Array]:
+    """Zeros for what is to be computed of n rows and some pairs of them, by name.
 
     `exact` and, with a gamma, `rbf`: the kernels of each pair. `zero_bit_chance` and `b_bit_chance`: how often i*, and
     codes, of different samples are equal. `full`, `zero_bit` and `b_bit`: how many of its samples, their i*, and its

@@ -171,8 +171,8 @@ def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | No
     - Theorem 3, of sparse grids of level A ≥ 24 e b²M²: 2^d (12 e b²M²/A)^A.
 
     They hold for exact arithmetic, to which float32 adds some 1e-7, and where weights have both signs 1e-7 times what
-    their sizes sum to. Kernel anova, a sum of kernels on its subsets, has
-    none; nor has a bound beyond the range of float64.
+    their sizes sum to. Kernel anova, a sum of kernels on its subsets, has none; nor is one told that is beyond the
+    range of float64.
     """
     spec = feature_map.spec
     if not isinstance(spec.sampler, PolynomiallyExact | DenseGrid | SparseGrid):

@@ -110,9 +110,10 @@ def kernel_interval(counts: Counts, s: int, chance: float | Numbers, bias: float
 
 
 def kernel_bias(kernel: Numbers, chance: float | Numbers, true_chance: float | Numbers) -> Numbers:
-    """What an estimate is on average above the kernel, (n,): codes of different samples agree more often than assumed.
+    """How far the mean of an estimate lies above the kernel, (n,).
 
-    `chance` is how often they are assumed to; `true_chance` how often they do, as `row_chances` has it.
+    Codes of different samples are assumed to agree with the probability `chance`. They do with `true_chance`, which
+    `row_chances` computes, and which is larger on most rows.
     """
     bias: Numbers = (1 - kernel) * (true_chance - chance) / _remaining(chance)
     return bias
@@ -131,7 +132,7 @@ def rbf_estimate(kernel: Estimate, gamma: float) -> Estimate:
 
 
 def rbf_bias(kernel: Numbers, bias: float | Numbers, rbf: Numbers, gamma: float) -> Numbers:
-    """What the link makes of `kernel` + `bias`, the mean of an estimate, above the RBF kernel `rbf` itself, (n,)."""
+    """How far the link's value at `kernel` + `bias`, an estimate's mean, lies above the RBF kernel `rbf`, (n,)."""
     return _rbf_and_slope(np.clip(kernel + bias, 0, 1), gamma)[0] - rbf
 
 

@@ -37,7 +37,10 @@ class Coarseness:
             self._most_squares = (MOST / self._epsilon / max(per_scale, 1e-150)) ** 2
 
     def warnings(self, rows: Rows, called: str = "vectors") -> tuple[str, ...]:
-        """What to tell of rows (n, d) behind the gate; nothing of most, at the cost of a product with themselves."""
+        """What to tell of rows (n, d) behind the gate, which the request calls so; nothing of most rows.
+
+        Those cost no more than the sum of the squares of their entries.
+        """
         if self._scales is None or (not self._counts_exact and rows.dtype == self._dtype):
             return ()
         values = (rows if isinstance(rows, np.ndarray) else rows.data).reshape(-1)
