@@ -61,9 +61,10 @@ def _row(dtype: DTypeLike, d: int = 1) -> Floats:
 
 
 def _features() -> None:
-    """Transform and compare a row that nobody may write to, in every form and dtype, by every projection.
+    """Seek a neighbour, as length scales do, and make a direction, as maps are drawn from; then transform and compare.
 
-    Then compare it with landmarks by products, which are made by loops of the former, and anew with the one it equals.
+    That is done with a row that nobody may write to, in every form and dtype, by every projection. It is compared with
+    landmarks by products, which are made by loops of the former, and anew with the one it equals.
     """
     fourier, structured, landmarks, sparse_landmarks = (
         MapSpec.model_validate_json(spec) for spec in (_FOURIER, _STRUCTURED, _LANDMARKS, _SPARSE_LANDMARKS)
@@ -74,6 +75,9 @@ def _features() -> None:
             found.transform(row)
             found.gram(row, row)
             unit_rows(row)
+    for rows in (np.ones((1, 1)), csr_array(np.ones((1, 1)))):
+        distances_to_neighbour(rows, rows, 0, "euclidean", as_they_are)
+    orthonormal(np.ones((1, 1, 1)))
     for dtype in Dtype:
         made(structured.model_copy(update={"dtype": dtype})).transform(_row(dtype, structured.input_dim))
         for of in (landmarks, sparse_landmarks):
@@ -96,7 +100,7 @@ def _hashes() -> None:
 
 
 def _measures() -> None:
-    """Measure one frequency on a box, multiply a matrix of either kind, seek a neighbour, and make a direction."""
+    """Measure one frequency on a box, and multiply a matrix of either kind."""
     discrepancy = BoxDiscrepancy(MapSpec.model_validate_json(_FOURIER).kernel, np.ones(1))
     discrepancy.normalized(np.ones((1, 1)))
     discrepancy.value_and_gradient(np.ones((1, 1)))
@@ -104,13 +108,10 @@ def _measures() -> None:
         tiles = HermitianTiles(1, is_complex)
         tiles.add(np.ones((1, 1)))
         tiles.product(np.ones(1))
-    for rows in (np.ones((1, 1)), csr_array(np.ones((1, 1)))):
-        distances_to_neighbour(rows, rows, 0, "euclidean", as_they_are)
-    orthonormal(np.ones((1, 1, 1)))
 
 
 PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}
-"""What is compiled together by one process; what takes longest comes first."""
+"""What one process compiles together. The first takes as long as the others together, so that two are done at once."""
 
 
 def warm_up() -> None:
