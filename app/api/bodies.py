@@ -22,6 +22,8 @@ Model = TypeVar("Model", bound=BaseModel)
 _MOST_NAMED = 20
 # The most errors that are looked at, each of which costs a kilobyte. More are only counted.
 _MOST_LOOKED_AT = 1000
+# What is repeated of a value or a name that came.
+_MOST_CHARACTERS = 80
 
 
 async def read(request: Request, context: Context, check_size: Callable[[int], None] | None = None) -> bytearray:
@@ -102,11 +104,12 @@ def _told_once(errors: list[Any]) -> list[Any]:
 
 
 def _sentence(error: Any) -> str:
-    came = error["input"]
+    came, tag = error["input"], error.get("ctx", {}).get("tag", "")
+    said = str(error["msg"]).replace(tag, tag[:_MOST_CHARACTERS])
     if isinstance(came, str | int | float | None) and error["type"] not in ("missing", "json_invalid"):
         # The json of the standard library also writes infinity and NaN.
-        return f"{error['msg']}; {json.dumps(came, ensure_ascii=False)[:80]} came"
-    return str(error["msg"])
+        return f"{said}; {json.dumps(came, ensure_ascii=False)[:_MOST_CHARACTERS]} came"
+    return said
 
 
 def _pointer(error: Any, document: Any) -> str:
@@ -121,5 +124,5 @@ def _pointer(error: Any, document: Any) -> str:
             at = at[step]
         elif i != absent:
             continue
-        pointer += pointer_to(str(step))
+        pointer += pointer_to(str(step)[:_MOST_CHARACTERS])
     return pointer

@@ -13,6 +13,7 @@ from app.core.datasets import MOST_RANGES, column_ranges
 from app.core.errors import InvalidInput
 from app.core.model import Frozen, check_entries
 from app.core.norms import unit_or_zero_rows
+from app.core.progress import Pause, between, no_pause
 from app.core.sparse_rows import divide_columns
 
 # Entries that are worked on at a time: few enough to stay in the cache.
@@ -94,12 +95,12 @@ class Input(Frozen):
         self._change(changed, rows, 0, pointer)
         return unit_or_zero_rows(changed) if self.unit_norm and changed.shape[0] else changed
 
-    def zeroed(self, rows: Rows) -> int:
+    def zeroed(self, rows: Rows, pause: Pause = no_pause) -> int:
         """How many of the rows (n, d), which hold no NaN, are all zero in the end."""
         per_block = _ENTRIES_PER_BLOCK // rows.shape[1]
         return sum(
             int((largest_by_row(self.applied(rows[block], "")) == 0).sum())
-            for block in row_blocks(rows.shape[0], per_block)
+            for block in between(row_blocks(rows.shape[0], per_block), pause)
         )
 
     @cached_property
@@ -144,7 +145,14 @@ class Fit(StrEnum):
     max_abs = "max_abs"
 
 
-def fitted(fit: Fit, rows: Rows, missing: float | Literal["refuse"] = "refuse", unit_norm: bool = False) -> Input:
+def fitted(
+    fit: Fit,
+    rows: Rows,
+    missing: float | Literal["refuse"] = "refuse",
+    unit_norm: bool = False,
+    *,
+    pause: Pause = no_pause,
+) -> Input:
     """The input whose center and scale are taken from rows (n, d), n ≥ 1, finite, as scikit-learn's scalers do.
 
     The scale of a column that is constant, but for the rounding of its numbers, is 1. Takes memory for some rows or
@@ -176,9 +184,9 @@ def fitted(fit: Fit, rows: Rows, missing: float | Literal["refuse"] = "refuse", 
         case Fit.min_max:
             center, spread = least, span
         case Fit.standardize:
-            center, spread = _moments(rows, least)
+            center, spread = _moments(rows, least, pause)
         case _:
-            center, spread = _quartiles(rows)
+            center, spread = _quartiles(rows, pause)
     scale = _scales(spread, np.maximum(np.abs(least), np.abs(most)))
     return Input(center=tuple(center.tolist()), scale=scale, unit_norm=unit_norm, missing=missing)
 
@@ -189,25 +197,25 @@ def _scales(spread: Matrix, reach: Matrix) -> tuple[float, ...]:
     return tuple(np.where(is_constant, 1.0, spread).tolist())
 
 
-def _moments(rows: Floats, least: Matrix) -> tuple[Matrix, Matrix]:
+def _moments(rows: Floats, least: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
     """Mean and standard deviation of columns, in two passes; the second mends what the first mean is off by."""
     n = len(rows)
     sums, squares = np.zeros((2, rows.shape[1]))
     blocks = [*row_blocks(n, _ENTRIES_PER_BLOCK // rows.shape[1])]
-    for block in blocks:
+    for block in between(blocks, pause):
         sums += (rows[block] - least).sum(axis=0)
     means, off = least + sums / n, np.zeros_like(sums)
-    for block in blocks:
+    for block in between(blocks, pause):
         lags = rows[block] - means
         off += lags.sum(axis=0)
         squares += np.square(lags).sum(axis=0)
     return means + off / n, np.sqrt(np.maximum(squares - off**2 / n, 0) / n)
 
 
-def _quartiles(rows: Floats) -> tuple[Matrix, Matrix]:
+def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:
     """Median of columns, and the distance between their quartiles."""
     quartiles = np.empty((3, rows.shape[1]))
-    for some in row_blocks(rows.shape[1], _ENTRIES_OF_COLUMNS // len(rows)):
+    for some in between(row_blocks(rows.shape[1], _ENTRIES_OF_COLUMNS // len(rows)), pause):
         columns = rows[:, some].astype(np.float64)
         quartiles[:, some] = np.quantile(columns, (0.25, 0.5, 0.75), axis=0, overwrite_input=True)
     return quartiles[1], quartiles[2] - quartiles[0]

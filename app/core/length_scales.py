@@ -11,6 +11,7 @@ from app.core.arrays import Matrix, Rows, dense, row_blocks
 from app.core.datasets import MOST_RANGES, column_ranges, sampled
 from app.core.errors import InvalidInput
 from app.core.neighbours import Metric, Seen, distances_to_neighbour
+from app.core.progress import Pause, between, no_pause
 
 _NEIGHBOUR = 10
 # Differences of entries that all queries together take, a second or two; what an entry of sparse rows counts as, and
@@ -49,6 +50,7 @@ def length_scale(
     *,
     seen: Seen = as_they_are,
     threads: int = 1,
+    pause: Pause = no_pause,
 ) -> float:
     """One length scale for rows (n, d), from distances in the metric of a kernel, of the rows as `seen` gives them.
 
@@ -64,10 +66,10 @@ def length_scale(
         raise InvalidInput(detail, pointer)
     with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
         if heuristic is Heuristic.median:
-            found = float(np.median(_distances_of_pairs(rows, metric, seen)))
+            found = float(np.median(_distances_of_pairs(rows, metric, seen, pause)))
         else:
             queries = seen(rows[sampled(rows.shape[0], _queries(rows), _SEED)])
-            distances = distances_to_neighbour(queries, rows, _NEIGHBOUR, metric, seen, threads)
+            distances = distances_to_neighbour(queries, rows, _NEIGHBOUR, metric, seen, threads, pause)
             found = fsum(distances) / len(distances)
     if not 0 < found < np.inf:
         raise InvalidInput(f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", pointer)
@@ -75,7 +77,12 @@ def length_scale(
 
 
 def per_column(
-    scale: float, rows: Rows, pointer: str = "/kernel/length_scale", *, seen: Seen = as_they_are
+    scale: float,
+    rows: Rows,
+    pointer: str = "/kernel/length_scale",
+    *,
+    seen: Seen = as_they_are,
+    pause: Pause = no_pause,
 ) -> tuple[float, ...]:
     """A length scale for each column of rows (n, d), of which `scale` is the one for all.
 
@@ -90,7 +97,7 @@ def per_column(
             f"one length_scale per column is for up to {MOST_RANGES} columns; there are {rows.shape[1]}", pointer
         )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # refused by name below
-        deviations, is_constant = _deviations(rows, seen)
+        deviations, is_constant = _deviations(rows, seen, pause)
         if is_constant.all():
             return (scale,) * len(deviations)
         ratios = deviations / deviations.max()  # whose squares stay in range
@@ -107,11 +114,11 @@ def _queries(rows: Rows) -> int:
     return int(min(n, max(_FEWEST_QUERIES, _MOST_DIFFERENCES // (per_query + n * _DIFFERENCES_PER_PAIR))))
 
 
-def _distances_of_pairs(rows: Rows, metric: Metric, seen: Seen) -> Matrix:
+def _distances_of_pairs(rows: Rows, metric: Metric, seen: Seen, pause: Pause) -> Matrix:
     """Distances of all pairs of rows, or of a sample of pairs, drawn with replacement."""
     first, second = _pairs(rows.shape[0], _entries_per_row(rows))
     found = np.empty(len(first))
-    for block in row_blocks(len(first), _ENTRIES_AT_A_TIME // _entries_per_row(rows)):
+    for block in between(row_blocks(len(first), _ENTRIES_AT_A_TIME // _entries_per_row(rows)), pause):
         lags = seen(rows[first[block]]) - seen(rows[second[block]])
         found[block] = _sums(abs(lags) if metric == "cityblock" else lags * lags, axis=1)
     return found if metric == "cityblock" else np.sqrt(found)
@@ -133,18 +140,18 @@ def _entries_per_row(rows: Rows) -> int:
     return int(d if isinstance(rows, np.ndarray) else 1 + rows.nnz // n)
 
 
-def _deviations(rows: Rows, seen: Seen) -> tuple[Matrix, NDArray[np.bool_]]:
+def _deviations(rows: Rows, seen: Seen, pause: Pause) -> tuple[Matrix, NDArray[np.bool_]]:
     """Standard deviations of the columns, (d,), 0 where they are constant, and whether they are, (d,)."""
     n, d = rows.shape
     blocks = list(row_blocks(n, _ENTRIES_AT_A_TIME // _entries_per_row(rows)))
     least, most, total, squares = np.full(d, np.inf), np.full(d, -np.inf), np.zeros(d), np.zeros(d)
-    for block in blocks:
+    for block in between(blocks, pause):
         some = seen(rows[block])
         of_block = column_ranges(some)
         least, most = np.minimum(least, of_block[0]), np.maximum(most, of_block[1])
         total += _sums(some, axis=0)
     mean = total / n
-    for block in blocks:
+    for block in between(blocks, pause):
         squares += _squares_about(mean, seen(rows[block]))
     squares[least == most] = 0
     return np.sqrt(squares / n), least == most

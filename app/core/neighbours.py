@@ -12,6 +12,7 @@ from scipy import sparse
 
 from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
 from app.core.compiled import compiled
+from app.core.progress import Pause, no_pause
 from app.core.sparse_rows import compressed
 from app.core.threads import for_each
 
@@ -20,21 +21,29 @@ Metric = Literal["euclidean", "cityblock"]
 Seen = Callable[[Rows], Rows]
 """Gives some rows as a map sees them. Kept rows may be large, so it is called with some at a time."""
 
-# A dataset is shared out over threads in so many parts, none of which has fewer rows.
-_PARTS, _LEAST_ROWS_PER_PART = 64, 4096
+# A dataset is shared out over threads in so many parts, none of which has fewer rows, or fewer entries of long rows.
+_PARTS, _LEAST_ROWS_PER_PART, _LEAST_ENTRIES_PER_PART = 64, 4096, 1 << 18
 # Rows that are compared at a time: few enough for their entries to stay near the processor.
 _ENTRIES_AT_A_TIME, _LEAST_AT_A_TIME, _MOST_AT_A_TIME = 1 << 15, 128, 4096
 
 
 def distances_to_neighbour(
-    queries: Rows, rows: Rows, place: int, metric: Metric, seen: Seen, threads: int = 1
+    queries: Rows,
+    rows: Rows,
+    place: int,
+    metric: Metric,
+    seen: Seen,
+    threads: int = 1,
+    pause: Pause = no_pause,
 ) -> Matrix:
     """The distance of each query, (q, d), to the row at this place among all rows, (n, d), nearest first, (q,).
 
     The first place is 0. A query that is one of the rows is its own nearest. The queries are as `seen` gives them, the
-    rows are not yet. The result does not depend on the number of threads.
+    rows are not yet. The result does not depend on the number of threads. `pause` is called where there are many rows.
     """
-    parts = list(row_blocks(rows.shape[0], max(_LEAST_ROWS_PER_PART, -(-rows.shape[0] // _PARTS))))
+    n, d = rows.shape
+    least = min(_LEAST_ROWS_PER_PART, 1 + _LEAST_ENTRIES_PER_PART // d)
+    parts = list(row_blocks(n, max(least, -(-n // _PARTS))))
     nearest = np.full((len(parts), queries.shape[0], place + 1), np.inf)
     is_cityblock = metric == "cityblock"
 
@@ -45,7 +54,7 @@ def distances_to_neighbour(
         else:
             _compare_sparse(queries, seen(rows[part]), is_cityblock, nearest[number])
 
-    for_each(compare, range(len(parts)), threads)
+    for_each(compare, range(len(parts)), threads, pause if len(parts) > 1 else no_pause)
     found: Matrix = np.sort(nearest.swapaxes(0, 1).reshape(queries.shape[0], -1), axis=1)[:, place]
     return found if is_cityblock else np.sqrt(found)
 

@@ -2,13 +2,15 @@
 
 import io
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
 from numpy.typing import NDArray
 
+Part = TypeVar("Part")
 Pause = Callable[[], None]
 """Called between steps of long work. It may raise to end the work."""
 
@@ -178,6 +180,15 @@ class Parts:
 
 def no_pause() -> None:
     """Go on: nobody watches."""
+
+
+def between(parts: Iterable[Part], pause: Pause) -> Iterator[Part]:
+    """The parts of some work, with a pause between every two: work of one part is never ended."""
+    rest = iter(parts)
+    yield from islice(rest, 1)
+    for part in rest:
+        pause()
+        yield part
 
 
 def begin_anew() -> bytes:

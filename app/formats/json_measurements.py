@@ -33,7 +33,7 @@ def diagnostic(body: Buffer, wanted: type[Diagnostic], width: int, parse: Parse)
     own = wanted.model_fields
     in_rows = [member for member in ROW_MEMBERS[wanted.takes] if member not in own]
     document = members(body, [], [*in_rows, *own], bytes_per_list=bytes_per_row(width))
-    options: Diagnostic = parse(wanted, orjson.dumps({key: document[key] for key in document if key in own}))
+    options: Diagnostic = parse(wanted, _written({key: document[key] for key in document if key in own}))
     return options, _rows(document, options, width)
 
 
@@ -44,11 +44,19 @@ def recommendation(body: Buffer, parse: Parse) -> tuple[RecommendationOptions, P
     given = {name: document[name] for name in document if name in own}
     if isinstance(given.get("samplers"), list):
         given["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in given["samplers"]]
-    options: RecommendationOptions = parse(RecommendationOptions, orjson.dumps(given))
+    options: RecommendationOptions = parse(RecommendationOptions, _written(given))
     if options.budget is None and options.target_error is None:
         raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
     width = dimension(document["input_dim"]) if "input_dim" in document else None
     return options, {"vectors": vectors_or_dataset(document, width)}
+
+
+def _written(options: dict[str, Any]) -> bytes:
+    """Options as JSON again; InvalidInput where they are nested more deeply than JSON is written."""
+    try:
+        return orjson.dumps(options)
+    except orjson.JSONEncodeError as error:
+        raise InvalidInput(f"the options of this request cannot be read: {error}") from error
 
 
 def writers(finding: Finding[Mapping[str, object]]) -> dict[str, Callable[[], bytes]]:

@@ -14,6 +14,7 @@ from pydantic_core import from_json, to_json
 from scipy import sparse
 
 from app.core.arrays import Rows
+from app.core.building import RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.input import Input, fitted
@@ -21,6 +22,7 @@ from app.core.kernels import KERNELS, Kernel
 from app.core.length_scales import Heuristic, as_they_are, length_scale, per_column
 from app.core.model import Frozen
 from app.core.neighbours import Seen
+from app.core.progress import Pause, no_pause
 from app.core.spec import MapSpec
 from app.services.datasets import Datasets
 from app.services.errors import DatasetNotFound
@@ -86,6 +88,7 @@ def without_scale(kernel: Any, parse: Parse) -> tuple[Any, ScaleOfRows | None]:
     if not (isinstance(named, str) or (isinstance(named, dict) and "per_column" in named)):
         return kernel, None
     kind = kernel.get("kind")
+    kind = kind if isinstance(kind, str) else ""
     if kind in KERNELS and kind not in SCALED_KINDS:
         raise InvalidInput(f"kernel {kind} has no length_scale", "/kernel/length_scale")
     if isinstance(named, str) and named not in list(Heuristic):
@@ -95,45 +98,60 @@ def without_scale(kernel: Any, parse: Parse) -> tuple[Any, ScaleOfRows | None]:
     return closed, parse(_KernelMember, to_json({"kernel": kernel})).kernel if kind in KERNELS else None
 
 
-def settled(asked: AskedSpec, datasets: Datasets, threads: int) -> Settled:
-    """The spec with a number in the place of everything that is left open: of datasets as they are now, and drawn.
+def drawn(asked: AskedSpec) -> AskedSpec:
+    """The same with a seed that is drawn, if it is left to chance."""
+    spec, left_open = asked
+    seed = secrets.randbits(_SEED_BITS) if left_open.draws_seed else spec.seed
+    return AskedSpec(spec.model_copy(update={"seed": seed}), left_open)
+
+
+def settled(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_pause) -> Settled:
+    """The spec with a number in the place of everything that is left to datasets; its seed is drawn already.
+
+    `pause` is called between steps of a quarter of a second, where there are many rows.
 
     Raises:
-        InvalidInput: a dataset is not there, has another width, or gives no input or length scale.
+        InvalidInput: a dataset gives no input or length scale. And what `rows_of` raises.
     """
     spec, left_open = asked
     changes: dict[str, Any] = {"input": spec.input}
     warnings: tuple[str, ...] = ()
     if left_open.input is not None:
         fit = left_open.input
-        rows = rows_of(datasets, spec.input_dim, fit.dataset, "/input/dataset")
-        changes["input"] = fitted(fit.fit, rows, fit.missing, fit.unit_norm)
-        warnings = _zero_rows(changes["input"], rows, spec.kernel, fit.dataset)
+        rows = rows_of(fit.dataset, "/input/dataset")
+        changes["input"] = fitted(fit.fit, rows, fit.missing, fit.unit_norm, pause=pause)
+        warnings = _zero_rows(changes["input"], rows, spec.kernel, fit.dataset, pause)
     if left_open.kernel is not None:
         name, pointer = asked.dataset_of(left_open.kernel)
-        rows = rows_of(datasets, spec.input_dim, name, pointer)
+        rows = rows_of(name, pointer)
         seen = after_input(changes["input"], pointer)
-        changes["kernel"] = with_scale(spec.kernel, left_open.kernel, rows, seen=seen, threads=threads)
-    if left_open.draws_seed:
-        changes["seed"] = secrets.randbits(_SEED_BITS)
+        changes["kernel"] = with_scale(spec.kernel, left_open.kernel, rows, seen=seen, threads=threads, pause=pause)
     # Read anew, so that it is the spec that a client would get who sent the record's.
     numbers = MapSpec.model_validate_json(spec.model_copy(update=changes).canonical())
     return Settled(numbers, left_open.text, warnings)
 
 
-def with_scale(kernel: Kernel, scale: ScaleOfRows, rows: Rows, *, seen: Seen = as_they_are, threads: int = 1) -> Kernel:
+def with_scale(
+    kernel: Kernel,
+    scale: ScaleOfRows,
+    rows: Rows,
+    *,
+    seen: Seen = as_they_are,
+    threads: int = 1,
+    pause: Pause = no_pause,
+) -> Kernel:
     """The kernel with a length scale that is taken from rows as `seen` gives them; raises what `length_scale` does."""
-    found = length_scale(scale.heuristic, rows, kernel.metric, seen=seen, threads=threads)
-    scales = per_column(found, rows, seen=seen) if isinstance(scale.length_scale, PerColumn) else found
+    found = length_scale(scale.heuristic, rows, kernel.metric, seen=seen, threads=threads, pause=pause)
+    scales = per_column(found, rows, seen=seen, pause=pause) if isinstance(scale.length_scale, PerColumn) else found
     return kernel.model_copy(update={"length_scale": scales})
 
 
-def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str) -> tuple[str, ...]:
+def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str, pause: Pause) -> tuple[str, ...]:
     """The warning that rows of a dataset are all zero after the input, where the kernel refuses such rows."""
     try:
         kernel.prepared(sparse.csr_array((1, rows.shape[1])))
     except InvalidInput:
-        zeroed = wanted.zeroed(rows)
+        zeroed = wanted.zeroed(rows, pause)
         if zeroed:
             return (
                 f"{zeroed} of the {rows.shape[0]} rows of dataset {dataset!r} are all zero after this input, and "

@@ -14,9 +14,10 @@ from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import NotMine
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
+from app.services.asked import settled
 from app.services.datasets import Datasets
 from app.services.errors import DatasetNotFound
-from app.services.left_open import Settled
+from app.services.left_open import AskedSpec, LeftOpen, Settled
 from app.services.status import versions
 from app.store.errors import Gone
 from app.store.maps import MapManifest, MapStore, NewMap
@@ -25,11 +26,15 @@ from app.store.reservations import NameTaken
 KIND = "build-map"
 
 
+class DatasetReplaced(InvalidInput):
+    """A dataset is not the one any more that it was when the work on it began."""
+
+
 def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
-    """The rows of the datasets that a spec names, as they were when a job was submitted.
+    """The rows of the datasets that a spec names, as they were when the work began, or its job was submitted.
 
     A checkpoint says nothing of the rows it was learned from, so every attempt must get the same: those with the digest
-    that the dataset had then.
+    that the dataset had then. Whatever is taken from one dataset is of the same rows, too.
     """
 
     def rows(dataset: str, pointer: str) -> Rows:
@@ -38,15 +43,16 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
         except DatasetNotFound as error:
             raise InvalidInput(str(error), pointer) from error
         if digest != digests[dataset]:
-            raise InvalidInput(f"dataset {dataset!r} is not the one that was there when the job was submitted", pointer)
+            detail = f"dataset {dataset!r} is not the one that was there when the job was submitted"
+            raise DatasetReplaced(detail, pointer)
         return found
 
     return rows
 
 
-def built(name: str, settled: Settled, building: Building) -> NewMap:
+def built(name: str, numbers: Settled, building: Building) -> NewMap:
     """A map, built and not stored yet. Raises what the family's `build` does."""
-    spec, asked, warnings = settled
+    spec, asked, warnings = numbers
     made = build_arrays(spec, building)
     made = made._replace(warnings=warnings + made.warnings)
     return NewMap(name, spec.canonical(), made, versions(), family_of(spec.sampler).parameter_stream, asked)
@@ -56,11 +62,21 @@ def build_later(
     jobs: Jobs,
     store: MapStore,
     name: str,
-    settled: Settled,
+    numbers: Settled,
     digests: Mapping[str, str],
     checkpoint: Checkpoint | None,
+    is_open: bool,
 ) -> MapManifest:
     """Reserve the name of a map and submit the job that builds it, from the checkpoint on if there is one.
+
+    Args:
+        jobs: of the store.
+        store: of maps.
+        name: of the map.
+        numbers: its spec, and what was left open.
+        digests: of the datasets that it is made from.
+        checkpoint: what the job goes on from.
+        is_open: whether the spec has no numbers yet for what was left open, which the job shall find first.
 
     Returns:
         What stands for the map until it is built.
@@ -70,8 +86,8 @@ def build_later(
         TooManyJobs: as many wait as may.
     """
     job_id = jobs.new_id()
-    spec, asked, warnings = settled
-    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings)
+    spec, asked, warnings = numbers
+    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings, is_open)
     jobs.submit(
         KIND,
         {"name": name, "digests": digests},
@@ -95,9 +111,11 @@ def build(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[st
         # An earlier attempt may have stored the map and died before it could say so.
         return
     try:
-        spec = MapSpec.model_validate_json(store.spec(reserved))
-        building = Building(threads, context, kept_rows(datasets, payload["digests"]))
-        made = built(reserved.name, Settled(spec, reserved.asked, reserved.warnings), building)
+        spec, rows = MapSpec.model_validate_json(store.spec(reserved)), kept_rows(datasets, payload["digests"])
+        numbers = Settled(spec, reserved.asked, reserved.warnings)
+        if reserved.is_open:
+            numbers = settled(AskedSpec(spec, LeftOpen.model_validate_json(reserved.asked)), rows, threads)
+        made = built(reserved.name, numbers, Building(threads, context, rows))
         store.create(made, reserved, context.announce)
     except (Gone, NameTaken):
         raise NotMine(context.job_id) from None

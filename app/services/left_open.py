@@ -19,6 +19,8 @@ SCALED_KINDS = tuple(kind for kind, model in KERNELS.items() if "length_scale" i
 """The kernels that have a length scale."""
 ANY_SCALE = 1.0
 """Stands for a length scale that is not known yet."""
+LEARNED_FROM = "/sampler/dataset"
+"""Where a spec names the dataset that its sampler learns from."""
 
 DatasetName = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the dataset that it is taken from.")]
 _Name = Annotated[Heuristic, Field(strict=False)]
@@ -93,6 +95,17 @@ class LeftOpen(Frozen):
         """As it is stored; empty for nothing."""
         return self.model_dump_json(exclude_defaults=True) if self != NOTHING else ""
 
+    def shown(self, spec: MapSpec) -> dict[str, Any]:
+        """A spec as the client has put it, but for defaults that are filled in, where numbers are not known yet."""
+        members = spec.model_dump(mode="json")
+        if self.input is not None:
+            members["input"] = self.input.model_dump(mode="json")
+        if self.kernel is not None:
+            members["kernel"] |= self.kernel.model_dump(mode="json", exclude_none=True)
+        if self.draws_seed:
+            members["seed"] = None
+        return members
+
     def placed(self, spec: MapSpec) -> MapSpec:
         """The spec with what stands for numbers that are not known yet in their place."""
         changes: dict[str, Any] = {}
@@ -115,6 +128,18 @@ class AskedSpec(NamedTuple):
     """It has something in the place of numbers that are left open."""
     left_open: LeftOpen = NOTHING
 
+    @property
+    def datasets(self) -> list[tuple[str, str]]:
+        """The datasets that the map is made from, each with the pointer to where it is named.
+
+        Raises:
+            InvalidInput: that of the length scale is named nowhere, or twice.
+        """
+        learned, fit, scale = self.spec.sampler.learned_from, self.left_open.input, self.left_open.kernel
+        named = [] if learned is None else [(learned, LEARNED_FROM)]
+        named += [] if fit is None else [(fit.dataset, "/input/dataset")]
+        return named if scale is None else [*named, self.dataset_of(scale)]
+
     def dataset_of(self, scale: ScaleOfRows) -> tuple[str, str]:
         """The dataset that the length scale is taken from, and where the client has named it.
 
@@ -122,7 +147,7 @@ class AskedSpec(NamedTuple):
             InvalidInput: it is named nowhere, or twice.
         """
         others = {
-            "/sampler/dataset": self.spec.sampler.learned_from,
+            LEARNED_FROM: self.spec.sampler.learned_from,
             "/input/dataset": None if self.left_open.input is None else self.left_open.input.dataset,
         }
         found = [scale.named, *((name, pointer) for pointer, name in others.items() if name is not None)]

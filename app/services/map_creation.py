@@ -7,15 +7,15 @@ from typing import NamedTuple
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import family_of
-from app.core.progress import OutOfTime, Progress
+from app.core.progress import OutOfTime, Progress, begin_anew
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
-from app.services.asked import settled
-from app.services.building import build_later, built, kept_rows
+from app.services.asked import drawn, settled
+from app.services.building import DatasetReplaced, build_later, built, kept_rows
 from app.services.datasets import Datasets
-from app.services.errors import MapExists
-from app.services.left_open import NOTHING, AskedSpec, LeftOpen
+from app.services.errors import DatasetNotFound, MapExists
+from app.services.left_open import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled
 from app.services.limits import Limits
 from app.services.map_records import MapRecord, read_spec, record
 from app.store.errors import Gone, StoreUnavailable
@@ -45,11 +45,19 @@ class MapCreation(NamedTuple):
     datasets: Datasets
     """The datasets that samplers, length scales and inputs may be taken from."""
 
-    def create(self, name: str, spec: MapSpec, progress: Progress | None, left_open: LeftOpen = NOTHING) -> Created:
+    def create(
+        self,
+        name: str,
+        spec: MapSpec,
+        progress: Progress | None,
+        left_open: LeftOpen = NOTHING,
+        settling: Progress | None = None,
+    ) -> Created:
         """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
 
         A job goes on with the building where its progress ends it. Without a progress, all of it is left to a job.
-        What the spec leaves open is settled first, in any case here.
+        What the spec leaves open is settled first; if there is no progress, until `settling` ends that. What it ends is
+        begun anew by the job, too.
 
         Raises:
             MapExists: another spec has the name.
@@ -61,39 +69,50 @@ class MapCreation(NamedTuple):
             StoreDamaged: what has the name cannot be read.
         """
         while True:
-            with suppress(Gone, NameTaken):  # another was at the name just now
-                return self._create(name, AskedSpec(spec, left_open), progress)
+            # Another was at the name just now, or at a dataset.
+            with suppress(Gone, NameTaken, DatasetReplaced):
+                return self._create(name, AskedSpec(spec, left_open), progress, settling)
 
-    def _create(self, name: str, asked: AskedSpec, progress: Progress | None) -> Created:
+    def _create(self, name: str, asked: AskedSpec, progress: Progress | None, settling: Progress | None) -> Created:
         there = self.store.find(name)
         if there is not None and there.state is not State.failed:
             return Created(self._same(there, asked), False)
         self.limits.check_map(family_of(asked.spec.sampler).frozen_bytes(asked.spec))
         if reason := self.unfit():
             raise StoreUnavailable(f"{reason}; no map is created there")
-        digests = self._digests(asked.spec)
-        numbers = settled(asked, self.datasets, self.threads)
-        checkpoint = None
-        if progress is not None:
-            try:
-                building = Building(self.threads, progress, kept_rows(self.datasets, digests))
-                return Created(record(self.store.create(built(name, numbers, building)), numbers.spec), True)
-            except OutOfTime as over:
-                checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
-        reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint)
+        digests, asked = self._digests(asked), drawn(asked)
+        rows = kept_rows(self.datasets, digests)
+        checkpoint, is_open = None, True
+        numbers = Settled(asked.spec, asked.left_open.text)
+        try:
+            watching = progress or settling or Progress()
+            numbers, is_open = settled(asked, rows, self.threads, lambda: watching.checkpoint(begin_anew)), False
+            if progress is not None:
+                made = built(name, numbers, Building(self.threads, progress, rows))
+                return Created(record(self.store.create(made), numbers.spec), True)
+        except OutOfTime as over:
+            checkpoint = None if is_open else Checkpoint(over.state, over.step, over.of, over.objective)
+        reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open)
         return Created(record(reserved, numbers.spec), True)
 
-    def _digests(self, spec: MapSpec) -> dict[str, str]:
-        """Digests of the datasets that the sampler learns from; refuses at once what its job could only fail at."""
-        dataset = spec.sampler.learned_from
-        if dataset is None:
-            return {}
-        there = self.datasets.get(dataset)
-        columns = there.shape[1]
-        if columns != spec.input_dim:
-            detail = f"dataset {dataset!r} has {columns} columns; input_dim {spec.input_dim} wants as many"
-            raise InvalidInput(detail, "/sampler/dataset")
-        return {dataset: there.digest}
+    def _digests(self, asked: AskedSpec) -> dict[str, str]:
+        """Digests of the datasets that the map is made from; refuses at once what its job could only fail at."""
+        digests: dict[str, str] = {}
+        input_dim = asked.spec.input_dim
+        for dataset, pointer in asked.datasets:
+            try:
+                there = self.datasets.get(dataset)
+            except DatasetNotFound as error:
+                if pointer == LEARNED_FROM:
+                    raise
+                raise InvalidInput(str(error), pointer) from error
+            columns = there.shape[1]
+            if columns != input_dim:
+                detail = f"dataset {dataset!r} has {columns} columns; input_dim {input_dim} wants as many"
+                raise InvalidInput(detail, pointer)
+            if digests.setdefault(dataset, there.digest) != there.digest:
+                raise DatasetReplaced(f"dataset {dataset!r} was replaced just now", pointer)
+        return digests
 
     def _same(self, there: MapManifest, asked: AskedSpec) -> MapRecord:
         """The record of a map that was put again.
@@ -104,6 +123,8 @@ class MapCreation(NamedTuple):
         """
         spec, left_open = asked
         texts = {one.canonical(): one for one in (spec.as_before(), spec)}
+        if left_open == NOTHING and there.is_open:
+            raise MapExists(there.name, None)
         if left_open != NOTHING:
             stored = read_spec(there.name, self.store.spec(there))
             was_open = LeftOpen.model_validate_json(there.asked or "{}")

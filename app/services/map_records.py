@@ -1,15 +1,18 @@
 """The record of a map, as clients see it."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from app.core.errors import InvalidInput
 from app.core.spec import MapSpec
 from app.jobs.record import JobError, link
+from app.services.left_open import LeftOpen
 from app.store.errors import StoreDamaged
 from app.store.maps import MapManifest
+
+_AS_PUT = "As it was put, while a job is still to find numbers for what was left to a dataset."
 
 
 class MapRecord(BaseModel):
@@ -17,7 +20,7 @@ class MapRecord(BaseModel):
 
     name: str
     status: Literal["building", "ready", "failed"]
-    spec: MapSpec
+    spec: MapSpec | Annotated[dict[str, Any], Field(description=_AS_PUT)]
     error: JobError | None = Field(description="Why its job failed.")
     n_frequencies: int | None = Field(
         description="Number of frequencies (hashes, for kernel gmm) after building, null before."
@@ -65,11 +68,13 @@ def read_spec(name: str, text: str) -> MapSpec:
 
 def record(manifest: MapManifest, spec: MapSpec | str) -> MapRecord:
     """The record of a stored map, or of one that a job builds or could not build; raises what `read_spec` raises."""
+    known = read_spec(manifest.name, spec) if isinstance(spec, str) else spec
+    left_open = LeftOpen.model_validate_json(manifest.asked) if manifest.is_open else None
     return MapRecord(
         name=manifest.name,
         status=manifest.state.value,
         error=None if manifest.error is None else JobError.model_validate(manifest.error),
-        spec=read_spec(manifest.name, spec) if isinstance(spec, str) else spec,
+        spec=known if left_open is None else left_open.shown(known),
         n_frequencies=manifest.n_frequencies,
         n_output=manifest.n_output,
         digest=manifest.digest or None,

@@ -26,7 +26,7 @@ from app.core.recommendations.candidates import (
     widest_map_bytes,
 )
 from app.core.recommendations.held_out import FEWEST_ROWS, Shares, shared_out
-from app.core.recommendations.trials import MOST_ROWS, check_rows, recommended
+from app.core.recommendations.trials import MOST_ROWS, check_rows, check_shape, recommended
 from app.services.asked import Parse, after_input, fit_of, rows_of, with_scale, without_scale
 from app.services.building import kept_rows
 from app.services.datasets import Datasets, dataset_digests
@@ -167,6 +167,7 @@ class Recommendations(NamedTuple):
         """
         given = self.datasets.gated(posted, _gate(options.seed, options.input is not None))
         task = labelled(self.datasets, options, posted, given)
+        check_shape(task.rows)
         asked = _wanted(options, self._input(options.input, posted["vectors"], task, parse))
         asked.check(task.labels is not None)
         if asked.input is not None:

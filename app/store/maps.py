@@ -46,6 +46,8 @@ class MapManifest(Manifest):
     """Version 1 had the spec itself."""
     asked: str = ""
     """What the client has left to data or to chance, whose numbers the spec has; empty for nothing. Since version 3."""
+    is_open: bool = False
+    """Whether the spec has something in the place of these numbers still, which the job shall find."""
     job: str | None = None
     """Id of the job that builds the map, or could not."""
     error: dict[str, Any] | None = None
@@ -170,11 +172,17 @@ class MapStore(NamedStore[MapManifest]):
         return manifest
 
     def reserve(
-        self, name: str, spec: str, job: str, asked: str = "", warnings: tuple[str, ...] = ()
+        self,
+        name: str,
+        spec: str,
+        job: str,
+        asked: str = "",
+        warnings: tuple[str, ...] = (),
+        is_open: bool = False,
     ) -> tuple[MapManifest, Reservation]:
         """A manifest that holds the name while a job builds the map; the script that submits the job stores it.
 
-        `asked` and `warnings` are of `MapManifest`, as far as they are known before the map is built.
+        `asked`, `warnings` and `is_open` are of `MapManifest`, as far as they are known before the map is built.
         """
         manifest = MapManifest(
             schema_version=MapManifest.newest,
@@ -183,6 +191,7 @@ class MapStore(NamedStore[MapManifest]):
             state=State.building,
             spec=SpecEntry.of(spec),
             asked=asked,
+            is_open=is_open,
             warnings=warnings,
             job=job,
             created_at=now(),

@@ -306,6 +306,8 @@ def test_a_manifest_without_what_was_asked_is_that_of_a_plain_spec(
         ({"length_scale": "median", "sigma": 2, "dataset": "DATASET"}, {}, "/kernel", "exactly one"),
         ({"kind": "matern", "length_scale": "median", "dataset": "DATASET"}, {}, "/kernel/nu", "required"),
         ({"kind": "square", "length_scale": "median", "dataset": "DATASET"}, {}, "/kernel/kind", "square"),
+        ({"kind": ["gaussian"], "length_scale": "median", "dataset": "DATASET"}, {}, "/kernel/kind", "gaussian"),
+        ({"kind": {}, "length_scale": {"per_column": "median"}}, {}, "/kernel/kind", "tag"),
         ({"kind": "correlation_rbf", "gamma": 1, "length_scale": "median"}, {}, "/kernel/length_scale", "no length"),
         ({"kind": "gmm", "length_scale": "median"}, {}, "/kernel/length_scale", "gmm has no length_scale"),
         ({"kind": "polynomial", "length_scale": "median"}, {}, "/kernel/length_scale", "no length_scale"),

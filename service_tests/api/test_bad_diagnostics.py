@@ -1,11 +1,12 @@
 """Requests for diagnostics that are refused by name."""
 
+import json
 from typing import Any
 
 import httpx
 import pytest
 
-from service_tests.checks import assert_problem, post
+from service_tests.checks import JSON, assert_problem, post
 
 VECTORS = {"vectors": [[1, 2, 3], [3, 1, 2], [0.5, 1, 1.5]]}
 
@@ -90,3 +91,16 @@ def test_no_map_no_diagnostic(http: httpx.Client) -> None:
     assert_problem(http, post(http, "no-such/diagnostics/gram", VECTORS), 404, "map-not-found", None)
     answer = http.post("/v1/maps/no-such/diagnostics/beauty", json=VECTORS)
     assert_problem(http, answer, 422, "invalid-input", None)
+
+
+@pytest.mark.parametrize("levels", [100, 230, 260, 500, 900])
+def test_options_that_are_nested_deeply_are_refused(http: httpx.Client, fourier: str, levels: int) -> None:
+    deep = b'{"a":' * levels + b"1" + b"}" * levels
+    rows = json.dumps(VECTORS).encode()[:-1]
+    diagnosed = post(http, f"{fourier}/diagnostics/gram", rows + b',"estimators":' + deep + b"}")
+    assert_problem(http, diagnosed, 422, "invalid-input")
+    headers = {"Content-Type": JSON}
+    kernel = b'{"kind":"gaussian","length_scale":' + deep + b"}"
+    for member in (b'"input":' + deep + b',"kernel":{"kind":"gaussian","length_scale":1}', b'"kernel":' + kernel):
+        body = rows + b',"budget":8,' + member + b"}"
+        assert_problem(http, http.post("/v1/recommendations", content=body, headers=headers), 422, "invalid-input")

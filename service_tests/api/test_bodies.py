@@ -1,15 +1,19 @@
 """How the body of a request reaches its format."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
 import numpy as np
+import pytest
 from starlette.requests import Request
 
 from app.api import bodies
 from app.api.context import Context
+from app.api.problems import Refusal
 from app.core.arrays import Array
+from app.core.recommendations import KernelMember
 from app.formats import Body, Format
 from app.formats.npy import Npy
 
@@ -43,3 +47,20 @@ def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
     assert body == Body(content, {"Tag-Length": "3"})
     np.testing.assert_array_equal(Tagged().matrix(body), rows)
     assert read(Npy()).headers == {}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kernel": {"kind": [1.0] * 100_000}},
+        {"kernel": {"kind": "x" * 400_000}},
+        {"kernel": {"kind": "gaussian", "length_scale": 1.0, "x" * 400_000: 1}},
+        {"kernel": "x" * 400_000},
+    ],
+    ids=["list", "string", "name", "value"],
+)
+def test_a_refusal_repeats_little_of_what_came(body: Any) -> None:
+    with pytest.raises(Refusal) as refused:
+        bodies.parse(KernelMember, json.dumps(body).encode())
+    assert len(json.dumps(refused.value.members)) < 2000
+    assert len(str(refused.value)) < 2000

@@ -96,5 +96,8 @@ def test_an_input_that_does_not_fit_is_refused_by_name(http: httpx.Client, name:
     assert_problem(http, short, 422, "invalid-input", "/input/center")
     nothing = recommend(http, vectors=RAW.tolist(), input={"fit": "standardize", "dataset": name})
     assert_problem(http, nothing, 422, "invalid-input", "/input/dataset")
+    for n in (0, 1, 3):
+        empty = recommend(http, vectors=[[]] * n, input={"center": 1.0})
+        assert_problem(http, empty, 422, "invalid-input", "/vectors")
     typo = recommend(http, vectors=RAW.tolist(), input={"centre": 1.0})
     assert_problem(http, typo, 422, "invalid-input", "/input/centre")

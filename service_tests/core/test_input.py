@@ -211,3 +211,21 @@ def test_rows_that_become_all_zero_are_counted() -> None:
     assert fitted(Fit.min_max, rows).zeroed(rows) == 2
     assert fitted(Fit.standardize, rows).zeroed(rows) == 0
     assert Input(scale=3.0).zeroed(sparse.csr_array(np.array([[0, 0], [0, 1.0]]))) == 1
+
+
+class Ended(Exception):
+    """The end of work that pauses."""
+
+
+def test_a_fit_to_many_rows_may_be_ended_and_one_to_few_is_not() -> None:
+    def end() -> None:
+        raise Ended
+
+    rows = RNG.normal(size=(300, 4))
+    for fit in (Fit.standardize, Fit.robust):
+        assert fitted(fit, rows, pause=end) == fitted(fit, rows)
+        with pytest.raises(Ended):
+            fitted(fit, RNG.normal(size=(700_000, 4)), pause=end)
+    assert Input(scale=2.0).zeroed(rows, end) == 0
+    with pytest.raises(Ended):
+        Input(scale=2.0).zeroed(RNG.normal(size=(70_000, 4)), end)

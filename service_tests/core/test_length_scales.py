@@ -118,3 +118,24 @@ def test_scales_per_column_have_the_range_of_their_columns() -> None:
         per_column(1.0, ROWS[:, :2] * [1e-200, 1e150])
     with pytest.raises(InvalidInput, match="up to 65536 columns; there are 65537"):
         per_column(1.0, sparse.csr_array((3, 65537)))
+
+
+class Ended(Exception):
+    """The end of work that pauses."""
+
+
+def end() -> None:
+    raise Ended
+
+
+@pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("heuristic", Heuristic)
+def test_what_takes_long_may_be_ended_and_what_does_not_is_not(heuristic: Heuristic, form: Any) -> None:
+    few, many = form(ROWS[:300]), form(np.random.default_rng(3).normal(size=(120_000, 9)))
+    scale = length_scale(heuristic, few, "euclidean", pause=end)
+    assert per_column(scale, few, pause=end) == per_column(scale, few)
+    for threads in (1, 2):
+        with pytest.raises(Ended):
+            length_scale(heuristic, many, "euclidean", pause=end, threads=threads)
+    with pytest.raises(Ended):
+        per_column(scale, many, pause=end)

@@ -22,7 +22,7 @@ from app.core.discrepancy import box_discrepancy
 from app.core.kernels import Kernel
 from app.core.maps import FeatureMap
 from app.core.maps.fourier import features
-from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, packed, unpacked
+from app.core.progress import Abandoned, OutOfTime, Parts, Progress, TimedProgress, between, packed, unpacked
 from app.core.recommendations import measuring, trials
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.trials import recommended
@@ -53,6 +53,15 @@ EVERY: dict[str, Callable[[Progress], Any]] = {
     "box-discrepancy": partial(BoxDiscrepancy(box=2.0).run, fourier(s=32), {}),
     "recommendations": ranking,
 }
+
+
+def test_there_is_a_pause_between_every_two_parts() -> None:
+    pauses: list[None] = []
+    for n in range(4):
+        pauses.clear()
+        before = [(part, len(pauses)) for part in between(range(n), lambda: pauses.append(None))]
+        assert before == [(part, part) for part in range(n)]
+        assert len(pauses) == max(0, n - 1)
 
 
 def test_no_diagnostic_is_left_out() -> None:

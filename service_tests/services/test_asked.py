@@ -9,13 +9,16 @@ import pytest
 import redis
 from pydantic import ValidationError
 
+from app.core.building import RowsOf, no_rows
 from app.core.errors import InvalidInput
 from app.core.input import Fit, fitted
 from app.core.length_scales import Heuristic, length_scale, per_column
 from app.core.progress import Progress
 from app.core.spec import MapSpec
+from app.services import asked as services_asked
 from app.services import map_creation
-from app.services.asked import asked_spec, settled
+from app.services.asked import asked_spec, drawn, settled
+from app.services.building import kept_rows
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import MapExists
@@ -50,19 +53,24 @@ def parse(model: type[Any], body: bytes | bytearray) -> Any:
     return model.model_validate_json(body)
 
 
+def rows_in(datasets: Datasets) -> RowsOf:
+    """The rows of `rows` as they are now."""
+    return kept_rows(datasets, {"rows": datasets.digest("rows")})
+
+
 def asked(spec: dict[str, Any]) -> AskedSpec:
     return asked_spec(json.dumps(spec).encode(), parse)
 
 
-def test_a_plain_spec_leaves_nothing_open_and_is_settled_as_it_is(datasets: Datasets) -> None:
+def test_a_plain_spec_leaves_nothing_open_and_is_settled_as_it_is() -> None:
     spec = MapSpec.model_validate_json(json.dumps(PLAIN))
     assert asked(PLAIN) == AskedSpec(spec, NOTHING)
-    assert settled(asked(PLAIN), datasets, 1) == Settled(spec)
+    assert settled(drawn(asked(PLAIN)), no_rows, 1) == Settled(spec)
     assert NOTHING.text == ""
 
 
 def test_what_is_left_open_is_settled_in_order(datasets: Datasets) -> None:
-    found, text, warnings = settled(asked(OPEN), datasets, 2)
+    found, text, warnings = settled(drawn(asked(OPEN)), rows_in(datasets), 2)
     wanted = fitted(Fit.robust, ROWS, unit_norm=True)
     rows = wanted.applied(ROWS, "")
     scale = length_scale(Heuristic.nearest_neighbor, rows, "euclidean")
@@ -72,7 +80,7 @@ def test_what_is_left_open_is_settled_in_order(datasets: Datasets) -> None:
     assert warnings == ()
     left_open = LeftOpen.model_validate_json(text)
     assert (left_open.placed(found), left_open) == asked(OPEN)
-    again = settled(asked(OPEN), datasets, 1).spec
+    again = settled(drawn(asked(OPEN)), rows_in(datasets), 1).spec
     assert again.seed != found.seed
     assert again == found.model_copy(update={"seed": again.seed})
 
@@ -82,7 +90,7 @@ def test_each_may_be_left_open_alone(datasets: Datasets, member: str) -> None:
     spec = PLAIN | {member: OPEN[member]}
     if member == "kernel":
         spec["kernel"] = spec["kernel"] | {"dataset": "rows"}
-    found = settled(asked(spec), datasets, 1)
+    found = settled(drawn(asked(spec)), rows_in(datasets), 1)
     numbers, plain = found.spec.model_dump(), asked(PLAIN).spec.model_dump()
     assert {name for name in numbers if numbers[name] != plain.get(name)} == {member}
     assert found.asked
@@ -103,6 +111,7 @@ def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., 
     assert made.new
     datasets.delete("rows")
     assert maps.create("m", spec.spec, Progress(), spec.left_open) == (made.record, False)
+    assert isinstance(made.record.spec, MapSpec)
     assert maps.create("m", made.record.spec, Progress()) == (made.record, False)
     with pytest.raises(MapExists):
         maps.create("m", spec.spec, Progress(), LeftOpen(input=spec.left_open.input, kernel=spec.left_open.kernel))
@@ -110,6 +119,30 @@ def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., 
         maps.create("m", spec.spec, Progress())
     with pytest.raises(InvalidInput, match="no dataset 'rows'"):
         maps.create("other", spec.spec, Progress(), spec.left_open)
+
+
+def test_all_that_is_taken_from_a_dataset_is_of_the_same_rows(
+    service: Callable[..., Maps], datasets: Datasets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is replaced after the input was fitted, before the length scale is taken."""
+    maps, spec = service(), asked(OPEN)
+    others = 3 * ROWS[::-1] + 5
+    fitted_to: list[Any] = []
+
+    def fitted_and_replaced(fit: Fit, rows: Any, *given: Any, **more: Any) -> Any:
+        found = fitted(fit, rows, *given, **more)
+        fitted_to.append(found.center)
+        if len(fitted_to) == 1:
+            datasets.delete("rows")
+            datasets.create("rows", others, None)
+        return found
+
+    monkeypatch.setattr(services_asked, "fitted", fitted_and_replaced)
+    made = maps.create("m", spec.spec, Progress(), spec.left_open).record.spec
+    wanted = settled(drawn(spec), rows_in(datasets), 1).spec
+    assert isinstance(made, MapSpec)
+    assert (made.input, made.kernel) == (wanted.input, wanted.kernel)
+    assert fitted_to[0] != fitted_to[1]
 
 
 def test_one_that_comes_second_gets_the_map_of_the_first(

@@ -10,6 +10,7 @@ from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName
 from app.api.documents import ARRAY_ANSWER, MAP_BODY, applied_headers, taken_headers
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
+from app.core.progress import TimedProgress
 from app.services.asked import asked_spec
 from app.services.map_creation import Created
 from app.services.map_records import MapPage, MapRecord
@@ -62,11 +63,12 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
         body = await bodies.read(request, context, context.limits.check_spec)
         clock = long_work.started(request, context)
         asked = await context.admission.compute(lambda: asked_spec(body, bodies.parse))
+        settling = TimedProgress(clock.place_by, lambda: clock.shutdown.begun)
         created = await long_work.run_or_submit(
             context,
             clock,
             context.admission.building,
-            lambda progress: context.maps.create(name, asked.spec, progress, asked.left_open),
+            lambda progress: context.maps.create(name, asked.spec, progress, asked.left_open, settling),
         )
         return clock, created
 

@@ -90,14 +90,19 @@ def recommended(
     return answered(tried.found.values(), tried.skipped, wanted, shares)
 
 
-def check_rows(rows: Rows, kernel: Kernel) -> None:
-    """Refuse rows that are too few or too many to measure errors on, and columns that the kernel cannot do with."""
+def check_shape(rows: Rows) -> None:
+    """Refuse rows that are too few or too many to measure errors on, or have no entries."""
     n, d = rows.shape
     if not 2 <= n <= MOST_ROWS:
         raise InvalidInput(f"{n} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
     if not d:
         raise InvalidInput("rows have 0 entries; 1 is wanted at least", "/vectors")
-    kernel.check(d)
+
+
+def check_rows(rows: Rows, kernel: Kernel) -> None:
+    """Refuse what `check_shape` refuses, and columns that the kernel cannot do with."""
+    check_shape(rows)
+    kernel.check(rows.shape[1])
 
 
 class _Trials:
