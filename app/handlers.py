@@ -76,7 +76,7 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
     changed = [called for called, digest in measurement.digests.items() if digest != payload["digests"][called]]
     if changed:
         raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
-    written = json_measurements.writers(measurement.run(context))
+    written = json_measurements.writers(measurement.run(context), measurement.warnings)
     return {media_type: write() for media_type, write in written.items()}
 
 

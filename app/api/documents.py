@@ -171,15 +171,21 @@ _WARNED = "What is doubtful about the answer, in one line: where the map's dtype
 WARNED = {WARNING: {"description": _WARNED, "schema": _STRING}}
 """The header of answers that are made of rows, described."""
 _WARNINGS = {**list_of(_STRING), "description": "There where something is doubtful, as in the header Bochner-Warning."}
-ARRAY_ANSWER = answer_of(
-    "The array, or an object of arrays; several arrays are stacked in .npy.",
-    {"type": "object", "properties": {"warnings": _WARNINGS}},
-)
+_MAY_WARN = {"type": "object", "properties": {"warnings": _WARNINGS}}
+
+
+def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an answer that may have warnings beside its own members."""
+    return {"allOf": [schema, _MAY_WARN]}
+
+
+ARRAY_ANSWER = answer_of("The array, or an object of arrays; several arrays are stacked in .npy.", _MAY_WARN)
 ARRAY_ANSWER[200]["headers"] = WARNED
 CODES_ANSWER = answer_of(
     "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
-    {"type": "object", "required": ["codes"], "properties": {"codes": _CODES}},
+    with_warnings({"type": "object", "required": ["codes"], "properties": {"codes": _CODES}}),
 )
+CODES_ANSWER[200]["headers"] = WARNED
 
 
 def _asked_spec() -> dict[str, Any]:

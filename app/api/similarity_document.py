@@ -1,6 +1,6 @@
 """What the OpenAPI document says of the answers of /similarity."""
 
-from app.api.documents import ESTIMATES, NUMBERS, answer_of, list_of
+from app.api.documents import ESTIMATES, NUMBERS, WARNED, answer_of, list_of, with_warnings
 
 _INTERVALS = list_of(list_of({"type": ["number", "null"]}, minItems=2, maxItems=2))
 _SIMILARITIES = {
@@ -49,5 +49,8 @@ _SIMILARITIES = {
 SIMILARITY_ANSWER = answer_of(
     "A number for each pair of rows, or two; in .npy the members of one number are stacked in this order, those that "
     "are there.",
-    {"type": "object", "required": ["estimate", "standard_error", "interval"], "properties": _SIMILARITIES},
+    with_warnings(
+        {"type": "object", "required": ["estimate", "standard_error", "interval"], "properties": _SIMILARITIES}
+    ),
 )
+SIMILARITY_ANSWER[200]["headers"] = WARNED

@@ -22,13 +22,17 @@ Rows = Floats | sparse.csr_array
 """Vectors behind the gate: a C-contiguous matrix or a CSR one of float32 or float64, finite, of the map's width."""
 MISSING = "is missing; a map whose input has a number for missing takes such rows"
 """What is wrong with NaN, which JSON writes as null."""
+AFTER_INPUT = ", once it has gone through the input of the map"
+"""When an entry is what it is said to be, which is not as it was posted."""
 
 
-def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors") -> Rows:
+def vectors(
+    rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors", missing: str = MISSING
+) -> Rows:
     """Posted rows, which stood at `pointer` of the request, checked for use in a dtype, float32 or float64.
 
     Floats stay in the precision in which they came, for exact kernels to be those of the rows as posted. Whole numbers
-    come in the dtype. Rows are not copied where they are so already.
+    come in the dtype. Rows are not copied where they are so already. `missing` says what is wrong with NaN.
 
     Raises:
         InvalidInput: not two-dimensional, another width than `input_dim`, another kind of number, NaN, infinity, a
@@ -36,7 +40,7 @@ def vectors(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str
     """
     found = floats(rows, input_dim, dtype, pointer)
     if not np.isfinite(_values(found)).all():
-        refuse_not_finite(found, pointer)
+        refuse_not_finite(found, pointer, missing=missing)
     check_range(found, dtype, pointer)
     return found
 
@@ -68,17 +72,22 @@ def in_dtype(rows: Rows, dtype: np.dtype[Any]) -> Rows:
     return cast
 
 
-def check_range(rows: Rows, dtype: np.dtype[Any], pointer: str) -> None:
-    """Raise InvalidInput naming the first entry that the dtype has no room for; all are finite."""
+def check_range(rows: Rows, dtype: np.dtype[Any], pointer: str, when: str = "") -> None:
+    """Raise InvalidInput naming the first entry that the dtype has no room for; all are finite.
+
+    `when` is added to the words.
+    """
     if rows.dtype.itemsize <= dtype.itemsize:
         return
     with np.errstate(over="ignore"):  # what overflows is refused by name
         if not np.isfinite(dtype.type(largest(rows))):
-            outside = f"is outside the range of {dtype}, the dtype of this map"
+            outside = f"is outside the range of {dtype}, the dtype of this map{when}"
             _refuse_entry(rows, np.isinf(_values(rows).astype(dtype)), outside, pointer)
 
 
-def refuse_not_finite(rows: Rows, pointer: str, first_row: int = 0, infinite: str = "is not finite") -> None:
+def refuse_not_finite(
+    rows: Rows, pointer: str, first_row: int = 0, infinite: str = "is not finite", missing: str = MISSING
+) -> None:
     """Raise InvalidInput naming the first entry that is NaN or infinite, as missing or with these words.
 
     The rows are those of the request from `first_row` on. Return if all are finite.
@@ -87,7 +96,7 @@ def refuse_not_finite(rows: Rows, pointer: str, first_row: int = 0, infinite: st
     is_odd = ~np.isfinite(values)
     if is_odd.any():
         is_missing = bool(np.isnan(values.ravel()[np.argmax(is_odd)]))
-        _refuse_entry(rows, is_odd, MISSING if is_missing else infinite, pointer, first_row)
+        _refuse_entry(rows, is_odd, missing if is_missing else infinite, pointer, first_row)
 
 
 def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:

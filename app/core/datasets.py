@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Floats, Rows
+from app.core.arrays import Floats, Matrix, Rows
 from app.core.errors import InvalidInput
 
 MOST_RANGES = 1 << 16
 """Columns up to which the ranges of a dataset's columns are kept."""
+# A column whose numbers differ by so many roundings of float64 counts as constant.
+_ROUNDINGS = 10
 
 
 class Reference(NamedTuple):
@@ -46,3 +48,8 @@ def column_ranges(rows: Rows) -> Floats:
         return np.stack([rows.min(axis=0), rows.max(axis=0)])
     columns: sparse.csc_array = rows.tocsc()
     return np.stack([columns.min(axis=0).toarray(), columns.max(axis=0).toarray()])
+
+
+def is_constant(spread: Matrix, reach: Matrix) -> NDArray[np.bool_]:
+    """Whether columns that spread so far, and whose entries are at most so large, differ by rounding alone, (d,)."""
+    return np.asarray(spread <= _ROUNDINGS * np.finfo(np.float64).eps * reach)

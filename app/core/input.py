@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag
 from scipy import sparse
 
 from app.core.arrays import Floats, Matrix, Rows, dense, largest_by_row, refuse_not_finite, row_blocks
-from app.core.datasets import MOST_RANGES, column_ranges
+from app.core.datasets import MOST_RANGES, column_ranges, is_constant
 from app.core.errors import InvalidInput
 from app.core.model import Frozen, check_entries
 from app.core.norms import unit_or_zero_rows
@@ -20,8 +20,6 @@ from app.core.sparse_rows import divide_columns
 _ENTRIES_PER_BLOCK = 1 << 16
 # Of columns that are looked at together.
 _ENTRIES_OF_COLUMNS = 1 << 21
-# A column whose numbers differ by so many roundings of float64 counts as constant.
-_ROUNDINGS = 10
 # Up to this span of a column, sums of squares stay in the range of float64.
 _WIDEST = 1e140
 
@@ -193,8 +191,7 @@ def fitted(
 
 def _scales(spread: Matrix, reach: Matrix) -> tuple[float, ...]:
     """The spreads of columns whose entries reach so far, 1 where there is none beyond rounding."""
-    is_constant = spread <= _ROUNDINGS * np.finfo(np.float64).eps * reach
-    return tuple(np.where(is_constant, 1.0, spread).tolist())
+    return tuple(np.where(is_constant(spread, reach), 1.0, spread).tolist())
 
 
 def _moments(rows: Floats, least: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Matrix, Rows, dense, row_blocks
-from app.core.datasets import MOST_RANGES, column_ranges, sampled
+from app.core.datasets import MOST_RANGES, column_ranges, is_constant, sampled
 from app.core.errors import InvalidInput
 from app.core.neighbours import Metric, Seen, distances_to_neighbour
 from app.core.progress import Pause, between, no_pause
@@ -87,7 +87,7 @@ def per_column(
     """A length scale for each column of rows (n, d), of which `scale` is the one for all.
 
     It is the scale times the column's standard deviation over the root of the mean of all columns' variances; a column
-    that is constant has the scale itself.
+    that is constant, but for the rounding of its numbers, has the scale itself.
 
     Raises:
         InvalidInput: there are too many columns, or a length scale leaves the range of float64.
@@ -153,8 +153,9 @@ def _deviations(rows: Rows, seen: Seen, pause: Pause) -> tuple[Matrix, NDArray[n
     mean = total / n
     for block in between(blocks, pause):
         squares += _squares_about(mean, seen(rows[block]))
-    squares[least == most] = 0
-    return np.sqrt(squares / n), least == most
+    constant = is_constant(most - least, np.maximum(np.abs(least), np.abs(most)))
+    squares[constant] = 0
+    return np.sqrt(squares / n), constant
 
 
 def _squares_about(mean: Matrix, rows: Rows) -> Matrix:

@@ -1,6 +1,6 @@
 """JSON bodies of diagnostics and recommendations, options and rows; and their answers, JSON or a picture."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -59,9 +59,13 @@ def _written(options: dict[str, Any]) -> bytes:
         raise InvalidInput(f"the options of this request cannot be read: {error}") from error
 
 
-def writers(finding: Finding[Mapping[str, object]]) -> dict[str, Callable[[], bytes]]:
-    """Functions that write a finding, by media type: JSON first, then the picture, if there is one."""
-    known = {Json.media_type: lambda: orjson.dumps(finding.answer)}
+def writers(finding: Finding[Mapping[str, object]], warnings: Sequence[str]) -> dict[str, Callable[[], bytes]]:
+    """Functions that write a finding, by media type: JSON first, then the picture, if there is one.
+
+    JSON has a member `warnings` beside those of the finding, if there are any.
+    """
+    told = {"warnings": [*warnings]} if warnings else {}
+    known = {Json.media_type: lambda: orjson.dumps({**finding.answer, **told})}
     drawing = finding.drawing
     return known if drawing is None else known | {SVG: lambda: _picture(drawing)}
 

@@ -19,6 +19,8 @@ from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
 from app.store.named import Arrays
 
+_MISSING = "is missing; a dataset has no missing entries: leave such rows out, or fill them in"
+
 
 class _Kept(NamedTuple):
     """The rows of a dataset in memory."""
@@ -172,7 +174,7 @@ def _checked(posted: PostedRows) -> Rows:
         raise InvalidInput(f"{n} rows of {d} entries came; a dataset has at least one row and one column", "/vectors")
     # Whole numbers of more than 16 bits are kept in float64.
     dtype = np.result_type(posted.dtype, np.float32) if posted.dtype.kind in "biuf" else np.dtype(np.float64)
-    return vectors(posted, d, dtype)
+    return vectors(posted, d, dtype, missing=_MISSING)
 
 
 def _arrays(rows: Rows) -> Arrays:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic_core import to_json
 
-from app.core.arrays import PostedRows, Rows, check_range, floats, vectors
+from app.core.arrays import AFTER_INPUT, PostedRows, Rows, check_range, floats, vectors
 from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
@@ -172,7 +172,7 @@ class Recommendations(NamedTuple):
         asked.check(task.labels is not None)
         if asked.input is not None:
             task = task._replace(rows=asked.input.applied(task.rows, "/vectors"))
-            check_range(task.rows, _DTYPE, "/vectors")
+            check_range(task.rows, _DTYPE, "/vectors", AFTER_INPUT)
         rows, kernels = task.rows, self._kernels(options, asked, task, parse)
         asked, shares = self._shared_out(asked, task, kernels, options.seed)
         n, d = rows.shape

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from app.core.answers import Answer, RowBlocks
-from app.core.arrays import Array, Rows
+from app.core.arrays import Array, Matrix, Rows
+from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
 from app.services import results
 from app.services.limits import Limits
@@ -66,5 +68,17 @@ def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limit
     found: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
     if exact:
         dtype = np.finfo(feature_map.gram_dtype).dtype  # a complex Gram block has a real exact one
-        found["exact"] = feature_map.exact_gram(x, y).astype(dtype, copy=False)
+        found["exact"] = _in_range(feature_map.exact_gram(x, y), dtype)
+    return found
+
+
+def _in_range(exact: Matrix, dtype: np.dtype[Any]) -> Array:
+    """Kernels in the dtype of the approximate ones; InvalidInput for one that is too large for it."""
+    with np.errstate(over="ignore"):  # refused by name
+        found = exact.astype(dtype, copy=False)
+    if not np.isfinite(found).all():
+        raise InvalidInput(
+            f"an exact kernel of these rows is {float(np.abs(exact).max()):.3g}, outside the range of {dtype}, the "
+            "dtype of this map; dtype float64 has more room"
+        )
     return found

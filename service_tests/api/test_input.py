@@ -144,7 +144,8 @@ def test_a_missing_entry_is_refused_by_name_elsewhere(http: httpx.Client, fourie
 
 def test_a_dataset_has_no_missing_entries(http: httpx.Client, name: str) -> None:
     answer = put_dataset(http, name, [[1.0, None]])
-    assert "row 0, column 1 is missing" in assert_problem(http, answer, 422, "invalid-input")["detail"]
+    said = assert_problem(http, answer, 422, "invalid-input")["detail"]
+    assert said.startswith("row 0, column 1 is missing; a dataset has no missing entries")
 
 
 def test_a_scale_keeps_rows_sparse_and_a_center_is_refused(http: httpx.Client, name: str) -> None:
@@ -197,3 +198,4 @@ def test_rows_that_leave_the_range_of_the_dtype_after_the_input_are_refused(http
     answer = post(http, f"{name}/transform", {"vectors": [[0, 0, 0], [0, 1e20, 0]]}, JSON)
     document = assert_problem(http, answer, 422, "invalid-input", "/vectors/1/1")
     assert "outside the range of float32" in document["detail"]
+    assert document["detail"].endswith("once it has gone through the input of the map")

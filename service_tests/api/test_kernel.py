@@ -4,7 +4,8 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import JSON, NPY, array, member, post, post_npy
+from service_tests.api.conftest import SPEC
+from service_tests.checks import JSON, NPY, array, assert_problem, member, post, post_npy, put
 
 pytestmark = pytest.mark.usefixtures("standing")
 
@@ -89,3 +90,21 @@ def test_sparse_and_dense_rows_may_meet(http: httpx.Client, title: str) -> None:
     dense = post(http, f"standing-{title}/kernel?exact=true", body())
     for name in ("approximate", "exact"):
         np.testing.assert_allclose(member(mixed, name), member(dense, name), rtol=0, atol=1e-6)
+
+
+def test_an_exact_kernel_beyond_the_dtype_is_refused_and_not_null(http: httpx.Client, name: str) -> None:
+    fields = SPEC | {
+        "kernel": {"kind": "polynomial", "degree": 4, "gamma": 1, "coef0": 0},
+        "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1, 0, 0]]},
+        "s": None,
+    }
+    body = {"x": [[1, 2, 0], [1, 5e9, 0]]}
+    for dtype in ("float32", "float64"):
+        assert put(http, f"{name}-{dtype}", fields | {"dtype": dtype}).status_code == 201
+        assert post(http, f"{name}-{dtype}/kernel", body).json() == {"approximate": [[1, 1], [1, 1]]}
+        answer = post(http, f"{name}-{dtype}/kernel?exact=true", body)
+        if dtype == "float32":
+            document = assert_problem(http, answer, 422, "invalid-input")
+            assert "an exact kernel of these rows is 3.91e+77, outside the range of float32" in document["detail"]
+        else:
+            np.testing.assert_allclose(member(answer, "exact")[1], [(1 + 1e10) ** 4, 25e18**4], rtol=1e-6)

@@ -117,12 +117,14 @@ def test_jobs_and_other_diagnostics_warn_too(http: httpx.Client, unix: dict[str,
     assert HEADER in taken.headers
     job = finished(http, taken)
     result = http.get(job["result"]).json()
+    assert result["warnings"] == [taken.headers[HEADER]]
     assert result["estimators"]["map"]["relative_frobenius"] == pytest.approx(
         measured(http, unix["single"], body)[0], rel=1e-6
     )
     pairs = {"x": UNIX[:2].tolist(), "y": UNIX[2:4].tolist(), "repeats": 2}
-    assert HEADER in post(http, f"{unix['single']}/diagnostics/variance", pairs).headers
-    assert HEADER not in post(http, f"{unix['double']}/diagnostics/variance", pairs).headers
+    for title, warns in (("single", True), ("double", False)):
+        answer = post(http, f"{unix[title]}/diagnostics/variance", pairs)
+        assert (HEADER in answer.headers) == ("warnings" in answer.json()) == warns
 
 
 def test_recommendations_warn_of_rows_that_their_maps_are_too_coarse_for(http: httpx.Client) -> None:
@@ -137,14 +139,43 @@ def test_recommendations_warn_of_rows_that_their_maps_are_too_coarse_for(http: h
     assert answer.json()["best"]["dtype"] == "float32"
     far = answer.json()["ranked"][0]["error_mean"]
     assert "20 of 20 rows of vectors" in answer.headers[HEADER]
+    assert answer.json()["warnings"] == [answer.headers[HEADER]]
     body["vectors"] = (UNIX[:20] - 1.7e9).tolist()
     answer = http.post("/v1/recommendations", json=body)
     assert far > 2 * answer.json()["ranked"][0]["error_mean"]
     assert HEADER not in answer.headers
 
 
-def test_codes_have_no_length_scale_to_warn_of(http: httpx.Client, name: str) -> None:
-    assert put(http, name, HASHES).status_code == 201
-    answer = post(http, f"{name}/codes", {"vectors": [[1.7e9, 1, 2]]})
-    assert set(answer.json()) == {"codes"}
-    assert HEADER not in answer.headers
+def test_codes_warn_where_a_center_of_the_kernel_leaves_little_but_rounding(http: httpx.Client, name: str) -> None:
+    center, x, y = 1.7e9, [1.7e9 + 300, 1.7e9 - 5e3, 1.7e9 + 70], [1.7e9 + 100, 1.7e9 + 5e3, 1.7e9]
+    fields = HASHES | {"dtype": "float32"}
+    for title, changes in (
+        ("plain", {}),
+        ("kernel", {"kernel": {"kind": "gmm", "center": [center] * 3}}),
+        ("input", {"input": {"center": center}}),
+    ):
+        assert put(http, f"{name}-{title}", fields | changes).status_code == 201
+        for call, body in (
+            ("codes", {"vectors": [x]}),
+            ("similarity", {"x": [x], "y": [y]}),
+            ("kernel", {"x": [x], "y": [y]}),
+            ("diagnostics/collisions", {"vectors": [x, y]}),
+        ):
+            answer = post(http, f"{name}-{title}/{call}", body)
+            assert answer.status_code == 200, answer.text
+            assert (HEADER in answer.headers) == ("warnings" in answer.json()) == (title == "kernel"), call
+            if title == "kernel":
+                assert "; ".join(answer.json()["warnings"]) == answer.headers[HEADER]
+                assert f"of {len(body.get('vectors', [x]))} rows of" in answer.headers[HEADER]
+
+
+def test_landmarks_that_are_uploaded_are_warned_of_when_they_are_put(http: httpx.Client, name: str) -> None:
+    fields = SPEC | {"input_dim": 1, "kernel": {"kind": "gaussian", "length_scale": 10}, "s": None, "dtype": "float32"}
+    fields |= {"sampler": {"kind": "uploaded_landmarks", "landmarks": UNIX[:20].tolist()}}
+    for title, changes, is_coarse in (
+        ("single", {}, True),
+        ("double", {"dtype": "float64"}, False),
+        ("centered", {"input": {"center": 1.7e9}}, False),
+    ):
+        told = put(http, f"{name}-{title}", fields | changes).json()["warnings"]
+        assert any("rows of the landmarks" in text for text in told) == is_coarse

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from app.core.datasets import MOST_RANGES, column_ranges, sampled
+from app.core.datasets import MOST_RANGES, column_ranges, is_constant, sampled
 from app.core.errors import InvalidInput
 
 
@@ -73,3 +73,9 @@ def test_too_many_columns_have_no_ranges() -> None:
     assert column_ranges(np.ones((1, MOST_RANGES))).shape == (2, MOST_RANGES)
     with pytest.raises(InvalidInput, match="65537"):
         column_ranges(np.ones((1, MOST_RANGES + 1)))
+
+
+def test_a_column_is_constant_if_its_numbers_differ_by_few_roundings() -> None:
+    reach = np.array([3.0, 3.0, 0.0, 1e-300])
+    spread = 2.0**-52 * np.array([29.9, 30.1, 0.0, 1e-300])
+    assert is_constant(spread, reach).tolist() == [True, False, True, True]

@@ -139,3 +139,14 @@ def test_what_takes_long_may_be_ended_and_what_does_not_is_not(heuristic: Heuris
             length_scale(heuristic, many, "euclidean", pause=end, threads=threads)
     with pytest.raises(Ended):
         per_column(scale, many, pause=end)
+
+
+def test_a_column_that_is_constant_but_for_rounding_has_the_scale_itself() -> None:
+    noisy = np.where(ROWS[:, 0] > 0, 0.1 + 0.2, 0.3)
+    assert noisy.min() < noisy.max()
+    rows = np.column_stack([ROWS, noisy, 1e15 + 1e-9 * noisy, 1 + 1e-9 * ROWS[:, 1]])
+    d = ROWS.shape[1]
+    for form in (np.asarray, sparse.csr_array):
+        found = per_column(2.5, form(rows))
+        assert found[d : d + 2] == (2.5, 2.5)
+        assert 0 < found[d + 2] < 1e-6

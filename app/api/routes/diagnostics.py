@@ -10,7 +10,16 @@ from pydantic_core import PydanticCustomError
 from app.api import bodies, long_work
 from app.api.array_answers import warning_headers
 from app.api.context import Context, ContextOf, MapName
-from app.api.documents import GIVEN, ROWS, WARNED, applied_headers, preferring_body, schema_of, taken_headers
+from app.api.documents import (
+    GIVEN,
+    ROWS,
+    WARNED,
+    applied_headers,
+    preferring_body,
+    schema_of,
+    taken_headers,
+    with_warnings,
+)
 from app.api.negotiation import JSON, favourite, posted_format
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
@@ -57,7 +66,7 @@ def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, 
 
 
 def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
-    content = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}}
+    content = {JSON: {"schema": with_warnings(schema)}, SVG: {"schema": {"type": "string"}}}
     return {
         200: {"description": description, "content": content, "headers": applied_headers()["headers"] | WARNED},
         202: {
@@ -144,7 +153,9 @@ async def _measured(
 
         def work(progress: Progress | None) -> bytes | JobRecord:
             outcome = context.measurements.run_or_submit(measurement, progress)
-            return outcome if isinstance(outcome, JobRecord) else json_measurements.writers(outcome)[media_type]()
+            if isinstance(outcome, JobRecord):
+                return outcome
+            return json_measurements.writers(outcome, measurement.warnings)[media_type]()
 
         answer = await long_work.run_or_submit(context, clock, context.admission.measurements, work, request)
         return clock, measurement.warnings, answer

@@ -13,6 +13,7 @@ from app.core.arrays import Matrix, Rows, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Positive, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
+from app.core.kernels.rounding import OfLengthScales
 from app.core.model import Frozen
 from app.core.papers import GQ
 
@@ -109,19 +110,9 @@ class Anova(ShiftInvariantKernel):
             for subset, weight in zip(self._subsets, weights, strict=True)
         )
 
-    @property
-    def length_scales(self) -> Matrix:
-        """σ, (), or σ_j, (d,)."""
-        return np.asarray(self.length_scale, dtype=np.float64)
-
-    def size_of(self, scaled: Rows) -> Matrix:
-        """The largest distance from 0 on a subset: its kernel is the first to suffer."""
-        found = np.empty(scaled.shape[0])
-        for block in row_blocks(len(found), _ENTRIES_PER_BLOCK // len(self._subsets)):
-            of_subsets: Any = self._membership @ scaled[block, : self._membership.shape[1]].T ** 2
-            largest = of_subsets.max(axis=0)  # sparse for sparse rows
-            found[block] = largest if isinstance(largest, np.ndarray) else largest.toarray().reshape(-1)
-        return np.sqrt(found)
+    def rounding(self, dtype: np.dtype[np.floating]) -> OfLengthScales:
+        """By the length scales, on the subset that is farthest from 0: its kernel is the first to suffer."""
+        return OfLengthScales(dtype, np.asarray(self.length_scale, np.float64), self._largest_norms, is_sum=False)
 
     def warnings(self) -> tuple[str, ...]:
         """The warning about subsets that are named more than once, if there are any."""
@@ -154,6 +145,15 @@ class Anova(ShiftInvariantKernel):
         columns = np.fromiter(chain.from_iterable(self._subsets), np.int64)
         ends = np.cumsum([0, *map(len, self._subsets)])
         return sparse.csr_array((np.ones(len(columns)), columns, ends))
+
+    def _largest_norms(self, scaled: Rows) -> Matrix:
+        """The largest norm of each row (n, d) on a subset, (n,)."""
+        found = np.empty(scaled.shape[0])
+        for block in row_blocks(len(found), _ENTRIES_PER_BLOCK // len(self._subsets)):
+            of_subsets: Any = self._membership @ scaled[block, : self._membership.shape[1]].T ** 2
+            largest = of_subsets.max(axis=0)  # sparse for sparse rows
+            found[block] = largest if isinstance(largest, np.ndarray) else largest.toarray().reshape(-1)
+        return np.sqrt(found)
 
     def _scale(self, subset: tuple[int, ...]) -> LengthScale:
         scale = self.length_scale

@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag
 
 from app.core.arrays import Matrix, Rows, dense
 from app.core.errors import InvalidInput
+from app.core.kernels.rounding import Rounding
 from app.core.model import Kind
 
 Positive = Annotated[float, Field(gt=0)]
@@ -44,18 +45,9 @@ class AnyKernel(Kind):
     compares_unit_rows: ClassVar[bool] = False
     """Whether rows are brought to unit length before they are compared, so that no two differ by more than 2."""
 
-    @property
-    def length_scales(self) -> Matrix | None:
-        """The differences of a column that matter to the kernel, () for all of them or (d,); None where none is it."""
+    def rounding(self, dtype: np.dtype[np.floating]) -> Rounding | None:
+        """What rounding to a dtype does to rows; None where that is some ε of each kernel, wherever rows lie."""
         return None
-
-    def size_of(self, scaled: Rows) -> Matrix:
-        """How far rows (n, d) that are divided by the length scales lie from 0 in the kernel's metric, (n,)."""
-        norm = 1 if self.metric == "cityblock" else 2
-        if isinstance(scaled, np.ndarray):
-            return np.asarray(np.linalg.norm(scaled, norm, axis=1), np.float64)
-        powers = (abs(scaled) ** norm).sum(axis=1)
-        return np.asarray(powers, np.float64) ** (1 / norm)
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str

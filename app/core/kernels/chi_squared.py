@@ -10,6 +10,7 @@ from app.core.arrays import Matrix, Rows, dense, place_of, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.chi_squared_sums import dense_distances, row_sums, sparse_distances
+from app.core.kernels.rounding import OfRoots
 from app.core.sparse_rows import compressed, in_shared_columns, stored
 
 _BYTES_PER_STORED = 16
@@ -41,6 +42,10 @@ class ChiSquared(AnyKernel):
 
     def check(self, input_dim: int) -> None:
         """Accept vectors of any length."""
+
+    def rounding(self, dtype: np.dtype[np.floating]) -> OfRoots:
+        """By the square roots of entries, whose differences it compares where entries are large."""
+        return OfRoots(dtype, self.gamma)
 
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
         """The rows as they came; InvalidInput names the first negative entry."""

@@ -10,6 +10,7 @@ from app.core.arrays import Matrix, Rows, leading_columns
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Block, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
+from app.core.kernels.rounding import OfDirections
 from app.core.norms import unit_rows
 from app.core.papers import GMM
 
@@ -45,6 +46,10 @@ class CorrelationRbf(ShiftInvariantKernel):
     def normal_deviations(self, input_dim: int) -> Matrix:
         """Deviations of the Gaussian kernel of unit rows."""
         return self._gaussian().normal_deviations(input_dim)
+
+    def rounding(self, dtype: np.dtype[np.floating]) -> OfDirections:
+        """The same for all rows, by γ."""
+        return OfDirections(dtype, self.gamma)
 
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
         """Rows of unit L2 norm; InvalidInput names the rows that are all zero and have no direction."""

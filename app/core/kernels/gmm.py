@@ -12,6 +12,7 @@ from app.core.arrays import Matrix, Rows, dense, leading_columns, named
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
+from app.core.kernels.rounding import OfCenter
 from app.core.model import check_entries
 from app.core.papers import GMM
 from app.core.sparse_rows import stored
@@ -57,6 +58,12 @@ class GeneralizedMinMax(AnyKernel):
         if not np.isfinite(center).all():
             raise InvalidInput(f"an entry of center is outside the range of {dtype}", "/kernel/center")
         return self.model_copy(update={"center": tuple(center.tolist())})
+
+    def rounding(self, dtype: np.dtype[np.floating]) -> OfCenter | None:
+        """By what rounding leaves of rows about the centre; ratios of entries themselves lose some ε anywhere."""
+        if self.center is None:
+            return None
+        return OfCenter(dtype, np.array(self.center), self.model_copy(update={"center": None}).pairs)
 
     def empty(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows (n, d) are all zero after centering, (n,): they have no sample, and no kernel, which is 0/0."""

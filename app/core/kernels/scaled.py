@@ -2,14 +2,16 @@
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, Rows
 from app.core.kernels.base import LENGTH_SCALE, LengthScale, SpectralKernel
 from app.core.kernels.differences import Metric, distances, finite, lags
+from app.core.kernels.rounding import OfLengthScales
 from app.core.model import check_entries
 
 
@@ -57,6 +59,11 @@ class ScaledKernel(SpectralKernel):
         """δ_j/σ_j of every row of x and of y, (n, m), coordinate by coordinate, as good far from 0 as near it."""
         return lags(x, y, self.scales(x.shape[1]))
 
+    def rounding(self, dtype: np.dtype[np.floating]) -> OfLengthScales:
+        """By the length scales, in the kernel's metric."""
+        is_sum = self.metric == "cityblock"
+        return OfLengthScales(dtype, self.length_scales, partial(_norms, order=1 if is_sum else 2), is_sum)
+
     @property
     def length_scales(self) -> Matrix:
         """σ, (), or σ_j, (d,)."""
@@ -88,3 +95,11 @@ class ProductKernel(ScaledKernel):
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
         """The standard deviation at σ = 1, divided by σ_j."""
         return None if self.standard_deviation is None else self.scaled_deviations(self.standard_deviation, input_dim)
+
+
+def _norms(scaled: Rows, order: Literal[1, 2]) -> Matrix:
+    """The norms of rows (n, d), (n,)."""
+    if isinstance(scaled, np.ndarray):
+        return np.asarray(np.linalg.norm(scaled, order, axis=1), np.float64)
+    powers = (abs(scaled) ** order).sum(axis=1)
+    return np.asarray(powers, np.float64) ** (1 / order)

@@ -187,7 +187,7 @@ class FeatureMap(OptionalResults):
 
     @cached_property
     def _coarseness(self) -> Coarseness:
-        return Coarseness(self.kernel, self.spec.numpy_dtype, self.rounds_exact_rows)
+        return Coarseness(self.spec.kernel, self.spec.numpy_dtype, self.rounds_exact_rows)
 
     # What diagnostics compare with.
 

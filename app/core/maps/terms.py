@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.arrays import MAX_DIM, Matrix, PostedRows, Rows, check_range, floats, vectors
+from app.core.arrays import AFTER_INPUT, MAX_DIM, Matrix, PostedRows, Rows, check_range, floats, vectors
 from app.core.input import Input
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.model import Frozen
@@ -93,7 +93,7 @@ class BaseSpec(Frozen):
         if self.input is None:
             return vectors(rows, self.input_dim, self.numpy_dtype, pointer)
         changed = self.input.applied(floats(rows, self.input_dim, np.dtype(np.float64), pointer), pointer)
-        check_range(changed, self.numpy_dtype, pointer)
+        check_range(changed, self.numpy_dtype, pointer, AFTER_INPUT)
         return changed
 
     def canonical(self) -> str:

@@ -20,7 +20,7 @@ from app.core.maps.landmarks.arrays import (
     uploaded_rows,
 )
 from app.core.maps.landmarks.features import LandmarkFeatures
-from app.core.maps.landmarks.learning import measured, selected, split
+from app.core.maps.landmarks.learning import measured, selected, split, too_coarse
 from app.core.maps.landmarks.root import LONG_DECOMPOSITION, rooted
 from app.core.maps.landmarks.samplers import Landmarks, UploadedLandmarks
 from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
@@ -118,8 +118,9 @@ class LandmarkMap(FeatureMap):
         """Select landmarks, or take those that came, and decompose their kernel block."""
         building, sampler, kernel = building or Building(), spec.sampler, _kernel(spec)
         if not isinstance(sampler, Landmarks):
-            arrays = _uploaded(spec, kernel)
+            arrays, coarse = _uploaded(spec, kernel)
             made, warnings = rooted(spec, kernel, arrays, building.progress, begin_anew)
+            warnings = coarse + warnings
             s, rank = made["root"].shape
             if spec.s not in (None, s):
                 warnings += (f"{s} landmarks came; s = {spec.s} was not used",)
@@ -227,10 +228,14 @@ def _size(spec: BaseSpec) -> int:
     return spec.s
 
 
-def _uploaded(spec: BaseSpec, kernel: AnyKernel) -> Arrays:
-    """The landmarks that came, as they are frozen; InvalidInput if they leave the dtype or have no kernel."""
+def _uploaded(spec: BaseSpec, kernel: AnyKernel) -> tuple[Arrays, tuple[str, ...]]:
+    """The landmarks that came, as they are frozen, and the warning if the dtype is too coarse for them.
+
+    InvalidInput if they leave the dtype or have no kernel.
+    """
     if not isinstance(spec.sampler, UploadedLandmarks):
         raise TypeError(f"sampler {spec.sampler.kind} has no landmarks")
     pointer = "/sampler/landmarks"
     came = spec.gate(uploaded_rows(spec.sampler, spec.input_dim), pointer)
-    return landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
+    arrays = landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
+    return arrays, too_coarse(spec, came, "the landmarks")

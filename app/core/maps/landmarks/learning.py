@@ -64,8 +64,12 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
     others = np.flatnonzero(~apart)
     if wanted < len(others):
         others = others[sampled(len(others), wanted, _stream(spec.seed, 1))]
-    coarse = Coarseness(kernel, spec.numpy_dtype, counts_exact=False).warnings(found, f"dataset {sampler.dataset!r}")
-    return Split(rows[others], rows[np.flatnonzero(apart)], coarse)
+    return Split(rows[others], rows[np.flatnonzero(apart)], too_coarse(spec, found, f"dataset {sampler.dataset!r}"))
+
+
+def too_coarse(spec: BaseSpec, rows: Rows, called: str) -> tuple[str, ...]:
+    """The warning about rows to take landmarks from, if the dtype of the map is too coarse for some."""
+    return Coarseness(spec.kernel, spec.numpy_dtype, counts_exact=False).warnings(rows, called)
 
 
 def selected(

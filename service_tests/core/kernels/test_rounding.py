@@ -1,0 +1,108 @@
+"""What rounding rows to float32 does to kernels without a length scale, beside the kernels of the rounded rows."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.arrays import Matrix
+from app.core.kernels.coarseness import Coarseness
+from app.core.kernels.rounding import MOST
+from service_tests.core.specs import kernel
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+RNG = np.random.default_rng(31)
+
+
+def told(rows: Any, dtype: Any = FLOAT32, counts_exact: bool = False, **fields: Any) -> tuple[str, ...]:
+    return Coarseness(kernel(**fields), dtype, counts_exact).warnings(rows)
+
+
+def min_max(x: Matrix, y: Matrix, p: float) -> Matrix:
+    """The generalized min-max kernel of rows whose center is subtracted, by its definition."""
+    u, v = (np.concatenate([np.maximum(rows, 0), np.maximum(-rows, 0)], axis=1) ** p for rows in (x, y))
+    return np.asarray(np.minimum(u, v).sum(axis=1) / np.maximum(u, v).sum(axis=1))
+
+
+@pytest.mark.parametrize("p", [1.0, 0.3, 4.0])
+@pytest.mark.parametrize(("spread", "is_coarse"), [(100.0, True), (3e4, True), (1e8, False)])
+def test_a_center_of_gmm_far_from_zero_is_warned_of_by_what_is_left_of_rows(
+    spread: float, is_coarse: bool, p: float
+) -> None:
+    center = np.array([1.7e9, -2.5e8, 3.0])
+    rows = center + spread * RNG.normal(size=(40, 3))
+    left = rows.astype(np.float32).astype(np.float64) - center.astype(np.float32)
+    sizes = 1 - min_max(rows - center, left, p)
+    assert (sizes.max() > MOST) == is_coarse
+    found = told(rows, kind="gmm", p=p, center=center.tolist())
+    if not is_coarse:
+        assert found == ()
+        return
+    worst, count = int(np.argmax(sizes)), int((sizes > MOST).sum())
+    (text,) = found
+    assert text.isascii()
+    assert text.startswith(f"float32 is too coarse for {count} of 40 rows of vectors: at row {worst} ")
+    assert f"is {1 - sizes[worst]:.3g} and not 1" in text
+    assert "the center there is" in text
+    assert "input of the map" in text
+    assert text.endswith("or take dtype float64")
+    assert told(rows, FLOAT64, kind="gmm", p=p, center=center.tolist()) == ()
+
+
+def test_a_center_that_nothing_is_lost_about_is_not_warned_of() -> None:
+    rows = 1e7 + RNG.integers(-50, 50, (30, 3)).astype(np.float64)
+    for came in (rows, rows.astype(np.float32)):
+        assert told(came, kind="gmm", center=[1e7] * 3) == ()
+        assert told(came, kind="gmm") == ()
+    # The rows are exact, and the center is not.
+    assert told(rows.astype(np.float32), kind="gmm", center=[1e7 + 0.4] * 3)
+
+
+def test_rows_of_a_center_that_rounding_leaves_nothing_of_are_warned_of_and_rows_without_a_kernel_are_not() -> None:
+    center = [1.7e9, 1.7e9]
+    rows = np.array([[1.7e9 + 1, 1.7e9], [1.7e9, 1.7e9], [1.8e9, 1.6e9]])
+    (text,) = told(rows, kind="gmm", center=center)
+    assert "1 of 3 rows of vectors: at row 0 the kernel of what is posted with what is left of it is 0 and" in text
+    assert told(rows[1:], kind="gmm", center=center) == ()
+    assert told(rows[:0], kind="gmm", center=center) == ()
+    assert told(np.array([[1e308, -1e308]]), FLOAT64, kind="gmm", center=[-1e308, 1e308]) == ()  # refused elsewhere
+
+
+def test_sparse_rows_about_a_center_are_told_of_as_dense_ones() -> None:
+    rows = np.where(RNG.random((20, 3)) < 0.5, 1e6 + RNG.normal(size=(20, 3)), 0.0)
+    fields: dict[str, Any] = {"kind": "gmm", "center": [1e6, 0.0, 1e6]}
+    assert told(sparse.csr_array(rows), **fields) == told(rows, **fields)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("gamma", [1.0, 0.01, 30.0])
+def test_counts_so_large_that_chi_squared_loses_digits_are_warned_of(gamma: float, form: Any) -> None:
+    most = (MOST * 2**23) ** 2 / gamma  # of the sum of a row
+    rows = RNG.dirichlet(np.ones(4), 20)
+    assert told(form(0.999 * most * rows), kind="chi_squared", gamma=gamma) == ()
+    (text,) = told(form(most * np.r_[0.999 * rows, 1.001 * rows[:2]]), kind="chi_squared", gamma=gamma)
+    assert "2 of 22 rows of vectors: at row 2" in text  # 20 or 21
+    assert text.endswith("take a smaller gamma, or take dtype float64")
+
+
+def test_chi_squared_is_off_by_about_as_much_as_the_rule_says() -> None:
+    """For rows about 1/√γ apart, where the kernel falls."""
+    its_kernel = kernel(kind="chi_squared", gamma=1.0)
+    for level, is_coarse in ((1e5, False), (1e9, True), (1e12, True)):
+        x, y = level + np.sqrt(level) * RNG.random((2, 200, 3))
+        rounded = (rows.astype(np.float32).astype(np.float64) for rows in (x, y))
+        off = np.abs(its_kernel.pairs(*rounded) - its_kernel.pairs(x, y)).max()
+        spacing = 2.0**-23 * np.sqrt(3 * level)
+        assert 0.02 * spacing < off < spacing or spacing > 0.3
+        assert bool(told(x, kind="chi_squared")) == is_coarse
+
+
+@pytest.mark.parametrize("counts_exact", [True, False])
+def test_a_gamma_so_large_that_directions_are_too_coarse_is_warned_of_wherever_rows_lie(counts_exact: bool) -> None:
+    rows, most = RNG.normal(size=(5, 3)), (MOST * 2**23) ** 2
+    for came in (rows, rows.astype(np.float32), sparse.csr_array(1e9 * rows)):
+        assert told(came, counts_exact=counts_exact, kind="correlation_rbf", gamma=0.999 * most) == ()
+        (text,) = told(came, counts_exact=counts_exact, kind="correlation_rbf", gamma=1.001 * most)
+        assert "5 of 5 rows of vectors: at row 0 the numbers of its direction are 0.001 of 1/sqrt(gamma)" in text
+        assert told(rows, FLOAT64, kind="correlation_rbf", gamma=1.001 * most) == ()
