@@ -79,10 +79,11 @@ def fit_of(described: Any, parse: Parse) -> InputOfRows | None:
     return None
 
 
-def without_scale(kernel: Any, parse: Parse) -> tuple[Any, ScaleOfRows | None]:
+def without_scale(kernel: Any, parse: Parse, place: str = "") -> tuple[Any, ScaleOfRows | None]:
     """A kernel as it came, with some number in the place of a length scale that is left open; and how that is taken.
 
-    Raises what `parse` raises, and InvalidInput for a kernel that has no length scale.
+    `place` is the number of the kernel in a list, "" where it is no member of one. Raises what `parse` raises, and
+    InvalidInput for a kernel that has no length scale.
     """
     named = kernel.get("length_scale") if isinstance(kernel, dict) else None
     if not (isinstance(named, str) or (isinstance(named, dict) and "per_column" in named)):
@@ -95,7 +96,12 @@ def without_scale(kernel: Any, parse: Parse) -> tuple[Any, ScaleOfRows | None]:
         choices = " or ".join(f'"{one.value}"' for one in Heuristic)
         raise InvalidInput(f"{json.dumps(named[:80])} came; {choices} or a number is wanted", "/kernel/length_scale")
     closed = {name: value for name, value in kernel.items() if name != "dataset"} | {"length_scale": ANY_SCALE}
-    return closed, parse(_KernelMember, to_json({"kernel": kernel})).kernel if kind in KERNELS else None
+    if kind not in KERNELS:
+        return closed, None
+    if place:  # so that `parse` names the place
+        scales: dict[str, ScaleOfRows] = parse(_KernelMembers, to_json({"kernel": {place: kernel}})).kernel
+        return closed, scales[place]
+    return closed, parse(_KernelMember, to_json({"kernel": kernel})).kernel
 
 
 def drawn(asked: AskedSpec) -> AskedSpec:
@@ -179,6 +185,10 @@ def rows_of(datasets: Datasets, width: int, name: str, pointer: str) -> Rows:
 
 class _KernelMember(Frozen):
     kernel: ScaleOfRows
+
+
+class _KernelMembers(Frozen):
+    kernel: dict[str, ScaleOfRows]
 
 
 class _InputMember(Frozen):

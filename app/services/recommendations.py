@@ -1,6 +1,7 @@
 """Which map to take: recommendations, checked and ready to run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from app.core.arrays import AFTER_INPUT, PostedRows, Rows, check_range, floats, 
 from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
+from app.core.errors import InvalidInput
 from app.core.input import Input, fitted
 from app.core.kernels import Kernel
 from app.core.kernels.coarseness import Coarseness
@@ -61,6 +63,18 @@ def _warnings(kernels: list[Kernel], rows: Rows) -> tuple[str, ...]:
     """The warning of the first kernel for whose maps, in float32, these rows are too far from 0, if there is one."""
     each = (Coarseness(kernel, _DTYPE, counts_exact=True).warnings(rows) for kernel in kernels)
     return next(filter(None, each), ())
+
+
+@contextmanager
+def _at_place(place: str) -> Iterator[None]:
+    """Refusals of a kernel point to its place in the list, if it came in one."""
+    try:
+        yield
+    except InvalidInput as error:
+        _, kernel, rest = error.pointer.partition("/kernel")
+        if not (place and kernel):
+            raise
+        raise InvalidInput(error.detail, f"/kernel/{place}{rest}") from error
 
 
 def _wanted(options: RecommendationOptions, first: Input | None) -> Wanted:
@@ -127,23 +141,31 @@ class Recommendations(NamedTuple):
         """
         is_one = isinstance(options.kernel, dict)
         came = (options.kernel,) if is_one else options.kernel
-        described, scales = zip(*(without_scale(one, parse) for one in came), strict=True)
+        places = [""] if is_one else [str(i) for i in range(len(came))]
+        described: list[Any] = []
+        scales: list[ScaleOfRows | None] = []
+        for place, one in zip(places, came, strict=True):
+            with _at_place(place):
+                closed, scale = without_scale(one, parse, place)
+            described.append(closed)
+            scales.append(scale)
         if is_one:
             kernels = (parse(KernelMember, to_json({"kernel": described[0]})).kernel,)
         else:
             kernels = parse(KernelsMember, to_json({"kernel": described})).kernel
         every = []
-        for kernel, scale in zip(kernels, scales, strict=True):
+        for place, kernel, scale in zip(places, kernels, scales, strict=True):
             if not kernel.compares_sparse:
                 self._check_dense(task.rows)
             multiples = options.multiples or (1.0,)
-            if scale is not None:
-                rows, seen = self._rows_of_scale(scale, task), after_input(asked.input, "/kernel/length_scale")
-                kernel = with_scale(kernel, scale, rows, seen=seen, threads=self.threads)
-                if options.multiples is None and asked.objective is Objective.score:
-                    multiples = _MULTIPLES
-            check_rows(task.rows, kernel)
-            every += at_multiples(kernel, multiples)
+            with _at_place(place):
+                if scale is not None:
+                    rows, seen = self._rows_of_scale(scale, task), after_input(asked.input, "/kernel/length_scale")
+                    kernel = with_scale(kernel, scale, rows, seen=seen, threads=self.threads)
+                    if options.multiples is None and asked.objective is Objective.score:
+                        multiples = _MULTIPLES
+                check_rows(task.rows, kernel)
+                every += at_multiples(kernel, multiples)
         return every
 
     def _rows_of_scale(self, scale: ScaleOfRows, task: Task) -> Rows:

@@ -18,6 +18,10 @@ BODY: dict[str, Any] = {
 }
 
 
+FIXED: dict[str, Any] = {"kind": "gaussian", "length_scale": 1}
+SCALED: dict[str, Any] = {"kind": "gaussian", "length_scale": "nearest_neighbor"}
+
+
 def recommend(http: httpx.Client, accept: str = "application/json", **members: Any) -> httpx.Response:
     body = {name: value for name, value in (BODY | members).items() if value is not None}
     return http.post("/v1/recommendations", json=body, headers={"Accept": accept})
@@ -219,7 +223,20 @@ def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:
         ({"vectors": ROWS[:12].tolist(), "y": [0, 1] * 6}, "/y"),
         ({"kernel": []}, "/kernel"),
         ({"kernel": [{"kind": "gaussian", "length_scale": 1}, {"kind": "square"}]}, "/kernel/1/kind"),
+        ({"kernel": [FIXED, {"kind": "gaussian", "length_scale": "mean"}]}, "/kernel/1/length_scale"),
+        ({"kernel": [FIXED, {"kind": "gmm", "length_scale": "median"}]}, "/kernel/1/length_scale"),
+        ({"kernel": [FIXED, {"kind": "gaussian", "length_scale": [1, 2]}]}, "/kernel/1/length_scale"),
+        (
+            {"kernel": [FIXED, {"kind": "gaussian", "length_scale": {"per_column": "mean"}}]},
+            "/kernel/1/length_scale/per_column",
+        ),
+        (
+            {"kernel": [FIXED, {"kind": "gaussian", "length_scale": "median", "dataset": "nowhere"}]},
+            "/kernel/1/dataset",
+        ),
+        ({"kernel": [FIXED, SCALED], "vectors": ROWS[:5].tolist()}, "/kernel/1/length_scale"),
         ({"multiples": [0]}, "/multiples/0"),
+        ({"multiples": [1, 1e308], "kernel": {"kind": "gaussian", "length_scale": 1e9}}, "/multiples/1"),
         ({"vectors": None}, "/vectors"),
         ({"vectors": [[1, 2, 3, 4]], "kernel": {"kind": "gaussian", "length_scale": 1}}, "/vectors"),
         ({"vectors": [], "kernel": {"kind": "gaussian", "length_scale": 1}}, "/vectors"),

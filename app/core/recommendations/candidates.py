@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from math import inf
 from typing import NamedTuple
 
 from app.core.errors import InvalidInput
@@ -113,14 +114,21 @@ def _check_size(spec: MapSpec, wanted: Wanted) -> None:
 
 
 def at_multiples(kernel: Kernel, multiples: Sequence[float]) -> list[Kernel]:
-    """The kernel at so many times its length scale; as it is where it has none."""
+    """The kernel at so many times its length scale; as it is where it has none.
+
+    Raises:
+        InvalidInput: a length scale would be 0 or infinite.
+    """
     scale = getattr(kernel, "length_scale", None)
     if scale is None:
         return [kernel]
-    every = (
-        tuple(factor * one for one in scale) if isinstance(scale, tuple) else factor * scale for factor in multiples
-    )
-    return [type(kernel).model_validate(kernel.model_dump() | {"length_scale": one}) for one in every]
+    every = []
+    for i, factor in enumerate(multiples):
+        stretched = tuple(factor * one for one in scale) if isinstance(scale, tuple) else factor * scale
+        if not all(0 < one < inf for one in (stretched if isinstance(stretched, tuple) else (stretched,))):
+            raise InvalidInput(f"{factor:g} times the length scale leaves the range of float64", f"/multiples/{i}")
+        every.append(kernel.model_copy(update={"length_scale": stretched}))
+    return every
 
 
 def learned_from(kernels: Sequence[Kernel], input_dim: int, wanted: Wanted) -> set[str]:

@@ -16,7 +16,7 @@ from app.core.recommendations.candidates import Candidate, Objective, Wanted, ca
 from app.core.recommendations.held_out import Shares, shared_out
 from app.core.recommendations.labels import Labels
 from app.core.recommendations.measuring import Measured, Measuring
-from app.core.recommendations.ranking import Trial, answered, in_order, may_be_better
+from app.core.recommendations.ranking import Trial, answered, in_order, is_hopeless, left_out, may_be_better
 
 MOST_ROWS = 1000
 """Rows that maps are measured on; of more, a sample is enough."""
@@ -133,13 +133,19 @@ class _Trials:
         worse: set[str] = set()
         narrow: dict[str, int] = {}
         for step, of_width in enumerate(every):
+            tried: list[Trial] = []
             for one in of_width:
                 # A sampler that made no more columns than there are now would make the same map.
                 if one.name not in worse and narrow.get(one.name, one.columns + 1) > one.columns:
-                    trial = self._try(one)
+                    trial = self._try(one, 1)
                     if trial is not None:
                         narrow[one.name] = trial.maps[0]["n_output"]
+                        tried.append(trial)
                 self._advance()
+            least = min((trial.choosing for trial in tried), default=inf)
+            for trial in tried:
+                if not is_hopeless(trial, least, self._wanted):
+                    self._extend(trial, self._seeds)
             if not step:
                 ranked = in_order(self.found.values(), self._wanted)
                 worse = {trial.candidate.name for trial in ranked[_TRIED_NARROWER:]}
@@ -151,7 +157,7 @@ class _Trials:
         for of_width in every:
             for one in of_width:
                 # Wider maps of a sampler are slower.
-                trial = None if one.name in reached else self._try(one)
+                trial = None if one.name in reached else self._try(one, self._seeds)
                 if trial is not None and self._confirmed(trial):
                     reached.add(one.name)
                     last = min(last, one.columns * _FURTHER[self._wanted.objective])
@@ -183,6 +189,7 @@ class _Trials:
         leading = in_order(self.found.values(), self._wanted)
         difference = _DIFFERENCE[self._wanted.objective]
         open_ones = [one for one in leading[1:_LEADING] if may_be_better(one, leading[0], difference)]
+        open_ones = [one for one in open_ones if not is_hopeless(one, leading[0].choosing, self._wanted)]
         most = _LEADING if leading and len(leading[0].maps) < _LATER else _LEADING_LATER
         return [*leading[:1], *open_ones[: most - 1]]
 
@@ -201,16 +208,16 @@ class _Trials:
             if not isinstance(figures, str):
                 trial.fresh.append(figures)
 
-    def _try(self, one: Candidate) -> Trial | None:
-        """The trial of a candidate; None where there is none, or it was tried before at a size that a rule dictates."""
+    def _try(self, one: Candidate, maps: int) -> Trial | None:
+        """The trial of a candidate, by so many maps; None where there is none, or it has one of the same size."""
         if isinstance(one.spec, str):
-            self.skipped.append(_skipped(one, one.spec, self._wanted))
+            self.skipped.append(left_out(one, one.spec, self._wanted))
             return None
         trial = Trial(one, one.spec, [], [])
         if trial.name in self.found:
             return None
         self.found[trial.name] = trial
-        return trial if self._extend(trial, self._seeds) else None
+        return trial if self._extend(trial, maps) else None
 
     def _extend(self, trial: Trial, maps: int) -> bool:
         """Measure more maps of a trial, until there are so many. Where one cannot be built, the trial is none."""
@@ -218,7 +225,7 @@ class _Trials:
             figures = self._once(trial, k, partial(self._measuring.choosing, k=k))
             if isinstance(figures, str):
                 del self.found[trial.name]
-                self.skipped.append(_skipped(trial.candidate, figures, self._wanted))
+                self.skipped.append(left_out(trial.candidate, figures, self._wanted))
                 return False
             trial.maps.append(figures)
         return True
@@ -242,10 +249,3 @@ class _Trials:
 def _most_maps(trial: Trial) -> int:
     """How many maps of a trial are measured for choosing, at the most."""
     return _MOST_LEARNED_MAPS if trial.candidate.sampler.learns else _MOST_MAPS
-
-
-def _skipped(one: Candidate, reason: str, wanted: Wanted) -> Skipped:
-    """A sampler without a trial; where it is to learn from the dataset, with how many rows of it a trial has."""
-    if wanted.learned_rows and one.sampler.learned_from == wanted.dataset:
-        reason += f"; in a trial, {wanted.learned_rows} rows of it are there to learn from"
-    return Skipped(sampler=one.sampler.model_dump(mode="json"), columns=one.columns, reason=reason)

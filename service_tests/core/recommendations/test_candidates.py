@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from app.core.errors import InvalidInput
 from app.core.maps import FAMILIES, made
 from app.core.recommendations.candidates import (
     Wanted,
@@ -36,14 +37,17 @@ def test_each_sampler_is_tried_or_says_why_not(model: type[AnySampler]) -> None:
 
 
 def test_what_won_on_data_not_seen_before_is_tried() -> None:
-    def labels(input_dim: int, dataset: str | None) -> set[str]:
-        every = [one.model_dump() for family in FAMILIES for one in family.tried(GAUSSIAN, input_dim, 64, dataset)]
+    def labels(input_dim: int, dataset: str | None, columns: int = 64) -> set[str]:
+        each = (family.tried(GAUSSIAN, input_dim, columns, dataset) for family in FAMILIES)
+        every = [one.model_dump() for tried in each for one in tried]
         return {" ".join([one["kind"], one.get("base", {}).get("kind", ""), one.get("selection", "")]) for one in every}
 
     plain = labels(16, None)
     assert {"moment_matching halton ", "moment_matching sobol ", "orthogonal  ", "structured_orthogonal  "} <= plain
     learned = {"reweighted_grid  ", "weighted halton ", "landmarks  rp_cholesky", "landmarks  k_means"}
     assert labels(16, "letters") - plain == learned
+    # Of very many landmarks, centres of clusters are no better than rows, and take long.
+    assert labels(16, "letters", 512) - labels(16, "letters", 513) == {"landmarks  k_means"}
     assert labels(2, None) - plain == {"dense_grid  ", "sparse_grid  ", "polynomially_exact  "}
 
 
@@ -51,6 +55,10 @@ def test_kernels_are_stretched_by_their_length_scale() -> None:
     (half, same), (also,) = at_multiples(GAUSSIAN, (0.5, 1.0)), at_multiples(kernel({"kind": "gmm"}), (0.5, 1.0))
     assert (half, same) == (kernel({"kind": "gaussian", "length_scale": 2.5}), GAUSSIAN)
     assert also == kernel({"kind": "gmm"})
+    for scale, factor in ((1e200, 1e200), (1e-200, 1e-200)):
+        with pytest.raises(InvalidInput, match="times the length scale leaves the range") as caught:
+            at_multiples(kernel({"kind": "gaussian", "length_scale": scale}), (1.0, factor))
+        assert caught.value.pointer == "/multiples/1"
     of_each = kernel({"kind": "matern", "nu": 1.5, "length_scale": [1.0, 2.0]})
     assert at_multiples(of_each, (3.0,)) == [kernel({"kind": "matern", "nu": 1.5, "length_scale": [3.0, 6.0]})]
 

@@ -41,8 +41,9 @@ def wanted(budget: int | None = 128, target: float | None = None, **members: Any
         (100, 100, 16, 10, 8, 75),
         (300, 300, 50, 10, 25, 225),
         (900, 100, 33, 1, 67, 800),
-        (2600, 1000, 333, 2, 333, 1933),
-        (40_000, 1000, 333, 1, 667, MOST_LEARNED),
+        (900, 899, 150, 9, 83, 667),
+        (2600, 1000, 333, 3, 222, MOST_LEARNED),
+        (40_000, 1000, 333, 3, 222, MOST_LEARNED),
     ],
 )
 def test_what_is_measured_on_is_never_learned_from(
@@ -85,6 +86,13 @@ def test_what_is_reported_on_has_no_part_in_choosing(learns: bool, classes: int)
             assert np.abs(counts - len(part) * np.bincount(strata) / 120).max() <= 1
 
 
+@pytest.mark.parametrize(("n", "measured"), [(897, [598]), (900, [200, 200, 200])])
+def test_many_bare_rows_take_turns_too(n: int, measured: list[int]) -> None:
+    found = shared_out(np.arange(n), n, 5)
+    assert [len(fold.measured) for fold in found.choosing] == measured
+    assert found.rows == n
+
+
 def test_other_seeds_share_out_otherwise_and_evenly() -> None:
     counts = np.zeros(30)
     for seed in range(600):
@@ -114,6 +122,12 @@ def test_maps_that_learn_are_tried_where_there_is_a_dataset_and_come_first() -> 
     assert len(others) > 10
     assert first["error_mean"] < 0.7 * min(trial["error_mean"] for trial in others)
     assert all(trial["bytes"] > 0 and trial["seconds_per_1000_rows"] > 0 for trial in found["ranked"])
+    # Of what learns and misses twice the least error there is one map, of the others as many as there are seeds.
+    once = [trial for trial in found["ranked"] if trial["maps"] == 1]
+    assert once
+    assert all("dataset" in trial["spec"]["sampler"] for trial in once)
+    assert min(trial["choosing_error"] or 0 for trial in once) > 1.7 * (first["choosing_error"] or 0)
+    assert {trial["maps"] >= 3 for trial in found["ranked"] if trial not in once} == {True}
 
 
 def test_errors_are_of_rows_that_were_not_learned_from() -> None:

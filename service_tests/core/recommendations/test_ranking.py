@@ -7,7 +7,7 @@ import pytest
 
 from app.core.recommendations.candidates import Candidate, Objective, Wanted
 from app.core.recommendations.measuring import Measured
-from app.core.recommendations.ranking import TIE_RATE, Trial, in_order, may_be_better, tied
+from app.core.recommendations.ranking import TIE_RATE, Trial, in_order, is_hopeless, may_be_better, tied
 from service_tests.cases import with_long
 from service_tests.core.recommendations.test_trials import KERNELS, kernel, sampler
 from service_tests.core.specs import spec
@@ -74,3 +74,12 @@ def test_the_narrowest_that_reaches_a_target_on_both_parts_comes_first() -> None
     lucky = trial([0.15] * 2, fresh=[0.3] * 2, n_output=16)
     assert in_order([wide, lucky, narrow], Wanted(64, 0.2)) == [narrow, wide, lucky]
     assert in_order([wide, lucky, narrow], Wanted(64, None)) == [wide, lucky, narrow]
+
+
+def test_what_learns_and_misses_twice_the_least_error_is_hopeless() -> None:
+    near, far = trial([0.19]), trial([0.21])
+    learned = far._replace(candidate=far.candidate._replace(sampler=sampler(kind="landmarks", dataset="letters")))
+    also_near = near._replace(candidate=learned.candidate)
+    assert [is_hopeless(one, 0.1, ERRORS) for one in (near, far, also_near, learned)] == [False, False, False, True]
+    for other in (SCORES, Wanted(64, 0.2), Wanted(64, None, [learned.candidate.sampler])):
+        assert not is_hopeless(learned, 0.1, other)

@@ -11,6 +11,9 @@ from app.core.samplers.base import AnySampler
 from app.core.samplers.learning import Dataset
 
 _NYSTROM = "Williams and Seeger (2001), Using the Nyström method to speed up kernel machines"
+# Recommendations try no more clusters: with 1,024 of them on letter, cpu, satimage and car the error was .99 to 1.13 of
+# rp_cholesky's, with 256 it was .74 to 1.42 of it.
+_MOST_CLUSTERS = 512
 
 
 class Selection(StrEnum):
@@ -55,10 +58,10 @@ class Landmarks(AnySampler):
 
     @classmethod
     def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """Landmarks from the dataset by the two methods with the least errors, for every kernel."""
+        """Landmarks from the dataset by the methods with the least errors at so many of them, for every kernel."""
         if dataset is None:
             return ()
-        best = (Selection.rp_cholesky, Selection.k_means)
+        best = [Selection.rp_cholesky] + [Selection.k_means] * (most <= _MOST_CLUSTERS)
         return tuple(cls(kind="landmarks", dataset=dataset, selection=selection) for selection in best)
 
     @property
