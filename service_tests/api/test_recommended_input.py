@@ -91,6 +91,26 @@ def test_missing_entries_are_filled_in_where_the_input_says_how(http: httpx.Clie
     assert recommend(http, vectors=rows, input=filled).status_code == 200
 
 
+def test_labels_of_sparse_rows_with_an_input_are_told_as_those_of_dense_ones(http: httpx.Client) -> None:
+    rows = np.random.default_rng(22).poisson(0.8, size=(60, 5)).astype(float)
+    rows[:, 4] += 1  # kernel gmm has no rows of zeros
+    y = (rows[:, 0] - np.sqrt(rows[:, 1]) + 0.5 * rows[:, 2]).tolist()
+    sparse = [{"indices": np.flatnonzero(row).tolist(), "values": row[row > 0].tolist()} for row in rows]
+    task = {"y": y, "input": {"scale": [1, 2, 1, 2, 1]}, "samplers": ["sobol", "gcws"], "seeds": 1}
+    task["kernel"] = [BODY["kernel"], {"kind": "gmm"}]
+    dense, found = (
+        recommend(http, vectors=posted, **members).json()
+        for posted, members in ((rows.tolist(), task), (sparse, task | {"input_dim": 5}))
+    )
+    # Half, once and twice the median, and a kernel without a scale.
+    assert len({str(trial["spec"]["kernel"]) for trial in found["ranked"]}) == 4
+    assert found["best"]["input"]["scale"] == [1, 2, 1, 2, 1]
+    # R² of a smooth function, of which a constant tells 0.
+    assert 0.5 < found["ranked"][0]["score_mean"] <= 1
+    scores, of_dense = ([trial["score_mean"] for trial in of["ranked"]] for of in (found, dense))
+    assert scores == pytest.approx(of_dense, rel=1e-4)
+
+
 def test_an_input_that_does_not_fit_is_refused_by_name(http: httpx.Client, name: str) -> None:
     short = recommend(http, vectors=RAW.tolist(), input={"center": [1.0]})
     assert_problem(http, short, 422, "invalid-input", "/input/center")

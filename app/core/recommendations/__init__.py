@@ -123,8 +123,8 @@ class RecommendationOptions(Frozen):
         Field(
             ge=1,
             le=20,
-            description="Maps to measure of each spec; more are of the best, and one of a spec that learns, was not asked "
-            "for and has twice the least error.",
+            description="Maps to measure of each spec; more of the best, and one of a spec that learns, that was not "
+            "asked for and that has twice the least error.",
         ),
     ] = 3
     seed: Annotated[int, Field(ge=0, lt=1 << 64, description="Of the specs and of the sample of rows.")] = 0

@@ -13,8 +13,8 @@ from app.core.recommendations.held_out import Shares
 from app.core.recommendations.measuring import Measured
 from app.core.spec import MapSpec
 
-# What learns takes long, and differs little by its seeds: where its first map has so many times the least error, none of
-# its other maps is measured.
+# What learns takes long, and differs little by its seeds: where its first map has so many times the least error, its
+# other maps are not measured.
 _HOPELESS = 2.0
 TIE_RATE = 0.025
 """How often a spec that is as good as the best is not marked as tied with it."""
