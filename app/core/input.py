@@ -182,7 +182,7 @@ def fitted(
         case Fit.min_max:
             center, spread = least, span
         case Fit.standardize:
-            center, spread = _moments(rows, least, pause)
+            center, spread = _moments(rows, least, span, pause)
         case _:
             center, spread = _quartiles(rows, pause)
     scale = _scales(spread, np.maximum(np.abs(least), np.abs(most)))
@@ -194,19 +194,20 @@ def _scales(spread: Matrix, reach: Matrix) -> tuple[float, ...]:
     return tuple(np.where(is_constant(spread, reach), 1.0, spread).tolist())
 
 
-def _moments(rows: Floats, least: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
+def _moments(rows: Floats, least: Matrix, span: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
     """Mean and standard deviation of columns, in two passes; the second mends what the first mean is off by."""
-    n = len(rows)
+    # Powers of two: dividing by them rounds nothing, and squares of what is left do not underflow.
+    n, units = len(rows), np.ldexp(1.0, np.frexp(span)[1])
     sums, squares = np.zeros((2, rows.shape[1]))
     blocks = [*row_blocks(n, _ENTRIES_PER_BLOCK // rows.shape[1])]
     for block in between(blocks, pause):
         sums += (rows[block] - least).sum(axis=0)
     means, off = least + sums / n, np.zeros_like(sums)
     for block in between(blocks, pause):
-        lags = rows[block] - means
+        lags = (rows[block] - means) / units
         off += lags.sum(axis=0)
         squares += np.square(lags).sum(axis=0)
-    return means + off / n, np.sqrt(np.maximum(squares - off**2 / n, 0) / n)
+    return means + units * (off / n), units * np.sqrt(np.maximum(squares - off**2 / n, 0) / n)
 
 
 def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:

@@ -206,6 +206,16 @@ def test_moments_are_right_far_from_zero_and_in_many_blocks() -> None:
     np.testing.assert_allclose(made.scale, wanted.std(axis=0).astype(float), rtol=1e-12)
 
 
+@pytest.mark.parametrize("exponent", [-600, -1010, 400])
+def test_columns_in_a_tiny_or_a_huge_unit_have_the_scales_of_that_unit(exponent: int) -> None:
+    rows = RNG.normal(size=(3000, 3)) * [1.0, 30.0, 1e-3]
+    for fit in Fit:
+        plain, found = fitted(fit, rows), fitted(fit, np.ldexp(rows, exponent))
+        for member in ("center", "scale"):
+            told = np.ldexp(getattr(plain, member), exponent)
+            np.testing.assert_allclose(getattr(found, member), told, rtol=1e-12, atol=2.0**-1070)
+
+
 def test_rows_that_become_all_zero_are_counted() -> None:
     rows = np.array([[1.0, 2.0], [3.0, 2.0], [1.0, 2.0], [1.0, 5.0]])
     assert fitted(Fit.min_max, rows).zeroed(rows) == 2
