@@ -99,19 +99,20 @@ class JobContext(Progress):
             return
         prefix = key(self.job_id, f"checkpoint:{secrets.token_hex(4)}")
         try:
-            kept = self._run("checkpoint", prefix, keys=self.write(prefix, made))
+            if not self._run("checkpoint", prefix, keys=self.write(prefix, made)):
+                raise NotMine(self.job_id)
+            # The one before is gone, and what goes on from here may be asked for once more.
+            self._fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(made)))}
         except StoreUnavailable:
-            kept = 1  # the one before is still there, and the next will do
-            # A store that is full must not stay full of what was never kept.
+            # The one before is still there, and the next will do. A store that is full must not stay full of what was
+            # never kept.
             with suppress(StoreUnavailable):
                 pieces.discard(self._client, pieces.keys(prefix, len(made)))
-        if not kept:
-            raise NotMine(self.job_id)
         ended = time.monotonic()
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
     def restored(self) -> bytes | None:
-        """The last checkpoint of earlier attempts, or that the job was submitted with.
+        """The last checkpoint, of this attempt or of earlier ones, or that the job was submitted with.
 
         None if there is none, or if other versions made it.
         """
