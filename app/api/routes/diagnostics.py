@@ -88,7 +88,7 @@ _DRAWN = [one.kind for one in _EVERY if one.draws]
     openapi_extra=preferring_body({"anyOf": [_body_schema(one, ROW_MEMBERS[one.takes]) for one in _EVERY]}),
     responses=_answers(
         {"anyOf": [schema_of(one.answer) for one in _EVERY]},
-        f"The figures; those of {' and '.join(_DRAWN)}, and no others, also as a picture.",
+        f"The figures; those of {', '.join(_DRAWN)}, and no others, also as a picture.",
     ),
 )
 async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: ContextOf) -> Response:

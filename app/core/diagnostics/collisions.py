@@ -9,7 +9,8 @@ from typing_extensions import TypedDict
 from app.core.arrays import Matrix
 from app.core.diagnostics.agreement_counts import agreement_counts, block_bytes
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.random_pairs import Whole, row_pairs
+from app.core.diagnostics.random_pairs import SCATTER_PAIRS, Whole, row_pairs
+from app.core.drawing import Drawing, Panel, Points
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoding, encoder
 from app.core.hashing.estimates import (
@@ -87,6 +88,7 @@ class Collisions(Diagnostic):
     kind = "collisions"
     takes = Takes.rows
     answer = CollisionErrors
+    draws = True
     source = f"{GMM}, section 3, (14), theorem 4"
     choose_when = "Before keeping short codes: where few columns carry the weight, 0-bit rates are far too high."
 
@@ -141,7 +143,26 @@ class Collisions(Diagnostic):
             b_bit=_collided(found["b_bit"], s, exact, chance, found["b_bit_chance"]),
             rbf=None if self.gamma is None else _of_rbf(found["full"], s, exact, found["rbf"], self.gamma),
         )
-        return Finding(answer)
+        values = {
+            "(i*, t*)": kernel_estimate(found["full"] / s, s, 0.0).value,
+            "i*": kernel_estimate(found["zero_bit"] / s, s, 0.0).value,
+            f"{by.bits} bit{'s' * (by.bits > 1)} of {by.bits_of.value}": kernel_estimate(
+                found["b_bit"] / s, s, chance
+            ).value,
+        }
+        return Finding(answer, _drawing(values, exact))
+
+
+def _drawing(values: dict[str, Matrix], exact: Matrix) -> Drawing:
+    """A panel for each way to write codes: exact kernel against estimate, of pairs that have one."""
+    panels = []
+    for name, value in values.items():
+        known = np.flatnonzero(np.isfinite(value))
+        some = known[:: max(1, -(-len(known) // SCATTER_PAIRS))]
+        bias = f"bias {(value - exact)[known].mean():.2g}" if len(known) else "no estimate"
+        points = [Points(exact[some].tolist(), value[some].tolist())] if len(known) else []
+        panels.append(Panel(points, x_label="min-max kernel", y_label="estimate", title=f"{name}: {bias}"))
+    return Drawing([panels])
 
 
 def _collided(

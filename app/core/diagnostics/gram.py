@@ -14,7 +14,7 @@ from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Take
 from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Sketch, estimates_of, exact_norms
 from app.core.diagnostics.hermitian_tiles import TILE_ROWS, tile_places
-from app.core.diagnostics.random_pairs import Whole, map_seeds, row_pairs
+from app.core.diagnostics.random_pairs import SCATTER_PAIRS, Whole, map_seeds, row_pairs
 from app.core.drawing import Drawing, Histogram, Panel, Points
 from app.core.errors import InvalidInput
 from app.core.maps import BaseSpec, FeatureMap, family_of, made
@@ -22,7 +22,6 @@ from app.core.papers import MM, QMC
 from app.core.progress import Parts, Progress, begin_anew, keeping_nothing
 
 MOST_ROWS = 20_000
-SCATTER_PAIRS = 2000
 
 _Size = Literal["relative_frobenius", "relative_spectral", "max_abs", "mean_square"]
 # The figures that are sizes, and so have a ratio to another's.

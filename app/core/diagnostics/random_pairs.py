@@ -5,6 +5,9 @@ from numpy.typing import NDArray
 
 Whole = NDArray[np.int64]
 
+SCATTER_PAIRS = 2000
+"""About so many pairs are drawn as points of a picture."""
+
 
 def map_seeds(seed: int, count: int) -> list[int]:
     """Seeds for maps of their own, the first ones the same for any count."""

@@ -120,12 +120,18 @@ def test_collisions_answer_every_way_to_count(http: httpx.Client, hashes: str) -
 
 @pytest.mark.parametrize(
     ("kind", "body"),
-    [("gram", {"vectors": ROWS.tolist(), "estimators": ["map", "cv2"]}), ("max-error", {"diameters": [0.5, 1, 2]})],
+    [
+        ("gram", {"vectors": ROWS.tolist(), "estimators": ["map", "cv2"]}),
+        ("max-error", {"diameters": [0.5, 1, 2]}),
+        ("variance", {"x": ROWS[:3].tolist(), "y": ROWS[3:6].tolist(), "repeats": 3}),
+        ("collisions", {"vectors": ROWS.tolist(), "bits": 4, "bits_of": "pair"}),
+    ],
 )
 def test_a_picture_is_an_svg_document_that_takes_the_colour_of_the_page(
-    http: httpx.Client, fourier: str, kind: str, body: dict[str, Any]
+    http: httpx.Client, fourier: str, hashes: str, kind: str, body: dict[str, Any]
 ) -> None:
-    answer = post(http, f"{fourier}/diagnostics/{kind}", body, accept="image/svg+xml")
+    path = f"{hashes if kind == 'collisions' else fourier}/diagnostics/{kind}"
+    answer = post(http, path, body, accept="image/svg+xml")
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "image/svg+xml"
     root = ElementTree.fromstring(answer.content)
@@ -133,8 +139,14 @@ def test_a_picture_is_an_svg_document_that_takes_the_colour_of_the_page(
     assert "prefers-color-scheme" in answer.text
     assert "currentColor" in answer.text
     words = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
-    assert {"gram": "cv2: relative Frobenius error", "max-error": "diameter M"}[kind] in words
-    assert post(http, f"{fourier}/diagnostics/{kind}", body, accept="image/svg+xml").content == answer.content
+    said = {
+        "gram": "cv2: relative Frobenius error",
+        "max-error": "diameter M",
+        "variance": "monte_carlo (this map's)",
+        "collisions": "4 bits of pair: bias",
+    }
+    assert said[kind] in words
+    assert post(http, path, body, accept="image/svg+xml").content == answer.content
 
 
 def test_what_has_no_picture_or_no_such_format_is_not_acceptable(http: httpx.Client, fourier: str) -> None:

@@ -11,8 +11,8 @@ from scipy import sparse
 from app.core.diagnostics import hermitian_tiles
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.error_matrix import BINS, Figures
-from app.core.diagnostics.gram import MOST_ROWS, SCATTER_PAIRS, Gram
-from app.core.diagnostics.random_pairs import map_seeds, row_pairs
+from app.core.diagnostics.gram import MOST_ROWS, Gram
+from app.core.diagnostics.random_pairs import SCATTER_PAIRS, map_seeds, row_pairs
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 from app.core.spec import Dtype, Form
