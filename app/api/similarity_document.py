@@ -33,7 +33,8 @@ _SIMILARITIES = {
         **_INTERVALS,
         "description": "Not in .npy: [low, high], which holds the min-max kernel 95 times in 100 (mid-p interval of "
         "the rate). Of codes of i* alone, whose bias is not known, it holds the probability that i* are equal instead, "
-        "which is the kernel or more; for vectors the bias is taken out.",
+        "which is the kernel or more; for vectors the bias is taken out, which is reckoned less well where two "
+        "to eight columns carry the weight together.",
     },
     "rbf_bias": {
         **ESTIMATES,
