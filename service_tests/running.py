@@ -83,9 +83,9 @@ def stop(running: Running) -> None:
 
 
 @contextmanager
-def service(data_dir: Path, *options: str) -> Iterator[Running]:
+def service(data_dir: Path, *options: str, program: str = "app") -> Iterator[Running]:
     """A service for the length of a with block."""
-    running = start(data_dir, *options)
+    running = start(data_dir, *options, program=program)
     try:
         yield running
     finally:

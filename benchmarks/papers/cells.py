@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from benchmarks.papers.over_http import Service
@@ -43,7 +44,11 @@ class Kept:
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
         self._found: dict[str, tuple[Settings, Found, float]] = {}
-        for line in path.read_text().splitlines() if path is not None and path.exists() else []:
+        self._locks: dict[str, Lock] = {}
+        whole, _, cut_off = (path.read_text() if path is not None and path.exists() else "").rpartition("\n")
+        if path is not None and cut_off:  # a run ended within its last line
+            path.write_text(whole + "\n" * bool(whole))
+        for line in whole.splitlines():
             one = json.loads(line)
             self._found[_key(one["settings"])] = one["settings"], one["found"], one["seconds"]
 
@@ -78,6 +83,10 @@ class Kept:
         found = self.each(**members)
         return found[0][1] if found else None
 
+    def measuring(self, settings: Settings) -> Lock:
+        """What to hold while these are looked for and measured, so that no two threads measure the same."""
+        return self._locks.setdefault(_key(settings), Lock())
+
     def add(self, settings: Settings, found: Found, seconds: float) -> None:
         """Keep figures, in the file before anything else is measured."""
         self._found[_key(settings)] = settings, found, seconds
@@ -97,10 +106,11 @@ class Bench:
 
     def found(self, cell: Cell) -> Found:
         """The figures of a cell, measured now if they are not kept."""
-        kept = self.kept.get(cell.settings)
-        if kept is not None:
-            return kept
-        begun = time.perf_counter()
-        found = cell.measure(self)
-        self.kept.add(cell.settings, found, time.perf_counter() - begun)
+        with self.kept.measuring(cell.settings):
+            kept = self.kept.get(cell.settings)
+            if kept is not None:
+                return kept
+            begun = time.perf_counter()
+            found = cell.measure(self)
+            self.kept.add(cell.settings, found, time.perf_counter() - begun)
         return found

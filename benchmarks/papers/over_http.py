@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import httpx
@@ -80,6 +81,7 @@ class Service:
     def __init__(self, client: httpx.Client) -> None:
         self._client = client
         self._held: set[str] = set()
+        self._sending = Lock()
 
     @contextmanager
     def map(self, **spec: Any) -> Iterator[Map]:
@@ -95,10 +97,11 @@ class Service:
 
     def dataset(self, name: str, rows: Rows) -> str:
         """The name under which the service holds these rows; they are sent the first time only."""
-        if name not in self._held:
-            headers = {"Content-Type": NPY}
-            _checked(self._client.put(f"/v1/datasets/{name}", content=npy(rows), headers=headers))
-            self._held.add(name)
+        with self._sending:
+            if name not in self._held:
+                headers = {"Content-Type": NPY}
+                _checked(self._client.put(f"/v1/datasets/{name}", content=npy(rows), headers=headers))
+                self._held.add(name)
         return name
 
 
@@ -115,11 +118,11 @@ def _array(answer: httpx.Response) -> NDArray[Any]:
 
 @contextmanager
 def own_service() -> Iterator[Service]:
-    """A service of one's own, in a process of its own, with a folder that is removed at the end."""
+    """A service of one's own, in a process and a folder that are gone at the end, even if this process is killed."""
     options = [part for option in _OPTIONS.items() for part in option]
+    folder = Path(tempfile.mkdtemp(prefix="papers-"))
     with (
-        tempfile.TemporaryDirectory() as folder,
-        service(Path(folder) / "data", *options) as running,
+        service(folder / "data", *options, program="benchmarks.papers.attached") as running,
         httpx.Client(base_url=running.url, timeout=_WAIT, headers={"Prefer": f"wait={_WAIT}"}) as client,
     ):
         yield Service(client)
