@@ -32,14 +32,12 @@ SETS: dict[str, tuple[str, Callable[[Rows], Rows]]] = {
 }
 
 
-def neighbour_distance(rows: Rows) -> float:
-    """Mean distance to the tenth nearest neighbour among the rows."""
-    tenth = min(10, len(rows) - 1)
-    return float(
-        np.mean(
-            [np.partition(cdist(rows[i : i + 500], rows), tenth)[:, tenth].mean() for i in range(0, len(rows), 500)]
-        )
-    )
+def neighbour_distance(rows: Rows, among: Rows | None = None) -> float:
+    """Mean distance of the rows to their tenth nearest neighbours among all rows that they are of; else themselves."""
+    every = rows if among is None else among
+    tenth = min(10, len(every) - 1)  # the nearest of them is the row itself
+    parts = [np.partition(cdist(rows[i : i + 500], every), tenth)[:, tenth] for i in range(0, len(rows), 500)]
+    return float(np.concatenate(parts).mean())
 
 
 def loaded(folder: Path, sets: Mapping[str, tuple[str, Callable[[Rows], Rows]]], name: str, n: int) -> Rows:

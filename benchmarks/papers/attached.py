@@ -16,7 +16,8 @@ from app.__main__ import main as bochner
 _LOOK_SECONDS = 0.5
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
+    """Ask this process to end, once `parent` is gone."""
     while os.getppid() == parent:
         time.sleep(_LOOK_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
@@ -27,7 +28,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data-dir", type=Path)
     folder = parser.parse_known_args()[0].data_dir.parent
-    Thread(target=_end_with, args=(os.getppid(),), name="parent-watch", daemon=True).start()
+    Thread(target=end_with, args=(os.getppid(),), name="parent-watch", daemon=True).start()
     try:
         bochner()
     finally:

@@ -28,7 +28,12 @@ HELD_OUT: dict[str, dict[str, Any]] = {
     "subsampled grid": {"kind": "subsampled_grid", "points_per_dim": 11},
     "reweighted grid": {"kind": "reweighted_grid", "points_per_dim": 5, "dataset": "fit"},
 }
-SETS, SIZES = {"mnist-40": "MNIST, 40 principal components", "satimage": "satimage, 36 columns"}, (125, 250, 500, 1000)
+SETS = {
+    "mnist-40": "MNIST, 40 principal components",
+    "satimage": "satimage, 36 columns",
+    "mnist-5": "MNIST, 5 principal components",
+}
+SIZES = (125, 250, 500, 1000)
 _FITTED, _JUDGED = 500, 1500
 
 
@@ -71,7 +76,7 @@ def _max_error_cell(panel: str, names: list[str], samples: int, seeds: int) -> C
                     found["frequencies"] = its_map.record["n_frequencies"]
         return found
 
-    return Cell(settings, measure, 30.0)
+    return Cell(settings, measure, 40.0)
 
 
 def _held_out_cell(data: str, name: str, s: int, seeds: int) -> Cell:
@@ -177,15 +182,16 @@ def _write_held_out(page: Page, kept: Kept) -> None:
     page.head("Figure 2b: kernel error on rows that were not fitted")
     page.say(
         "RMS error over pairs of 1,500 rows, the reweighted grid fitted on 500 others, five seeds; σ is the mean "
-        "distance to the tenth neighbour. The paper measures on TIMIT (40 columns), with an ANOVA kernel; the "
-        "service reweights grids of Gaussian kernels only. The paper's reweighted grid has an error 2 to 3 times "
-        "below RFF."
+        "distance to the tenth neighbour. The paper measures on TIMIT (40 columns) with the sum of 50 kernels of five "
+        "columns each; the service reweights grids of Gaussian kernels only, so that 40 columns are one kernel here, "
+        "and five columns are like one of the paper's fifty. The paper's reweighted grid has an error 2 to 3 times "
+        "below RFF, and Halton points have that of RFF."
     )
     panels = []
     for data, title in SETS.items():
         lines = {name: _rms(kept, data, name) for name in HELD_OUT}
         panels.append(Panel(title, "s, frequencies", "RMS error", {k: v for k, v in lines.items() if v}, ticks=SIZES))
-    page.picture("held-out", curves(panels), "RMS error on held-out rows")
+    page.picture("held-out", curves(panels, 3), "RMS error on held-out rows")
     rows = []
     for data, title in SETS.items():
         for s in SIZES:

@@ -127,7 +127,7 @@ def _regression_cell(kind: str, scale: float, s: int, width: Cell) -> Cell:
         spec = gaussian(len(box), sigma, _sampler(kind, box, scale), s)
         return {"error": ridge_error(*features(bench, spec, split), split, bench.found(alpha)["alpha"])}
 
-    return Cell(settings, measure, 30.0 + s / 50)
+    return Cell(settings, measure, 0.5 + s / 150)
 
 
 def write(page: Page, kept: Kept) -> None:

@@ -117,11 +117,16 @@ class Page:
         done = [cell for cell in cells if kept.get(cell.settings) is not None]
         minutes = sum(kept.seconds(cell.settings) for cell in done) / 60
         rest = "" if len(done) == len(cells) else f" The rest shows as {MISSING} below."
-        self.say(f"{len(done)} of {len(cells)} cells are measured, in {minutes:.0f} minutes.{rest}")
+        self.say(f"{len(done)} of {len(cells)} cells are measured, in {minutes:.0f} minutes of two at a time.{rest}")
 
     def text(self) -> str:
         """The page as Markdown."""
         return "\n".join([f"# {self.title}", "", *self.lines]).rstrip() + "\n"
+
+
+def shown(found: Any, text: Callable[[Any], str]) -> str:
+    """What a table has for figures, or for none."""
+    return MISSING if found is None else text(found)
 
 
 def told(mean: float, error: float = 0.0, digits: int = 3) -> str:

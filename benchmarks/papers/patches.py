@@ -54,7 +54,7 @@ def accuracy_cell(name: str, per_patch: int, seeds: int, patches: tuple[int, int
             found.append(_accuracy((train @ train.T).astype(np.float64), (test @ train.T).astype(np.float64), split))
         return {"accuracies": found, "features": features}
 
-    return Cell(settings, measure, 10.0 + 4 * per_patch * seeds)
+    return Cell(settings, measure, 5.0 + 0.45 * per_patch * seeds)
 
 
 def exact_cell() -> Cell:
@@ -70,7 +70,7 @@ def exact_cell() -> Cell:
             exact = np.vstack([its_map.kernel(name, trained)[1] for name in names])
         return {"accuracies": [_accuracy(exact[: len(split.x)], exact[len(split.x) :], split)]}
 
-    return Cell(settings, measure, 120.0)
+    return Cell(settings, measure, 140.0)
 
 
 def _accuracy(gram: Rows, of_test: Rows, split: Split) -> float:

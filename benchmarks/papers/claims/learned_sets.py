@@ -1,7 +1,5 @@
 """What became of the claims on sets that are learned."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from benchmarks.papers import printed
@@ -12,29 +10,38 @@ from benchmarks.papers.pages import Claim, Verdict, judged, verdict_of, wanted
 
 def claims(kept: Kept) -> list[Claim]:
     """The claims of this section."""
-    says: list[tuple[str, str, Callable[[], tuple[Verdict, str]]]] = [
-        (
+    return [
+        judged(
             "6.2, figure 5",
             "Halton points have less error over the square than random ones, global ones an order of magnitude less.",
             lambda: _plane(kept),
         ),
-        ("6.2, figure 6", "On cpu all errors fall while all points are learned.", lambda: _falls(kept, "cpu-raw", 1.0)),
-        (
+        judged(
+            "6.2, figure 6",
+            "On cpu all errors fall while all points are learned.",
+            lambda: _falls(kept, "cpu-raw", 1.0),
+        ),
+        judged(
             "6.2, figure 6",
             "On housing over the whole box, errors rise again while the discrepancy falls.",
             lambda: _overfits(kept),
         ),
-        (
+        judged(
             "6.2, figure 6",
             "Over half the box, mean error and norm on housing end lower than over the whole.",
             lambda: _half(kept),
         ),
-        ("6.2, table 2", "Learned sets have discrepancies orders of magnitude below Halton's.", lambda: _orders(kept)),
-        ("6.2, table 2", "Weights alone sometimes beat global and greedy sets.", lambda: _weights(kept)),
-        ("6.2, table 3", "At each s some learned set has less test error than Halton.", lambda: _some_better(kept)),
-        ("6.2, table 3", "In most cases a quarter of the box serves better than all of it.", lambda: _quarter(kept)),
+        judged(
+            "6.2, table 2", "Learned sets have discrepancies orders of magnitude below Halton's.", lambda: _orders(kept)
+        ),
+        judged("6.2, table 2", "Weights alone sometimes beat global and greedy sets.", lambda: _weights(kept)),
+        judged(
+            "6.2, table 3", "At each s some learned set has less test error than Halton.", lambda: _some_better(kept)
+        ),
+        judged(
+            "6.2, table 3", "In most cases a quarter of the box serves better than all of it.", lambda: _quarter(kept)
+        ),
     ]
-    return [judged(*one) for one in says]
 
 
 def _plane(kept: Kept) -> tuple[Verdict, str]:
@@ -62,9 +69,11 @@ def _overfits(kept: Kept) -> tuple[Verdict, str]:
     norms = [one["norm"] for one in found]
     least = int(np.argmin(norms))
     rises = norms[-1] > 1.1 * norms[least] and found[-1]["normalized"] < found[least]["normalized"]
+    # In the paper errors fall before they rise: what rises from the start is half of that.
+    verdict = Verdict.fails if not rises else Verdict.holds if least else Verdict.in_part
     told = f"The norm is least after {STEPS[least]} steps, {norms[least]:.3g}, and ends at {norms[-1]:.3g}"
     fall = found[-1]["normalized"] / found[0]["normalized"]
-    return (Verdict.holds if rises else Verdict.fails), f"{told}, while D² falls to {fall:.2g} of what it was."
+    return verdict, f"{told}, while D² falls to {fall:.2g} of what it was."
 
 
 def _half(kept: Kept) -> tuple[Verdict, str]:
@@ -88,9 +97,10 @@ def _table_2(kept: Kept) -> dict[tuple[int, float], dict[str, float]]:
 def _orders(kept: Kept) -> tuple[Verdict, str]:
     found = _table_2(kept)
     ratios = {kind: [one["Halton"] / one[kind] for one in found.values()] for kind in KINDS}
-    right = sum(min(one) > 10 for one in ratios.values())
+    cases = [ratio for one in ratios.values() for ratio in one]
+    right = sum(ratio > 10 for ratio in cases)
     told = ", ".join(f"{kind} {min(one):.3g} to {max(one):.3g} times" for kind, one in ratios.items())
-    return verdict_of(right + sum(min(one) > 2 for one in ratios.values()), 2 * len(ratios)), f"Below Halton's: {told}."
+    return verdict_of(right, len(cases)), f"More than ten times below in {right} of {len(cases)} cases: {told}."
 
 
 def _weights(kept: Kept) -> tuple[Verdict, str]:
@@ -126,7 +136,8 @@ def _some_better(kept: Kept) -> tuple[Verdict, str]:
         f"{best[s][0]} over {best[s][1]:g}·b {one[best[s]]:.4f} (Halton {one['Halton', 1.0]:.4f})"
         for s, one in found.items()
     )
-    return verdict_of(right, len(found)), f"Best at s = {', '.join(map(str, found))}: {told}."
+    told = f"Best at s = {', '.join(map(str, found))}: {told}. Six tries, by the test rows, stand against one."
+    return verdict_of(right, len(found)), told
 
 
 def _quarter(kept: Kept) -> tuple[Verdict, str]:
