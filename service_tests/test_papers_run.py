@@ -73,13 +73,21 @@ def test_a_cell_that_fails_is_told_and_tried_again(monkeypatch: pytest.MonkeyPat
             raise ValueError("out of order")
         return {"value": 1}
 
-    calls: list[int] = []
-    others = [cell(str(i), lambda _, i=i: calls.append(i) or {"value": i}) for i in range(4)]  # type: ignore[misc]
+    calls: list[str] = []
+
+    def counted(name: str) -> Callable[[Bench], Found]:
+        def measure(_: Bench) -> Found:
+            calls.append(name)
+            return {}
+
+        return measure
+
+    others = [cell(name, counted(name)) for name in "abcd"]
     failed = run_of(monkeypatch, tmp_path, [cell("broken", sometimes, 2.5), *others])
     assert len(failed) == 1
     assert "out of order" in failed[0]
     assert "broken" in failed[0]
-    assert sorted(calls) == [0, 1, 2, 3]
+    assert sorted(calls) == list("abcd")
     broken[0] = False
     assert run_of(monkeypatch, tmp_path, [cell("broken", sometimes), *others]) == []
     assert len(calls) == 4
@@ -142,6 +150,8 @@ def test_regression_on_components_is_that_of_scikit_learn() -> None:
         model = LinearRegression().fit(pca.transform(x), y)
         wanted.append(relative_error(model.predict(pca.transform(x_test)), y_test))
     assert component_errors(x, x_test, Split(x, y, x_test, y_test), [9, 4]) == pytest.approx(wanted, rel=1e-9)
+    twice, twice_test = (np.hstack([rows, -rows]) for rows in (x, x_test))  # columns that depend on others add nothing
+    assert component_errors(twice, twice_test, Split(x, y, x_test, y_test), [18]) == pytest.approx(wanted[:1], rel=1e-9)
 
 
 def test_neighbours_are_sought_among_all_rows() -> None:

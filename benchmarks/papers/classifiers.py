@@ -15,8 +15,6 @@ from benchmarks.data import Rows
 from benchmarks.papers.cells import Bench, Cell, Found, Settings
 from benchmarks.papers.sets import Split
 
-KINDS = ("linear", "linear, intercept", "RBF", "GMM")
-"""Of SVMs: linear ones without an intercept, as LIBLINEAR unless told, and with one."""
 Features = NDArray[Any] | sparse.csr_array
 PREPARED = {"car": "raw", "vowel": "raw", "splice": "raw", "satimage": "raw", "letter": "scaled"}
 """How the columns of each set are taken: as they come, or between −1 and 1."""
@@ -64,80 +62,6 @@ def exact_blocks(bench: Bench, data: str, kernel: dict[str, Any], split: Split, 
     return blocks["train"], blocks["test"]
 
 
-def kernel_cell(data: str, kind: str, costs: tuple[float, ...], gammas: tuple[float, ...], rows: int | None) -> Cell:
-    """Test accuracy of kernel SVMs by γ and C, and the same with both chosen on a fifth of the training rows.
-
-    Args:
-        data: name of a set.
-        kind: one of `KINDS`.
-        costs: values of C.
-        gammas: of the RBF kernel; one of no meaning for the others.
-        rows: training rows at most.
-    """
-    settings: Settings = {
-        "figure": "kernel",
-        "data": data,
-        "prepared": PREPARED[data],
-        "kind": kind,
-        "costs": list(costs),
-    }
-    settings |= {"gammas": list(gammas), "rows": rows}
-    guess = {"car": 0.5, "vowel": 0.1, "splice": 0.5, "satimage": 8, "letter": 60}[data] * (1 + len(gammas))
-    return Cell(settings, lambda bench: _kernel_scores(bench, settings), guess)
-
-
-def _kernel_scores(bench: Bench, settings: Settings) -> Found:
-    split = bench.sets.split(settings["data"], settings["prepared"])
-    split = split._replace(x=split.x[: settings["rows"]], y=split.y[: settings["rows"]])
-    costs, gammas = settings["costs"], settings["gammas"]
-    if settings["kind"].startswith("linear"):
-        intercept = settings["kind"] == "linear, intercept"
-        unit_rows = split._replace(x=unit(split.x), x_test=unit(split.x_test))
-        held = unit_rows.validating()
-        scores, validated = (
-            [[linear_score(one.x, one.x_test, one, cost, dual=False, intercept=intercept) for cost in costs]]
-            for one in (unit_rows, held)
-        )
-        return _chosen(scores, validated, costs, gammas)
-    kernel = {"kind": "gmm"} if settings["kind"] == "GMM" else {"kind": "correlation_rbf", "gamma": 1.0}
-    gram, of_test = exact_blocks(bench, settings["data"], kernel, split)
-    mixed = np.random.default_rng(0).permutation(len(gram))
-    held_out, kept = np.split(mixed, [len(mixed) // 5])
-    its_y = Split(split.x, split.y[kept], split.x, split.y[held_out])
-    scores, validated = [], []
-    for gamma in gammas:  # exp(−γ(1 − ρ)) is a power of that of γ = 1
-        power, of_test_power = gram**gamma, of_test**gamma
-        scores.append([kernel_score(power, of_test_power, split, cost) for cost in costs])
-        train, test = power[np.ix_(kept, kept)], power[np.ix_(held_out, kept)]
-        validated.append([kernel_score(train, test, its_y, cost) for cost in costs])
-    return _chosen(scores, validated, costs, gammas)
-
-
-def _chosen(scores: list[list[float]], validated: list[list[float]], costs: list[float], gammas: list[float]) -> Found:
-    """All scores; the best, as the paper takes it; and that of the choice which no test row had a say in."""
-    place = np.unravel_index(int(np.argmax(scores)), np.shape(scores))
-    found: Found = {"scores": scores, "best": float(np.max(scores))}
-    found |= {"best_gamma": gammas[place[0]], "best_cost": costs[place[1]]}
-    row, column = np.unravel_index(int(np.argmax(validated)), np.shape(validated))
-    return found | {"tuned": scores[row][column], "tuned_gamma": gammas[row], "tuned_cost": costs[column]}
-
-
-def preparation_cell(data: str, how: str, gamma: float, costs: tuple[float, ...]) -> Cell:
-    """Best test accuracy by C of each kernel, RBF at one γ, on rows prepared in one way."""
-    settings: Settings = {"figure": "preparation", "data": data, "how": how, "gamma": gamma, "costs": list(costs)}
-
-    def measure(bench: Bench) -> Found:
-        split, found = bench.sets.split(data, how), {}
-        rows = unit(split.x), unit(split.x_test)
-        found["linear"] = max(linear_score(*rows, split, cost, dual=False) for cost in costs)
-        for name, kernel in (("RBF", {"kind": "correlation_rbf", "gamma": gamma}), ("GMM", {"kind": "gmm"})):
-            gram, of_test = exact_blocks(bench, f"{data}-{how}", kernel, split)
-            found[name] = max(kernel_score(gram, of_test, split, cost) for cost in costs)
-        return found
-
-    return Cell(settings, measure, 60.0 if data == "satimage" else 4.0)
-
-
 class Method(NamedTuple):
     """A way to make features."""
 
@@ -177,21 +101,34 @@ def nrff(gamma: float) -> Method:
     return Method(f"NRFF, γ = {gamma:g}", False, features)
 
 
+def seconds_cell(data: str, method: Method, s: int, costs: tuple[float, ...]) -> Cell:
+    """Processor seconds of training, by C, with LIBLINEAR's dual solver whichever the method."""
+    settings: Settings = {"figure": "18", "data": data, "method": method.name, "s": s, "costs": list(costs)}
+
+    def measure(bench: Bench) -> Found:
+        split, seconds = bench.sets.split(data, PREPARED[data]), []
+        features = method.features(bench, split, s, 0)
+        for cost in costs:
+            begun = time.thread_time()  # other cells are measured beside
+            linear_score(*features, split, cost, dual=True)
+            seconds.append(round(time.thread_time() - begun, 3))
+        return {"seconds": seconds}
+
+    return Cell(settings, measure, 30.0 if data == "satimage" else 4.0)
+
+
 def hashing_cell(data: str, method: Method, s: int, seeds: int, costs: tuple[float, ...], guess: float) -> Cell:
-    """Test accuracy of LIBLINEAR by seed and C, and the processor seconds that training and testing took."""
+    """Test accuracy of LIBLINEAR by seed and C."""
     settings: Settings = {"figure": "hashing", "data": data, "prepared": PREPARED[data], "method": method.name, "s": s}
     settings |= {"seeds": seeds, "costs": list(costs)}
 
     def measure(bench: Bench) -> Found:
         split = bench.sets.split(data, PREPARED[data])
-        scores, seconds = np.empty((seeds, len(costs))), np.empty((seeds, len(costs)))
+        scores = []
         for seed in range(seeds):
             train, test = method.features(bench, split, s, seed)
-            for i, cost in enumerate(costs):
-                begun = time.thread_time()  # other cells are measured beside
-                scores[seed, i] = linear_score(train, test, split, cost, method.dual)
-                seconds[seed, i] = time.thread_time() - begun
-        return {"scores": scores.tolist(), "seconds": np.round(seconds, 3).tolist()}
+            scores.append([linear_score(train, test, split, cost, method.dual) for cost in costs])
+        return {"scores": scores}
 
     return Cell(settings, measure, guess)
 

@@ -9,7 +9,7 @@ from benchmarks.papers.cells import Bench, Cell, Found, Kept, Settings
 from benchmarks.papers.gram import SEQUENCES, gaussian
 from benchmarks.papers.pages import MISSING, Page
 from benchmarks.papers.pictures import Panel, Points, curves, heat
-from benchmarks.papers.regression import alpha_cell, features, ridge_error
+from benchmarks.papers.regression import REGRESSED, alpha_cell, features, ridge_error
 
 KINDS: dict[str, dict[str, Any]] = {
     "global": {"kind": "global_adaptive", "iterations": 200},
@@ -118,11 +118,11 @@ def _evolution_cell(figure: str, data: str, scale: float, kind: str, s: int, cha
 
 def _regression_cell(kind: str, scale: float, s: int, width: Cell) -> Cell:
     """Test error of ridge regression on features of a learned set."""
-    alpha = alpha_cell("cpu", s, width)
+    alpha = alpha_cell(REGRESSED, s, width)
     settings: Settings = {"figure": "table 3", "kind": kind, "scale": scale, "s": s, "alpha": alpha.settings}
 
     def measure(bench: Bench) -> Found:
-        split, sigma = bench.sets.prepared("cpu"), bench.found(width)["sigma"]
+        split, sigma = bench.sets.prepared(REGRESSED), bench.found(width)["sigma"]
         box = np.ptp(split.x, axis=0).tolist()
         spec = gaussian(len(box), sigma, _sampler(kind, box, scale), s)
         return {"error": ridge_error(*features(bench, spec, split), split, bench.found(alpha)["alpha"])}
@@ -166,7 +166,9 @@ def _write_evolution(page: Page, kept: Kept, figure: str, over: str, label: str,
                 lines[name] = [
                     (one[over] + (over == "iterations"), figures[metric] / first, 0.0) for one, figures in found
                 ]
-        panels.append(Panel(case, label + (" + 1" if over == "iterations" else ""), "over its first value", lines))
+        steps = label + (" + 1" if over == "iterations" else "")
+        ticks = POINTS[::2] if over == "s" else ()
+        panels.append(Panel(case, steps, "over its first value", lines, ticks=ticks))
     page.picture(f"figure-{figure}", curves(panels, 3), title)
 
 

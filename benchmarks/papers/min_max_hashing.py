@@ -4,17 +4,8 @@ import numpy as np
 
 from benchmarks.papers import hashing_pages, printed
 from benchmarks.papers.cells import Bench, Cell, Found, Kept, Settings
-from benchmarks.papers.classifiers import (
-    KINDS,
-    PREPARED,
-    gcws,
-    hashing_cell,
-    input_cell,
-    kernel_cell,
-    nrff,
-    preparation_cell,
-    tuned_cell,
-)
+from benchmarks.papers.classifiers import PREPARED, gcws, hashing_cell, input_cell, nrff, seconds_cell, tuned_cell
+from benchmarks.papers.kernel_svms import KINDS, kernel_cell, preparation_cell, splits_cell
 from benchmarks.papers.pages import Page
 
 TITLE = "GMM kernels and normalised random Fourier features"
@@ -28,7 +19,8 @@ GAMMAS = (*map(float, np.round(_FINE, 3)), 120.0, 150.0, 200.0, 300.0, 500.0, 10
 """The 58 of the paper."""
 FEWER_GAMMAS = (1.0, 2.0, 5.0, 11.0, 20.0, 45.0, 100.0, 200.0, 500.0)
 HASHES = (16, 64, 128, 256, 1024)
-LINEAR_COSTS = (0.01, 0.1, 1.0, 10.0)
+LINEAR_COSTS, INPUT_COSTS = (0.01, 0.1, 1.0, 10.0), (0.001, 0.01, 0.1, 1.0)
+SECONDS_COSTS = (0.1, 1.0, 10.0, 100.0)
 FITS, PREPARATIONS = ("standardize", "max_abs"), ("raw", "scaled", "standardised")
 SMALL = ("car", "vowel", "splice", "satimage")
 
@@ -38,8 +30,9 @@ def cells(tiny: bool = False) -> list[Cell]:
     if tiny:
         made = [_ratio_cell(5.0), _simulation_cell(0.5, 5.0, (4,), 20), _collisions_cell("car", 8, 2)]
         made += [kernel_cell("car", kind, (1.0,), (1.0,), None) for kind in KINDS]
-        made += [preparation_cell("car", "standardised", 1.0, (1.0,))]
+        made += [preparation_cell("car", "standardised", 1.0, (1.0,)), splits_cell("car", 1.0, (1.0,), 2)]
         made += [hashing_cell("car", method, 16, 1, (1.0,), 1.0) for method in (gcws(4), nrff(1.0))]
+        made += [seconds_cell("car", gcws(8), 16, (1.0,))]
         return [
             *made,
             tuned_cell("car", (1.0,), 16, 1, (1.0,), 1.0),
@@ -49,15 +42,22 @@ def cells(tiny: bool = False) -> list[Cell]:
     made += [_simulation_cell(rho, gamma, SAMPLES, 4000) for rho, gamma in SIMULATED]
     made += [_collisions_cell(data, 1024, 8) for data in PREPARED]
     made += [
-        input_cell(data, fit, 1024, seeds, LINEAR_COSTS, COSTS)
+        input_cell(data, fit, 1024, seeds, INPUT_COSTS, COSTS)
         for data, seeds in (("car", 5), ("satimage", 3))
         for fit in FITS
     ]
-    made += [preparation_cell(data, how, printed.KERNEL_SVMS[data][2], COSTS) for data in SMALL for how in PREPARATIONS]
+    made += [
+        preparation_cell(data, how, printed.KERNEL_SVMS[data][2], COSTS)
+        for data in SMALL
+        for how in (*PREPARATIONS, *(("renumbered",) if data == "splice" else ()))
+    ]
+    made += [splits_cell(data, printed.KERNEL_SVMS[data][2], (1.0, 10.0, 100.0), 20) for data in SMALL[:3]]
     for data in SMALL:
         gammas = FEWER_GAMMAS if data == "satimage" else GAMMAS
         made += [kernel_cell(data, kind, COSTS, gammas if kind == "RBF" else (1.0,), None) for kind in KINDS]
         made += _hashing_cells(data, HASHES, 2 if data == "satimage" else 5)
+        made += [seconds_cell(data, nrff(printed.KERNEL_SVMS[data][2]), s, SECONDS_COSTS) for s in (128, 256)]
+        made += [seconds_cell(data, gcws(8), s, SECONDS_COSTS) for s in (128, 256)]
         made.append(tuned_cell(data, (0.5, 1.0, 2.0, 5.0, 15.0, 45.0), 256, 5, (0.1, 1.0, 10.0, 100.0, 1000.0), 30.0))
     return [*made, *_letter_cells()]
 
@@ -69,7 +69,7 @@ def _letter_cells() -> list[Cell]:
         kernel_cell("letter", kind, (1.0, 10.0, 100.0), gammas, None)
         for kind, gammas in (("GMM", (1.0,)), ("RBF", (5.0, 11.0, 20.0)))
     ]
-    for s, seeds in ((16, 3), (64, 3), (128, 2), (256, 2)):
+    for s, seeds in ((16, 10), (64, 3), (128, 2), (256, 2)):
         bits = (1, 2, 4, 8) if s < 128 else (4, 8)
         made += [hashing_cell("letter", gcws(one), s, seeds, (0.01, 0.1, 1.0), 0.1 * s * seeds) for one in bits]
         made.append(hashing_cell("letter", nrff(11.0), s, seeds, (1.0, 10.0), 0.15 * s * seeds))

@@ -131,7 +131,7 @@ def shown(found: Any, text: Callable[[Any], str]) -> str:
 
 def told(mean: float, error: float = 0.0, digits: int = 3) -> str:
     """A mean with its standard error, to the first digit of the error; without one, to so many digits."""
-    if not error:
+    if error <= 1e-12 * abs(mean):
         return f"{mean:.{digits}g}"
     if abs(mean) < 1e-3:
         return f"{mean:.1e} ± {error:.0e}"

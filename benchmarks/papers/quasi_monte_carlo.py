@@ -8,7 +8,7 @@ from benchmarks.papers.cells import Bench, Cell, Found, Kept, Settings
 from benchmarks.papers.gram import SEQUENCES, gaussian, gram_cell, mean_and_error, seeds_of
 from benchmarks.papers.pages import MISSING, Page, told, wanted
 from benchmarks.papers.pictures import Panel, Points, curves, scatter
-from benchmarks.papers.regression import alpha_cell, features, ridge_error, width_cell
+from benchmarks.papers.regression import REGRESSED, alpha_cell, features, ridge_error, width_cell
 
 TITLE = "Quasi-Monte Carlo feature maps"
 NAME = "quasi-monte-carlo"
@@ -22,7 +22,7 @@ def cells(tiny: bool = False) -> list[Cell]:
     """All cells of the paper; the least of each kind if `tiny`."""
     sizes, seeds, rows = ((32,), 2, 40) if tiny else (SIZES, 10, 2000)
     names = [*printed.SEQUENCES, *(f"{name}, plain" for name in SCRAMBLED)]
-    width, at = width_cell("cpu", 16 if tiny else 500), (16,) if tiny else (100, 300, 500, 1000)
+    width, at = width_cell(REGRESSED, 16 if tiny else 500), (16,) if tiny else (100, 300, 500, 1000)
     made = [gram_cell("gram", data, name, s, seeds, rows=rows) for data in DATA for name in names for s in sizes]
     made += [_discrepancy_cell(name, s, min(seeds, 5), rows) for name in printed.SEQUENCES for s in sizes]
     made += [
@@ -31,7 +31,7 @@ def cells(tiny: bool = False) -> list[Cell]:
         for name in printed.SEQUENCES
     ]
     of_learned = learned_sets.cells(width, tiny)
-    return [_points_cell(), width, *(alpha_cell("cpu", s, width) for s in at), *made, *of_learned]
+    return [_points_cell(), width, *(alpha_cell(REGRESSED, s, width) for s in at), *made, *of_learned]
 
 
 def _points_cell() -> Cell:
@@ -70,10 +70,10 @@ def _discrepancy_cell(sampler: str, s: int, seeds: int, rows: int) -> Cell:
 
 def _regression_cell(sampler: str, s: int, seeds: int, width: Cell) -> Cell:
     """Test error of ridge regression, for each of some seeds."""
-    alpha = alpha_cell("cpu", s, width)
+    alpha = alpha_cell(REGRESSED, s, width)
     settings: Settings = {
         "figure": "regression",
-        "data": "cpu",
+        "data": REGRESSED,
         "sampler": sampler,
         "s": s,
         "seeds": seeds_of(sampler, seeds),
@@ -81,7 +81,7 @@ def _regression_cell(sampler: str, s: int, seeds: int, width: Cell) -> Cell:
     }
 
     def measure(bench: Bench) -> Found:
-        split, chosen, sigma = bench.sets.prepared("cpu"), bench.found(alpha)["alpha"], bench.found(width)["sigma"]
+        split, chosen, sigma = bench.sets.prepared(REGRESSED), bench.found(alpha)["alpha"], bench.found(width)["sigma"]
         specs = [gaussian(split.x.shape[1], sigma, SEQUENCES[sampler], s, i) for i in range(settings["seeds"])]
         return {"errors": [ridge_error(*features(bench, spec, split), split, chosen) for spec in specs]}
 
@@ -164,13 +164,14 @@ def _write_ratios(page: Page, kept: Kept) -> None:
 
 def _write_regression(page: Page, kept: Kept) -> None:
     page.head("Table 1: ridge regression on cpu")
-    chosen = kept.one(figure="cross-validation", data="cpu")
+    chosen = kept.one(figure="cross-validation")
     width = MISSING if chosen is None else f"{chosen['sigma']:.3g}"
     page.say(
         "Relative test error ‖ŷ − y‖/‖y‖, mean ± standard error over 10 seeds; in brackets the paper's, mean ± "
         f"standard error from its standard deviation. σ = {width} and the ridge parameter are chosen in "
-        "cross-validation on the training rows with Monte Carlo features, as in the paper. Columns are standardised, "
-        "and the model has an intercept; the paper tells neither."
+        "cross-validation on the training rows with Monte Carlo features, as in the paper. The model has an intercept, "
+        "and columns lie between 0 and 1; the paper tells neither. That comes near its figures. With standardised "
+        "columns, tried first, errors were .059 to .061 at s = 100 and .037 to .041 from 500 on."
     )
     rows = []
     for s, theirs in printed.REGRESSION.items():

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import special_ortho_group
 
 from benchmarks.data import Rows, neighbour_distance, principal, standardised
 
@@ -54,10 +55,15 @@ class Sets:
         return Split(x[train], y[train], x[test], y[test])
 
     def _split(self, name: str, how: str) -> Split:
-        """A set as it comes, `raw`, or its columns `scaled` to [−1, 1] or `standardised`, over the training rows."""
+        """A set as it comes, `raw`, or its columns `scaled` to [−1, 1] or `standardised`, over the training rows.
+
+        `renumbered` rows have 3 and 4 exchanged, which for splice are two of the four nucleotides.
+        """
         split = self.raw(name)
         if how == "raw":
             return split
+        if how == "renumbered":
+            return split._replace(**{part: _exchanged(getattr(split, part)) for part in ("x", "x_test")})
         if how == "standardised":
             mean, spread = split.x.mean(axis=0), split.x.std(axis=0)
             wide = np.where(spread > 0, spread, 1)
@@ -67,13 +73,21 @@ class Sets:
         return split._replace(x=2 * (split.x - low) / wide - 1, x_test=2 * (split.x_test - low) / wide - 1)
 
     def _prepared(self, name: str) -> Split:
-        """A set standardised, as it comes (cpu-raw), or reduced to principal components (mnist-250)."""
-        file, _, columns = name.partition("-")
+        """A set standardised, as it comes (cpu-raw), from 0 to 1 (cpu-unit), or in principal components (mnist-250).
+
+        These may be turned at random (mnist-300-turned), so that no column is the first.
+        """
+        file, columns, turned = (*name.split("-"), "", "")[:3]
         split = self.raw(file)
         if columns == "raw":
             return split
         both = np.vstack([split.x, split.x_test])
-        rows = principal(both, int(columns)) if columns else standardised(both)
+        if columns == "unit":
+            rows = (both - both.min(axis=0)) / np.maximum(np.ptp(both, axis=0), 1e-300)
+        else:
+            rows = principal(both, int(columns)) if columns else standardised(both)
+        if turned:
+            rows = rows @ special_ortho_group.rvs(rows.shape[1], random_state=0)
         return split._replace(x=rows[: len(split.x)], x_test=rows[len(split.x) :])
 
     def _sample(self, name: str, n: int) -> Rows:
@@ -86,6 +100,10 @@ class Sets:
         """Mean distance of 2,000 prepared rows to their tenth nearest neighbours among all."""
         split = self.prepared(name)
         return neighbour_distance(self.sample(name, 2000), np.vstack([split.x, split.x_test]))
+
+
+def _exchanged(rows: Rows) -> Rows:
+    return np.select([rows == 3, rows == 4], [4.0, 3.0], rows)
 
 
 def _made(most: int | None) -> Split:

@@ -4,9 +4,10 @@ import numpy as np
 
 from benchmarks.papers import printed
 from benchmarks.papers.cells import Kept
-from benchmarks.papers.classifiers import KINDS, PREPARED
+from benchmarks.papers.classifiers import PREPARED
 from benchmarks.papers.gram import mean_and_error
 from benchmarks.papers.hashing_pages import nrff_of, rbf_from_gcws, scored
+from benchmarks.papers.kernel_svms import KINDS
 from benchmarks.papers.pages import Absent, Claim, Verdict, judged, verdict_of, wanted
 
 
@@ -159,9 +160,11 @@ def _bits(kept: Kept) -> tuple[Verdict, str]:
 
 
 def _sixteen(kept: Kept) -> tuple[Verdict, str]:
-    codes = scored(wanted(kept, figure="hashing", data="letter", method="GCWS, b = 8", s=16))[0]
-    linear = _best(kept, "letter", "linear")
-    return (Verdict.holds if codes > linear else Verdict.fails), f"{codes:.1f} % against {linear:.1f} %."
+    codes, error = scored(wanted(kept, figure="hashing", data="letter", method="GCWS, b = 8", s=16))
+    plain, other = (_best(kept, "letter", kind) for kind in KINDS[:2])
+    clear = codes - 2 * error > max(plain, other)
+    verdict = Verdict.holds if clear else Verdict.in_part if codes > plain else Verdict.fails
+    return verdict, f"{codes:.1f} ± {error:.1f} % against {plain:.1f} %, or {other:.1f} % with an intercept."
 
 
 def _tuned(kept: Kept) -> tuple[Verdict, str]:
@@ -196,13 +199,10 @@ def _input(kept: Kept) -> tuple[Verdict, str]:
 
 def _seconds(kept: Kept) -> tuple[Verdict, str]:
     ratios = []
-    for settings, theirs in kept.each(figure="hashing", costs=[0.01, 0.1, 1.0, 10.0]):
-        data, s = settings["data"], settings["s"]
-        ours = kept.one(figure="hashing", data=data, method="GCWS, b = 8", s=s)
-        if ours is not None and s >= 128 and settings["method"] == nrff_of(data):
-            ratios.append(np.mean(theirs["seconds"], axis=0)[-1] / np.mean(ours["seconds"], axis=0)[-1])
-    if len(ratios) < 8:
+    for settings, ours in kept.each(figure="18", method="GCWS, b = 8"):
+        theirs = wanted(kept, figure="18", data=settings["data"], s=settings["s"], method=nrff_of(settings["data"]))
+        ratios.append(theirs["seconds"][-1] / ours["seconds"][-1])
+    if not ratios:
         raise Absent
-    right = sum(ratio > 1 for ratio in ratios)
-    found = f"In processor seconds at C = 10, from k = 128 on, {min(ratios):.2g} to {max(ratios):.2g} times as long."
-    return verdict_of(right, len(ratios)), found
+    found = f"In processor seconds at C = 100, k = 128 and 256, {min(ratios):.2g} to {max(ratios):.2g} times as long."
+    return verdict_of(sum(ratio > 1 for ratio in ratios), len(ratios)), found
