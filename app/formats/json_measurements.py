@@ -37,11 +37,18 @@ def diagnostic(body: Buffer, wanted: type[Diagnostic], width: int, parse: Parse)
     return options, _rows(document, options, width)
 
 
-def recommendation(body: Buffer, parse: Parse) -> tuple[RecommendationOptions, Posted]:
-    """Read the body of a request for recommendations; `parse` reads its options."""
+def recommendation(
+    body: Buffer, parse: Parse, check_size: Callable[[int], None] = lambda _: None
+) -> tuple[RecommendationOptions, Posted]:
+    """Read the body of a request for recommendations; `parse` reads its options.
+
+    `check_size` is told the bytes of all options but labels before they are read as models, which takes a hundred times
+    as many.
+    """
     own = RecommendationOptions.model_fields
     document = members(body, ["kernel"], [*ROW_MEMBERS_TO_RECOMMEND_FOR, *own], bytes_per_list=bytes_per_row(1))
     given = {name: document[name] for name in document if name in own}
+    check_size(len(_written({name: given[name] for name in given if name != "y"})))
     if isinstance(given.get("samplers"), list):
         given["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in given["samplers"]]
     options: RecommendationOptions = parse(RecommendationOptions, _written(given))

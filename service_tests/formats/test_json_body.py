@@ -1,3 +1,4 @@
+import json
 from typing import Any
 
 import numpy as np
@@ -5,9 +6,10 @@ import pytest
 from scipy import sparse
 
 from app.core.datasets import Reference
-from app.core.errors import InvalidInput
-from app.formats import FORMATS, Body
+from app.core.errors import InvalidInput, TooLarge
+from app.formats import FORMATS, Body, Buffer
 from app.formats.json_body import vectors_or_dataset
+from app.formats.json_measurements import recommendation
 from service_tests.checks import npy
 
 JSON, NPY = FORMATS["application/json"], FORMATS["application/x-npy"]
@@ -109,3 +111,27 @@ def test_a_body_that_has_both_or_neither_is_refused(document: Any, pointer: str)
     with pytest.raises(InvalidInput) as refused:
         vectors_or_dataset(document)
     assert refused.value.pointer == pointer
+
+
+@pytest.mark.parametrize("member", ["samplers", "kernel", "multiples", "input"])
+def test_options_of_a_recommendation_are_counted_before_they_are_read(member: str) -> None:
+    options = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 8}
+    body = {**options, "vectors": [[0.0] * 900], "y": [0] * 900}
+    counted: list[int] = []
+    recommendation(json.dumps(body).encode(), parsed, counted.append)
+    assert counted == [len(json.dumps(options).replace(" ", ""))]
+
+    def too_many(nbytes: int) -> None:
+        assert nbytes > 2000
+        raise TooLarge("", limit="max_spec_bytes", allowed=2000, value=nbytes)
+
+    with pytest.raises(TooLarge):
+        recommendation(json.dumps({**body, member: ["halton"] * 900}).encode(), unread, too_many)
+
+
+def parsed(model: type[Any], body: Buffer) -> Any:
+    return model.model_validate_json(body)
+
+
+def unread(model: type[Any], body: Buffer) -> Any:
+    raise AssertionError(f"{len(body)} bytes of {model} were read")

@@ -114,7 +114,7 @@ async def recommend(request: Request, context: ContextOf) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
 
     def prepare(body: Buffer) -> Measurement:
-        options, posted = json_measurements.recommendation(body, bodies.parse)
+        options, posted = json_measurements.recommendation(body, bodies.parse, context.limits.check_spec)
         return context.recommendations.measurement(options, posted, bodies.parse)
 
     return await _answer(request, context, [JSON, SVG], prepare)
