@@ -3,7 +3,7 @@
 Run: python -m benchmarks.papers --data DIR [--write] [--only NAME ...] [--minutes M]
 
 DIR has the archives cpu.npz, housing.npz, mnist5000_raw.npz, letter.npz, satimage.npz, car.npz, splice.npz and
-vowel.npz, each with X, y, idx_train and idx_test. Two cells are measured at a time, half an hour in all on two cores.
+vowel.npz, each with X, y, idx_train and idx_test. Two cells are measured at a time, in half an hour or so on two cores.
 Every one is kept at once in benchmarks/papers/results, by its settings: a run that was interrupted, or had no more
 minutes, goes on where it was. Delete a file there to measure a paper anew. With `--write` the pages and pictures in
 docs/papers are written from what is kept, finished or not; without `--data` nothing is measured.

@@ -83,7 +83,9 @@ def write(page: Page, kept: Kept) -> None:
     page.table(("d", "distance", "MC", "CV1", "CV2", "MC, measured", "moment matching, measured"), rows)
     page.say(
         "Mean square error of Monte Carlo, CV1 and CV2 over 1,000 maps each, all pairs of those rows and the origin "
-        "together, over the mean of the closed forms, with the standard error:"
+        "together, over the mean of the closed forms, with the standard error. After 400 maps, measured "
+        "first, that of Monte Carlo at d = 8 was 0.89 ± 0.04, three standard errors off; maps of 800 other seeds gave "
+        "0.99 ± 0.03."
     )
     page.table(
         ("d", *CONTROLS),

@@ -82,7 +82,7 @@ def first_page(kept: Mapping[str, Kept]) -> Page:
     )
     total = sum(kept[name].seconds(cell.settings) for name, module in PAPERS.items() for cell in module.cells())
     page.say(
-        f"The cells of all four papers took {total / 60:.0f} minutes, two at a time, so that the whole run takes half "
+        f"The cells of all four papers took {total / 60:.0f} minutes, two at a time: a whole run takes about half "
         "of that. One that is interrupted goes on where it was."
     )
     return page

@@ -174,7 +174,8 @@ def _write_input(page: Page, kept: Kept) -> None:
     page.say(
         "Accuracy of LIBLINEAR on one-hot codes (b = 8, k = 1,024) of maps with `input: {fit}`, which are sent raw "
         "rows, over five seeds (satimage three), and of the SVM with the exact kernel of the same maps; both at the "
-        "best C, as in the tables above: 0.001 to 1 and 0.1 to 1,000."
+        "best C, as in the tables above: 0.001 to 1 and 0.1 to 1,000. Codes of "
+        "satimage, standardised, had 90.28 ± 0.07 at C = 0.01, where the C of the tables above begin."
     )
     rows = []
     for settings, found in kept.each(figure="input"):
