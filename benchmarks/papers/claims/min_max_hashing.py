@@ -162,8 +162,8 @@ def _bits(kept: Kept) -> tuple[Verdict, str]:
 def _sixteen(kept: Kept) -> tuple[Verdict, str]:
     codes, error = scored(wanted(kept, figure="hashing", data="letter", method="GCWS, b = 8", s=16))
     plain, other = (_best(kept, "letter", kind) for kind in KINDS[:2])
-    clear = codes - 2 * error > max(plain, other)
-    verdict = Verdict.holds if clear else Verdict.in_part if codes > plain else Verdict.fails
+    beaten = sum(codes - 2 * error > linear for linear in (plain, other))
+    verdict = (Verdict.fails, Verdict.in_part, Verdict.holds)[beaten]
     return verdict, f"{codes:.1f} ± {error:.1f} % against {plain:.1f} %, or {other:.1f} % with an intercept."
 
 
