@@ -17,11 +17,15 @@ FEWEST_ROWS = 3
 _FEWEST_MEASURED = 2
 # Fewer rows than these are not shared out between choosing and reporting: each part would have too few to say anything.
 _FEWEST_TO_SHARE, _FEWEST_TO_LEARN_AND_SHARE = 4, 12
-# The answer's errors are of every third row, or of as many as a sixth of a dataset that is learned from.
-_PART, _PART_OF_LEARNED = 3, 6
-# Of the rows that are left, a map is chosen by a fourth with labels; or by a tenth where samplers learn, which of few
-# rows learn much worse than of nearly all.
-_FOLDS_OF_LABELLED, _FOLDS_OF_LEARNED = 4, 10
+# The answer's errors are of every third row.
+_PART = 3
+# Samplers learn much worse from few rows than from nearly all, which the map that is put learns from. Where they learn,
+# errors are of as many rows as a tenth of the dataset, and a map is chosen by a twentieth of the others. Scores take
+# more rows to tell: a sixth, and a tenth.
+_PART_OF_LEARNED, _FOLDS_OF_LEARNED = 10, 20
+_PART_OF_LABELLED, _FOLDS_OF_LEARNED_LABELLED = 6, 10
+# With labels, a map is chosen by a fourth where none learns.
+_FOLDS_OF_LABELLED = 4
 # Of many rows by a third, and the next map by the next: errors differ more between seeds than between so many rows, and
 # a map is measured in a fraction of the time.
 _FOLDS, _FEWEST_IN_TURN = 3, 200
@@ -94,7 +98,8 @@ def shared_out(
         measured = order[: max(_FEWEST_MEASURED, n // FEWEST_ROWS)] if learns else order
         only = fold(measured, np.setdiff1d(order, measured))
         return Shares(only, (only,))
-    count = max(_FEWEST_MEASURED, min(t // _PART, n // _PART_OF_LEARNED) if learns else t // _PART)
+    part = _PART_OF_LEARNED if strata is None else _PART_OF_LABELLED
+    count = max(_FEWEST_MEASURED, min(t // _PART, n // part) if learns else t // _PART)
     is_reported = np.zeros(t, np.bool_)
     is_reported[(2 * np.arange(count) + 1) * t // (2 * count)] = True
     reported, pool = order[is_reported], order[~is_reported]
@@ -102,7 +107,8 @@ def shared_out(
     if strata is None:
         folds = _FOLDS if len(pool) >= _FOLDS * _FEWEST_IN_TURN else 1
     if learns:
-        folds = max(folds, min(_FOLDS_OF_LEARNED, len(pool) * _FOLDS_OF_LEARNED // (n - count)))
+        most = _FOLDS_OF_LEARNED if strata is None else _FOLDS_OF_LEARNED_LABELLED
+        folds = max(folds, min(most, len(pool) * most // (n - count)))
     folds = max(1, min(folds, len(pool) // _FEWEST_MEASURED))
     parts = [pool[k::folds] for k in range(folds)]
     return Shares(fold(reported, pool), tuple(fold(one, np.setdiff1d(pool, one)) for one in parts))
