@@ -46,6 +46,10 @@ def test_what_won_on_data_not_seen_before_is_tried() -> None:
     assert {"moment_matching halton ", "moment_matching sobol ", "orthogonal  ", "structured_orthogonal  "} <= plain
     learned = {"reweighted_grid  ", "weighted halton ", "landmarks  rp_cholesky", "landmarks  k_means"}
     assert labels(16, "letters") - plain == learned
+    grids = [
+        one for family in FAMILIES for one in family.tried(GAUSSIAN, 16, 64, "letters") if one.kind == "reweighted_grid"
+    ]
+    assert [one.model_dump()["points_per_dim"] for one in grids] == [5, 3]
     # Of very many landmarks, centres of clusters are no better than rows, and take long.
     assert labels(16, "letters", 512) - labels(16, "letters", 513) == {"landmarks  k_means"}
     assert labels(2, None) - plain == {"dense_grid  ", "sparse_grid  ", "polynomially_exact  "}
