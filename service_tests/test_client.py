@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 import redis
 
 from service_tests.checks import put
@@ -57,6 +58,7 @@ def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str,
         assert "Traceback" not in ended_.stderr
 
 
+@pytest.mark.long
 def test_a_progress_bar_is_drawn_at_a_terminal(jobs_service: Running, name: str) -> None:
     with jobs_service.client() as http:
         link = put(http, name, SPEC).json()["job"]

@@ -77,6 +77,7 @@ def test_what_is_stored_survives_the_death_of_service_and_store(
 
 
 @pytest.mark.parametrize("deaths", few_and_many(1, 5))
+@pytest.mark.long
 def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths: int) -> None:
     """Whenever it is killed, the dataset is there whole or not at all, and what is left of it expires."""
     rows = np.random.default_rng(1).normal(size=(1_000_000, 4))
@@ -192,6 +193,7 @@ def test_workers_share_one_store_and_end_with_the_process_that_started_them(
     os.kill(pid, signal.SIGTERM)
 
 
+@pytest.mark.long
 def test_a_job_worker_ends_when_its_service_and_store_are_killed_together(tmp_path: Path) -> None:
     """Nobody would end it otherwise, as the next service starts a worker of its own."""
     running = start(tmp_path / "data", "--job-workers", "1")

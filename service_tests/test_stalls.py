@@ -46,6 +46,7 @@ def transform(running: Running) -> int:
         return post_npy(http, "small/transform", np.ones((1, 1))).status_code
 
 
+@pytest.mark.long
 def test_an_upload_that_stalls_is_given_up_and_locks_nobody_out(impatient: Running) -> None:
     with closing(connected(impatient)) as one, closing(connected(impatient)) as other:
         for stalled in (one, other):

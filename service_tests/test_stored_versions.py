@@ -274,6 +274,7 @@ def assert_as_good(found: NDArray[Any], earlier: NDArray[Any], told: dict[str, A
     assert ours < AS_GOOD * theirs < half
 
 
+@pytest.mark.long
 def test_everything_can_be_deleted(archive: Path, tmp_path: Path) -> None:
     with opened(archive, tmp_path, workers=0) as (http, expected):
         for told in expected["jobs"].values():

@@ -245,6 +245,7 @@ def test_a_client_that_lost_its_answer_finds_the_map(running: Running, http: htt
     assert (found.status_code, found.json()) == (200, http.get(f"/v1/maps/{dataset}").json())
 
 
+@pytest.mark.long
 def test_a_reply_of_the_store_that_is_lost_draws_no_second_seed(tmp_path: Path) -> None:
     asked = spec_of({"length_scale": 1}, seed=None)
     with (
@@ -338,6 +339,7 @@ def test_what_cannot_be_settled_is_refused_at_its_place(
     assert http.get(f"/v1/maps/{dataset}-map").status_code == 404
 
 
+@pytest.mark.long
 def test_the_length_scale_of_recommendations_is_that_of_the_whole_dataset(http: httpx.Client, dataset: str) -> None:
     body = {"dataset": dataset, "rows": 20, "budget": 8, "seeds": 1, "samplers": ["halton"]}
     for scale in ("nearest_neighbor", {"per_column": "nearest_neighbor"}):

@@ -70,6 +70,7 @@ def cpu_seconds(running: Running) -> float:
     return float(sum(psutil.Process(running.process.pid).cpu_times()[:2]))
 
 
+@pytest.mark.long
 def test_what_is_brief_does_not_wait_for_what_takes_long(crowded: Running) -> None:
     long = np.random.default_rng(0).standard_normal((2500, 64))
     with crowded.client() as client, ThreadPoolExecutor(6) as pool:

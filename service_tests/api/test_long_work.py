@@ -100,6 +100,7 @@ def test_the_client_chooses(http: httpx.Client, name: str, prefer: list[str], st
         assert http.delete(f"/v1/maps/{name}").status_code == 204
 
 
+@pytest.mark.long
 def test_who_waits_waits_for_a_job_too(http: httpx.Client, name: str) -> None:
     """Work before a call that cannot be interrupted is handed over while there is time left."""
     spec = SLOW | {"s": LONG_CALL}
@@ -174,6 +175,7 @@ def patient(http: httpx.Client, name: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("patient")
+@pytest.mark.long
 def test_clients_that_wait_long_keep_no_others_from_their_answers(http: httpx.Client, name: str) -> None:
     assert measured(http, name, 100).status_code == 200
     assert put(http, f"{name}-b", LARGE).status_code == 201

@@ -88,6 +88,7 @@ def test_the_place_of_a_client_that_has_hung_up_is_free(tmp_path: Path) -> None:
         until(listens, 30)
 
 
+@pytest.mark.long
 def test_a_shutdown_answers_those_who_wait_with_their_jobs(tmp_path: Path) -> None:
     running = start(tmp_path / "data", "--threads", "1", program=PROGRAM)
 

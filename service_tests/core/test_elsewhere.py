@@ -50,6 +50,7 @@ def checked(found: dict[str, dict[str, Any]]) -> set[Key]:
     return differs
 
 
+@pytest.mark.long
 def test_some_maps_are_the_same_bits_where_libraries_may_not_use_new_instructions(tmp_path: Path) -> None:
     """With the loops as they are compiled for this processor."""
     samplers = "monte_carlo orthogonal polynomially_exact gcws"

@@ -134,6 +134,7 @@ def test_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path, jobs: in
     assert two.client.xlen(QUEUE) == 0
 
 
+@pytest.mark.long
 def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
     undisturbed = two.walk(100, pause=0)
     two.ended(undisturbed)

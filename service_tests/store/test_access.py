@@ -32,6 +32,7 @@ def guarded(tmp_path: Path) -> Iterator[str]:
         process.wait(10)
 
 
+@pytest.mark.long
 def test_maps_and_jobs_need_no_more_than_the_list_allows(tmp_path: Path, guarded: str) -> None:
     spec = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 16}
     with (

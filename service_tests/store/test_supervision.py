@@ -125,6 +125,7 @@ def test_a_program_that_never_answers_is_ended(site: Site) -> None:
 
 
 @pytest.mark.usefixtures("patience")
+@pytest.mark.long
 def test_a_silent_server_is_not_joined_by_a_second(site: Site) -> None:
     orphan = site.killed_service()
     os.kill(orphan, signal.SIGSTOP)
@@ -148,6 +149,7 @@ def test_a_server_that_does_not_exit_is_killed(site: Site, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("patience")
+@pytest.mark.long
 def test_loading_may_last_longer_than_the_patience(site: Site) -> None:
     durable = ("--appendonly", "yes", "--appendfsync", "always")
     with site.foreign_server(site.data, *durable) as client:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import SPEC
-from service_tests.cases import with_long
 from service_tests.checks import JSON, NO_WAIT, NPY, RESPOND_ASYNC, assert_problem, finished, npy, post, put
 
 ROWS = np.random.default_rng(6).normal(size=(40, 3)).round(3)
@@ -178,7 +177,8 @@ def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fou
     assert ElementTree.fromstring(picture.content).tag == f"{SVG}svg"
 
 
-@pytest.mark.parametrize("again", with_long([True], [False]), ids=["replaced", "gone"])
+@pytest.mark.long
+@pytest.mark.parametrize("again", [True, False], ids=["replaced", "gone"])
 def test_a_job_measures_the_map_it_was_submitted_for_or_none(http: httpx.Client, fourier: str, again: bool) -> None:
     body = {"vectors": np.random.default_rng(1).normal(size=(4500, 3)).tolist(), "seeds": 10}
     # Behind another that the only worker does first.

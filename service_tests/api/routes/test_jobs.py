@@ -255,6 +255,7 @@ def test_a_result_is_answered_in_the_media_type_that_is_wanted(http: httpx.Clien
     assert_problem(http, http.get(link + "/result", headers={"Accept": "image/png"}), 406, "not-acceptable")
 
 
+@pytest.mark.long
 def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tmp_path: Path, name: str) -> None:
     """The frozen map is the one that nobody disturbed."""
     spec = {**SPEC, "s": 3}

@@ -22,6 +22,7 @@ from service_tests.core.samplers.learned import (
     digest,
     every,
     on,
+    quick_first,
 )
 from service_tests.core.specs import kernel
 
@@ -56,7 +57,7 @@ def test_the_objective_falls_and_is_that_of_the_arrays(its_kernel: Fields, d: in
         assert made.report["objective_end"] < 0.9999 * made.report["objective_start"]
 
 
-@every
+@quick_first
 @pytest.mark.parametrize("length_scale", [1.5, [0.5, 1.0, 2.0, 4.0]])
 def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields, length_scale: Any) -> None:
     members = on(over, {"kind": "gaussian", "length_scale": length_scale})

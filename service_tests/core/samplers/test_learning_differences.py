@@ -21,6 +21,7 @@ from service_tests.core.specs import kernel, refusal, spec
 WEIGHTED: Fields = {"kind": "weighted"}
 GLOBAL: Fields = {"kind": "global_adaptive", "iterations": 40}
 GREEDY: Fields = {"kind": "greedy_adaptive", "iterations": 20}
+quick_first = pytest.mark.parametrize("over", with_long([WEIGHTED, GLOBAL], [GREEDY]), ids=lambda over: over["kind"])
 every = pytest.mark.parametrize("over", [WEIGHTED, GLOBAL, GREEDY], ids=lambda over: over["kind"])
 KERNELS: list[Fields] = [
     {"kind": "gaussian", "length_scale": 2.0},
@@ -107,7 +108,7 @@ def test_rows_beyond_a_sample_are_not_learned_from(over: Fields, monkeypatch: py
     assert one.report["gram_error_held_out"] != other.report["gram_error_held_out"]
 
 
-@every
+@quick_first
 def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields) -> None:
     whole = Watched()
     undisturbed = digest(built(whole.building, **on(over)))
@@ -123,7 +124,7 @@ def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields) -> N
         assert digest(made) == undisturbed
 
 
-@every
+@quick_first
 def test_threads_change_no_bit(over: Fields) -> None:
     members = on(over, input_dim=21, s=100)
     one, three = (digest(built(with_rows(21, 300)._replace(threads=threads), **members)) for threads in (1, 3))
