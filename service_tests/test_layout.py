@@ -72,7 +72,13 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "store/server.py": "store/test_supervision.py",
     },
     "runs in a process of its own": {
-        "__main__.py": "test_settings.py",  # and test_client.py
+        "__main__.py": "test_settings.py",
+        "commands/create.py": "test_client.py",
+        "commands/openapi.py": "test_openapi.py",
+        "commands/options.py": "test_settings.py",
+        "commands/serve.py": "test_settings.py",  # and store/test_supervision.py
+        "commands/wait.py": "test_client.py",
+        "commands/worker.py": "jobs/test_worker.py",
         "jobs/job_process.py": "jobs/test_worker.py",
         "jobs/worker_supervisor.py": "api/routes/test_jobs.py",
     },

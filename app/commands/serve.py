@@ -1,0 +1,49 @@
+"""`bochner serve`: the service, and with it, unless it was given one, a store of its own."""
+
+import signal
+import sys
+from contextlib import nullcontext
+from typing import Any
+
+from app.commands.options import AddParser, add_settings, checked_settings
+from app.jobs.worker_supervisor import WorkerSupervisor
+from app.store.embedded import EmbeddedStore
+
+_SHUTDOWN_SECONDS = 8
+
+
+def add(add_parser: AddParser) -> None:
+    """Add the command."""
+    parser = add_parser("serve", help="run the service")
+    add_settings(parser)
+    parser.set_defaults(run=run)
+
+
+def run(**options: Any) -> None:
+    """Run the service until it is told to stop; a store of its own ends after it."""
+    import uvicorn
+
+    from app.connections import Connection
+
+    settings = checked_settings(options)
+    # uvicorn repeats a signal once it has shut down; as an exception it lets the store be stopped too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    embedded = EmbeddedStore(settings.data_dir, settings.store_binary) if settings.redis_url is None else None
+    with embedded or nullcontext():
+        if embedded is not None:
+            settings = settings.model_copy(update={"redis_url": embedded.url})
+        settings.export()
+        with WorkerSupervisor(settings.job_workers):
+            uvicorn.run(
+                "app.main:create_app",
+                factory=True,
+                host=settings.host,
+                port=settings.port,
+                workers=settings.workers,
+                log_level=settings.log_level,
+                server_header=False,
+                http=Connection,
+                ws="none",
+                # A client that stalls must not keep the store from being stopped in order.
+                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            )

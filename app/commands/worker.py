@@ -1,0 +1,41 @@
+"""`bochner worker`: runs the jobs of a store."""
+
+import argparse
+import os
+import signal
+import time
+from threading import Thread
+from typing import Any
+
+from app.commands.options import AddParser, add_settings, checked_settings
+from app.store.embedded import EmbeddedStore
+
+_LOOK_SECONDS = 0.25
+
+
+def add(add_parser: AddParser) -> None:
+    """Add the command."""
+    parser = add_parser("worker", help="run jobs of the store at REDIS_URL")
+    add_settings(parser)
+    parser.add_argument("--parent", type=int, default=argparse.SUPPRESS, help="End when this process is gone.")
+    parser.set_defaults(run=run)
+
+
+def run(parent: int | None = None, **options: Any) -> None:
+    """Run jobs until the process is told to stop, or until the process `parent` is gone."""
+    settings = checked_settings(options)
+    if settings.redis_url is None:
+        url = EmbeddedStore(settings.data_dir, settings.store_binary).reachable_url()
+        settings = settings.model_copy(update={"redis_url": url})
+    if parent is not None:
+        Thread(target=_end_with, args=(parent,), name="parent-watch", daemon=True).start()
+    # A worker needs no web server, and a server no handlers of jobs.
+    from app.handlers import run_worker
+
+    run_worker(settings)
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os.kill(os.getpid(), signal.SIGTERM)
