@@ -89,9 +89,9 @@ def test_it_leaves_less_than_a_uniform_choice_where_few_rows_are_unlike_the_othe
 
 
 MANY = """
-import resource
 import sys
 import numpy as np
+from service_tests import memory
 from service_tests.core.maps.landmarks.selection.chosen import run
 from service_tests.core.specs import kernel
 rng = np.random.default_rng(1)
@@ -101,7 +101,7 @@ for start in range(0, len(rows), 50_000):
     rows[start : start + 50_000] += rng.normal(size=(50_000, 64)) / 2
 found = run(sys.argv[1], kernel(kind="gaussian", length_scale=8.0), rows, 512, threads=2)
 assert found.landmarks.shape == (512, 64)
-assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1 << 20  # kilobytes
+assert memory.peak() < 1 << 30
 """
 
 
