@@ -17,8 +17,9 @@ LOOPS: list[Any] = []
 """The compiled loops of all modules that are imported."""
 
 # Without the interpreter lock. No fast-math, so that the same input gives the same bits everywhere. Division by zero
-# gives infinity as in NumPy: a test for it would keep loops from being vectorised.
-_compile = partial(njit, nogil=True, error_model="numpy")
+# gives infinity as in NumPy: a test for it would keep loops from being vectorised. No program in C calls a loop, and
+# what it would call takes a twentieth of the time to compile.
+_compile = partial(njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
 def compiled(loop: Loop) -> Loop:
