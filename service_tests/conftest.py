@@ -1,5 +1,6 @@
 """The service and the store that the tests share: real ones, started here."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,10 @@ from filelock import FileLock
 from service_tests.checks import keys, put
 from service_tests.jobs.site import PROGRAM
 from service_tests.running import Running, compiler_bytes, service, start, stop
+
+# Hundreds of processes import the same sources: they are compiled once, also where Python is told to keep nothing.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _numbers = count()
 AT_ONCE = ("--max-request-seconds", "0")
