@@ -37,6 +37,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         context.shutdown.notice()
         # On a thread of its own: the process answers at once, and is ready when everything is compiled.
         threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
+        threading.Thread(target=context.keep_account, name="account", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
         yield
         await context.close()

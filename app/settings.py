@@ -58,6 +58,15 @@ class Settings(BaseSettings):
     )
     max_map_bytes: int = Field(1024 * MiB, ge=1, description="Largest sum of one map's frozen arrays.")
     max_dataset_bytes: int = Field(256 * MiB, ge=1, description="Largest sum of one dataset's arrays.")
+    max_store_bytes: int = Field(
+        4096 * MiB,
+        ge=1,
+        description="Arrays and specs of all maps and datasets together, with what jobs are given, keep and make; "
+        "beyond it, 507. The store holds them in memory.",
+    )
+    max_store_names: int = Field(
+        100_000, ge=1, description="Maps, datasets and jobs together, ended jobs among them; beyond it, 507."
+    )
     max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
     max_operations: int = Field(
         200_000_000_000, ge=1, description="Most arithmetic one request may ask for, in multiplications."

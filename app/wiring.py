@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.jobs.jobs import Jobs
+from app.services.accounting import keep_account
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.limits import Limits
@@ -14,6 +15,7 @@ from app.services.measurements import Measurements
 from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.settings import Settings
+from app.store.account import Account, Quota
 from app.store.connection import check_writable, connect, connect_loop, keeping
 from app.store.datasets import DatasetStore
 from app.store.maps import MapManifest, MapStore
@@ -28,6 +30,10 @@ class Wired:
     find_map: Callable[[str], Awaitable[MapManifest | None]]
     """Asks the store for a map, on the event loop."""
     map_store: MapStore
+    account: Account
+    """How much the store keeps, and whose it is."""
+    keep_account: Callable[[], None]
+    """Keeps the account right where versions without one have written; never returns."""
     limits: Limits
     status: Status
     jobs: Jobs
@@ -48,16 +54,21 @@ def wire(settings: Settings) -> Wired:
 
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
     status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
-    jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl)
+    quota = quota_of(settings)
+    account = Account(client, quota)
+    jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl, quota)
     cache = Cache(settings.cache_bytes)
-    map_store = MapStore(client)
-    datasets = Datasets(DatasetStore(client), limits, cache, status.unfit)
+    map_store, dataset_store = MapStore(client, quota), DatasetStore(client, quota)
+    datasets = Datasets(dataset_store, limits, cache, status.unfit)
+
     creation = MapCreation(map_store, limits, settings.threads, status.unfit, jobs, datasets)
     return Wired(
         settings=settings,
         close=close,
         find_map=partial(map_store.find_by, loop_client),
         map_store=map_store,
+        account=account,
+        keep_account=partial(keep_account, account, (map_store, dataset_store, jobs)),
         limits=limits,
         status=status,
         jobs=jobs,
@@ -66,3 +77,8 @@ def wire(settings: Settings) -> Wired:
         recommendations=Recommendations(datasets, limits, settings.max_job_bytes, settings.threads),
         measurements=Measurements(jobs, limits, settings.max_job_bytes, settings.threads),
     )
+
+
+def quota_of(settings: Settings) -> Quota:
+    """The most that the store may keep."""
+    return Quota(*(getattr(settings, limit) for limit in Quota._fields))

@@ -97,8 +97,9 @@ def member(response: httpx.Response, name: str) -> NDArray[np.float64]:
 
 
 def keys(store: redis.Redis) -> set[bytes]:
-    """Every key of the store, but for the queue of jobs, which stays when it is empty."""
-    return {key for key in store.scan_iter(count=1000) if key != QUEUE.encode()}
+    """Every key of the store, but for the queue of jobs, which stays when it is empty, the account, and receipts."""
+    others = (QUEUE.encode(), b"bochner:account", b"bochner:deleted:")
+    return {key for key in store.scan_iter(count=1000) if not key.startswith(others)}
 
 
 def keys_of(store: redis.Redis, name: str, kind: str = "map") -> set[bytes]:

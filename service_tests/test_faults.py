@@ -16,7 +16,7 @@ import pytest
 import redis
 
 from app.jobs.prelude import QUEUE
-from app.store.pieces import UNCOMMITTED_TTL
+from app.store.account import UNCOMMITTED_TTL
 from service_tests.cases import few_and_many
 from service_tests.checks import NPY, keys_of, post, post_npy, put, put_dataset
 from service_tests.jobs.site import kill, lives

@@ -5,7 +5,7 @@ import hashlib
 import json
 import tarfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,12 +13,16 @@ from typing import Any, NamedTuple
 import httpx
 import numpy as np
 import pytest
+import redis
 from numpy.typing import NDArray
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.spec import MapSpec
+from app.store.account import Account
 from service_tests.checks import NPY, RESPOND_ASYNC, array, assert_problem, finished, post, put
+from service_tests.ledger import assert_true, held
 from service_tests.running import service
+from service_tests.servers import until
 
 ARCHIVES = sorted((Path(__file__).parent / "stored").glob("version_*.tar.xz"))
 # Relative to the largest number of the answer.
@@ -37,6 +41,7 @@ class Stored(NamedTuple):
 
     http: httpx.Client
     expected: dict[str, Any]
+    socket: str
 
 
 @contextmanager
@@ -51,7 +56,7 @@ def opened(archive: Path, directory: Path, workers: int) -> Iterator[Stored]:
         service(data, "--job-workers", str(workers)) as running,
         running.client() as http,
     ):
-        yield Stored(http, expected)
+        yield Stored(http, expected, running.socket)
 
 
 @pytest.fixture(scope="module", params=ARCHIVES, ids=lambda archive: archive.name.removesuffix(".tar.xz"))
@@ -126,6 +131,12 @@ def test_records_of_maps_are_the_same(at_rest: Stored) -> None:
         answer = at_rest.http.get(f"/v1/maps/{name}")
         assert members(answer.json(), told["record"]) == told["record"]
         assert answer.headers["etag"] == f'"{told["record"]["digest"]}"'
+
+
+def test_everything_is_counted(at_rest: Stored) -> None:
+    with closing(redis.Redis.from_url(at_rest.socket)) as store:
+        until(lambda: Account(store).usage() == held(store))
+        assert assert_true(store).names > len(at_rest.expected["maps"])
 
 
 def test_frozen_arrays_are_the_same_bit_for_bit(at_rest: Stored) -> None:
@@ -276,7 +287,7 @@ def assert_as_good(found: NDArray[Any], earlier: NDArray[Any], told: dict[str, A
 
 @pytest.mark.long
 def test_everything_can_be_deleted(archive: Path, tmp_path: Path) -> None:
-    with opened(archive, tmp_path, workers=0) as (http, expected):
+    with opened(archive, tmp_path, workers=0) as (http, expected, _):
         for told in expected["jobs"].values():
             if told["record"]["kind"] != "build-map":
                 answer = http.delete(f"/v1/jobs/{told['record']['id']}")

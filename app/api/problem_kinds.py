@@ -67,6 +67,13 @@ KINDS = {
         "`limit` names the limit, `value` is its value, `setting` the environment variable that moves it. "
         "Send fewer rows at a time.",
     ),
+    "quota": Kind(
+        507,
+        "There is no room in the store",
+        "`limit` names the limit, `value` is its value, `setting` the environment variable that moves it; a limit "
+        "whose name begins with `key_` is that of an API key and has no setting. /v1/info says how much is kept. "
+        "Delete maps or datasets, which makes room at once, or wait: ended jobs go after BOCHNER_JOB_TTL seconds.",
+    ),
     "unsupported-media-type": Kind(
         415,
         "The Content-Type is not one this endpoint reads",

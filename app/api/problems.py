@@ -18,7 +18,7 @@ from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJob
 from app.jobs.record import link
 from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
 from app.settings import Settings
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
+from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -122,8 +122,9 @@ def _failed(request: Request, error: Exception) -> Response:
     return problem(request, "internal-error", "the service failed; the log has the request id", headers)
 
 
-def _limit(error: TooLarge | TooManyJobs) -> dict[str, Any]:
-    return {"limit": error.limit, "value": error.allowed, "setting": Settings.variable(error.limit)}
+def _limit(error: TooLarge | TooManyJobs | QuotaExceeded) -> dict[str, Any]:
+    setting = {"setting": Settings.variable(error.limit)} if error.limit in Settings.model_fields else {}
+    return {"limit": error.limit, "value": error.allowed, **setting}
 
 
 def _said(
@@ -147,6 +148,7 @@ HANDLERS: dict[Any, Any] = {
     Exception: _failed,
     TooLarge: _said("too-large", _limit),
     TooManyJobs: _said("overloaded", lambda error: {"status": 429, "headers": {"Retry-After": "10"}, **_limit(error)}),
+    QuotaExceeded: _said("quota", _limit),
     NotFound: _said("map-not-found"),
     ArrayNotFound: _said("array-not-found"),
     MapExists: _said("map-exists"),

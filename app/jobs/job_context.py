@@ -16,7 +16,8 @@ from app.jobs import checkpoints, scripts
 from app.jobs.errors import NotMine
 from app.jobs.prelude import key
 from app.store import pieces
-from app.store.errors import StoreUnavailable
+from app.store.account import UNLIMITED, Account, Entry, Quota
+from app.store.errors import QuotaExceeded, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -37,10 +38,14 @@ class JobContext(Progress):
     A message led to the attempt. What the attempt writes is refused once the job has another message.
     """
 
-    def __init__(self, client: redis.Redis, job_id: str, message: str, fields: dict[str, str]) -> None:
+    def __init__(
+        self, client: redis.Redis, job_id: str, message: str, fields: dict[str, str], quota: Quota = UNLIMITED
+    ) -> None:
         self.job_id = job_id
         self.message = message
+        self.owner = fields.get("owner", "")
         self._client = client
+        self._account = Account(client, quota)
         self._fields = fields
         written = pieces.read(client, key(job_id, "payload"), int(fields.get("payload_pieces", 1)))
         packed: dict[str, Any] = orjson.loads(written)
@@ -103,11 +108,9 @@ class JobContext(Progress):
                 raise NotMine(self.job_id)
             # The one before is gone, and what goes on from here may be asked for once more.
             self._fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(made)))}
-        except StoreUnavailable:
-            # The one before is still there, and the next will do. A store that is full must not stay full of what was
-            # never kept.
-            with suppress(StoreUnavailable):
-                pieces.discard(self._client, pieces.keys(prefix, len(made)))
+        except (StoreUnavailable, QuotaExceeded):
+            # The one before is still there, and the next will do.
+            self._account.discard(pieces.keys(prefix, len(made)), [prefix])
         ended = time.monotonic()
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
@@ -132,9 +135,14 @@ class JobContext(Progress):
             raise NotMine(self.job_id)
 
     def write(self, prefix: str, data: bytes) -> list[str]:
-        """Write bytes that go with the job, whatever becomes of it; gives the keys. Raises what `announce` does."""
+        """Write bytes that go with the job, whatever becomes of it; gives the keys.
+
+        Raises:
+            QuotaExceeded: there is no room for them. And what `announce` does.
+        """
         self.announce(pieces.keys(prefix, len(data)))
-        return pieces.write(self._client, prefix, data)
+        deadline = self._account.charge([Entry(prefix, len(data))], self.owner)
+        return pieces.write(self._client, prefix, data, deadline)
 
     def _run(self, name: str, *args: Any, keys: list[str] | None = None) -> Any:
         return scripts.run(self._client, name, self.job_id, self.message, *args, keys=keys or [])

@@ -21,8 +21,9 @@ from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.prelude import key
 from app.jobs.queue import Message
 from app.jobs.record import JobError
+from app.store.account import Quota
 from app.store.connection import connect
-from app.store.errors import NewerVersion, StoreUnavailable
+from app.store.errors import NewerVersion, QuotaExceeded, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -32,17 +33,20 @@ _PR_SET_PDEATHSIG = 1
 _PAUSE_SECONDS = 0.2
 
 
-def main(url: str, timeout: float, handlers: Handlers, message: Message, fields: dict[str, str], ttl: int) -> NoReturn:
+def main(
+    url: str, timeout: float, handlers: Handlers, message: Message, fields: dict[str, str], ttl: int, quota: Quota
+) -> NoReturn:
     """Be the process of one job, and end with an exit code that says whether its end is written down.
 
-    Url, timeout, handlers and ttl are those of the worker. The message told of the job, whose record has the fields.
+    Url, timeout, handlers, ttl and quota are those of the worker. The message told of the job, whose record has the
+    fields.
     """
     _end_with_worker()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         client = connect(url, timeout)
-        context = JobContext(client, message.job_id, message.id, fields)
+        context = JobContext(client, message.job_id, message.id, fields, quota)
         outcome = _outcome(handlers, context, fields["kind"])
         context.tell()
         _end(client, context, ttl, outcome)
@@ -83,6 +87,8 @@ def _outcome(handlers: Handlers, context: JobContext, kind: str) -> Result | Job
         return JobError(reason="too-large", detail=error.detail)
     except NewerVersion as error:
         return JobError(reason="newer-version", detail=str(error))
+    except QuotaExceeded as error:
+        return _no_room(error)
     except MemoryError:
         return JobError(reason="memory", detail="there was not enough memory for it")
     except Exception:
@@ -100,6 +106,8 @@ def _end(client: redis.Redis, context: JobContext, ttl: int, outcome: Result | J
             state = "failed" if error else "succeeded"
             args = [context.message, state, ttl, error, bodies]
             done = scripts.run(client, "end", context.job_id, *args, keys=kept)
+        except QuotaExceeded as full:
+            outcome = _no_room(full)
         except StoreUnavailable as away:
             logger.warning("the end of job %s is not written down yet: %s", context.job_id, away)
             time.sleep(_PAUSE_SECONDS)
@@ -107,6 +115,10 @@ def _end(client: redis.Redis, context: JobContext, ttl: int, outcome: Result | J
             if not done:
                 raise NotMine(context.job_id)
             return
+
+
+def _no_room(error: QuotaExceeded) -> JobError:
+    return JobError(reason="quota", detail=str(error))
 
 
 def _written(context: JobContext, outcome: Result) -> tuple[bytes, list[str]]:

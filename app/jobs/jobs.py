@@ -4,7 +4,6 @@ import logging
 import secrets
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -18,7 +17,8 @@ from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElse
 from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
 from app.store import pieces
-from app.store.errors import NewerVersion, StoreUnavailable, store_errors
+from app.store.account import UNLIMITED, Account, Entry, Quota
+from app.store.errors import NewerVersion, QuotaExceeded, StoreUnavailable, store_errors
 from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
@@ -52,8 +52,9 @@ class Jobs:
     Every method may raise StoreUnavailable.
     """
 
-    def __init__(self, client: redis.Redis, max_queued: int, ttl: float) -> None:
+    def __init__(self, client: redis.Redis, max_queued: int, ttl: float, quota: Quota = UNLIMITED) -> None:
         self._client = client
+        self._account = Account(client, quota)
         self._max_queued = max_queued
         self._ttl = round(ttl)
 
@@ -73,6 +74,7 @@ class Jobs:
         reservation: Reservation | None = None,
         job_id: str | None = None,
         checkpoint: Checkpoint | None = None,
+        owner: str = "",
     ) -> JobRecord:
         """Have work done in the background. Once this returns, the job is kept until it has ended.
 
@@ -85,24 +87,31 @@ class Jobs:
             reservation: of the name of what the job will make.
             job_id: from `new_id`, for those who need to know it beforehand.
             checkpoint: the first attempt goes on from there, unless its state is too large to be kept.
+            owner: whose the job is in the account, and all that it makes.
 
         Raises:
             TooManyJobs: as many wait as may.
             NameTaken: another has the name that was to be reserved.
+            QuotaExceeded: there is no room for what the job is given.
         """
         job_id = job_id or self.new_id()
         fields, parts = _drafted(job_id, payload, attachments or {}, checkpoint)
         fields |= {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
+        fields |= {"owner": owner} if owner else {}
+        entries = [Entry(key(job_id, "record"), 0, 1), *(Entry(prefix, len(data)) for prefix, data in parts.items())]
         written = [one for prefix, data in parts.items() for one in pieces.keys(prefix, len(data))]
-        written += [] if reservation is None else reservation.pieces
+        every = [entry.key for entry in entries]
+        if reservation is not None:
+            written += reservation.pieces
+            every.append(reservation.entry)
         try:
+            deadline = self._account.charge(entries, owner)
             for prefix, data in parts.items():
-                pieces.write(self._client, prefix, data)
+                pieces.write(self._client, prefix, data, deadline)
             self._submit(job_id, fields, reservation, written)
-        except (StoreUnavailable, TooManyJobs, NameTaken):
+        except (StoreUnavailable, TooManyJobs, NameTaken, QuotaExceeded):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
-            with suppress(StoreUnavailable):
-                pieces.discard(self._client, written)
+            self._account.discard(written, every)
             raise
         return self.get(job_id)
 
@@ -134,19 +143,32 @@ class Jobs:
                 break
         return JobPage(jobs=found, next=None if not ids or after == ids[-1] else after)
 
-    def cancel(self, job_id: str) -> JobRecord:
+    def cancel(self, job_id: str, receipt: str = "") -> JobRecord:
         """Have a job end. One that runs is still `running` in the answer, and is stopped a moment later.
+
+        If that frees the name that the job holds, the `receipt` is left, for `NamedStore.delete` to find.
 
         Raises JobHasEnded, and what `fields` raises.
         """
         self.fields(job_id)
-        before = scripts.run(self._client, "cancel", job_id, "", self._ttl).decode()
+        before = scripts.run(self._client, "cancel", job_id, "", self._ttl, receipt).decode()
         if not before:
             raise JobNotFound(job_id)
         if before not in ("queued", "running"):
             how = {"made": "ended", "cancelled": "been cancelled"}.get(before, before)
             raise JobHasEnded(f"job {job_id} has already {how}")
         return self.get(job_id)
+
+    def count(self) -> None:
+        """Enter into the account the jobs that a version without one has stored."""
+        after = "-"
+        while after:
+            with store_errors():
+                found = cast("list[bytes]", self._client.zrangebylex(INDEX, after, "+", start=0, num=_LOOKED_AT))
+            records = {key(job_id, "record"): job_id for job_id in (one.decode() for one in found)}
+            for record_key in self._account.unknown([*records]):
+                scripts.run(self._client, "count", records[record_key], "")
+            after = f"({found[-1].decode()}" if found else ""
 
     def result(self, job_id: str) -> list[Body]:
         """The bodies of a job's result; read them with `parts`.
@@ -196,7 +218,7 @@ class Jobs:
     def _submit(
         self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: list[str]
     ) -> None:
-        reserved = Reservation("", "", "", b"", []) if reservation is None else reservation
+        reserved = Reservation("", "", "", b"", [], "") if reservation is None else reservation
         keys = [] if reservation is None else [reserved.key, reserved.listing]
         args = [self._max_queued, reserved.manifest, reserved.name, *chain.from_iterable(fields.items())]
         answer = scripts.run(self._client, "submit", job_id, "", *args, keys=keys + written)

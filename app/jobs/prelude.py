@@ -30,10 +30,6 @@ PRELUDE = f"""{LUA}
 local record, index, queue, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base = string.sub(record, 1, -7)
 local id, message = ARGV[1], ARGV[2]
-local function now()
-  local t = redis.call('TIME')
-  return tonumber(t[1]) + tonumber(t[2]) / 1000000
-end
 local function get(field) return redis.call('HGET', record, field) or '' end
 local function set(...) redis.call('HSET', record, ...) end
 local function event()
@@ -75,6 +71,9 @@ local function mark_failed()
   if not found then return end
   found.state, found.error = 'failed', cjson.decode(get('error'))
   redis.call('SET', get('placeholder_key'), cjson.encode(found))
+  -- Nothing is promised to it any more.
+  local own = entry_at(get('placeholder_key'), found.token or found.job)
+  if booked(own) then book(own, type(found.spec) == 'table' and found.spec.nbytes or 0, 1, get('owner')) end
 end
 local function finish(state, ttl)
   local kept = {{}}
@@ -85,8 +84,13 @@ local function finish(state, ttl)
   for _, key in ipairs(redis.call('SMEMBERS', base .. 'keys')) do
     -- What is not the job's own and has no time to live was made to stay, as what the job made.
     local own = string.sub(key, 1, #base) == base
-    if kept[key] then redis.call('EXPIRE', key, ttl)
-    elseif own or redis.call('TTL', key) >= 0 then redis.call('UNLINK', key) end
+    if kept[key] then
+      redis.call('EXPIRE', key, ttl)
+      lives(entry_of(key), ttl)
+    elseif own or redis.call('TTL', key) ~= -1 then
+      redis.call('UNLINK', key)
+      unbook(entry_of(key))
+    end
   end
   redis.call('DEL', base .. 'keys')
   redis.call('HDEL', record, 'checkpoint', 'checkpoint_pieces', 'cancel', 'placeholder')
@@ -95,6 +99,7 @@ local function finish(state, ttl)
   event()
   redis.call('EXPIRE', record, ttl)
   redis.call('EXPIRE', base .. 'events', ttl)
+  lives(record, ttl)
   dequeue(get('message'))
   redis.call('ZADD', ended, now() + ttl, id)
 end

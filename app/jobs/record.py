@@ -27,8 +27,9 @@ class JobError(BaseModel):
     """Why a job failed."""
 
     reason: str = Field(
-        description="invalid-input, too-large, time, memory, died (its process, again and again), newer-version (what "
-        "it works on was stored by a newer version of the service) or internal-error."
+        description="invalid-input, too-large, quota (the store has no room for what it made), time, memory, died (its "
+        "process, again and again), newer-version (what it works on was stored by a newer version of the service) or "
+        "internal-error."
     )
     detail: str = Field(description="One sentence for a person.")
     pointer: str | None = Field(None, description="For invalid-input: JSON pointer into the body that was sent.")

@@ -38,7 +38,11 @@ if ARGV[4] ~= '' then
   set('placeholder_key', KEYS[5], 'placeholder_index', KEYS[6], 'placeholder_member', ARGV[5])
 end
 set('id', id, 'format', {FORMAT}, 'state', 'queued', 'created', now(), unpack(ARGV, 6))
-for i = first, #KEYS do redis.call('SADD', base .. 'keys', KEYS[i]) end
+for i = first, #KEYS do
+  redis.call('SADD', base .. 'keys', KEYS[i])
+  lives(entry_of(KEYS[i]), '')
+end
+lives(record, '')
 redis.call('ZADD', index, 0, id)
 enqueue()
 event()
@@ -83,12 +87,14 @@ local before = get('checkpoint')
 if before == ARGV[3] then return 1 end
 for i = 5, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then return 0 end
-  redis.call('PERSIST', KEYS[i])
 end
+for i = 5, #KEYS do redis.call('PERSIST', KEYS[i]) end
 for i = 0, tonumber('0' .. get('checkpoint_pieces')) - 1 do
   redis.call('UNLINK', before .. ':' .. i)
   redis.call('SREM', base .. 'keys', before .. ':' .. i)
 end
+if before ~= '' then unbook(before) end
+lives(ARGV[3], '')
 set('checkpoint', ARGV[3], 'checkpoint_pieces', #KEYS - 4, 'deaths', 0)
 return 1
 """,
@@ -103,9 +109,10 @@ if state == 'succeeded' then set('bodies', ARGV[6]) end
 finish(state, tonumber(ARGV[4]))
 return 1
 """,
-    # ARGV: id, '', seconds to keep.
+    # ARGV: id, '', seconds to keep, receipt to leave if this frees the name that the job holds, '' for none.
     "cancel": """
 local state = get('state')
+if (state == 'queued' or state == 'running') and reserved() and ARGV[4] ~= '' then leave(ARGV[4]) end
 if state == 'queued' then finish('cancelled', tonumber(ARGV[3])) end
 if state == 'running' and get('cancel') == '' then
   -- What it was to make is made, and only its own end is not written down yet.
@@ -138,6 +145,24 @@ end
 dequeue(message)
 enqueue()
 return 'queued'
+""",
+    # Enters what a version without account has stored.
+    "count": """
+if booked(record) or redis.call('EXISTS', record) == 0 then return end
+local sizes, written = {}, redis.call('SMEMBERS', base .. 'keys')
+for _, body in ipairs(cjson.decode(get('bodies') == '' and '[]' or get('bodies'))) do
+  for i = 0, body[3] - 1 do table.insert(written, body[2] .. ':' .. i) end
+end
+for _, key in ipairs(written) do
+  local entry = entry_of(key)
+  local own = string.sub(key, 1, #base) == base
+  if own and not booked(entry) then sizes[entry] = (sizes[entry] or 0) + redis.call('STRLEN', key) end
+end
+sizes[record] = 0
+for entry, size in pairs(sizes) do
+  book(entry, size, entry == record and 1 or 0, get('owner'))
+  lives_as(entry, record)
+end
 """,
 }
 

@@ -18,6 +18,7 @@ from app.jobs.job_context import Handlers
 from app.jobs.jobs import Jobs
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
+from app.store.account import UNLIMITED, Quota
 from app.store.connection import connect
 from app.store.errors import StoreUnavailable
 
@@ -55,10 +56,12 @@ class JobLimits(NamedTuple):
 class Worker:
     """A worker of the jobs of the store at a URL, of the kinds that it has handlers for.
 
-    One call to the store may take `timeout` seconds. Ended jobs are kept for `ttl` seconds.
+    One call to the store may take `timeout` seconds. Ended jobs are kept for `ttl` seconds, as far as the quota allows.
     """
 
-    def __init__(self, url: str, timeout: float, handlers: Handlers, limits: JobLimits, ttl: float) -> None:
+    def __init__(
+        self, url: str, timeout: float, handlers: Handlers, limits: JobLimits, ttl: float, quota: Quota = UNLIMITED
+    ) -> None:
         self._url, self._timeout = url, timeout
         self._client = connect(url, timeout)
         self._queue = Queue(self._client, ttl)
@@ -66,6 +69,7 @@ class Worker:
         self._handlers = handlers
         self._limits = limits
         self._ttl = round(ttl)
+        self._quota = quota
         self._stopping = False
 
     def run(self) -> None:
@@ -103,7 +107,7 @@ class Worker:
     def _run(self, message: Message, fields: dict[str, str]) -> None:
         process = _FORK.Process(
             target=job_process.main,
-            args=(self._url, self._timeout, self._handlers, message, fields, self._ttl),
+            args=(self._url, self._timeout, self._handlers, message, fields, self._ttl, self._quota),
             daemon=True,
         )
         process.start()

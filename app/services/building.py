@@ -66,6 +66,7 @@ def build_later(
     digests: Mapping[str, str],
     checkpoint: Checkpoint | None,
     is_open: bool,
+    owner: str,
 ) -> MapManifest:
     """Reserve the name of a map and submit the job that builds it, from the checkpoint on if there is one.
 
@@ -77,6 +78,7 @@ def build_later(
         digests: of the datasets that it is made from.
         checkpoint: what the job goes on from.
         is_open: whether the spec has no numbers yet for what was left open, which the job shall find first.
+        owner: whose the map and its job are.
 
     Returns:
         What stands for the map until it is built.
@@ -84,10 +86,12 @@ def build_later(
     Raises:
         NameTaken: another has the name.
         TooManyJobs: as many wait as may.
+        QuotaExceeded: there is no room for the map.
     """
     job_id = jobs.new_id()
     spec, asked, warnings = numbers
-    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings, is_open)
+    room = family_of(spec.sampler).frozen_bytes(spec)
+    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings, is_open, room, owner)
     jobs.submit(
         KIND,
         {"name": name, "digests": digests},
@@ -96,6 +100,7 @@ def build_later(
         reservation=reservation,
         job_id=job_id,
         checkpoint=checkpoint,
+        owner=owner,
     )
     return manifest
 
@@ -116,6 +121,6 @@ def build(store: MapStore, datasets: Datasets, threads: int, payload: Mapping[st
         if reserved.is_open:
             numbers = settled(AskedSpec(spec, LeftOpen.model_validate_json(reserved.asked)), rows, threads)
         made = built(reserved.name, numbers, Building(threads, context, rows))
-        store.create(made, reserved, context.announce)
+        store.create(made, reserved, context.announce, context.owner)
     except (Gone, NameTaken):
         raise NotMine(context.job_id) from None

@@ -58,8 +58,10 @@ class Datasets:
         self._unfit = unfit
         self._open = cache.keeping(self._load)
 
-    def create(self, name: str, posted: PostedRows, ttl: int | None) -> tuple[DatasetRecord, bool]:
+    def create(self, name: str, posted: PostedRows, ttl: int | None, owner: str = "") -> tuple[DatasetRecord, bool]:
         """Store a dataset for `ttl` seconds, None for ever. If the same rows are there already, they now live so long.
+
+        A new one is `owner`'s in the account of the store.
 
         Returns:
             The record, and whether the dataset is new.
@@ -68,6 +70,7 @@ class Datasets:
             DatasetExists: other rows have the name.
             InvalidInput: there are no rows or no columns, or not of finite floating-point numbers.
             TooLarge: the dataset passes the limit.
+            QuotaExceeded: the store, or the owner, has no room for it.
         """
         rows = _checked(posted)
         arrays = _arrays(rows)
@@ -78,7 +81,7 @@ class Datasets:
                 self._limits.check_dataset(manifest.nbytes)
                 if reason := self._unfit():
                     raise StoreUnavailable(f"{reason}; no dataset is created there")
-                there, created = self._store.create(manifest, arrays, ttl)
+                there, created = self._store.create(manifest, arrays, ttl, owner)
             if there.digest != manifest.digest:
                 raise DatasetExists(name, there.digest)
             kept = there if created else self._store.renew(there, ttl)

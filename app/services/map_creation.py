@@ -52,12 +52,13 @@ class MapCreation(NamedTuple):
         progress: Progress | None,
         left_open: LeftOpen = NOTHING,
         settling: Progress | None = None,
+        owner: str = "",
     ) -> Created:
         """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
 
         A job goes on with the building where its progress ends it. Without a progress, all of it is left to a job.
         What the spec leaves open is settled first; if there is no progress, until `settling` ends that. What it ends is
-        begun anew by the job, too.
+        begun anew by the job, too. The map is `owner`'s in the account of the store.
 
         Raises:
             MapExists: another spec has the name.
@@ -65,21 +66,26 @@ class MapCreation(NamedTuple):
             InvalidInput: the arrays cannot be drawn as specified, or a dataset does not settle what is left open.
             DatasetNotFound: the sampler learns from a dataset that is not there.
             TooManyJobs: it takes a job, and as many wait as may.
+            QuotaExceeded: the store, or the owner, has no room for as many bytes as the arrays may take.
             StoreUnavailable: the store does not answer, or is not fit for new maps.
             StoreDamaged: what has the name cannot be read.
         """
         while True:
             # Another was at the name just now, or at a dataset.
             with suppress(Gone, NameTaken, DatasetReplaced):
-                return self._create(name, AskedSpec(spec, left_open), progress, settling)
+                return self._create(name, AskedSpec(spec, left_open), progress, settling, owner)
 
-    def _create(self, name: str, asked: AskedSpec, progress: Progress | None, settling: Progress | None) -> Created:
+    def _create(
+        self, name: str, asked: AskedSpec, progress: Progress | None, settling: Progress | None, owner: str
+    ) -> Created:
         there = self.store.find(name)
         if there is not None and there.state is not State.failed:
             return Created(self._same(there, asked), False)
-        self.limits.check_map(family_of(asked.spec.sampler).frozen_bytes(asked.spec))
+        nbytes = family_of(asked.spec.sampler).frozen_bytes(asked.spec)
+        self.limits.check_map(nbytes)
         if reason := self.unfit():
             raise StoreUnavailable(f"{reason}; no map is created there")
+        self.store.check_room(nbytes, owner)
         digests, asked = self._digests(asked), drawn(asked)
         rows = kept_rows(self.datasets, digests)
         checkpoint, is_open = None, True
@@ -89,10 +95,10 @@ class MapCreation(NamedTuple):
             numbers, is_open = settled(asked, rows, self.threads, lambda: watching.checkpoint(begin_anew)), False
             if progress is not None:
                 made = built(name, numbers, Building(self.threads, progress, rows))
-                return Created(record(self.store.create(made), numbers.spec), True)
+                return Created(record(self.store.create(made, owner=owner), numbers.spec), True)
         except OutOfTime as over:
             checkpoint = None if is_open else Checkpoint(over.state, over.step, over.of, over.objective)
-        reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open)
+        reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open, owner)
         return Created(record(reserved, numbers.spec), True)
 
     def _digests(self, asked: AskedSpec) -> dict[str, str]:

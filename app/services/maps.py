@@ -68,13 +68,8 @@ class Maps:
         return MapPage(maps=maps, next=after)
 
     def delete(self, name: str) -> None:
-        """Remove a map; the job that builds it is cancelled."""
-        job = self._job_of(name)
-        if job is not None:
-            with suppress(JobNotFound, JobHasEnded):
-                self._jobs.cancel(job)
-                return
-        if not self._store.delete(name):
+        """Remove a map; the job that builds it is cancelled. Of many at once, one removes it."""
+        if not self._store.delete(name, self._cancel):
             raise NotFound(name)
 
     def ready(self, name: str, wanted: Gives | None = None) -> FeatureMap:
@@ -127,13 +122,12 @@ class Maps:
             self._limits.check_operations(_operations_for(found, array_name))
         return found.arrays[array_name]
 
-    def _job_of(self, name: str) -> str | None:
-        """The job that builds a map; None where there is none, or nothing that can be read."""
-        try:
-            there = self._store.find(name)
-        except (StoreDamaged, NewerVersion):
-            return None
-        return there.job if there is not None and there.state is State.building else None
+    def _cancel(self, stored: bytes, receipt: str) -> None:
+        """Cancel the job that builds a map, if there is one, and free its name with that."""
+        with suppress(StoreDamaged, NewerVersion, JobNotFound, JobHasEnded):
+            there = MapManifest.parse(stored)
+            if there.state is State.building and there.job is not None:
+                self._jobs.cancel(there.job, receipt)
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
         text, stream = self._store.spec(manifest), manifest.parameter_stream

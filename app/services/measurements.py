@@ -78,16 +78,17 @@ class Measurements(NamedTuple):
         )
 
     def run_or_submit(
-        self, measurement: Measurement, progress: Progress | None
+        self, measurement: Measurement, progress: Progress | None, owner: str = ""
     ) -> Finding[Mapping[str, object]] | JobRecord:
         """The finding; or the job that goes on where the progress ended the measurement.
 
-        Without a progress, the job does all of it.
+        Without a progress, the job does all of it. It is `owner`'s in the account of the store.
 
         Raises:
             TooLarge: it takes more memory than any job may.
             InvalidInput: there is no answer.
             TooManyJobs: it takes a job, and as many wait as may.
+            QuotaExceeded: there is no room for what the job is given.
         """
         nbytes = measurement.nbytes
         if nbytes > self.max_job_bytes:
@@ -100,9 +101,9 @@ class Measurements(NamedTuple):
                 return measurement.run(progress)
             except OutOfTime as over:
                 checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
-        return self._submitted(measurement, checkpoint)
+        return self._submitted(measurement, checkpoint, owner)
 
-    def _submitted(self, measurement: Measurement, checkpoint: Checkpoint | None) -> JobRecord:
+    def _submitted(self, measurement: Measurement, checkpoint: Checkpoint | None, owner: str) -> JobRecord:
         rows, references = measurement.given.rows, measurement.given.references
         payload = {
             **measurement.subject,
@@ -117,6 +118,7 @@ class Measurements(NamedTuple):
             attachments={member: attached(rows[member]) for member in rows if member not in references},
             subject=measurement.subject,
             checkpoint=checkpoint,
+            owner=owner,
         )
 
 

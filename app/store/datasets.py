@@ -8,6 +8,7 @@ from typing import Self, cast
 import redis
 from pydantic import model_validator
 
+from app.store.account import UNLIMITED, Quota
 from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import Arrays, NamedStore, contents
@@ -46,16 +47,21 @@ class DatasetManifest(Manifest):
 class DatasetStore(NamedStore[DatasetManifest]):
     """Create, renew, find, page through, read and delete datasets. What has expired is as if it had never been."""
 
-    def __init__(self, client: redis.Redis) -> None:
-        super().__init__(client, DatasetManifest)
+    def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
+        super().__init__(client, DatasetManifest, quota)
 
-    def create(self, manifest: DatasetManifest, arrays: Arrays, ttl: int | None) -> tuple[DatasetManifest, bool]:
+    def create(
+        self, manifest: DatasetManifest, arrays: Arrays, ttl: int | None, owner: str = ""
+    ) -> tuple[DatasetManifest, bool]:
         """Store a dataset unless its name is taken; the manifest is as `described` gives it for the other arguments.
 
         Returns:
             The manifest that stands under the name now, and whether it is this one.
+
+        Raises:
+            QuotaExceeded: there is no room for it.
         """
-        there = DatasetManifest.parse(self._put(manifest, contents(arrays), ttl))
+        there = DatasetManifest.parse(self._put(manifest, contents(arrays), ttl, owner=owner))
         created = there.token == manifest.token
         if created and ttl is not None:
             self._tidy()

@@ -18,6 +18,22 @@ class Gone(Exception):
     """What is read was deleted, or has expired, since it was found."""
 
 
+class QuotaExceeded(Exception):
+    """There is no room for what was to be kept.
+
+    Args:
+        limit: its name: a setting, or `key_bytes` or `key_names`, which are of an API key.
+        allowed: its value.
+        there: what is kept already.
+        wanted: what was to be kept beside it.
+    """
+
+    def __init__(self, limit: str, allowed: int, there: int, wanted: int) -> None:
+        unit = "names" if limit.endswith("names") else "bytes"
+        super().__init__(f"{wanted} {unit} more were to be kept beside {there}; {limit} is {allowed}")
+        self.limit, self.allowed = limit, allowed
+
+
 class NewerVersion(Exception):
     """Something was stored by a newer version of the service, in a way that this one does not know.
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import from_json
 
 from app.core.maps.terms import Built
+from app.store.account import UNLIMITED, Quota
 from app.store.errors import Gone, StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import NamedStore, contents, fitting
@@ -106,8 +107,8 @@ class NewMap(NamedTuple):
 class MapStore(NamedStore[MapManifest]):
     """Create, reserve, find, page through, read and delete maps."""
 
-    def __init__(self, client: redis.Redis) -> None:
-        super().__init__(client, MapManifest)
+    def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
+        super().__init__(client, MapManifest, quota)
 
     def spec(self, manifest: MapManifest) -> str:
         """The text of a map's spec, its digest verified.
@@ -139,13 +140,15 @@ class MapStore(NamedStore[MapManifest]):
         new: NewMap,
         replaced: MapManifest | None = None,
         announce: Callable[[list[str]], None] = lambda _: None,
+        owner: str = "",
     ) -> MapManifest:
         """Store a map under a name that is free, or in place of `replaced`, its reservation, which must still be there.
 
-        `announce` is told the keys of the pieces before they are written.
+        `announce` is told the keys of the pieces before they are written. The map is `owner`'s in the account.
 
         Raises:
             NameTaken: the name is not free, or the reservation is gone.
+            QuotaExceeded: there is no room for the map.
         """
         arrays = {name: np.ascontiguousarray(array) for name, array in new.built.arrays.items()}
         entries = {name: ArrayEntry.of(array) for name, array in arrays.items()}
@@ -165,9 +168,8 @@ class MapStore(NamedStore[MapManifest]):
             warnings=new.built.warnings,
             report=new.built.report,
         )
-        token = "" if replaced is None else replaced.token
         kept = contents(arrays) | {SPEC: new.spec.encode()}
-        if self._put(manifest, kept, replaced=token, announce=announce) != manifest.stored:
+        if self._put(manifest, kept, replaced=replaced, announce=announce, owner=owner) != manifest.stored:
             raise NameTaken(new.name)
         return manifest
 
@@ -179,10 +181,16 @@ class MapStore(NamedStore[MapManifest]):
         asked: str = "",
         warnings: tuple[str, ...] = (),
         is_open: bool = False,
+        promised: int = 0,
+        owner: str = "",
     ) -> tuple[MapManifest, Reservation]:
         """A manifest that holds the name while a job builds the map; the script that submits the job stores it.
 
         `asked`, `warnings` and `is_open` are of `MapManifest`, as far as they are known before the map is built.
+        `promised` is the room for its arrays, so that none is built for hours and then refused.
+
+        Raises:
+            QuotaExceeded: there is no such room.
         """
         manifest = MapManifest(
             schema_version=MapManifest.newest,
@@ -196,8 +204,9 @@ class MapStore(NamedStore[MapManifest]):
             job=job,
             created_at=now(),
         )
-        self._write(manifest, {SPEC: spec.encode()})
-        return manifest, Reservation(self._key(name), self._index, name, manifest.stored, self._piece_keys(manifest))
+        self._write(manifest, {SPEC: spec.encode()}, owner, promised=promised)
+        at = self._key(name), self._index, name
+        return manifest, Reservation(*at, manifest.stored, self._piece_keys(manifest), self._entry(manifest))
 
 
 def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:

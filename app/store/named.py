@@ -8,6 +8,7 @@ together, for ever or for the time that the thing has to live.
 
 import hashlib
 import logging
+import secrets
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -20,12 +21,15 @@ import redis.asyncio
 from numpy.typing import NDArray
 
 from app.store import pieces, scripts
+from app.store.account import Account, Entry, Quota
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest
 
 logger = logging.getLogger(__name__)
 
 _PAGE_BYTES = 1 << 22
+# Things that are counted by one call.
+_AT_ONCE = 500
 
 M = TypeVar("M", bound=Manifest)
 Arrays = dict[str, NDArray[Any]]
@@ -38,13 +42,14 @@ class NamedStore(Generic[M]):
     Every method raises StoreUnavailable where the store does not answer.
     """
 
-    def __init__(self, client: redis.Redis, manifest: type[M]) -> None:
+    def __init__(self, client: redis.Redis, manifest: type[M], quota: Quota) -> None:
         self._client = client
         self._manifest = manifest
+        self._account = Account(client, quota)
+        self.check_room = self._account.check
         self._index = f"bochner:{manifest.kind}s"
-        self._commit = client.register_script(scripts.COMMIT)
-        self._delete = client.register_script(scripts.DELETE)
-        self._forget = client.register_script(scripts.FORGET)
+        every = scripts.COMMIT, scripts.DELETE, scripts.FORGET, scripts.COUNT
+        self._commit, self._delete, self._forget, self._count = map(client.register_script, every)
 
     def find(self, name: str) -> M | None:
         """The manifest of a thing, None if there is none."""
@@ -55,15 +60,21 @@ class NamedStore(Generic[M]):
         with store_errors():
             return self._parsed(cast(bytes | None, await client.get(self._key(name))))
 
-    def delete(self, name: str) -> bool:
-        """Remove a thing and every key of it; False if there is none."""
-        stored = self._stored(name)
-        if stored is None:
-            return False
-        with store_errors():
-            # Whatever it answers, what was there is gone: deleted now, by a lost first try, or by another.
-            self._delete(keys=[self._key(name), self._index, *self._pieces(name, stored)], args=[stored, name])
-        return True
+    def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
+        """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
+
+        `free` is called before, with the manifest, and with the receipt that is left by what removes the thing.
+        """
+        receipt = secrets.token_hex(8)
+        while (stored := self._stored(name)) is not None:
+            free(stored, receipt)
+            keys = self._pieces(name, stored)
+            entries = {key.rsplit(":", 2)[0] for key in keys}
+            with store_errors():
+                args: list[bytes | str] = [stored, name, receipt, *entries]
+                if self._delete(keys=[self._key(name), self._index, *keys], args=args):
+                    return True
+        return False
 
     def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
         """Up to `limit` things in order of their names, and the name to go on after, None at the end.
@@ -108,6 +119,18 @@ class NamedStore(Generic[M]):
         """All arrays of a thing, by name; raises what `read` raises."""
         return {array_name: self.read(manifest, array_name) for array_name in manifest.arrays}
 
+    def count(self) -> None:
+        """Enter into the account what a version without one has stored."""
+        more, after = True, None
+        while more:
+            page, after = NamedStore.page(self, "", after, _AT_ONCE)
+            more = after is not None
+            entries = {self._entry(manifest): manifest for manifest in page}
+            new = [entries[entry] for entry in self._account.unknown([*entries])]
+            args = [part for one in new for part in (one.token, sum(one.lengths.values()))]
+            with store_errors():
+                self._count(keys=[self._key(one.name) for one in new], args=args)
+
     def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
         """The bytes of an array or a spec, put together from their pieces and verified; raises what `read` raises."""
         length = manifest.lengths[name]
@@ -131,43 +154,48 @@ class NamedStore(Generic[M]):
         manifest: M,
         contents: Mapping[str, Buffer],
         ttl: int | None = None,
-        replaced: str = "",
+        replaced: M | None = None,
         announce: Callable[[list[str]], None] = lambda _: None,
+        owner: str = "",
     ) -> bytes:
         """Store a thing for `ttl` seconds, None for ever, unless something else has its name than is expected.
 
-        `replaced` is the token of what is expected there, "" for nothing. `announce` is told the keys of the pieces
-        before they are written.
+        `replaced` is what is expected there, and was given the room; None for nothing. `announce` is told the keys of
+        the pieces before they are written.
 
         Returns:
             What stands under the name now: the manifest, if the thing was stored, b"" for nothing.
+
+        Raises:
+            QuotaExceeded: there is no room for it.
         """
-        keys = self._piece_keys(manifest)
-        announce(keys)
-        self._write(manifest, contents)
-        stored = self._committed(manifest, replaced, ttl)
+        announce(self._piece_keys(manifest))
+        self._write(manifest, contents, owner, "" if replaced is None else self._entry(replaced))
+        stored = self._committed(manifest, "" if replaced is None else replaced.token, ttl)
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
-        # What has this token is this thing, perhaps renewed since by another.
-        if manifest.token.encode() not in stored:
-            pieces.discard(self._client, keys)
         return stored
 
-    def _write(self, manifest: M, contents: Mapping[str, Buffer]) -> None:
-        """Write what is kept in pieces, with a time to live."""
+    def _write(
+        self, manifest: M, contents: Mapping[str, Buffer], owner: str, within: str = "", promised: int = 0
+    ) -> None:
+        """Write what is kept in pieces, with a time to live; QuotaExceeded if there is no room for it.
+
+        `within` is the entry that was given the room; `promised` is more room, for what will take this one's place.
+        """
+        entry = Entry(self._entry(manifest), sum(manifest.lengths.values()) + promised, 1)
+        deadline = self._account.charge([entry], owner, within)
         try:
             for name, data in contents.items():
-                pieces.write(self._client, self._prefix(manifest, name), data)
+                pieces.write(self._client, self._prefix(manifest, name), data, deadline)
         except StoreUnavailable:
-            # A store that is full must not stay full of what was never committed.
-            with suppress(StoreUnavailable):
-                pieces.discard(self._client, self._piece_keys(manifest))
+            self._account.discard(self._piece_keys(manifest), [entry.key])
             raise
 
     def _committed(self, manifest: M, replaced: str, ttl: int | None) -> bytes | None:
         """Commit a manifest in the place of what has a token, "" for a free name; what `scripts.COMMIT` gives."""
         keys = [self._key(manifest.name), self._index, *self._piece_keys(manifest)]
-        args = [manifest.stored, manifest.name, replaced, "" if ttl is None else ttl]
+        args = [manifest.stored, manifest.name, replaced, "" if ttl is None else ttl, manifest.token]
         with store_errors():
             return cast(bytes | None, self._commit(keys=keys, args=args))
 
@@ -196,8 +224,11 @@ class NamedStore(Generic[M]):
     def _key(self, name: str) -> str:
         return f"bochner:{{{self._manifest.kind}:{name}}}:manifest"
 
+    def _entry(self, manifest: M) -> str:
+        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}"
+
     def _prefix(self, manifest: M, name: str) -> str:
-        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}:{name}"
+        return f"{self._entry(manifest)}:{name}"
 
     def _piece_keys(self, manifest: M) -> list[str]:
         return [

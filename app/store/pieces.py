@@ -8,9 +8,6 @@ import redis
 from app.store.errors import StoreDamaged, store_errors
 
 PIECE_BYTES = 1 << 20
-# Seconds that pieces stay if whoever wrote them never says what they belong to.
-UNCOMMITTED_TTL = 900
-_DISCARD = "return redis.call('TTL', KEYS[1]) > 0 and redis.call('UNLINK', KEYS[1]) or 0"
 
 
 def count(length: int) -> int:
@@ -23,22 +20,18 @@ def keys(prefix: str, length: int) -> list[str]:
     return [f"{prefix}:{i}" for i in range(count(length))]
 
 
-def write(client: redis.Redis, prefix: str, data: bytes | memoryview) -> list[str]:
-    """Write bytes under keys that expire unless they are made to stay; gives the keys."""
+def write(client: redis.Redis, prefix: str, data: bytes | memoryview, deadline: int) -> list[str]:
+    """Write bytes under keys that expire at a moment, unless they are made to stay; gives the keys.
+
+    The moment is the one that `Account.charge` gives.
+    """
     written = keys(prefix, len(data))
     whole = memoryview(data)
     # One piece a call: a pipeline of many would hold up every other client of the store.
     for i, key in enumerate(written):
         with store_errors():
-            client.set(key, whole[i * PIECE_BYTES : (i + 1) * PIECE_BYTES], ex=UNCOMMITTED_TTL)
+            client.set(key, whole[i * PIECE_BYTES : (i + 1) * PIECE_BYTES], exat=deadline)
     return written
-
-
-def discard(client: redis.Redis, written: list[str]) -> None:
-    """Remove keys that still have a time to live: those that were made to stay, though the reply was lost, stay."""
-    with store_errors():
-        for key in written:
-            client.eval(_DISCARD, 1, key)
 
 
 def parts(client: redis.Redis, prefix: str, pieces: int) -> Iterator[bytes]:

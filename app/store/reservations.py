@@ -8,10 +8,13 @@ the one that stores what the job has made. A name whose job has failed is free f
 from enum import StrEnum
 from typing import NamedTuple
 
+from app.store import account
 from app.store.pieces import PIECE_BYTES
 
 SPEC = "spec.json"
 """Name of the pieces of a thing's spec; no array has a dot in its name."""
+# Longer than a client library repeats a call.
+_RECEIPT_SECONDS = 300
 
 
 class State(StrEnum):
@@ -33,6 +36,8 @@ class Reservation(NamedTuple):
     manifest: bytes
     pieces: list[str]
     """Keys of what was written for it, with a time to live."""
+    entry: str
+    """Its key in the account."""
 
 
 class NameTaken(Exception):
@@ -42,9 +47,10 @@ class NameTaken(Exception):
         super().__init__(f"the name {name!r} is taken")
 
 
-# For scripts: what stands under a manifest's key, as text and as a table; whether a job has failed to make it; and what
-# frees its spec, which lies beside it in pieces.
-LUA = f"""
+# For scripts: what stands under a manifest's key, as text and as a table; whether a job has failed to make it; what
+# frees its spec, which lies beside it in pieces, and its entry; and the receipt that whoever deletes it leaves, to get
+# the same answer should the call be repeated.
+LUA = f"""{account.LUA}
 local function manifest(key)
   local stored = redis.call('GET', key)
   local read, found = pcall(cjson.decode, stored or '')
@@ -52,8 +58,12 @@ local function manifest(key)
 end
 local function failed(found) return found.error ~= nil and found.error ~= cjson.null end
 local function drop_spec(key, found)
+  if not (found.token or found.job) then return end
+  local own = entry_at(key, found.token or found.job)
+  unbook(own)
   if type(found.spec) ~= 'table' then return end
-  local prefix = string.sub(key, 1, -string.len('manifest') - 1) .. found.token .. ':{SPEC}:'
-  for i = 0, math.ceil(found.spec.nbytes / {PIECE_BYTES}) - 1 do redis.call('UNLINK', prefix .. i) end
+  for i = 0, math.ceil(found.spec.nbytes / {PIECE_BYTES}) - 1 do redis.call('UNLINK', own .. ':{SPEC}:' .. i) end
 end
+local function receipt(of) return 'bochner:deleted:' .. of end
+local function leave(of) redis.call('SET', receipt(of), '', 'EX', {_RECEIPT_SECONDS}) end
 """

@@ -1,20 +1,26 @@
-"""The scripts that the store runs: each changes all keys of a thing at once, or none.
+"""The scripts that the store runs: each changes all keys of a thing at once, or none, and their entries in the account.
 
 A client library repeats a call whose reply was lost, and the first one may have been carried out. The scripts
 therefore compare what is there with what the caller means: a repeated commit finds its own manifest and returns it, a
-repeated delete finds nothing left to do.
+repeated delete finds the receipt that the first one has left.
 """
 
 from app.store.reservations import LUA
 
 # KEYS: manifest, index, pieces. ARGV: manifest, name, token of the thing that it takes the place of ('' for a name that
-# is free), and the seconds that all of it lives ('' for ever). Gives the manifest that stands then, '' for none, nil if
-# pieces are missing.
+# is free), the seconds that all of it lives ('' for ever), its own token. Gives the manifest that stands then, '' for
+# none, nil if pieces are missing. Pieces that are not wanted go at once.
 COMMIT = f"""{LUA}
 local stored, found = manifest(KEYS[1])
-if ARGV[3] == '' and stored and not failed(found) then return stored end
 -- What version 0.1.0 has reserved has no token but its job.
-if ARGV[3] ~= '' and ((found.token or found.job) ~= ARGV[3] or failed(found)) then return stored or '' end
+local there = found.token or found.job
+local free = ARGV[3] == '' and (not stored or failed(found))
+if not free and (ARGV[3] == '' or there ~= ARGV[3] or failed(found)) then
+  if there == ARGV[5] then return stored end
+  for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
+  unbook(entry_at(KEYS[1], ARGV[5]))
+  return stored or ''
+end
 for i = 3, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then return false end
 end
@@ -26,21 +32,41 @@ else
   redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[4])
   for i = 3, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[4]) end
 end
+lives(entry_at(KEYS[1], ARGV[5]), ARGV[4])
 redis.call('ZADD', KEYS[2], 0, ARGV[2])
 return ARGV[1]
 """
 
-# KEYS: manifest, index, pieces. ARGV: manifest, name.
-DELETE = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return end
+# KEYS: manifest, index, pieces. ARGV: manifest, name, receipt, entries. Gives 1 if this call, or the first try of it,
+# has deleted what was meant.
+DELETE = f"""{LUA}
+if redis.call('EXISTS', receipt(ARGV[3])) == 1 then return 1 end
+local stored, found = manifest(KEYS[1])
+if stored ~= ARGV[1] then return 0 end
 redis.call('DEL', KEYS[1])
+drop_spec(KEYS[1], found)
 redis.call('ZREM', KEYS[2], ARGV[2])
 for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
+for i = 4, #ARGV do unbook(ARGV[i]) end
+leave(ARGV[3])
+return 1
 """
 
 # KEYS: index, manifests. ARGV: the names of the manifests. A name made anew meanwhile stays.
 FORGET = """
 for i = 2, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then redis.call('ZREM', KEYS[1], ARGV[i - 1]) end
+end
+"""
+
+# KEYS: manifests. ARGV: token and bytes of each. Enters what a version without account has stored.
+COUNT = f"""{LUA}
+for i, key in ipairs(KEYS) do
+  local token = ARGV[2 * i - 1]
+  local _, found = manifest(key)
+  if not booked(entry_at(key, token)) and (found.token or found.job) == token then
+    book(entry_at(key, token), ARGV[2 * i], 1, '')
+    lives_as(entry_at(key, token), key)
+  end
 end
 """

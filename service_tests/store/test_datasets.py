@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import redis
 
+from app.store.account import UNCOMMITTED_TTL
 from app.store.connection import connect
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.maps import MapStore
-from app.store.pieces import PIECE_BYTES, UNCOMMITTED_TTL
+from app.store.pieces import PIECE_BYTES
 from app.store.scripts import COMMIT, FORGET
 from service_tests.checks import keys
 from service_tests.races import at_once
@@ -174,7 +175,8 @@ def test_what_is_gone_or_another_is_not_renewed(datasets: DatasetStore) -> None:
 
 def test_until_the_commit_pieces_expire_and_no_dataset_is_there(client: redis.Redis, datasets: DatasetStore) -> None:
     """A commit that the server refuses stands for a creator that is killed before it."""
-    client.acl_setuser("half", enabled=True, nopass=True, categories=["+@all"], commands=["-evalsha"], keys=["*"])
+    reached = ["bochner:{dataset:d}:*:*", "bochner:account*"]
+    client.acl_setuser("half", enabled=True, nopass=True, categories=["+@all"], keys=reached)
     path = client.get_connection_kwargs()["path"]
     with connect(f"unix://half@{path}", 5) as half, pytest.raises(StoreUnavailable):
         create(DatasetStore(half), megabytes=1.5, ttl=100_000)

@@ -6,13 +6,20 @@ from typing import Any
 
 import pytest
 
+from app.jobs.jobs import Jobs
+from app.services.cache import Cache
+from app.services.errors import NotFound
 from app.store.connection import connect
 from app.store.maps import MapStore
 from app.store.reservations import NameTaken
 from service_tests.checks import keys, put
 from service_tests.running import service
 from service_tests.servers import EVERY_WRITE, Wire, valkey, wire
+from service_tests.services.conftest import maps_of
 from service_tests.store.new_maps import new
+
+# Only the script that commits a manifest, or deletes one, is given it.
+_COMMIT = b"schema_version"
 
 
 @pytest.fixture
@@ -27,7 +34,7 @@ def test_a_create_whose_reply_is_lost_is_still_reported_as_created(cut: Wire, kn
         maps = MapStore(client)
         if known:
             maps.create(new("earlier"))
-        cut.lose_reply_to(b"EVALSHA")
+        cut.lose_reply_to(_COMMIT)
         manifest = maps.create(new())
         assert cut.lost == 1
         assert maps.find("m") == manifest
@@ -52,6 +59,20 @@ def test_a_delete_whose_reply_is_lost_is_still_reported_as_done(cut: Wire) -> No
         assert maps.delete("m")
         assert cut.lost == 1
         assert keys(client) == set()
+        assert not maps.delete("m")
+
+
+def test_a_cancelled_build_whose_reply_is_lost_is_still_reported_as_deleted(cut: Wire) -> None:
+    with connect(cut.url, 5) as client:
+        jobs, maps = Jobs(client, 10, 60), maps_of(client, Cache(1))
+        job = jobs.new_id()
+        jobs.submit("build-map", {}, reservation=MapStore(client).reserve("m", "{}", job)[1], job_id=job)
+        cut.lose_reply_to(b"EVALSHA")
+        maps.delete("m")
+        assert cut.lost == 1
+        assert jobs.get(job).state == "cancelled"
+        with pytest.raises(NotFound):
+            maps.delete("m")
 
 
 def test_over_http_a_lost_reply_is_not_seen(cut: Wire, tmp_path: Path, gaussian: dict[str, Any]) -> None:
@@ -59,7 +80,7 @@ def test_over_http_a_lost_reply_is_not_seen(cut: Wire, tmp_path: Path, gaussian:
         service(tmp_path / "data", "--redis-url", cut.url) as running,
         running.client() as http,
     ):
-        cut.lose_reply_to(b"EVALSHA")
+        cut.lose_reply_to(_COMMIT)
         assert put(http, "m", gaussian).status_code == 201
         assert cut.lost == 1
         assert put(http, "m", gaussian).status_code == 200

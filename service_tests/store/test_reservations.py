@@ -182,7 +182,7 @@ def old(client: redis.Redis, error: Any = None) -> MapManifest:
     """A reservation as version 0.1.0 has made it, with a job of this one."""
     job = Jobs.new_id()
     text = {"pending": 1, "name": "m", "spec": LONG, "job": job, "created_at": "2026-11-21T20:11:40Z", "error": error}
-    reservation = Reservation("bochner:{map:m}:manifest", "bochner:maps", "m", json.dumps(text).encode(), [])
+    reservation = Reservation("bochner:{map:m}:manifest", "bochner:maps", "m", json.dumps(text).encode(), [], "")
     Jobs(client, 10, 600).submit("build-map", {}, reservation=reservation, job_id=job)
     manifest = MapStore(client).find("m")
     assert manifest is not None

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import HTMLResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.api.context import ContextOf
 from app.api.problem_kinds import KINDS
@@ -29,12 +29,23 @@ class Ready(BaseModel):
     status: Literal["ready"]
 
 
+class Kept(BaseModel):
+    """How much the store keeps. The limits are `max_store_bytes` and `max_store_names`."""
+
+    bytes: int = Field(
+        description="Of arrays, specs, and what jobs were given, keep and have made, with the room for maps that jobs "
+        "build. What is deleted or expires does not count any more."
+    )
+    names: int = Field(description="Maps, datasets and jobs.")
+
+
 class Info(BaseModel):
     """Versions, limits, and the store."""
 
     versions: dict[str, str]
     limits: dict[str, int | float]
     store: StoreInfo
+    usage: Kept
 
 
 @router.get("/health/live", operation_id="live")
@@ -54,9 +65,11 @@ async def ready(context: ContextOf) -> Ready:
 
 @router.get("/v1/info", operation_id="info")
 async def info(context: ContextOf) -> Info:
-    """Versions, limits, and how the store keeps what it is given."""
+    """Versions, limits, how the store keeps what it is given, and how much it keeps."""
     store = await context.admission.ask(context.status.keeping)
-    return Info(versions=versions(), limits=context.settings.limits, store=store)
+    nbytes, names = await context.admission.ask(context.account.usage)
+    usage = Kept(bytes=nbytes, names=names)
+    return Info(versions=versions(), limits=context.settings.limits, store=store, usage=usage)
 
 
 @router.get("/v1/catalog", operation_id="catalog")

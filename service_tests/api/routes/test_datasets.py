@@ -8,6 +8,8 @@ import pytest
 import redis
 
 from service_tests.checks import JSON, assert_problem, keys, keys_of, npy, put_dataset
+from service_tests.races import deleted_at_once
+from service_tests.running import Running
 from service_tests.servers import until
 
 RECORD = {
@@ -190,3 +192,9 @@ def test_other_refusals_are_those_of_vectors(http: httpx.Client, name: str) -> N
     assert_problem(http, broken, 422, "invalid-input")
     assert_problem(http, http.put(path, params={"tll": "5"}, content=b""), 422, "invalid-input")
     assert_problem(http, http.post(path), 405, "method-not-allowed")
+
+
+def test_of_many_deletes_at_once_one_succeeds(running: Running, http: httpx.Client, name: str) -> None:
+    for _ in range(3):
+        assert put_dataset(http, name, ROWS).status_code == 201
+        assert deleted_at_once(running, f"/v1/datasets/{name}") == [204] + [404] * 15

@@ -8,6 +8,8 @@ import pytest
 import redis
 
 from service_tests.checks import JSON, array, assert_problem, keys, keys_of, member, put
+from service_tests.races import deleted_at_once
+from service_tests.running import Running
 
 RECORD = {
     "name": str,
@@ -311,3 +313,12 @@ def test_a_box_is_the_same_map_whichever_scale_was_its_default(http: httpx.Clien
     # With a seed that is drawn as well.
     drawn = put(http, f"{name}-drawn", learned(box_scale=0.25) | {"seed": None})
     assert put(http, f"{name}-drawn", learned() | {"seed": None}).json() == drawn.json()
+
+
+@pytest.mark.parametrize("prefer", ["", "respond-async"])
+def test_of_many_deletes_at_once_one_succeeds(
+    running: Running, http: httpx.Client, name: str, gaussian: dict[str, Any], prefer: str
+) -> None:
+    for _ in range(3):
+        assert http.put(f"/v1/maps/{name}", json=gaussian, headers={"Prefer": prefer}).is_success
+        assert deleted_at_once(running, f"/v1/maps/{name}") == [204] + [404] * 15

@@ -1,0 +1,269 @@
+"""The account of what is kept: how much there is, whose it is, and the refusal of more.
+
+What lies in pieces is an entry of the account, by what its keys begin with: `bochner:{map:m}:<token>` for all arrays of
+a map, `bochner:{job:j}:payload` for a part of a job. An entry has a size in bytes, a number of names (1 for a map, a
+dataset or the record of a job, else 0) and an owner; it ends when its keys do. The hash `bochner:account:entries` has
+the entries, the sorted set `bochner:account:ends` the times when those end that do, and the hash `bochner:account` the
+sums, of all and of each owner.
+
+Whatever is to be written is entered first, and so either has room or is refused. The scripts that make it stay, give
+it a time to live or remove it do the same with its entry, so that the sums are those of the entries at any moment.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, cast
+
+import redis
+
+from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
+
+# Seconds that pieces stay if whoever wrote them never says what they belong to.
+UNCOMMITTED_TTL = 900
+_ENTRIES = "bochner:account:entries"
+# Entries looked at by one call.
+_AT_ONCE = 500
+
+# For scripts. An entry ends a second after its keys, so that there are never keys without it.
+LUA = f"""
+local SUMS, ENTRIES, ENDS = 'bochner:account', '{_ENTRIES}', 'bochner:account:ends'
+local function now()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) + tonumber(t[2]) / 1000000
+end
+local function add(field, by)
+  if redis.call('HINCRBY', SUMS, field, by) == 0 then redis.call('HDEL', SUMS, field) end
+end
+local function add_to(owner, bytes, names)
+  add('bytes', bytes)
+  add('names', names)
+  if owner == '' then return end
+  add('bytes ' .. owner, bytes)
+  add('names ' .. owner, names)
+end
+local function booked(entry) return redis.call('HEXISTS', ENTRIES, entry) == 1 end
+local function unbook(entry)
+  local found = redis.call('HGET', ENTRIES, entry)
+  if not found then return end
+  local bytes, names, owner = string.match(found, '^(%d+) (%d+) (.*)$')
+  redis.call('HDEL', ENTRIES, entry)
+  redis.call('ZREM', ENDS, entry)
+  add_to(owner, -bytes, -names)
+end
+local function book(entry, bytes, names, owner)
+  unbook(entry)
+  redis.call('HSET', ENTRIES, entry, bytes .. ' ' .. names .. ' ' .. owner)
+  add_to(owner, bytes, names)
+end
+-- An entry lives for so many seconds from now on, as its keys do; '' for ever.
+local function lives(entry, seconds)
+  if not booked(entry) then return end
+  if seconds == '' then redis.call('ZREM', ENDS, entry)
+  else redis.call('ZADD', ENDS, now() + seconds + 1, entry) end
+end
+-- The same, as a key does that is there.
+local function lives_as(entry, key)
+  local left = redis.call('PTTL', key)
+  lives(entry, left < 0 and '' or left / 1000)
+end
+local function sweep()
+  repeat
+    local over = redis.call('ZRANGEBYSCORE', ENDS, '-inf', now(), 'LIMIT', 0, {_AT_ONCE})
+    for _, entry in ipairs(over) do unbook(entry) end
+  until #over == 0
+end
+-- The entry of everything that a thing has, by the key of its manifest, and that of any piece.
+local function entry_at(key, token) return string.sub(key, 1, -string.len('manifest') - 1) .. token end
+local function entry_of(piece)
+  local of_job = string.sub(piece, 1, 13) == 'bochner:{{job:'
+  return (string.gsub(piece, of_job and ':%d+$' or ':[^:]+:%d+$', ''))
+end
+-- The limit that so much more would pass, and its value; nil if there is room.
+local function passed(owner, bytes, names, most_bytes, most_names)
+  local limits = {{
+    {{'max_store_bytes', 'bytes', bytes, most_bytes}}, {{'max_store_names', 'names', names, most_names}},
+  }}
+  if owner ~= '' then
+    for what, wanted in pairs({{bytes = bytes, names = names}}) do
+      local most = redis.call('HGET', SUMS, 'max_' .. what .. ' ' .. owner)
+      table.insert(limits, {{'key_' .. what, what .. ' ' .. owner, wanted, most or ''}})
+    end
+  end
+  for _, limit in ipairs(limits) do
+    local there = tonumber(redis.call('HGET', SUMS, limit[2]) or 0)
+    if limit[3] > 0 and limit[4] ~= '' and there + limit[3] > tonumber(limit[4]) then
+      return {{limit[1], tonumber(limit[4]), there}}
+    end
+  end
+end
+"""
+
+# ARGV: most bytes, most names ('' for any), owner, an entry that has room for all of it ('' for none), seconds to live,
+# then entry, bytes and names of each. Gives the moment when keys are to expire, in seconds, or the limit that is
+# passed. A repeated charge finds its entries.
+_CHARGE = f"""{LUA}
+local owner, seconds, bytes, names = ARGV[3], tonumber(ARGV[5]), 0, 0
+if booked(ARGV[6]) then return {{'', math.floor(redis.call('ZSCORE', ENDS, ARGV[6]) or now()) - 1}} end
+sweep()
+for i = 6, #ARGV, 3 do bytes, names = bytes + ARGV[i + 1], names + ARGV[i + 2] end
+local limit = not booked(ARGV[4]) and passed(owner, bytes, names, ARGV[1], ARGV[2])
+if limit then return limit end
+local deadline = math.floor(now()) + seconds
+for i = 6, #ARGV, 3 do
+  book(ARGV[i], ARGV[i + 1], ARGV[i + 2], owner)
+  redis.call('ZADD', ENDS, deadline + 1, ARGV[i])
+end
+return {{'', deadline}}
+"""
+
+# ARGV: most bytes, most names, owner, bytes, names. Gives the limit that so much more would pass.
+_CHECK = f"""{LUA}
+sweep()
+return passed(ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[1], ARGV[2])
+"""
+
+# KEYS: pieces. ARGV: entries. What was made to stay, though the reply was lost, stays; so does the record of a job.
+_DISCARD = f"""{LUA}
+for _, key in ipairs(KEYS) do
+  if redis.call('TTL', key) >= 0 then redis.call('UNLINK', key) end
+end
+for _, entry in ipairs(ARGV) do
+  if redis.call('ZSCORE', ENDS, entry) and redis.call('EXISTS', entry) == 0 then unbook(entry) end
+end
+"""
+
+# ARGV: owner, '' for all. A store that takes no writes still answers.
+_USAGE = f"""{LUA}
+pcall(sweep)
+local of = ARGV[1] == '' and '' or ' ' .. ARGV[1]
+return redis.call('HMGET', SUMS, 'bytes' .. of, 'names' .. of)
+"""
+
+# ARGV: entries. Those that say they stay, and whose keys are gone or will go, were left by a version without account.
+_TIDY = f"""{LUA}
+for _, entry in ipairs(ARGV) do
+  if booked(entry) and not redis.call('ZSCORE', ENDS, entry) then
+    local key = entry
+    if string.sub(entry, 1, 13) ~= 'bochner:{{job:' then
+      local base, token = string.match(entry, '^(.*:)([^:]+)$')
+      key = base .. 'manifest'
+      local read, found = pcall(cjson.decode, redis.call('GET', key) or '')
+      if not read or type(found) ~= 'table' or (found.token or found.job) ~= token then key = nil end
+    elseif string.sub(entry, -7) ~= ':record' then key = entry .. ':0' end
+    if key and redis.call('EXISTS', key) == 1 then lives_as(entry, key) else unbook(entry) end
+  end
+end
+"""
+
+
+class Quota(NamedTuple):
+    """The most that a store may keep; None for any."""
+
+    max_store_bytes: int | None = None
+    max_store_names: int | None = None
+
+
+UNLIMITED = Quota()
+
+
+class Usage(NamedTuple):
+    """How much is kept."""
+
+    nbytes: int
+    """Bytes of arrays, specs, and what belongs to jobs; what has been promised to jobs for the maps they build, too."""
+    names: int
+    """Maps, datasets and jobs."""
+
+
+class Entry(NamedTuple):
+    """What is to be entered."""
+
+    key: str
+    """What the keys of its pieces begin with."""
+    nbytes: int
+    names: int = 0
+
+
+class Account:
+    """The account of a store. Methods raise StoreUnavailable where the store does not answer.
+
+    An owner is any short text without a space at its start, such as the id of a key; "" for nobody.
+    """
+
+    def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
+        self._client = client
+        self._most = ["" if most is None else most for most in quota]
+        scripts = (_CHARGE, _CHECK, _DISCARD, _USAGE, _TIDY)
+        self._charge, self._check, self._discard, self._usage, self._tidy = map(client.register_script, scripts)
+
+    def charge(self, entries: Sequence[Entry], owner: str = "", within: str = "") -> int:
+        """Enter what is about to be written; gives the moment when its keys shall expire, in seconds of the store.
+
+        Args:
+            entries: one at least. All are entered, or none.
+            owner: whose they are.
+            within: the key of an entry that was given the room for them.
+
+        Raises:
+            QuotaExceeded: there is no room.
+        """
+        args = [part for entry in entries for part in entry]
+        with store_errors():
+            told = cast("list[Any]", self._charge(args=[*self._most, owner, within, UNCOMMITTED_TTL, *args]))
+        _refuse(told, entries)
+        return int(told[1])
+
+    def check(self, nbytes: int, owner: str = "") -> None:
+        """Raise QuotaExceeded if there is no room for one more name with so many bytes."""
+        with store_errors():
+            told = cast("list[Any] | None", self._check(args=[*self._most, owner, nbytes, 1]))
+        _refuse(told or [b""], [Entry("", nbytes, 1)])
+
+    def discard(self, keys: Sequence[str], entries: Sequence[str]) -> None:
+        """Remove keys and entries that still have a time to live, as what they were written for has failed.
+
+        A store that is full must not stay full of what was never committed; one that is away removes them in time.
+        """
+        with suppress(StoreUnavailable), store_errors():
+            self._discard(keys=keys, args=entries)
+
+    def usage(self, owner: str = "") -> Usage:
+        """How much an owner keeps, or all together."""
+        with store_errors():
+            return Usage(*(int(one or 0) for one in cast("list[Any]", self._usage(args=[owner]))))
+
+    def allow(self, owner: str, quota: Quota) -> None:
+        """Limit what an owner may keep; without limits, forget them."""
+        with store_errors():
+            for what, most in zip(("bytes", "names"), quota, strict=True):
+                field = f"max_{what} {owner}"
+                if most is None:
+                    self._client.hdel("bochner:account", field)
+                else:
+                    self._client.hset("bochner:account", field, most)
+
+    def unknown(self, entries: Sequence[str]) -> set[str]:
+        """Those of so many entries that the account does not have."""
+        if not entries:
+            return set()
+        with store_errors():
+            found = cast("list[bytes | None]", self._client.hmget(_ENTRIES, entries))
+        return {entry for entry, there in zip(entries, found, strict=True) if there is None}
+
+    def tidy(self) -> None:
+        """Forget what a version without account has removed, and let end what it has let end."""
+        cursor = 0
+        while True:
+            with store_errors():
+                cursor, found = cast("tuple[int, Any]", self._client.hscan(_ENTRIES, cursor, count=_AT_ONCE))
+                self._tidy(args=list(found))
+            if not cursor:
+                return
+
+
+def _refuse(told: list[Any], entries: Sequence[Entry]) -> None:
+    """Raise QuotaExceeded for the limit that a script has named, if it has."""
+    if told[0]:
+        limit, allowed, there = told[0].decode(), int(told[1]), int(told[2])
+        wanted = sum(entry.names if limit.endswith("names") else entry.nbytes for entry in entries)
+        raise QuotaExceeded(limit, allowed, there, wanted)

@@ -1,0 +1,47 @@
+"""The account of a store, compared with what the store holds."""
+
+import re
+from typing import cast
+
+import redis
+
+from app.store.account import Account, Usage
+
+_PIECE = re.compile(rb"bochner:\{(\w+):[^}]*\}:.*:\d+")
+_NAME = re.compile(rb"bochner:\{(job:[^}]*\}:record|\w+:[^}]*\}:manifest)")
+
+
+def held(client: redis.Redis) -> Usage:
+    """Bytes of all pieces in the store, and its maps, datasets and jobs, one by one."""
+    keys = [*client.scan_iter(count=1000)]
+    nbytes = sum(int(client.strlen(key)) for key in keys if _PIECE.fullmatch(key))
+    return Usage(nbytes, sum(_NAME.fullmatch(key) is not None for key in keys))
+
+
+def entries(client: redis.Redis) -> dict[str, tuple[int, int, str]]:
+    """Bytes, names and owner of each entry of the account."""
+    found = {}
+    for key, value in cast("dict[bytes, bytes]", client.hgetall("bochner:account:entries")).items():
+        nbytes, names, owner = value.decode().split(" ", 2)
+        found[key.decode()] = int(nbytes), int(names), owner
+    return found
+
+
+def assert_true(client: redis.Redis) -> Usage:
+    """Check that the account is what the store holds, and each of its sums that of its entries; gives it."""
+    usage = Account(client).usage()
+    assert usage == held(client)
+    kept = entries(client)
+    for owner in {"", *(owner for *_, owner in kept.values())}:
+        own = [(nbytes, names) for nbytes, names, whose in kept.values() if owner in ("", whose)]
+        assert Account(client).usage(owner) == (sum(one[0] for one in own), sum(one[1] for one in own))
+    return usage
+
+
+def pass_time(client: redis.Redis) -> None:
+    """Let everything expire that has a time to live."""
+    for key in [*client.scan_iter(count=1000)]:
+        if client.pttl(key) >= 0:
+            client.delete(key)
+    for entry in cast("list[bytes]", client.zrange("bochner:account:ends", 0, -1)):
+        client.zadd("bochner:account:ends", {entry: 0})

@@ -1,0 +1,122 @@
+"""What services do to the account of a store: while they live, when they are killed, and after versions without one."""
+
+import threading
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+import redis
+
+from service_tests.cases import few_and_many
+from service_tests.checks import assert_problem, put, put_dataset
+from service_tests.ledger import assert_true, entries, held, pass_time
+from service_tests.running import Running, service, start, stop
+from service_tests.servers import until
+
+BUDGET = 200_000
+
+
+def usage(http: httpx.Client) -> tuple[int, int]:
+    found = http.get("/v1/info").json()["usage"]
+    return found["bytes"], found["names"]
+
+
+@pytest.mark.long
+def test_a_full_store_says_so_and_has_room_again_at_once(tmp_path: Path, gaussian: dict[str, Any]) -> None:
+    options = ("--max-store-bytes", str(BUDGET), "--max-store-names", "4")
+    with service(tmp_path / "data", *options) as running, running.client() as http:
+        assert usage(http) == (0, 0)
+        rows = np.random.default_rng(0).random((BUDGET // 40, 4))
+        assert put_dataset(http, "rows", rows).status_code == 201
+        assert put_dataset(http, "rows", rows).status_code == 200
+        there, names = usage(http)
+        assert rows.nbytes < there < BUDGET
+        assert names == 1
+        problem = assert_problem(http, put_dataset(http, "more", rows[1:]), 507, "quota")
+        assert problem["limit"] == "max_store_bytes"
+        assert (problem["value"], problem["setting"]) == (BUDGET, "BOCHNER_MAX_STORE_BYTES")
+        large = gaussian | {"s": 4096}
+        for prefer in ("", "respond-async"):
+            refused = http.put("/v1/maps/large", json=large, headers={"Prefer": prefer})
+            assert_problem(http, refused, 507, "quota")
+        assert usage(http) == (there, 1)
+        for number in range(3):
+            assert put(http, f"m{number}", gaussian).status_code == 201
+        problem = assert_problem(http, put(http, "m3", gaussian), 507, "quota")
+        assert (problem["limit"], problem["value"]) == ("max_store_names", 4)
+        assert put(http, "m0", gaussian).status_code == 200
+        assert http.delete("/v1/datasets/rows").status_code == 204
+        assert put(http, "large", large).status_code == 201
+        with closing(redis.Redis.from_url(running.socket)) as store:
+            assert usage(http) == assert_true(store)
+
+
+def disturb(running: Running, gaussian: dict[str, Any]) -> None:
+    """Create, replace and delete until nobody answers."""
+    rows = np.random.default_rng(1).random((200_000, 4))
+    with running.client() as http, suppress(httpx.TransportError):
+        for number in range(10_000):
+            put_dataset(http, "rows", rows[number % 3 :], ttl=100 if number % 2 else None)
+            put(http, f"m{number % 5}", gaussian | {"s": 20_000, "seed": number})
+            http.put("/v1/maps/waits", json=gaussian | {"seed": number}, headers={"Prefer": "respond-async"})
+            for path in ("datasets/rows", f"maps/m{(number + 2) % 5}", "maps/waits"):
+                http.delete(f"/v1/{path}")
+
+
+@pytest.mark.parametrize("deaths", few_and_many(2, 10))
+@pytest.mark.long
+def test_services_killed_in_the_middle_leave_the_account_true(
+    tmp_path: Path, gaussian: dict[str, Any], deaths: int
+) -> None:
+    for death in range(deaths):
+        running = start(tmp_path / "data")
+        clients = [threading.Thread(target=disturb, args=(running, gaussian)) for _ in range(2)]
+        for client in clients:
+            client.start()
+        time.sleep(0.7 + 0.13 * death)
+        running.process.kill()
+        running.process.wait(10)
+        for client in clients:
+            client.join()
+        with closing(redis.Redis.from_url(running.socket)) as store:
+            kept = entries(store)
+            pieces = [key.decode() for key in store.scan_iter(match="bochner:{*}:*:*")]
+            unknown = [key for key in pieces if not any(key.startswith(f"{entry}:") for entry in kept)]
+            assert not [key for key in unknown if not key.endswith((":record", ":events", ":keys"))]
+            nbytes, names, _ = (
+                sum(column) if i < 2 else 0 for i, column in enumerate(zip(*kept.values(), strict=True))
+            )
+            there = held(store)
+            assert there.nbytes <= nbytes
+            assert there.names <= names
+            pass_time(store)
+            assert_true(store)
+    running = start(tmp_path / "data")
+    with running.client() as http, closing(redis.Redis.from_url(running.socket)) as store:
+        for kind in ("maps", "datasets"):
+            for one in http.get(f"/v1/{kind}").json()[kind]:
+                assert http.delete(f"/v1/{kind}/{one['name']}").status_code == 204
+        assert assert_true(store).nbytes == 0
+        store.delete("bochner:account", "bochner:account:entries", "bochner:account:ends")
+    stop(running)
+
+
+@pytest.mark.long
+def test_what_a_version_without_account_has_stored_is_counted_at_the_start(
+    tmp_path: Path, gaussian: dict[str, Any]
+) -> None:
+    with service(tmp_path / "data") as running, running.client(Prefer="respond-async") as http:
+        put(http, "m", gaussian)
+        put_dataset(http, "d", [[1, 2], [3, 4]], ttl=1000)
+        before = usage(http)
+        with closing(redis.Redis.from_url(running.socket)) as store:
+            store.delete("bochner:account", "bochner:account:entries", "bochner:account:ends")
+        assert usage(http) == (0, 0)
+    with service(tmp_path / "data") as again, again.client() as http:
+        until(lambda: usage(http)[1] == before[1])
+        with closing(redis.Redis.from_url(again.socket)) as store:
+            assert_true(store)

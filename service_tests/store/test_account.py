@@ -1,0 +1,310 @@
+"""The account says what the store holds, whatever happens to those who write."""
+
+import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import redis
+
+from app.jobs.checkpoints import Checkpoint
+from app.jobs.errors import JobHasEnded
+from app.jobs.jobs import Jobs
+from app.store.account import UNCOMMITTED_TTL, UNLIMITED, Account, Entry, Quota, Usage
+from app.store.connection import connect
+from app.store.datasets import DatasetStore, described
+from app.store.errors import QuotaExceeded, StoreUnavailable
+from app.store.maps import MapManifest, MapStore
+from app.store.named import Arrays
+from app.store.pieces import PIECE_BYTES
+from app.store.reservations import NameTaken
+from service_tests.checks import keys
+from service_tests.jobs.site import attempt
+from service_tests.ledger import assert_true, entries, held, pass_time
+from service_tests.races import at_once
+from service_tests.servers import EVERY_WRITE, valkey, wire
+from service_tests.store.new_maps import new
+
+NOTHING = Usage(0, 0)
+
+
+@pytest.fixture
+def store(client: redis.Redis) -> redis.Redis:
+    client.flushall()
+    return client
+
+
+def put_dataset(client: redis.Redis, name: str, rows: int = 10, ttl: int | None = None, **others: object) -> bool:
+    quota, owner = others.get("quota", UNLIMITED), others.get("owner", "")
+    assert isinstance(quota, Quota)
+    arrays: Arrays = {"rows": np.random.default_rng(rows).random((rows, 4))}
+    manifest = described(name, (rows, 4), arrays, ttl)
+    return DatasetStore(client, quota).create(manifest, arrays, ttl, str(owner))[1]
+
+
+def building(client: redis.Redis, name: str, quota: Quota = UNLIMITED, promised: int = 0, owner: str = "") -> str:
+    """A map that a job is to build; gives the id of the job."""
+    jobs = Jobs(client, 100, 60, quota)
+    job = jobs.new_id()
+    _, reservation = MapStore(client, quota).reserve(name, '{"seed": 0}', job, promised=promised, owner=owner)
+    jobs.submit("build-map", {"name": name}, reservation=reservation, job_id=job, owner=owner)
+    return job
+
+
+def test_maps_and_datasets_are_entered_and_taken_out(store: redis.Redis) -> None:
+    maps = MapStore(store)
+    made = maps.create(new(megabytes=1.5))
+    assert assert_true(store) == (sum(made.lengths.values()), 1)
+    assert put_dataset(store, "d")
+    assert assert_true(store).names == 2
+    with pytest.raises(NameTaken):
+        maps.create(new(seed=1))
+    assert not put_dataset(store, "d", 20)
+    assert assert_true(store).names == 2
+    maps.delete("m")
+    DatasetStore(store).delete("d")
+    assert assert_true(store) == NOTHING
+    assert not store.exists("bochner:account", "bochner:account:entries", "bochner:account:ends")
+
+
+def test_what_expires_is_taken_out(store: redis.Redis) -> None:
+    put_dataset(store, "brief", ttl=1)
+    put_dataset(store, "stays", 20)
+    put_dataset(store, "kept", 30, ttl=1)
+    datasets = DatasetStore(store)
+    there = datasets.find("kept")
+    assert there is not None
+    datasets.renew(there, None)
+    time.sleep(2.1)
+    assert assert_true(store).names == 2
+    there = datasets.find("stays")
+    assert there is not None
+    datasets.renew(there, 1000)
+    pass_time(store)
+    assert assert_true(store).names == 1
+
+
+def test_the_store_is_full_at_its_limits(store: redis.Redis) -> None:
+    size = sum(MapStore(store).create(new()).lengths.values())
+    brimful = MapStore(store, Quota(2 * size, 3))
+    brimful.create(new("n"))
+    with pytest.raises(QuotaExceeded) as refused:
+        brimful.create(new("o"))
+    assert (refused.value.limit, refused.value.allowed) == ("max_store_bytes", 2 * size)
+    assert f"{size} bytes more were to be kept beside {2 * size}" in str(refused.value)
+    with pytest.raises(QuotaExceeded):
+        brimful.check_room(1)
+    brimful.delete("n")
+    brimful.check_room(size)
+    brimful.create(new("o"))
+    put_dataset(store, "d", 1)
+    with pytest.raises(QuotaExceeded) as refused:
+        put_dataset(store, "e", 1, quota=Quota(None, 3))
+    assert (refused.value.limit, refused.value.allowed) == ("max_store_names", 3)
+    assert assert_true(store).names == 3
+    assert {store.ttl(key) for key in keys(store)} == {-1}
+
+
+def test_of_many_that_come_at_once_as_many_are_kept_as_have_room(store: redis.Redis) -> None:
+    size = sum(MapStore(store).create(new("first")).lengths.values())
+    maps = MapStore(store, Quota(5 * size, None))
+
+    def create(i: int) -> bool:
+        try:
+            return maps.create(new(f"m{i}")).name == f"m{i}"
+        except QuotaExceeded:
+            return False
+
+    assert sum(at_once(12, create)) == 4
+    assert assert_true(store) == (5 * size, 5)
+
+
+def test_an_owner_has_limits_of_its_own(store: redis.Redis) -> None:
+    account, maps = Account(store), MapStore(store)
+    size = sum(maps.create(new("other"), owner="b").lengths.values())
+    account.allow("a", Quota(3 * size, 2))
+    maps.create(new("m"), owner="a")
+    put_dataset(store, "d", 1, owner="a")
+    assert account.usage("a").names == 2
+    with pytest.raises(QuotaExceeded, match="key_names is 2"):
+        maps.create(new("n"), owner="a")
+    account.allow("a", Quota(size, None))
+    with pytest.raises(QuotaExceeded, match=f"key_bytes is {size}"):
+        maps.check_room(1, "a")
+    maps.create(new("n"), owner="b")
+    DatasetStore(store).delete("d")
+    maps.delete("m")
+    maps.create(new("m"), owner="a")
+    account.allow("a", UNLIMITED)
+    maps.create(new("o"), owner="a")
+    assert account.usage("a") == (2 * size, 2)
+    assert_true(store)
+
+
+def test_a_map_that_a_job_builds_has_its_room_from_the_beginning(store: redis.Redis) -> None:
+    size = sum(MapStore(store).create(new("first")).lengths.values())
+    quota = Quota(2 * size + 1000, None)
+    job = building(store, "m", quota, promised=size, owner="a")
+    assert Account(store).usage("a").nbytes > size
+    maps = MapStore(store, quota)
+    with pytest.raises(QuotaExceeded):
+        maps.create(new("n"))
+    there = maps.find("m")
+    assert there is not None
+    mine = attempt(store, job)
+    assert mine.owner == "a"
+    maps.create(new("m"), there, mine.announce, mine.owner)
+    Jobs(store, 1, 60)  # whose end is written down by its process
+    kept = {entry: value for entry, value in entries(store).items() if ":m}" in entry}
+    assert list(kept.values()) == [(size, 1, "a")]
+
+
+@pytest.mark.parametrize("how", ["cancelled", "failed", "deleted"])
+def test_what_was_promised_is_given_back(store: redis.Redis, how: str) -> None:
+    job = building(store, "m", promised=1 << 20)
+    assert Account(store).usage().nbytes > 1 << 20
+    if how == "failed":
+        mine = attempt(store, job)
+        mine._run("end", "failed", 60, '{"reason": "time", "detail": "it took long"}', "")
+        assert_true(store)
+        MapStore(store).delete("m")
+    else:
+        Jobs(store, 100, 60).cancel(job)
+    assert assert_true(store).names == 1
+    pass_time(store)
+    assert assert_true(store) == NOTHING
+
+
+def test_a_failed_map_that_is_put_again_counts_once(store: redis.Redis) -> None:
+    mine = attempt(store, building(store, "m"))
+    mine._run("end", "failed", 60, '{"reason": "time", "detail": "it took long"}', "")
+    MapStore(store).create(new("m"))
+    assert assert_true(store).names == 2
+    MapStore(store).delete("m")
+    mine = attempt(store, building(store, "m"))
+    mine._run("end", "failed", 60, '{"reason": "time", "detail": "it took long"}', "")
+    building(store, "m")
+    assert assert_true(store).names == 4
+
+
+def test_everything_of_a_job_counts_as_long_as_it_is_kept(store: redis.Redis) -> None:
+    jobs = Jobs(store, 100, 60)
+    sent = bytes(PIECE_BYTES + 5)
+    job = jobs.submit("walk", {"steps": 1}, attachments={"x": sent}, checkpoint=Checkpoint(b"begun", 0, 1), owner="a")
+    assert assert_true(store).nbytes > len(sent)
+    mine = attempt(store, job.id)
+    for state in (b"further", bytes(2 * PIECE_BYTES)):
+        mine._next_checkpoint = 0
+        mine.checkpoint(lambda: state)  # noqa: B023
+        assert_true(store)
+    written = mine.write(f"bochner:{{job:{job.id}}}:result:ab", b"found")
+    mine._run("end", "succeeded", 60, "", f'[["text/plain", "bochner:{{job:{job.id}}}:result:ab", 1]]', keys=written)
+    assert assert_true(store) == (5, 1)
+    assert Account(store).usage("a") == (5, 1)
+    pass_time(store)
+    assert assert_true(store) == NOTHING
+
+
+def test_a_job_without_room_is_not_taken_on(store: redis.Redis) -> None:
+    with pytest.raises(QuotaExceeded):
+        Jobs(store, 100, 60, Quota(1000, None)).submit("walk", {}, attachments={"x": bytes(1001)})
+    with pytest.raises(QuotaExceeded):
+        building(store, "m", Quota(None, 1))
+    with pytest.raises(QuotaExceeded):
+        building(store, "m", Quota(1000, None), promised=1001)
+    assert keys(store) == set()
+    assert assert_true(store) == NOTHING
+
+
+def test_a_checkpoint_without_room_is_not_kept_and_the_job_goes_on(store: redis.Redis) -> None:
+    job = Jobs(store, 100, 60).submit("walk", {}, checkpoint=Checkpoint(b"begun", 0, 1))
+    mine = attempt(store, job.id)
+    mine._account = Account(store, Quota(1000, None))
+    mine._next_checkpoint = 0
+    mine.checkpoint(lambda: bytes(1001))
+    assert mine.restored() == b"begun"
+    assert_true(store)
+
+
+def test_what_a_put_that_died_has_entered_goes_with_its_pieces(store: redis.Redis) -> None:
+    deadline = Account(store).charge([Entry("bochner:{map:m}:0123", 300, 1)], "a")
+    now = int(store.time()[0])
+    assert now < deadline <= now + UNCOMMITTED_TTL
+    assert Account(store).usage("a") == (300, 1)
+    assert Account(store).charge([Entry("bochner:{map:m}:0123", 300, 1)], "a") == deadline
+    assert Account(store).usage("a") == (300, 1)
+    pass_time(store)
+    assert assert_true(store) == NOTHING
+
+
+def test_what_versions_without_account_do_is_found_out(store: redis.Redis) -> None:
+    maps, jobs = MapStore(store), Jobs(store, 100, 60)
+    maps.create(new("m"))
+    maps.create(new("changed"))
+    put_dataset(store, "d", ttl=1000)
+    put_dataset(store, "stays")
+    waits, ended = building(store, "b"), jobs.submit("walk", {}, attachments={"x": b"abc"}).id
+    jobs.cancel(ended)
+    store.delete(*(f"bochner:account{part}" for part in ("", ":entries", ":ends")))
+    maps.create(new("later"))
+    everything = (maps, DatasetStore(store), jobs)
+    for _ in range(2):
+        for one in everything:
+            one.count()
+        Account(store).tidy()
+        assert assert_true(store).names == 8
+    there = store.keys("bochner:{map:m}*") + store.keys(f"bochner:{{job:{waits}}}*")
+    store.delete(*there, "bochner:{dataset:stays}:manifest")
+    store.zrem("bochner:maps", "m")
+    store.delete(*store.keys("bochner:{dataset:stays}*"), *store.keys("bochner:{map:b}*"))
+    Account(store).tidy()
+    assert assert_true(store).names == 4
+    pass_time(store)
+    assert assert_true(store).names == 2
+
+
+def free(jobs: Jobs, stored: bytes, receipt: str) -> None:
+    there = MapManifest.parse(stored)
+    if there.job is not None:
+        with suppress(JobHasEnded):
+            jobs.cancel(there.job, receipt)
+
+
+def renew(client: redis.Redis, name: str, ttl: int | None) -> None:
+    there = DatasetStore(client).find(name)
+    if there is not None:
+        DatasetStore(client).renew(there, ttl)
+
+
+def chances(cut: Callable[[bytes], None], client: redis.Redis, seed: int) -> None:
+    """A hundred changes of all kinds, of which some lose a reply."""
+    chance = random.Random(seed)
+    maps, datasets, jobs = MapStore(client), DatasetStore(client), Jobs(client, 100, 60)
+    changes: list[Callable[[str, int], object]] = [
+        lambda name, step: maps.create(new(name, seed=step)),
+        lambda name, _: maps.delete(name, partial(free, jobs)),
+        lambda name, step: put_dataset(client, name, 1 + step, ttl=chance.choice([None, 100])),
+        lambda name, _: datasets.delete(name),
+        lambda name, _: building(client, name),
+        lambda name, _: renew(client, name, chance.choice([None, 100])),
+        lambda _, step: jobs.submit("walk", {}, attachments={"x": bytes(step)}),
+    ]
+    for step in range(100):
+        if chance.random() < 0.3:
+            cut(chance.choice([b"EVALSHA", b"SET"]))
+        with suppress(NameTaken, StoreUnavailable):
+            chance.choice(changes)(f"n{chance.randrange(4)}", step)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lost_replies_leave_the_account_true(tmp_path: Path, seed: int) -> None:
+    with valkey(tmp_path, *EVERY_WRITE) as url, wire(url) as cut, connect(url, 5) as near, connect(cut.url, 5) as far:
+        chances(cut.lose_reply_to, far, seed)
+        assert cut.lost > 5
+        assert_true(near)
+        pass_time(near)
+        assert assert_true(near).nbytes == held(near).nbytes > 0
