@@ -24,6 +24,8 @@ def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Cli
         "max_result_bytes": 256 << 20,
         "max_map_bytes": 1 << 30,
         "max_dataset_bytes": 256 << 20,
+        "max_store_bytes": 4 << 30,
+        "max_store_names": 100_000,
         "max_requests": 64,
         "max_operations": 200_000_000_000,
         "max_request_seconds": 1.5,
@@ -33,6 +35,7 @@ def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Cli
         "max_job_bytes": 4 << 30,
     }
     assert info["store"]["server"].startswith("valkey ")
+    assert 0 <= info["usage"]["names"] <= info["usage"]["bytes"]
     assert info["store"]["durability"] == "always"
     assert info["store"]["maxmemory_policy"] == "noeviction"
 
