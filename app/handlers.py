@@ -8,7 +8,7 @@ from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.recommendations import RecommendationOptions
-from app.formats import Buffer, Posted, json_measurements
+from app.formats import Body, Buffer, Posted, json_measurements
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
 from app.services import building
@@ -53,7 +53,7 @@ def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
         given = wired.datasets.gated(references, spec.gate)
         given.rows.update(attached)
     else:
-        body = context.attachment(_BODY)
+        body = Body(context.attachment(_BODY))
         options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, _parsed)
         given = wired.datasets.gated(posted, spec.gate)
     return wired.measurements.diagnostic(subject, options, given)
@@ -64,7 +64,7 @@ def _recommendation(wired: Wired, context: JobContext) -> Measurement:
     if "options" in payload:
         options, posted = RecommendationOptions.model_validate_json(payload["options"]), _posted(context)
     else:
-        options, posted = json_measurements.recommendation(context.attachment(_BODY), _parsed)
+        options, posted = json_measurements.recommendation(Body(context.attachment(_BODY)), _parsed)
     return wired.recommendations.measurement(options, posted, _parsed)
 
 

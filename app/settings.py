@@ -49,7 +49,9 @@ class Settings(BaseSettings):
     )
     max_body_bytes: int = Field(64 * MiB, ge=1, description="Largest request body.")
     # Checking a spec field by field costs a hundred times its length; vectors are never checked so.
-    max_spec_bytes: int = Field(4 * MiB, ge=1, description="Largest spec of a map.")
+    max_spec_bytes: int = Field(
+        4 * MiB, ge=1, description="Largest spec of a map, and the most that any other request says beside its rows."
+    )
     max_result_bytes: int = Field(
         256 * MiB,
         ge=1,

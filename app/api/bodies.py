@@ -62,7 +62,11 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
 async def read_in(form: Format, request: Request, context: Context) -> Body:
     """Read a whole body with the headers that its format needs; raises what `read` raises."""
     content, headers = await read(request, context), request.headers
-    return Body(content, {name: headers[name] for name in form.request_headers if name in headers})
+    return Body(
+        content,
+        {name: headers[name] for name in form.request_headers if name in headers},
+        context.limits.check_options,
+    )
 
 
 async def hung_up(receive: Receive) -> None:

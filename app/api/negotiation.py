@@ -16,6 +16,8 @@ JSON = Json.media_type
 
 # Up to a comma that does not stand in quotes; a quote without an end is like any other character.
 _ENTRY = re.compile(r'(?:"[^"]*"|[^,])+')
+# A header of thousands of entries takes as many steps, and a place in memory.
+_MOST_CHARACTERS = 4096
 _DTYPE = re.compile(r'(?P<quote>"?)(?P<word>[^"]*)(?P=quote)')
 
 
@@ -92,7 +94,11 @@ def _not_acceptable(accept: str, media_types: Sequence[str]) -> Refusal:
 
 
 def _accept(request: Request) -> str:
+    """The header Accept; Refusal if it is longer than any that makes sense."""
     header = ",".join(request.headers.getlist("accept"))
+    if len(header) > _MOST_CHARACTERS:
+        detail = f"Accept has {len(header)} characters; {_MOST_CHARACTERS} are read at most"
+        raise Refusal("not-acceptable", detail)
     return header if header.strip() else "*/*"
 
 

@@ -11,6 +11,8 @@ _PIECE = re.compile(rf'(?:[^,"]|{_QUOTED}|".*+)++', re.DOTALL)
 # A name and its value; parameters may follow. Quantifiers are possessive, so that no header takes long to read.
 _NAME, _VALUE = r"([!#$%&'*+.^_`|~0-9A-Za-z-]++)", rf'({_QUOTED}|[^\s;"]*+)'
 _PREFERENCE = re.compile(rf"\s*+{_NAME}\s*+(?:=\s*+{_VALUE}\s*+)?+(?:;.*)?", re.DOTALL)
+# A longer header is ignored, as malformed ones are.
+_MOST_CHARACTERS = 8192
 _SECONDS = re.compile(r'("?)([0-9]+)\1')
 
 
@@ -37,7 +39,8 @@ class Preferences(NamedTuple):
 def preferences(request: Request, max_wait_seconds: float) -> Preferences:
     """The preferences of a request, with the wait that is granted. The standard wants malformed ones to be ignored."""
     found: dict[str, str] = {}
-    for piece in _PIECE.findall(",".join(request.headers.getlist("prefer"))):
+    header = ",".join(request.headers.getlist("prefer"))
+    for piece in _PIECE.findall(header) if len(header) <= _MOST_CHARACTERS else ():
         preference = _PREFERENCE.fullmatch(piece)
         if preference is not None:
             # Where a preference comes twice, the first counts.

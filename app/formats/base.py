@@ -1,7 +1,7 @@
 """What every format does."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ class Body(NamedTuple):
     content: Buffer
     headers: Mapping[str, str] = {}
     """Its headers, by the names in `Format.request_headers`. Headers that did not come are missing."""
+    check_options: Callable[[int], None] = lambda _: None
+    """Is told the bytes of all that is no rows before that is parsed, and raises TooLarge if they are too many."""
 
 
 Posted = dict[str, PostedRows | Reference]

@@ -10,7 +10,8 @@ from app.core.answers import Answer, OneHot, RowBlocks, in_parts
 from app.core.arrays import Array, PostedRows, row_blocks
 from app.core.errors import InvalidInput
 from app.formats.base import Body, Encoded, Format, Posted
-from app.formats.json_body import bytes_per_row, dimension, members, rows, rows_or_reference, vectors_or_dataset
+from app.formats.json_body import dimension, members, rows_or_reference, vectors_or_dataset
+from app.formats.json_rows import rows
 
 _NUMBERS_PER_PIECE = 1 << 16
 
@@ -23,16 +24,16 @@ class Json(Format):
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """Read an object whose members are lists of rows, or references to datasets."""
         if wanted != "vectors":
-            posted = members(body.content, [wanted], optional, bytes_per_list=bytes_per_row(width))
+            posted = members(body, [wanted], optional)
             return {name: rows_or_reference(value, width, f"/{name}") for name, value in posted.items()}
-        posted = members(body.content, [], ["vectors", "dataset", "rows", "seed"], bytes_per_list=bytes_per_row(width))
+        posted = members(body, [], ["vectors", "dataset", "rows", "seed"])
         if "seed" in posted and "dataset" not in posted:
             raise InvalidInput("seed is of the sample of a dataset, and no dataset came", "/seed")
         return {wanted: vectors_or_dataset(posted, width)}
 
     def matrix(self, body: Body) -> PostedRows:
         """Read an object of `vectors`, a list of rows, and `input_dim`, their length, which only sparse rows need."""
-        posted = members(body.content, ["vectors"], ["input_dim"], bytes_per_list=bytes_per_row(1))
+        posted = members(body, ["vectors"], ["input_dim"])
         width = dimension(posted["input_dim"]) if "input_dim" in posted else None
         return rows(posted["vectors"], width, "/vectors")
 

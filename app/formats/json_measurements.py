@@ -8,10 +8,11 @@ import orjson
 from app.core.diagnostics import Diagnostic, Finding, Takes
 from app.core.drawing import Drawing
 from app.core.errors import InvalidInput
+from app.core.json_spans import check_options
 from app.core.recommendations import RecommendationOptions
-from app.formats.base import Buffer, Posted
+from app.formats.base import Body, Buffer, Posted
 from app.formats.json import Json
-from app.formats.json_body import bytes_per_row, dimension, members, rows_or_reference, vectors_or_dataset
+from app.formats.json_body import dimension, members, rows_or_reference, vectors_or_dataset
 from app.pictures import MEDIA_TYPE as SVG
 
 Parse = Callable[[type[Any], Buffer], Any]
@@ -28,27 +29,20 @@ ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
 ROW_MEMBERS_TO_RECOMMEND_FOR = ("vectors", "input_dim", "dataset", "rows")
 
 
-def diagnostic(body: Buffer, wanted: type[Diagnostic], width: int, parse: Parse) -> tuple[Diagnostic, Posted]:
+def diagnostic(body: Body, wanted: type[Diagnostic], width: int, parse: Parse) -> tuple[Diagnostic, Posted]:
     """Read the body of a request for a diagnostic, whose rows have `width` entries; `parse` reads its options."""
     own = wanted.model_fields
     in_rows = [member for member in ROW_MEMBERS[wanted.takes] if member not in own]
-    document = members(body, [], [*in_rows, *own], bytes_per_list=bytes_per_row(width))
+    document = members(body, [], [*in_rows, *own])
     options: Diagnostic = parse(wanted, _written({key: document[key] for key in document if key in own}))
     return options, _rows(document, options, width)
 
 
-def recommendation(
-    body: Buffer, parse: Parse, check_size: Callable[[int], None] = lambda _: None
-) -> tuple[RecommendationOptions, Posted]:
-    """Read the body of a request for recommendations; `parse` reads its options.
-
-    `check_size` is told the bytes of all options but labels before they are read as models, which takes a hundred times
-    as many.
-    """
+def recommendation(body: Body, parse: Parse) -> tuple[RecommendationOptions, Posted]:
+    """Read the body of a request for recommendations; `parse` reads its options."""
     own = RecommendationOptions.model_fields
-    document = members(body, ["kernel"], [*ROW_MEMBERS_TO_RECOMMEND_FOR, *own], bytes_per_list=bytes_per_row(1))
+    document = members(body, ["kernel"], [*ROW_MEMBERS_TO_RECOMMEND_FOR, *own], of_rows=["vectors"])
     given = {name: document[name] for name in document if name in own}
-    check_size(len(_written({name: given[name] for name in given if name != "y"})))
     if isinstance(given.get("samplers"), list):
         given["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in given["samplers"]]
     options: RecommendationOptions = parse(RecommendationOptions, _written(given))
@@ -59,11 +53,13 @@ def recommendation(
 
 
 def _written(options: dict[str, Any]) -> bytes:
-    """Options as JSON again; InvalidInput where they are nested more deeply than JSON is written."""
+    """Options as JSON again; InvalidInput where there is too much in them, or nested too deeply for JSON."""
     try:
-        return orjson.dumps(options)
+        text = orjson.dumps(options)
     except orjson.JSONEncodeError as error:
         raise InvalidInput(f"the options of this request cannot be read: {error}") from error
+    check_options(text)
+    return text
 
 
 def writers(finding: Finding[Mapping[str, object]], warnings: Sequence[str]) -> dict[str, Callable[[], bytes]]:

@@ -11,8 +11,9 @@ from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.hashing.row_samples import refuse_unsampled
 from app.core.maps import FeatureMap
-from app.formats.base import Buffer, Posted
-from app.formats.json_body import bytes_per_row, called, members, rows_or_reference
+from app.formats.base import Body, Posted
+from app.formats.json_body import members, rows_or_reference
+from app.formats.json_lists import LongList, called, is_list, parts_of
 
 _INT64 = np.dtype(np.int64)
 
@@ -25,7 +26,7 @@ class InputKind(StrEnum):
 
 
 def pairs(
-    body: Buffer, sampling: FeatureMap, by: Encoder | None, of: InputKind | None
+    body: Body, sampling: FeatureMap, by: Encoder | None, of: InputKind | None
 ) -> tuple[Encoder, Posted | tuple[Codes, Codes]]:
     """Read x and y, row i of which go together: vectors as `Format.decode` gives them, or two arrays of codes.
 
@@ -40,10 +41,10 @@ def pairs(
     Returns:
         How the codes are written that came or that are to be compared; and x and y.
     """
-    posted = members(body, ["x", "y"], bytes_per_list=_bytes_per_list(by, of, sampling))
+    posted = members(body, ["x", "y"])
     if of is None and any(isinstance(rows, dict) and "dataset" in rows for rows in posted.values()):
         of = InputKind.vectors
-    first = posted["x"][0] if isinstance(posted["x"], list) and posted["x"] else None
+    first = next(iter(posted["x"]), None) if is_list(posted["x"]) else None
     if by is None:
         recognised = _recognised(first, of, sampling)
         are_codes, by = recognised is not None, Encoder(recognised or Encoding.pairs)
@@ -57,28 +58,42 @@ def pairs(
 
 def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) -> Array:
     """Read rows of whole numbers, each of the shape `row`, as int64; as uint64 if the dtype is that."""
-    wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
     wanted = f"rows of {row[0]} " + ("whole numbers" if len(row) == 1 else "pairs of whole numbers")
-    if not isinstance(value, list):
+    return _whole_numbers(value, row, np.dtype(np.uint64 if dtype == np.uint64 else np.int64), wanted, pointer)
+
+
+def _whole_numbers(value: Any, item: tuple[int, ...], dtype: np.dtype[Any], wanted: str, pointer: str) -> Array:
+    """Read a list whose items have the shape `item`, () for whole numbers; `wanted` says of a refusal what was."""
+    if not is_list(value):
         raise InvalidInput(f"{called(value)} came; {wanted} are wanted", pointer)
-    if not value:
-        return np.empty((0, *row), wide)
-    numbers: Any = value
-    for _ in row:
+    found = [np.empty((0, *item), dtype)]
+    for _, part in parts_of(value):
+        if any(isinstance(one, LongList) for one in part):
+            read = np.stack([_whole_numbers(one, item[1:], dtype, wanted, pointer) for one in part])
+        else:
+            read = _part_of_numbers(part, len(item), dtype, wanted, pointer)
+        if len(part):
+            if read.shape[1:] != item:
+                raise InvalidInput(f"an array of shape {read.shape} came; {wanted} are wanted", pointer)
+            found.append(read)
+    return np.concatenate(found)
+
+
+def _part_of_numbers(part: list[Any], depth: int, dtype: np.dtype[Any], wanted: str, pointer: str) -> Array:
+    """Read whole numbers from lists, so many inside each other, in one list."""
+    numbers: Any = part
+    for _ in range(depth):
         if set(map(type, numbers)) - {list}:
             raise InvalidInput(f"something else than lists came; {wanted} are wanted", pointer)
         numbers = list(chain.from_iterable(numbers))
     if set(map(type, numbers)) - {int}:
         raise InvalidInput(f"something else than whole numbers came; {wanted} are wanted", pointer)
     try:
-        array = np.array(value, wide)
+        return np.array(part, dtype)
     except ValueError:
         raise InvalidInput(f"rows of unequal length came; {wanted} are wanted", pointer) from None
     except OverflowError:
-        raise InvalidInput(f"a number outside the range of {wide} came", pointer) from None
-    if array.shape[1:] != row:
-        raise InvalidInput(f"an array of shape {array.shape} came; {wanted} are wanted", pointer)
-    return array
+        raise InvalidInput(f"a number outside the range of {dtype} came", pointer) from None
 
 
 def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Array:
@@ -86,7 +101,8 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
     if set(value) != {"indptr", "indices", "shape"}:
         raise InvalidInput("an object came whose members are not indptr, indices, shape", pointer)
     starts, indices, shape = (
-        codes([value[k]], (_length(value[k]),), _INT64, f"{pointer}/{k}")[0] for k in ("indptr", "indices", "shape")
+        _whole_numbers(value[k], (), _INT64, "lists of whole numbers", f"{pointer}/{k}")
+        for k in ("indptr", "indices", "shape")
     )
     if not starts.size or starts[0] != 0 or starts[-1] != indices.size:
         raise InvalidInput(f"indptr must run from 0 to {indices.size}, the number of indices", f"{pointer}/indptr")
@@ -100,10 +116,6 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
         raise InvalidInput(f"shape must be [{starts.size - 1}, {n_columns}]", f"{pointer}/shape")
     columns: Array = indices.reshape(-1, s)
     return columns
-
-
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, list) else 0
 
 
 def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -> Codes:
@@ -128,9 +140,9 @@ def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -
 
 def _recognised(row: Any, of: InputKind | None, sampling: FeatureMap) -> Encoding | None:
     """Guess the encoding of codes from their first row; None for vectors."""
-    if of is InputKind.vectors or not isinstance(row, list) or not row:
+    if of is InputKind.vectors or not is_list(row) or not len(row):
         return Encoding.zero_bit if of is InputKind.codes else None
-    if isinstance(row[0], list):
+    if is_list(next(iter(row))):
         return Encoding.pairs
     whole = set(map(type, row)) == {int}
     only_codes = whole and len(row) == sampling.n_output != sampling.spec.input_dim
@@ -140,10 +152,10 @@ def _recognised(row: Any, of: InputKind | None, sampling: FeatureMap) -> Encodin
 def _are_codes(row: Any, by: Encoder, sampling: FeatureMap) -> bool:
     """Whether the first row is codes of this encoding, and no vector. Its length decides: 2 and 2.0 mean the same."""
     input_dim = sampling.spec.input_dim
-    if not isinstance(row, list) or len(row) != input_dim:
+    if not is_list(row) or len(row) != input_dim:
         return not isinstance(row, dict)
     if by.encoding is Encoding.pairs:
-        return isinstance(row[0], list)
+        return is_list(next(iter(row)))
     if by.row(sampling.n_output, input_dim)[0] != (input_dim,):
         return False
     raise InvalidOption(
@@ -151,16 +163,3 @@ def _are_codes(row: Any, by: Encoder, sampling: FeatureMap) -> bool:
         "both have; say of=vectors or of=codes",
         "of",
     )
-
-
-def _bytes_per_list(by: Encoder | None, of: InputKind | None, sampling: FeatureMap) -> float:
-    """The fewest bytes of JSON for each list in a body of a similarity."""
-    s, input_dim = sampling.n_output, sampling.spec.input_dim
-    of_vectors: float = bytes_per_row(input_dim)
-    of_codes: float
-    if by is None or by.encoding is Encoding.pairs:
-        # A row is s lists of two, in one list.
-        of_codes = (len("[0,0],") * s + len("[]")) / (s + 1)
-    else:
-        of_codes = bytes_per_row(by.row(s, input_dim)[0][0])
-    return {InputKind.vectors: of_vectors, InputKind.codes: of_codes, None: min(of_vectors, of_codes)}[of]

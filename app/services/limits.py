@@ -35,6 +35,10 @@ class Limits(NamedTuple):
         """Raise TooLarge for the body of a spec that is longer than `max_spec_bytes`."""
         self._check("max_spec_bytes", nbytes, self.max_spec_bytes, "the spec has")
 
+    def check_options(self, nbytes: int) -> None:
+        """Raise TooLarge for a request that says more than `max_spec_bytes` beside its rows."""
+        self._check("max_spec_bytes", nbytes, self.max_spec_bytes, "beside its rows the request has")
+
     def check_body(self, nbytes: int) -> None:
         """Raise TooLarge for a body that is longer than `max_body_bytes`."""
         self._check("max_body_bytes", nbytes, self.max_body_bytes, "the body has")

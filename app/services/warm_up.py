@@ -26,6 +26,7 @@ from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
+from app.core.json_spans import spans
 from app.core.length_scales import as_they_are
 from app.core.maps import made
 from app.core.maps.terms import Dtype, Form
@@ -100,7 +101,7 @@ def _hashes() -> None:
 
 
 def _measures() -> None:
-    """Measure one frequency on a box, and multiply a matrix of either kind."""
+    """Measure one frequency on a box, multiply a matrix of either kind, and look for lists in JSON."""
     discrepancy = BoxDiscrepancy(MapSpec.model_validate_json(_FOURIER).kernel, np.ones(1))
     discrepancy.normalized(np.ones((1, 1)))
     discrepancy.value_and_gradient(np.ones((1, 1)))
@@ -108,6 +109,7 @@ def _measures() -> None:
         tiles = HermitianTiles(1, is_complex)
         tiles.add(np.ones((1, 1)))
         tiles.product(np.ones(1))
+    list(spans(b"[]", 1))
 
 
 PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}

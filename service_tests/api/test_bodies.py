@@ -40,11 +40,13 @@ def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
         request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
         return asyncio.run(bodies.read_in(form, request, cast(Context, context)))
 
-    context = SimpleNamespace(
-        limits=SimpleNamespace(check_body=lambda _: None), settings=SimpleNamespace(client_timeout=1)
-    )
+    def check(_: int) -> None:
+        """Any length will do."""
+
+    limits = SimpleNamespace(check_body=check, check_options=check)
+    context = SimpleNamespace(limits=limits, settings=SimpleNamespace(client_timeout=1))
     body = read(Tagged())
-    assert body == Body(content, {"Tag-Length": "3"})
+    assert body == Body(content, {"Tag-Length": "3"}, check)
     np.testing.assert_array_equal(Tagged().matrix(body), rows)
     assert read(Npy()).headers == {}
 

@@ -40,6 +40,15 @@ def test_who_accepts_nothing_is_refused(accept: str) -> None:
         favourite(request(accept=accept), [JSON])
 
 
+def test_who_lists_thousands_of_types_is_refused() -> None:
+    most = request(accept=",".join(["a/b"] * 1020 + [JSON]))
+    assert favourite(most, [JSON]) == JSON
+    far = request(accept=",".join(["a/b"] * 2000 + [JSON]))
+    for choose in (lambda: favourite(far, [JSON]), lambda: wanted_format(far)):
+        with pytest.raises(Refusal, match="4096 are read at most"):
+            choose()
+
+
 def test_the_answer_comes_as_the_request_did_where_nothing_is_said() -> None:
     assert chosen("", None) == (JSON, "float32")
     assert chosen("", NPY) == (NPY, "float32")

@@ -65,6 +65,11 @@ def test_no_header_takes_long_to_read() -> None:
     assert time.perf_counter() < began + 2
 
 
+def test_a_header_of_thousands_of_preferences_is_ignored() -> None:
+    assert preferred("a," * 4000 + "wait=3").wait == 3
+    assert preferred("a," * 5000 + "wait=3").wait is None
+
+
 @pytest.mark.parametrize(("most", "wait"), [(30.0, 30), (2.5, 2), (0.5, 0), (100.0, 99)])
 def test_no_wait_is_longer_than_is_allowed(most: float, wait: int) -> None:
     assert preferred("wait=99", most=most).wait == wait

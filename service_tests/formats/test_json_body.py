@@ -6,10 +6,11 @@ import pytest
 from scipy import sparse
 
 from app.core.datasets import Reference
+from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput, TooLarge
 from app.formats import FORMATS, Body, Buffer
 from app.formats.json_body import vectors_or_dataset
-from app.formats.json_measurements import recommendation
+from app.formats.json_measurements import diagnostic, recommendation
 from service_tests.checks import npy
 
 JSON, NPY = FORMATS["application/json"], FORMATS["application/x-npy"]
@@ -48,11 +49,6 @@ def test_what_is_no_matrix_is_refused(body: bytes, pointer: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         JSON.matrix(Body(body))
     assert refused.value.pointer == pointer
-
-
-def test_millions_of_empty_rows_are_refused_before_they_are_parsed() -> None:
-    with pytest.raises(InvalidInput, match="brackets"):
-        JSON.matrix(Body(b'{"vectors": [' + b"[]," * 500_000 + b"[]]}"))
 
 
 def test_a_dataset_may_stand_in_the_place_of_rows() -> None:
@@ -113,20 +109,28 @@ def test_a_body_that_has_both_or_neither_is_refused(document: Any, pointer: str)
     assert refused.value.pointer == pointer
 
 
-@pytest.mark.parametrize("member", ["samplers", "kernel", "multiples", "input"])
+@pytest.mark.parametrize("member", ["samplers", "kernel", "multiples", "input", "y"])
 def test_options_of_a_recommendation_are_counted_before_they_are_read(member: str) -> None:
-    options = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 8}
-    body = {**options, "vectors": [[0.0] * 900], "y": [0] * 900}
-    counted: list[int] = []
-    recommendation(json.dumps(body).encode(), parsed, counted.append)
-    assert counted == [len(json.dumps(options).replace(" ", ""))]
+    def check(nbytes: int) -> None:
+        if nbytes > 2000:
+            raise TooLarge("", limit="max_spec_bytes", allowed=2000, value=nbytes)
 
-    def too_many(nbytes: int) -> None:
-        assert nbytes > 2000
-        raise TooLarge("", limit="max_spec_bytes", allowed=2000, value=nbytes)
-
+    body = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 8, "vectors": [[0.0] * 900] * 30}
+    recommendation(Body(json.dumps(body).encode(), {}, check), parsed)
     with pytest.raises(TooLarge):
-        recommendation(json.dumps({**body, member: ["halton"] * 900}).encode(), unread, too_many)
+        recommendation(Body(json.dumps({**body, member: ["halton"] * 900}).encode(), {}, check), unread)
+
+
+def test_options_of_a_diagnostic_are_counted_before_they_are_read() -> None:
+    def check(nbytes: int) -> None:
+        if nbytes > 2000:
+            raise TooLarge("", limit="max_spec_bytes", allowed=2000, value=nbytes)
+
+    wanted = DIAGNOSTICS["variance"]
+    rows = [[0.5] * 9] * 900
+    diagnostic(Body(json.dumps({"x": rows, "y": rows}).encode(), {}, check), wanted, 9, parsed)
+    with pytest.raises(TooLarge):
+        diagnostic(Body(json.dumps({"correlations": [0.5] * 900}).encode(), {}, check), wanted, 9, unread)
 
 
 def parsed(model: type[Any], body: Buffer) -> Any:

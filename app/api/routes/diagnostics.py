@@ -25,7 +25,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
 from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking
-from app.formats import Buffer, json_measurements
+from app.formats import Body, Format, json_measurements
 from app.formats.json_measurements import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.jobs.record import JobRecord, JobState, link
 from app.pictures import MEDIA_TYPE as SVG
@@ -95,7 +95,7 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
     """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
     wanted = DIAGNOSTICS[kind]
 
-    def prepare(body: Buffer) -> Measurement:
+    def prepare(body: Body) -> Measurement:
         subject = context.maps.open(name)
         spec = subject.feature_map.spec
         options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, bodies.parse)
@@ -113,19 +113,18 @@ async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, contex
 async def recommend(request: Request, context: ContextOf) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
 
-    def prepare(body: Buffer) -> Measurement:
-        options, posted = json_measurements.recommendation(body, bodies.parse, context.limits.check_spec)
+    def prepare(body: Body) -> Measurement:
+        options, posted = json_measurements.recommendation(body, bodies.parse)
         return context.recommendations.measurement(options, posted, bodies.parse)
 
     return await _answer(request, context, [JSON, SVG], prepare)
 
 
 async def _answer(
-    request: Request, context: Context, media_types: list[str], prepare: Callable[[Buffer], Measurement]
+    request: Request, context: Context, media_types: list[str], prepare: Callable[[Body], Measurement]
 ) -> Response:
-    posted_format(request, (JSON,))
-    media_type = favourite(request, media_types)
-    clock, warnings, answer = await _measured(request, context, media_type, prepare)
+    form, media_type = posted_format(request, (JSON,)), favourite(request, media_types)
+    clock, warnings, answer = await _measured(form, request, context, media_type, prepare)
     if isinstance(answer, JobRecord):
         answer = await _job_answer(request, context, clock, answer, media_type)
     if isinstance(answer, JobRecord):
@@ -140,14 +139,14 @@ async def _answer(
 
 
 async def _measured(
-    request: Request, context: Context, media_type: str, prepare: Callable[[Buffer], Measurement]
+    form: Format, request: Request, context: Context, media_type: str, prepare: Callable[[Body], Measurement]
 ) -> tuple[long_work.Clock, tuple[str, ...], bytes | JobRecord]:
     """What is left of the client's time, warnings, and the answer or the record of a job.
 
     The work takes a place of a request; rows are let go when it leaves that.
     """
     with context.admission.inside:
-        body = await bodies.read(request, context)
+        body = await bodies.read_in(form, request, context)
         clock = long_work.started(request, context)
         measurement = await context.admission.compute(lambda: prepare(body))
 

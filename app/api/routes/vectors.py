@@ -148,7 +148,7 @@ async def similarity(
     def work(_: Format, body: Body, __: Wanted) -> Told:
         sampling = context.maps.ready(name, Gives.codes)
         by = hashing.comparison(sampling, encoding, bits, bits_of, gamma)
-        by, came = pairs(body.content, sampling, by, of)
+        by, came = pairs(body, sampling, by, of)
         if isinstance(came, tuple):
             return hashing.similarity_of_codes(sampling, *came, by, gamma), ()
         rows = context.datasets.gated(came, sampling.spec.gate).rows

@@ -90,7 +90,8 @@ class RecommendationOptions(Frozen):
             Discriminator(lambda value: "list" if isinstance(value, list | tuple) else "column"),
             Field(
                 description="Labels: one for each of the vectors, or for each row of the dataset, sampled or not. Or a "
-                "column of a dataset. Strings, booleans and whole numbers of at most 100 values are classes."
+                "column of a dataset, which may be longer: a list counts in max_spec_bytes. Strings, booleans and "
+                "whole numbers of at most 100 values are classes."
             ),
         ]
         | None

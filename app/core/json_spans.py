@@ -1,0 +1,153 @@
+"""Where the lists of a JSON text lie, found without parsing it and without the interpreter lock."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.compiled import compiled
+from app.core.errors import InvalidInput
+
+_QUOTE, _BACKSLASH, _COMMA, _SPACE = b'"'[0], b"\\"[0], b","[0], b" "[0]
+_LIST, _LIST_END, _OBJECT, _OBJECT_END = b"["[0], b"]"[0], b"{"[0], b"}"[0]
+# Lists that stand in no other list: no request has as many.
+_MOST_LISTS = 64
+# What pydantic reads in a fifth of a second: it takes a microsecond and a hundred bytes for each list, and for each
+# name of a member, of which options have few.
+_MOST_BRACKETS, _MOST_REST = 1 << 17, 1 << 16
+_UNBALANCED, _TOO_MANY = -1, -2
+
+
+class Span(NamedTuple):
+    """A list that stands in no other list."""
+
+    bounds: list[int]
+    """Places of its opening bracket, of commas between its items, and of its closing bracket."""
+    n_items: int
+    """How many items it has."""
+    n_brackets: int
+    """How many lists and objects begin in it."""
+
+
+def spans(text: bytes | bytearray | memoryview, part_bytes: int) -> Iterator[Span]:
+    """The outermost lists of a JSON text, of items that commas part into `part_bytes` to twice as many.
+
+    An item of more bytes stands alone. Nothing but strings and brackets is looked at: whoever parses all parts, and the
+    text around the lists, sees all else that is wrong.
+
+    Raises:
+        InvalidInput: brackets do not match, a string does not end, or there are more than 64 lists.
+    """
+    characters = np.frombuffer(text, np.uint8)
+    characters.flags.writeable = False
+    lists = np.empty((_MOST_LISTS + 1, 3), np.int64)
+    bounds = np.empty(2 * (len(characters) // part_bytes) + 4 * _MOST_LISTS, np.int64)
+    n = _find(characters, part_bytes, lists, bounds)
+    if n == _TOO_MANY:
+        raise InvalidInput(f"the body has more than {_MOST_LISTS} lists that stand in no other")
+    if n == _UNBALANCED:
+        raise InvalidInput("the body is not JSON: a bracket or a quotation mark is missing")
+    for (first, n_items, n_brackets), (end, _, _) in pairwise(lists[: n + 1].tolist()):
+        yield Span(bounds[first:end].tolist(), n_items, n_brackets)
+
+
+def check_options(text: bytes | bytearray) -> None:
+    """Raise InvalidInput for the text of options, models of which would take too long to read, whatever they say.
+
+    They are not JSON, or have too much text around their lists, or too many lists and objects in these.
+    """
+    if len(text) <= _MOST_REST:
+        return
+    at, rest, n_brackets = 0, b"", 0
+    for bounds, _, of_list in spans(text, len(text)):
+        rest += text[at : bounds[0]]
+        at, n_brackets = bounds[-1] + 1, n_brackets + of_list
+    n_rest = len((rest + text[at:]).translate(None, b" \t\r\n"))
+    if n_rest > _MOST_REST:
+        raise InvalidInput(f"{n_rest} bytes came beside lists; {_MOST_REST} are the most that options have there")
+    if n_brackets > _MOST_BRACKETS:
+        raise InvalidInput(f"{n_brackets} lists and objects came in lists; {_MOST_BRACKETS} are the most in options")
+
+
+@compiled
+def _find(text: NDArray[np.uint8], part_bytes: int, lists: NDArray[np.int64], bounds: NDArray[np.int64]) -> int:
+    """Write of each list the number of its first bound, of its items and of brackets in it, and all bounds of all.
+
+    Gives the number of lists.
+
+    The last bound of a list is the one before the first of the next, which is written for one list more.
+    """
+    n_lists, n_bounds, depth, i = 0, 0, 0, 0
+    while i < len(text):
+        if text[i] == _QUOTE:
+            i = _string_end(text, i)
+        elif text[i] == _LIST:
+            if n_lists == len(lists) - 1:
+                return _TOO_MANY
+            lists[n_lists, 0] = n_bounds
+            i, n_bounds = _list_end(text, i, part_bytes, bounds, n_bounds, lists[n_lists, 1:])
+            n_lists += 1
+        elif text[i] == _OBJECT:
+            depth += 1
+        elif text[i] == _OBJECT_END:
+            depth -= 1
+        i += 1
+    lists[n_lists, 0] = n_bounds
+    return n_lists if depth == 0 and i == len(text) else _UNBALANCED
+
+
+@compiled
+def _list_end(
+    text: NDArray[np.uint8],
+    start: int,
+    part_bytes: int,
+    bounds: NDArray[np.int64],
+    n_bounds: int,
+    counts: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Where the list that starts here ends, the length of the text if nowhere; and the number of bounds.
+
+    Its items are counted in `counts`, and the brackets that open in it.
+    """
+    depth, filled, i = 0, 0, start + 1
+    counts[0] = counts[1] = 0
+    last_bound, last_comma = start, start
+    bounds[n_bounds] = start
+    n_bounds += 1
+    while i < len(text):
+        character = text[i]
+        if character == _QUOTE:
+            i = _string_end(text, i)
+        elif character in (_LIST, _OBJECT):
+            depth += 1
+            counts[1] += 1
+        elif character in (_LIST_END, _OBJECT_END):
+            depth -= 1
+        if depth < 0 or (depth == 0 and character == _COMMA):
+            counts[0] += 1
+            # An item that is long stands alone.
+            if i - last_comma > part_bytes and last_comma > last_bound:
+                bounds[n_bounds] = last_bound = last_comma
+                n_bounds += 1
+            if depth < 0 or i - last_bound > part_bytes:
+                bounds[n_bounds] = last_bound = i
+                n_bounds += 1
+            last_comma = i
+        if depth < 0:
+            counts[0] *= filled
+            return i if character == _LIST_END else len(text), n_bounds
+        if character > _SPACE:
+            filled = 1
+        i += 1
+    return len(text), n_bounds
+
+
+@compiled
+def _string_end(text: NDArray[np.uint8], start: int) -> int:
+    """Where the string that starts here ends, the length of the text if nowhere."""
+    i = start + 1
+    while i < len(text) and text[i] != _QUOTE:
+        i += 2 if text[i] == _BACKSLASH else 1
+    return min(i, len(text))

@@ -1,0 +1,127 @@
+"""JSON parsed some of it at a time: its long lists stay text until their items are wanted."""
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, pairwise
+from typing import Any
+
+import orjson
+
+from app.core.errors import InvalidInput
+from app.core.json_spans import Span, spans
+
+PART_BYTES = 1 << 16
+"""Text that is parsed at a time, some two milliseconds of the interpreter. Shorter bodies are parsed whole."""
+# Items of lists are parsed whole up to this length.
+_WHOLE_ITEM = 1 << 20
+Text = bytes | bytearray | memoryview
+
+
+class LongList:
+    """A list of a JSON text. Whoever walks through it holds the items of one part at a time."""
+
+    def __init__(self, text: memoryview, span: Span) -> None:
+        self._text = text
+        self._bounds, self._count, _ = span
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Any]:
+        return chain.from_iterable(self.parts())
+
+    @property
+    def nbytes(self) -> int:
+        """Length of its text."""
+        return self._bounds[-1] + 1 - self._bounds[0]
+
+    def parts(self) -> Iterator[list[Any]]:
+        """Its items, some at a time, none of which is an empty list unless it is the only one.
+
+        Raises:
+            InvalidInput: it is not JSON.
+        """
+        for before, end in pairwise(self._bounds):
+            piece = self._text[before + 1 : end]
+            # An item so long stands alone.
+            items = [document(piece, _check_item)] if len(piece) > _WHOLE_ITEM else loads(b"".join((b"[", piece, b"]")))
+            if not items and self._count:
+                raise InvalidInput("the body is not JSON: an item of a list is missing")
+            yield items
+
+    def whole(self) -> Any:
+        """It as a list like any other."""
+        return loads(self._text[self._bounds[0] : self._bounds[-1] + 1])
+
+
+JsonList = list[Any] | LongList
+
+
+def called(value: Any) -> str:
+    """The words of a refusal for a JSON value: its type, or the value itself if it is a number."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    kinds = {dict: "an object", list: "a list", LongList: "a list", str: "a string", type(None): "null"}
+    return kinds.get(type(value)) or f"the number {value}"
+
+
+def is_list(value: Any) -> bool:
+    """Whether a JSON value is a list."""
+    return isinstance(value, list | LongList)
+
+
+def parts_of(value: JsonList) -> Iterator[tuple[int, list[Any]]]:
+    """The items of a list, some at a time, each time after the number of the first."""
+    first = 0
+    for part in [value] if isinstance(value, list) else value.parts():
+        yield first, part
+        first += len(part)
+
+
+def document(text: Text, check_rest: Callable[[int], None]) -> Any:
+    """The value of a JSON text, in which all lists that stand in no other list are `LongList`s.
+
+    `check_rest` is told how long the text around them is before that is parsed, and may raise.
+
+    Raises:
+        InvalidInput: it is not JSON, as far as can be seen without parsing the lists.
+    """
+    whole, at, rest = memoryview(text), 0, list[Text]()
+    found = []
+    for number, span in enumerate(spans(text, PART_BYTES)):
+        found.append(LongList(whole, span))
+        rest += [whole[at : span.bounds[0]], b"[%d]" % number]
+        at = span.bounds[-1] + 1
+    check_rest(len(whole) - sum(one.nbytes for one in found))
+    return _filled(loads(b"".join([*rest, whole[at:]])), found)
+
+
+def loads(text: Text) -> Any:
+    """The value of a JSON text; InvalidInput if it is not JSON."""
+    gc.disable()  # JSON has no cycles, and looking for them takes longer than parsing
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise InvalidInput(f"the body is not JSON: {error}") from error
+    finally:
+        gc.enable()
+
+
+def _filled(value: Any, lists: Sequence[LongList]) -> Any:
+    """A value in which each list, which has a number, is that one of these lists."""
+    if isinstance(value, list):
+        return lists[value[0]]
+    objects = [value] if isinstance(value, dict) else []
+    while objects:
+        members = objects.pop()
+        for name, member in members.items():
+            if isinstance(member, dict):
+                objects.append(member)
+            elif isinstance(member, list):
+                members[name] = lists[member[0]]
+    return value
+
+
+def _check_item(nbytes: int) -> None:
+    if nbytes > _WHOLE_ITEM:
+        raise InvalidInput(f"an item of a list has {nbytes} bytes beside the lists in it; {_WHOLE_ITEM} are the most")

@@ -1,0 +1,136 @@
+"""Rows in a JSON body: lists of numbers, or objects of indices and values."""
+
+from itertools import chain, pairwise
+from operator import itemgetter
+from types import NoneType
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from app.core.arrays import Array, PostedRows
+from app.core.errors import InvalidInput
+from app.formats.json_lists import JsonList, LongList, called, is_list, parts_of
+
+# Null, which is a missing number, becomes NaN.
+_NUMBER_TYPES = {int, float, NoneType}
+_LIST_TYPES = {list, LongList}
+_SPARSE_MEMBERS = {"indices", "values"}
+
+
+def rows(value: Any, width: int | None, pointer: str) -> PostedRows:
+    """A list of rows, all dense or all sparse, which stands at `pointer`, as one matrix of float64.
+
+    Rows have `width` entries; None stands for as many as the first row has, which sparse rows do not tell.
+    """
+    if not is_list(value):
+        raise InvalidInput(f"{called(value)} came; a list of rows is wanted", pointer)
+    first = next(iter(value), None)
+    if isinstance(first, dict):
+        if width is None:
+            raise InvalidInput("sparse rows do not tell their length: input_dim is missing", "/input_dim")
+        return _sparse_rows(value, width, pointer)
+    if width is None:
+        width = len(first) if isinstance(first, list | LongList) else 0
+    return _dense(value, width, pointer)
+
+
+def _dense(value: JsonList, width: int, pointer: str) -> Array:
+    if isinstance(value, list):
+        return _dense_part(value, width, pointer, 0)
+    # No row of so many numbers is shorter. What is not written to takes no memory.
+    most = value.nbytes // (2 * width + 1) + 1
+    found = np.empty((min(len(value), most), width))
+    for first, part in parts_of(value):
+        found[first : first + len(part)] = _dense_part(part, width, pointer, first)
+    return found
+
+
+def _dense_part(part: list[Any], width: int, pointer: str, first: int) -> Array:
+    # All rows are looked at together: one step of Python for each row of a large body takes a minute.
+    if not (
+        set(map(type, part)) <= _LIST_TYPES
+        and set(map(len, part)) <= {width}
+        and set(map(type, chain.from_iterable(part))) <= _NUMBER_TYPES
+    ):
+        _refuse(part, width, pointer, first)
+    return np.fromiter(chain.from_iterable(part), np.float64, len(part) * width).reshape(len(part), width)
+
+
+def _refuse(part: list[Any], width: int, pointer: str, first: int) -> NoReturn:
+    """Name the first thing that is wrong with rows from `first` on, which are not all lists of so many numbers."""
+    for i, row in enumerate(part, first):
+        if not is_list(row):
+            raise InvalidInput(f"row {i} is {called(row)}; a list of {width} numbers is wanted", f"{pointer}/{i}")
+        if len(row) != width:
+            raise InvalidInput(f"row {i} has {len(row)} entries; {width} are wanted", f"{pointer}/{i}")
+        _check_numbers(row, f"{pointer}/{i}")
+    raise AssertionError("nothing is wrong with these rows")
+
+
+def _sparse_rows(value: JsonList, width: int, pointer: str) -> sparse.csr_array:
+    parts = [_sparse_part(part, width, pointer, first) for first, part in parts_of(value)]
+    lengths, columns, numbers = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return sparse.csr_array((numbers, columns, np.concatenate([[0], np.cumsum(lengths)])), shape=(len(lengths), width))
+
+
+def _sparse_part(
+    part: list[Any], width: int, pointer: str, first: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """How many entries each row has, and the columns and values of all of them."""
+    # All rows are looked at together, as above.
+    if not (set(map(type, part)) <= {dict} and all(row.keys() == _SPARSE_MEMBERS for row in part)):
+        _refuse_sparse(part, width, pointer, first)
+    indices, values = (list(map(itemgetter(name), part)) for name in ("indices", "values"))
+    if not (
+        set(map(type, chain(indices, values))) <= _LIST_TYPES
+        and set(map(type, chain.from_iterable(indices))) <= {int}
+        and set(map(type, chain.from_iterable(values))) <= _NUMBER_TYPES
+    ):
+        _refuse_sparse(part, width, pointer, first)
+    lengths = np.fromiter(map(len, indices), np.int64, len(part))
+    ends = np.cumsum(lengths)
+    try:
+        columns = np.fromiter(chain.from_iterable(indices), np.int64, ends[-1])
+    except OverflowError:
+        _refuse_sparse(part, width, pointer, first)
+    # An index is larger than the one before it, unless it is the first of its row.
+    rises = np.diff(columns, prepend=-1) > 0
+    rises[(ends - lengths)[lengths > 0]] = True
+    inside = columns.size == 0 or 0 <= columns.min() <= columns.max() < width
+    if not (inside and rises.all() and (lengths == np.fromiter(map(len, values), np.int64, len(part))).all()):
+        _refuse_sparse(part, width, pointer, first)
+    return lengths, columns, np.fromiter(chain.from_iterable(values), np.float64, ends[-1])
+
+
+def _refuse_sparse(part: list[Any], width: int, pointer: str, first: int) -> NoReturn:
+    """Name the first thing that is wrong with rows from `first` on that are not all objects of indices and values."""
+    for i, row in enumerate(part, first):
+        at = f"{pointer}/{i}"
+        if not isinstance(row, dict) or row.keys() != _SPARSE_MEMBERS:
+            raise InvalidInput(f"row {i} is no object of indices and values, as the rows before it", at)
+        index, numbers = row["indices"], row["values"]
+        _check_indices(index, width, at)
+        if not is_list(numbers):
+            raise InvalidInput(f"{called(numbers)} came; a list of numbers is wanted", f"{at}/values")
+        _check_numbers(numbers, f"{at}/values")
+        if len(index) != len(numbers):
+            raise InvalidInput(f"row {i} has {len(index)} indices and {len(numbers)} values", at)
+    raise AssertionError("nothing is wrong with these rows")
+
+
+def _check_indices(value: Any, width: int, pointer: str) -> None:
+    if not is_list(value) or set(map(type, value)) - {int}:
+        raise InvalidInput("indices must be a list of whole numbers", f"{pointer}/indices")
+    if len(value) and not 0 <= min(value) <= max(value) < width:
+        raise InvalidInput(f"indices must lie from 0 to {width - 1}", f"{pointer}/indices")
+    if any(second <= first for first, second in pairwise(value)):
+        raise InvalidInput("indices must increase, each standing once", f"{pointer}/indices")
+
+
+def _check_numbers(value: JsonList, pointer: str) -> None:
+    for first, part in parts_of(value):
+        if set(map(type, part)) - _NUMBER_TYPES:
+            column, number = next((j, one) for j, one in enumerate(part, first) if type(one) not in _NUMBER_TYPES)
+            raise InvalidInput(f"{called(number)} came; a number is wanted", f"{pointer}/{column}")

@@ -1,0 +1,84 @@
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.json_spans import check_options, spans
+
+
+def lists_of(value: Any) -> list[list[Any]]:
+    """The lists of a value that stand in no other list, in the order of their text."""
+    if isinstance(value, list):
+        return [value]
+    return [one for member in value.values() for one in lists_of(member)] if isinstance(value, dict) else []
+
+
+def some_value(rng: np.random.Generator, depth: int) -> Any:
+    """A value of strings that look like brackets, numbers, lists and objects."""
+    match int(rng.integers(0, 6 if depth else 3)):
+        case 0:
+            return rng.choice(["", "]", '"', "\\", '\\"],', "[1,2", "}{", "é,\n"]).item()
+        case 1:
+            return None
+        case 2:
+            return float(rng.normal())
+        case 3:
+            return {f"k{i},]": some_value(rng, depth - 1) for i in range(rng.integers(0, 4))}
+        case _:
+            return [some_value(rng, depth - 1) for _ in range(rng.integers(0, 9))]
+
+
+@pytest.mark.parametrize("part_bytes", [1, 7, 64])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_parts_of_the_outermost_lists_are_their_items(part_bytes: int, indent: int | None) -> None:
+    rng = np.random.default_rng(part_bytes)
+    for _ in range(300):
+        value = some_value(rng, 4)
+        text = json.dumps(value, indent=indent, ensure_ascii=False).encode()
+        found = list(spans(text, part_bytes))
+        assert [one.n_items for one in found] == [len(one) for one in lists_of(value)]
+        for span, wanted in zip(found, lists_of(value), strict=True):
+            parts = [json.loads(b"[" + text[before + 1 : end] + b"]") for before, end in pairwise(span.bounds)]
+            assert [item for part in parts for item in part] == wanted
+            assert all(parts) or parts == [[]]
+
+
+def test_parts_are_as_long_as_wished_and_long_items_stand_alone() -> None:
+    items = ["x" * length for length in (10, 10, 500, 10, 10, 90, 10, 10, 10, 10, 10, 10, 10, 10, 10, 500)]
+    text = json.dumps(items).encode()
+    (span,) = spans(text, 100)
+    assert span.n_brackets == 0
+    parts = [json.loads(b"[" + text[before + 1 : end] + b"]") for before, end in pairwise(span.bounds)]
+    assert [len(part) for part in parts if len(part[0]) == 500] == [1, 1]
+    assert all(end - before <= 200 for before, end in pairwise(span.bounds) if end - before < 500)
+    assert len(parts) < 7
+
+
+@pytest.mark.parametrize("text", [b"[", b'{"a": [1, 2}', b'{"a": [1, 2', b'["a', b'["\\"]', b"[}]", b'{"a": "'])
+def test_what_does_not_end_is_not_json(text: bytes) -> None:
+    with pytest.raises(InvalidInput, match="is missing"):
+        list(spans(text, 8))
+
+
+def test_a_text_of_many_lists_is_refused() -> None:
+    assert len(list(spans(b"{" + b'"a":[],' * 64 + b"}", 1))) == 64
+    with pytest.raises(InvalidInput, match="more than 64 lists"):
+        list(spans(b"{" + b'"a":[],' * 65 + b"}", 1))
+
+
+def test_brackets_in_lists_are_counted() -> None:
+    text = b'{"a": [[1, [2]], {"b": [{}]}, "[{"], "c": {"d": [3]}}'
+    assert [one.n_brackets for one in spans(text, 8)] == [5, 0]
+
+
+def test_options_of_many_small_things_are_refused() -> None:
+    check_options(b'{"a":[0],' + b" " * 100_000 + b'"b":0}')
+    check_options(b'{"a":[' + b"0," * 1_000_000 + b"0]}")
+    check_options(b'{"a":[' + b"[0]," * 100_000 + b"[0]]}")
+    with pytest.raises(InvalidInput, match="200001 lists and objects"):
+        check_options(b'{"a":[' + b"[0]," * 200_000 + b"[0]]}")
+    with pytest.raises(InvalidInput, match="bytes came beside lists"):
+        check_options(b"{" + b'"a":[0],' * 30 + b'"a":0,' * 20_000 + b'"a":0}')
