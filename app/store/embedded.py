@@ -12,7 +12,8 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from app.store.binary import StoreNotStarted, find_binary
-from app.store.server import SOCKET_NAME, Server, adopt, reply, spawn, wait_until_ready
+from app.store.lasting import make_lasting
+from app.store.server import FOLDER_NAME, SOCKET_NAME, Server, adopt, reply, spawn, wait_until_ready
 
 SOCKET_PATH_BYTES = 103  # macOS has room for 104 with the closing zero byte, Linux for 108
 CHECK_SECONDS = 0.25
@@ -117,10 +118,11 @@ class EmbeddedStore:
 
     def _take_directory(self) -> None:
         try:
-            self._data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_lasting(self._data_dir)
             if not os.access(self._data_dir, os.R_OK | os.W_OK | os.X_OK):
                 raise StoreNotStarted(f"The data directory {self._data_dir} is not writable.")
             self._lock.acquire()
+            make_lasting(self._data_dir / FOLDER_NAME)  # the server would make it, and not sync its name
         except Timeout as error:
             raise StoreNotStarted(f"Another service uses the data directory {self._data_dir}.") from error
         except OSError as error:

@@ -18,6 +18,7 @@ from app.store.binary import StoreNotStarted
 
 SOCKET_NAME = "store.sock"
 LOG_NAME = "store.log"
+FOLDER_NAME = "appendonlydir"
 PATIENCE_SECONDS = 60.0  # how long a server may stay silent; loading its data does not count as silence
 REPLY_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
