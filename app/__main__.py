@@ -5,10 +5,10 @@ import sys
 
 from pydantic import ValidationError
 
-from app.commands import create, openapi, serve, wait, worker
+from app.commands import create, keys, openapi, serve, wait, worker
 from app.store.binary import StoreNotStarted
 
-COMMANDS = (serve, worker, create, wait, openapi)
+COMMANDS = (serve, worker, keys, create, wait, openapi)
 
 
 def main() -> None:

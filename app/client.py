@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import httpx
@@ -21,25 +21,37 @@ class ClientFailed(Exception):
     """What was asked for did not happen; the message is one sentence for the user."""
 
 
-def create(url: str, name: str, spec: Path, wait: bool) -> None:
+class Service(NamedTuple):
+    """A running service, and the key that it is asked with."""
+
+    url: str
+    key: str | None
+
+    def client(self) -> httpx.Client:
+        """A client of it."""
+        headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
+        return httpx.Client(base_url=self.url, timeout=_TIMEOUT_SECONDS, headers=headers)
+
+
+def create(service: Service, name: str, spec: Path, wait: bool) -> None:
     """Create a map from a file with its spec, "-" for standard input; wait for its job if told to; print its record."""
     try:
         body = sys.stdin.buffer.read() if str(spec) == "-" else spec.read_bytes()
     except OSError as error:
         raise ClientFailed(f"{spec}: {error.strerror}") from error
-    with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS) as http:
+    with service.client() as http:
         path = f"/v1/maps/{quote(name, safe='')}"
         record = _answer(http, "PUT", path, content=body, headers={"Content-Type": "application/json"})
         if wait and record["status"] == "building":
-            wait_for(url, record["job"])
+            wait_for(service, record["job"])
             record = _answer(http, "GET", path)
     sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
 
 
-def wait_for(url: str, job: str) -> None:
+def wait_for(service: Service, job: str) -> None:
     """Show the progress of a job, named by its id or link, until it has ended; ClientFailed unless it succeeds."""
     job_id = job.rstrip("/").rpartition("/")[2]
-    with httpx.Client(base_url=url, timeout=_TIMEOUT_SECONDS) as http:
+    with service.client() as http:
         show = _bar if sys.stderr.isatty() else _lines
         record = show(_seen(http, f"/v1/jobs/{quote(job_id, safe='')}"))
     if record["state"] != "succeeded":
@@ -111,8 +123,8 @@ def _answer(http: httpx.Client, method: str, path: str, **options: Any) -> dict[
         answer: dict[str, Any] = response.json()
     except ValueError:
         answer = {}
-    if response.status_code == 503:
-        raise _AwayError(f"503: {answer.get('detail', 'the service is away')}")
+    if response.status_code in (429, 503):
+        raise _AwayError(f"{response.status_code}: {answer.get('detail', 'the service is away')}")
     if response.is_error or "detail" in answer:
         raise ClientFailed(f"{response.status_code}: {answer.get('detail', response.reason_phrase)}")
     return answer

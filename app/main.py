@@ -1,5 +1,6 @@
 """The application, put together."""
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -13,11 +14,16 @@ from importlib.metadata import version
 from fastapi import Depends, FastAPI
 
 from app.api import documents, problems
+from app.api.access import Access, guarded, without_keys
 from app.api.admission import Admission
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.direct import Direct
+from app.api.hosts import Hosts
+from app.api.known_keys import KnownKeys
 from app.api.middleware import head_as_get, request_id, sent_in_time
-from app.api.routes import datasets, diagnostics, docs_page, jobs, maps, service, vectors
+from app.api.rates import Rates
+from app.api.roles import permitted
+from app.api.routes import datasets, diagnostics, docs_page, jobs, keys, maps, service, vectors
 from app.api.shutdown import Shutdown
 from app.api.together import Asked, Together
 from app.settings import Settings
@@ -30,11 +36,20 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     admission = Admission(settings.max_requests, settings.threads)
     wired = wire(settings)
     wired = replace(wired, find_map=Asked(wired.find_map))
-    context = Context(**vars(wired), admission=admission, together=Together(admission), shutdown=Shutdown())
+    access = Access(
+        settings.keys_required,
+        Hosts(settings.hosts, near=not settings.allowed_hosts),
+        KnownKeys(wired.keys_changed),
+        Rates(wired.take_requests),
+    )
+    context = Context(
+        **vars(wired), admission=admission, together=Together(admission), shutdown=Shutdown(), access=access
+    )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         context.shutdown.notice()
+        logging.getLogger("uvicorn.access").addFilter(without_keys)
         # On a thread of its own: the process answers at once, and is ready when everything is compiled.
         threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=context.keep_account, name="account", daemon=True).start()
@@ -51,17 +66,18 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         # Those of the framework load scripts of another host; app/api/routes/docs_page.py has ours.
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(refuse_unclear_parameters)],
+        dependencies=[Depends(permitted), Depends(refuse_unclear_parameters)],
         responses=documents.PROBLEM_ANSWER,
         exception_handlers=problems.HANDLERS,
     )
     app.add_middleware(head_as_get)
+    app.add_middleware(guarded, access=access)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
-    for part in (maps, vectors, datasets, diagnostics, jobs, service, docs_page):
+    for part in (maps, vectors, datasets, diagnostics, jobs, keys, service, docs_page):
         app.include_router(part.router)
-    app.openapi = partial(documents.document, app)  # type: ignore[method-assign]
+    app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context
     return app
 

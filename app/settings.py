@@ -1,6 +1,7 @@
 """Every setting of the service, and the only reader of the environment."""
 
 import os
+from ipaddress import ip_address
 from pathlib import Path
 
 from pydantic import AliasChoices, Field
@@ -28,6 +29,27 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
+    require_keys: bool | None = Field(
+        None,
+        description="Whether requests need a key; else they need one exactly where `host` is not a loopback address. "
+        "`false` opens the service to everybody who reaches it.",
+    )
+    allowed_hosts: str = Field(
+        "",
+        description="Names that the service goes by in the header `Host`, between commas; `*.example.org` stands for "
+        "all below it, `*` for any. Else any where requests need a key; and where they do not, against pages that have "
+        "their own name lead here, the name in `host`, names without a dot and IP addresses.",
+    )
+    max_keys: int = Field(1000, ge=1, description="Most keys.")
+    tls_certificate: Path | None = Field(
+        None, description="File with the certificate, and those between it and its root, to serve HTTPS with."
+    )
+    tls_key: Path | None = Field(None, description="File with the private key of the certificate.")
+    trusted_proxies: str = Field(
+        "",
+        description="IP addresses and networks of proxies, between commas, whose `X-Forwarded-For` and "
+        "`X-Forwarded-Proto` are believed: the log then names their clients.",
+    )
     workers: int = Field(1, ge=1, description="Server processes that share the port and the store.")
     data_dir: Path = Field(
         Path("~/.bochner"), description="Home of the embedded store: its append-only file, socket, lock and log."
@@ -104,6 +126,25 @@ class Settings(BaseSettings):
         return self.redis_url
 
     @property
+    def keys_required(self) -> bool:
+        """Whether requests need a key. No matter what the store holds: one that was emptied opens no door."""
+        return not self.listens_locally if self.require_keys is None else self.require_keys
+
+    @property
+    def listens_locally(self) -> bool:
+        """Whether nobody but this machine reaches the service. What is no clear loopback address is none."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names that `allowed_hosts` lists, or those that stand for none."""
+        named = tuple(name.strip() for name in self.allowed_hosts.split(",") if name.strip())
+        return named or (("*",) if self.keys_required else (self.host,))
+
+    @property
     def limits(self) -> dict[str, float]:
         """Every limit that a refusal may name, whichever part of the service it belongs to."""
         return {name: getattr(self, name) for name in type(self).model_fields if name.startswith("max_")}
@@ -117,3 +158,26 @@ class Settings(BaseSettings):
         """Write the settings into the environment, where worker processes of the same service read them."""
         for field, value in self.model_dump(mode="json", exclude_none=True).items():
             os.environ[self.variable(field)] = str(value)
+
+
+class ClientSettings(BaseSettings):
+    """What the commands that talk to a service need to know; each is a variable (`BOCHNER_KEY`) and an option."""
+
+    model_config = SettingsConfigDict(env_prefix="BOCHNER_", frozen=True, env_ignore_empty=True)
+
+    url: str = Field("http://127.0.0.1:8000", description="Address of the service.")
+    key: str | None = Field(
+        None,
+        pattern="^[!-~]+$",
+        description="Key to ask with. Others on the machine can see an option, and no variable.",
+    )
+    key_file: Path | None = Field(None, description="File with the key, in the place of `key`.")
+
+    def key_given(self) -> str | None:
+        """The key, from wherever it is; ValueError if its file cannot be read."""
+        if self.key is not None or self.key_file is None:
+            return self.key
+        try:
+            return type(self)(key=self.key_file.read_text().strip(), key_file=None).key
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"key_file: {self.key_file} cannot be read: {error}") from error

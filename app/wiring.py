@@ -18,7 +18,9 @@ from app.settings import Settings
 from app.store.account import Account, Quota
 from app.store.connection import check_writable, connect, connect_loop, keeping
 from app.store.datasets import DatasetStore
+from app.store.keys import Keys, KeyStore, changed
 from app.store.maps import MapManifest, MapStore
+from app.store.rates import RateStore, Taken
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,11 @@ class Wired:
     """How much the store keeps, and whose it is."""
     keep_account: Callable[[], None]
     """Keeps the account right where versions without one have written; never returns."""
+    key_store: KeyStore
+    keys_changed: Callable[[Keys], Awaitable[Keys]]
+    """Asks the store for the keys as they are now, on the event loop."""
+    take_requests: Callable[[str, float, int, int], Awaitable[Taken]]
+    """Takes requests of a key from the store, see `RateStore.take`."""
     limits: Limits
     status: Status
     jobs: Jobs
@@ -69,6 +76,9 @@ def wire(settings: Settings) -> Wired:
         map_store=map_store,
         account=account,
         keep_account=partial(keep_account, account, (map_store, dataset_store, jobs)),
+        key_store=KeyStore(client, settings.max_keys),
+        keys_changed=partial(changed, loop_client),
+        take_requests=RateStore(loop_client).take,
         limits=limits,
         status=status,
         jobs=jobs,

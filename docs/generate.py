@@ -156,6 +156,8 @@ def http_page() -> str:
 
 def _operation(operation: Schema, objects: Schema) -> Iterator[str]:
     yield operation["description"] + "\n"
+    roles = [role for needed in operation["security"] for role in needed.get("key", ())]
+    yield f"**Role**: {'`' + roles[0] + '`' if roles else 'none, it is open to everybody'}.\n"
     if operation.get("parameters"):
         as_object = {
             # What is said of a parameter stands beside its schema, and in it too where the framework wrote both.

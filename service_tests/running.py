@@ -48,7 +48,9 @@ def free_port() -> int:
         return port
 
 
-def start(data_dir: Path, *options: str, until: str = "/health/ready", program: str = "app") -> Running:
+def start(
+    data_dir: Path, *options: str, until: str = "/health/ready", program: str = "app", scheme: str = "http"
+) -> Running:
     """Start a service and wait until `until` answers 200.
 
     Args:
@@ -56,6 +58,7 @@ def start(data_dir: Path, *options: str, until: str = "/health/ready", program: 
         options: further command-line options.
         until: path to ask.
         program: the module to run.
+        scheme: that of its address.
     """
     port = free_port()
     log = data_dir.parent / f"{data_dir.name}.{port}.log"
@@ -64,7 +67,7 @@ def start(data_dir: Path, *options: str, until: str = "/health/ready", program: 
     command += ["--job-workers", "0", *options]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-    running = Running(f"http://127.0.0.1:{port}", data_dir, process)
+    running = Running(f"{scheme}://127.0.0.1:{port}", data_dir, process)
     deadline = time.monotonic() + START_SECONDS
     with running.client() as http:
         while time.monotonic() < deadline and process.poll() is None:
@@ -83,9 +86,9 @@ def stop(running: Running) -> None:
 
 
 @contextmanager
-def service(data_dir: Path, *options: str, program: str = "app") -> Iterator[Running]:
+def service(data_dir: Path, *options: str, program: str = "app", scheme: str = "http") -> Iterator[Running]:
     """A service for the length of a with block."""
-    running = start(data_dir, *options, program=program)
+    running = start(data_dir, *options, program=program, scheme=scheme)
     try:
         yield running
     finally:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import termios
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,10 @@ import httpx
 import pytest
 import redis
 
+from app.store.keys import Role
 from service_tests.checks import put
-from service_tests.running import Running
+from service_tests.keyed import Keyed, keyed, secret_of
+from service_tests.running import Running, service
 from service_tests.servers import until
 
 SPEC = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "s": 4}
@@ -103,3 +106,38 @@ def test_a_worker_of_a_data_directory_ends_when_told(jobs_service: Running) -> N
 def reading(client: redis.Redis) -> int:
     """How many workers wait for a job."""
     return sum(one["cmd"] == "xreadgroup" for one in client.client_list())
+
+
+def test_the_command_line_sends_a_key(keyed_service: Keyed, name: str, tmp_path: Path) -> None:
+    spec, file = tmp_path / "spec.json", tmp_path / "key"
+    spec.write_text(json.dumps(SPEC))
+    text = keyed_service.texts[Role.write]
+    file.write_text(text + "\n")
+    command = ("create", name, "--spec", str(spec), "--url", keyed_service.running.url)
+    for options, variables in (
+        (("--key", text), {}),
+        (("--key-file", str(file)), {}),
+        ((), {"BOCHNER_KEY": text}),
+        ((), {"BOCHNER_KEY_FILE": str(file)}),
+    ):
+        made = run(*command, *options, env={**os.environ, **variables})
+        assert made.returncode == 0, made.stderr
+        assert json.loads(made.stdout)["name"] == name
+    for options, words in (
+        ((), "401: no key came"),
+        (("--key", keyed_service.texts[Role.read]), "403"),
+        (("--key", "b\u00e4d"), "key"),
+        (("--key-file", str(tmp_path / "none")), "cannot be read"),
+        (("--key-file", str(spec)), "key"),
+    ):
+        ended = run(*command, *options)
+        assert ended.returncode == 1
+        assert words in ended.stderr
+        assert "Traceback" not in ended.stderr
+        assert secret_of(text) not in ended.stderr
+
+
+@pytest.fixture(scope="module")
+def keyed_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
+    with service(tmp_path_factory.mktemp("keyed") / "data", "--require-keys", "true") as running:
+        yield keyed(running)

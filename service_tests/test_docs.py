@@ -8,7 +8,7 @@ import pytest
 
 from app.api.problem_kinds import KINDS
 from app.services.catalog import catalog
-from app.settings import Settings
+from app.settings import ClientSettings, Settings
 from docs.generate import DECISION, pages
 from docs.schemas import one_line
 
@@ -56,7 +56,7 @@ def test_every_name_that_the_pages_for_developers_use_is_in_the_source_or_in_the
 @pytest.mark.parametrize("page", WRITTEN)
 def test_every_setting_that_a_page_names_is_there(page: str) -> None:
     named = set(re.findall(r"\bBOCHNER_[A-Z_]+\b", WRITTEN[page]))
-    assert named <= {Settings.variable(field) for field in Settings.model_fields}
+    assert named <= {Settings.variable(field) for field in (*Settings.model_fields, *ClientSettings.model_fields)}
 
 
 def test_every_link_of_the_readme_leads_to_a_file() -> None:

@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "app.handlers": {"app.core", "app.formats", "app.jobs", "app.services", "app.settings", "app.wiring"},
     "app.main": {"app.settings", "app.api", "app.wiring"},
     "app.commands": {
+        "app.services",
         "app.store",
         "app.jobs",
         "app.settings",

@@ -20,6 +20,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/dataset_records.py": "api/routes/test_datasets.py",
         "services/errors.py": "api/test_problems.py",
         "services/hashing.py": "api/test_codes.py",
+        "services/keys.py": "api/routes/test_keys.py",
         "services/labelled.py": "api/test_recommendations.py",
         "services/limits.py": "api/test_huge_dimensions.py",
         "services/map_records.py": "api/routes/test_maps.py",

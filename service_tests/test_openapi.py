@@ -69,6 +69,9 @@ def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> N
         "DELETE /v1/jobs/{id}",
         "GET /v1/jobs/{id}/result",
         "GET /v1/jobs/{id}/events",
+        "GET /v1/keys",
+        "POST /v1/keys",
+        "DELETE /v1/keys/{id}",
         "GET /v1/info",
         "GET /v1/catalog",
         "GET /health/live",
@@ -137,4 +140,5 @@ def test_bodies_name_their_media_types(document: dict[str, Any]) -> None:
         "similarity": {"application/json"},
         "diagnose": {"application/json"},
         "recommend": {"application/json"},
+        "create_key": {"application/json"},
     }

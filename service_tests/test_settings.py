@@ -15,6 +15,12 @@ ROOT = Path(__file__).parent.parent
 VALUES = {
     "host": "127.0.0.2",
     "port": "8123",
+    "require_keys": "true",
+    "allowed_hosts": "bochner.example.org,*.inside.example",
+    "max_keys": "3",
+    "tls_certificate": "/tmp/certificate.pem",
+    "tls_key": "/tmp/key.pem",
+    "trusted_proxies": "10.0.0.0/8",
     "workers": "2",
     "data_dir": "/tmp/elsewhere",
     "redis_url": "redis://localhost:1",
@@ -44,6 +50,8 @@ VALUES = {
 }
 BAD = {
     "port": ["0", "65536", "http"],
+    "require_keys": ["perhaps"],
+    "max_keys": ["0"],
     "workers": ["0", "two"],
     "redis_url": ["http://localhost", "localhost"],
     "store_timeout": ["0", "-1", "soon"],

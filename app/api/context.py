@@ -10,6 +10,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
+from app.api.access import Access
 from app.api.admission import Admission, Places
 from app.api.shutdown import Shutdown
 from app.api.together import Together
@@ -24,6 +25,7 @@ class Context(Wired):
     admission: Admission
     together: Together
     shutdown: Shutdown
+    access: Access
 
 
 async def _context(request: Request) -> Context:

@@ -8,6 +8,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from app.api.context import Context
+from app.api.roles import permit
 from app.core.model import NAME_PATTERN
 
 Call = Callable[[str, Request, Context], Awaitable[Response]]
@@ -33,6 +34,7 @@ class Direct(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request. It counts in `Admission` until its answer is sent."""
         name, call = scope["direct"]
+        permit(call, scope["state"])
         request = Request(scope, receive, send)
         with self._context.admission.inside:
             response = await self._calls[call](name, request, self._context)

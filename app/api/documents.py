@@ -9,11 +9,13 @@ from pydantic import TypeAdapter
 from app.api.array_answers import WARNING
 from app.api.named_examples import add_named_examples
 from app.api.problems import MEDIA_TYPE, Problem
+from app.api.roles import add_roles
 from app.core.arrays import MAX_DIM
 from app.core.model import NAME_PATTERN
 from app.core.spec import MapSpec
 from app.formats import FORMATS
 from app.formats.json import Json
+from app.services.keys import AskedKey
 from app.services.left_open import InputOfRows, ScaleOfRows
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -151,6 +153,7 @@ def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 MAP_BODY = preferring_body({"$ref": _REFERENCES.format(model="AskedSpec")})
+KEY_BODY = _body({_JSON: {"schema": schema_of(AskedKey)}})
 VECTORS_BODY = _rows_body({"oneOf": [_object(["vectors"], vectors=GIVEN), _REFERENCE]})
 DATASET_BODY = _rows_body(
     _object(
@@ -214,12 +217,13 @@ PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
 """What every call may be answered."""
 
 
-def document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document, with what the framework cannot know: models that routes read themselves, and examples."""
+def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
+    """The OpenAPI document, with what the framework cannot know: what routes read themselves, roles, examples."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         own = {"MapSpec": schema_of(MapSpec), "AskedSpec": _asked_spec(), "Problem": schema_of(Problem)}
         schema["components"]["schemas"].update(own | _DEFINITIONS)
+        add_roles(schema, keys_required)
         add_named_examples(schema["paths"])
         app.openapi_schema = schema
     return app.openapi_schema

@@ -90,12 +90,33 @@ KINDS = {
     "request-timeout": Kind(
         408, "The request did not arrive", "The client paused for BOCHNER_CLIENT_TIMEOUT seconds while sending."
     ),
+    "unauthorized": Kind(
+        401,
+        "A key is needed",
+        "The service, or what was asked of it, needs a key. None came, or one that is not valid here: never was, or "
+        "was revoked. Send it as `Authorization: Bearer KEY`, once. A browser may give it as the password of any name, "
+        "to look at something. An operator makes a key with `bochner keys create`, an administrator with "
+        "`POST /v1/keys`.",
+    ),
+    "forbidden": Kind(
+        403,
+        "The key does not suffice",
+        "The role of the key does not include this call: `read` changes nothing, `write` makes and deletes maps and "
+        "datasets and cancels jobs, `admin` makes and revokes keys too.",
+    ),
+    "misdirected": Kind(
+        421,
+        "The service does not go by this name",
+        "The header `Host` has a name that is not one of the service, as where a page of another site has its own name "
+        "lead here. BOCHNER_ALLOWED_HOSTS lists the names.",
+    ),
+    "key-not-found": Kind(404, "There is no such key", "No key has this id, or it was revoked: look at the list."),
     "bad-request": Kind(400, "The request cannot be understood", "It breaks the rules of HTTP itself."),
     "overloaded": Kind(
         503,
         "The service has enough to do",
-        "BOCHNER_MAX_REQUESTS requests are in work or waiting; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait. "
-        "Send the request again after `Retry-After` seconds.",
+        "BOCHNER_MAX_REQUESTS requests are in work or waiting; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait, "
+        "or the key has asked more often than its rate allows. Send the request again after `Retry-After` seconds.",
     ),
     "store-unavailable": Kind(
         503,

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import orjson
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
@@ -19,6 +18,7 @@ from app.jobs.record import link
 from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
 from app.settings import Settings
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
+from app.store.keys import TooManyKeys, hidden
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def problem(
         **members,
     )
     retry = {"Retry-After": "1"} if status in (429, 503) else {}
-    body = orjson.dumps(document.model_dump(exclude_none=True))
+    body = hidden(document.model_dump_json(exclude_none=True))
     return Response(body, status, {**retry, **(headers or {})}, MEDIA_TYPE)
 
 
@@ -122,7 +122,7 @@ def _failed(request: Request, error: Exception) -> Response:
     return problem(request, "internal-error", "the service failed; the log has the request id", headers)
 
 
-def _limit(error: TooLarge | TooManyJobs | QuotaExceeded) -> dict[str, Any]:
+def _limit(error: TooLarge | TooManyJobs | QuotaExceeded | TooManyKeys) -> dict[str, Any]:
     setting = {"setting": Settings.variable(error.limit)} if error.limit in Settings.model_fields else {}
     return {"limit": error.limit, "value": error.allowed, **setting}
 
@@ -149,6 +149,7 @@ HANDLERS: dict[Any, Any] = {
     TooLarge: _said("too-large", _limit),
     TooManyJobs: _said("overloaded", lambda error: {"status": 429, "headers": {"Retry-After": "10"}, **_limit(error)}),
     QuotaExceeded: _said("quota", _limit),
+    TooManyKeys: _said("quota", _limit),
     NotFound: _said("map-not-found"),
     ArrayNotFound: _said("array-not-found"),
     MapExists: _said("map-exists"),

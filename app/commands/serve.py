@@ -1,13 +1,18 @@
 """`bochner serve`: the service, and with it, unless it was given one, a store of its own."""
 
+import logging
 import signal
+import ssl
 import sys
 from contextlib import nullcontext
 from typing import Any
 
 from app.commands.options import AddParser, add_settings, checked_settings
 from app.jobs.worker_supervisor import WorkerSupervisor
+from app.settings import Settings
 from app.store.embedded import EmbeddedStore
+
+logger = logging.getLogger(__name__)
 
 _SHUTDOWN_SECONDS = 8
 
@@ -26,6 +31,8 @@ def run(**options: Any) -> None:
     from app.connections import Connection
 
     settings = checked_settings(options)
+    _check_tls(settings)
+    _tell_who_is_let_in(settings)
     # uvicorn repeats a signal once it has shut down; as an exception it lets the store be stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     embedded = EmbeddedStore(settings.data_dir, settings.store_binary) if settings.redis_url is None else None
@@ -44,6 +51,28 @@ def run(**options: Any) -> None:
                 server_header=False,
                 http=Connection,
                 ws="none",
+                proxy_headers=bool(settings.trusted_proxies),
+                forwarded_allow_ips=settings.trusted_proxies,
+                ssl_certfile=settings.tls_certificate,
+                ssl_keyfile=settings.tls_key,
                 # A client that stalls must not keep the store from being stopped in order.
                 timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
             )
+
+
+def _check_tls(settings: Settings) -> None:
+    """Raise ValueError unless the files for HTTPS, if any are named, serve."""
+    certificate, key = settings.tls_certificate, settings.tls_key
+    if certificate is None:
+        if key is not None:
+            raise ValueError("tls_key is set, and tls_certificate is not")
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+    except OSError as error:
+        raise ValueError(f"tls_certificate {certificate} and tls_key {key} cannot be served: {error}") from error
+
+
+def _tell_who_is_let_in(settings: Settings) -> None:
+    if not settings.keys_required and not settings.listens_locally:
+        logger.warning("whoever reaches %s:%d may do everything: keys are switched off", settings.host, settings.port)

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import redis
@@ -18,6 +19,8 @@ Durability = Literal["always", "everysec", "rdb", "volatile"]
 always: nothing acknowledged. everysec: about the last second. rdb: all since the last snapshot, or since the kernel
 last wrote the append-only file of its own accord. volatile: everything.
 """
+# What the URL of a store over TLS may name.
+_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
 class StoreInfo(BaseModel):
@@ -39,9 +42,14 @@ class StoreInfo(BaseModel):
 def connect(url: str, timeout: float) -> redis.Redis:
     """A client with a pool of connections, shared by all threads. It connects at its first call.
 
-    A call may take `timeout` seconds. ValueError if the URL is not `redis://`, `rediss://` or `unix://`.
+    A call may take `timeout` seconds. ValueError if the URL is not `redis://`, `rediss://` or `unix://`, or names files
+    for TLS that are not there.
     """
-    return redis.Redis.from_url(url, **_options(timeout, Retry))
+    client = redis.Redis.from_url(url, **_options(timeout, Retry))
+    for name, value in client.get_connection_kwargs().items():
+        if name in _FILES and not Path(value).is_file():
+            raise ValueError(f"REDIS_URL: {name} {value} is no file")
+    return client
 
 
 def connect_loop(url: str, timeout: float) -> redis.asyncio.Redis:

@@ -6,8 +6,10 @@ import httpx
 import pytest
 import redis
 
+from app.api.roles import ROLES
 from app.main import create_app
 from app.settings import Settings
+from app.store.keys import Role
 from service_tests.checks import NPY, assert_problem, keys_of, post, put
 
 ROWS = {"vectors": [[1, 2, 3]]}
@@ -76,8 +78,11 @@ def test_a_manifest_of_a_later_version_gives_a_refusal(
     assert keys_of(store, name) == set()
 
 
-def test_a_defect_of_the_service_is_a_problem_without_traceback(http: httpx.Client) -> None:
+def test_a_defect_of_the_service_is_a_problem_without_traceback(
+    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     application = create_app(Settings(redis_url="redis://127.0.0.1:1"))
+    monkeypatch.setitem(ROLES, "defect", Role.read)
 
     @application.get("/defect")
     def defect() -> None:

@@ -144,6 +144,8 @@ async def _events(
         if context.shutdown.begun or await request.is_disconnected():
             return
         try:
+            if not await context.access.holds(request.scope["state"]["key"]):
+                return
             # Asked before the events are: the last event of a job that has ended is then among them, unless the client
             # has made up an id that comes after it.
             ended = silent and await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)

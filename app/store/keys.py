@@ -1,0 +1,199 @@
+"""API keys in the store: what each may do, and a hash of its text.
+
+All keys are fields of the hash `bochner:keys`, so that a process reads them at once. `bochner:keys:state` names the
+state that they are in: each change draws it anew. A process that knows the state need not read the keys again, and
+notices a store that was emptied, or restored from a copy, as it notices a revoked key.
+"""
+
+import hashlib
+import hmac
+import logging
+import re
+import secrets
+from collections.abc import Iterable
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple, cast
+
+import redis
+import redis.asyncio
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from app.store.errors import store_errors
+from app.store.manifest import now
+
+logger = logging.getLogger(__name__)
+
+KEYS, STATE = "bochner:keys", "bochner:keys:state"
+NEWEST = 1
+"""Version of what is written, to be raised with every change of it."""
+_ID_BYTES, _SECRET_BYTES = 8, 32
+_TEXT = re.compile(rb"bochner_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
+_SHOWN = re.compile(r"(bochner_[0-9a-f]{16}_)[A-Za-z0-9_-]+")
+
+# KEYS: keys, state. ARGV: id, record, new state, most keys. Gives 1, or 0 where there are too many.
+_CREATE = """
+if redis.call('HGET', KEYS[1], ARGV[1]) == false and #redis.call('HGETALL', KEYS[1]) >= 2 * ARGV[4] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
+redis.call('SET', KEYS[2], ARGV[3])
+return 1
+"""
+
+# KEYS: keys, state. ARGV: id, new state. Gives 1, or 0 where there is no such key. A call that is repeated because its
+# reply was lost finds the state that it has made itself.
+_REVOKE = """
+if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then
+  return redis.call('GET', KEYS[2]) == ARGV[2] and 1 or 0
+end
+redis.call('SET', KEYS[2], ARGV[2])
+return 1
+"""
+
+
+class Role(StrEnum):
+    """What a key may do. Each role includes those before it."""
+
+    read = "read"
+    write = "write"
+    admin = "admin"
+
+    def includes(self, needed: "Role") -> bool:
+        """Whether who has this role may do what that one is needed for."""
+        ranks = list(Role)
+        return ranks.index(self) >= ranks.index(needed)
+
+
+class Key(BaseModel):
+    """A key, without its text, which is nowhere but with its user."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int
+    id: str
+    name: str
+    role: Role
+    created_at: datetime
+    rate: float | None
+    """Requests a second; None for any number."""
+    burst: int | None
+    """Requests at once after a pause; None where there is no rate."""
+    quota: int | None
+    """Bytes that what it has created may take; None for any number."""
+    sha256: str
+    """Of its text. That is 32 random bytes, which nobody finds by trying, however fast the hash."""
+
+    def opens_with(self, text: bytes) -> bool:
+        """Whether this is the text of the key, in a time that tells nothing about it."""
+        return hmac.compare_digest(hashlib.sha256(text).hexdigest(), self.sha256)
+
+
+class NewKey(NamedTuple):
+    """A key, and its text, which is shown once."""
+
+    key: Key
+    text: str
+
+
+class TooManyKeys(Exception):
+    """There are as many keys as there may be."""
+
+    limit = "max_keys"
+
+    def __init__(self, allowed: int) -> None:
+        super().__init__(f"there are {allowed} keys, as many as there may be; revoke some")
+        self.allowed = allowed
+
+
+def drawn(name: str, role: Role, rate: float | None, burst: int | None, quota: int | None) -> NewKey:
+    """A new key, which is not stored yet. Without `burst`, as many requests at once as `rate` allows in a second."""
+    key_id = secrets.token_hex(_ID_BYTES)
+    text = f"bochner_{key_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
+    if rate is not None and burst is None:
+        burst = max(1, round(rate))
+    key = Key(
+        schema_version=NEWEST,
+        id=key_id,
+        name=name,
+        role=role,
+        created_at=now(),
+        rate=rate,
+        burst=None if rate is None else burst,
+        quota=quota,
+        sha256=hashlib.sha256(text.encode()).hexdigest(),
+    )
+    return NewKey(key, text)
+
+
+def id_in(text: bytes) -> str | None:
+    """The id of the key that a text would be of; None if it is the text of no key."""
+    found = _TEXT.fullmatch(text)
+    return None if found is None else found[1].decode()
+
+
+def hidden(text: str) -> str:
+    """A text without the secrets of keys that stand in it."""
+    return _SHOWN.sub(r"\1...", text)
+
+
+class KeyStore:
+    """Create, list and revoke keys. Every method raises StoreUnavailable where the store does not answer."""
+
+    def __init__(self, client: redis.Redis, most: int) -> None:
+        self._client, self._most = client, most
+        self._create = client.register_script(_CREATE)
+        self._revoke = client.register_script(_REVOKE)
+
+    def create(self, key: Key) -> None:
+        """Keep a key; TooManyKeys if there are enough."""
+        record = key.model_dump_json()
+        with store_errors():
+            created = self._create(keys=[KEYS, STATE], args=[key.id, record, _new_state(), self._most])
+        if not created:
+            raise TooManyKeys(self._most)
+
+    def revoke(self, key_id: str) -> bool:
+        """Remove a key; False if there is none."""
+        with store_errors():
+            return bool(self._revoke(keys=[KEYS, STATE], args=[key_id, _new_state()]))
+
+    def all(self) -> list[Key]:
+        """Every key, oldest first."""
+        with store_errors():
+            stored = cast(dict[bytes, bytes], self._client.hgetall(KEYS))
+        return sorted(_readable(stored.values()), key=lambda key: (key.created_at, key.id))
+
+
+class Keys(NamedTuple):
+    """All keys, by their ids, and the state that they are in; None if none was ever made."""
+
+    by_id: dict[str, Key]
+    state: bytes | None
+
+
+async def changed(client: redis.asyncio.Redis, known: Keys) -> Keys:
+    """The keys as they are now; the known ones where nothing has changed. For a client of an event loop."""
+    with store_errors():
+        # Before the keys: one that is changed in between is then read once more, and never missed.
+        state = cast(bytes | None, await client.get(STATE))
+        if state == known.state and state is not None:
+            return known
+        stored = cast(dict[bytes, bytes], await client.hgetall(KEYS))
+    return Keys({key.id: key for key in _readable(stored.values())}, state)
+
+
+def _readable(stored: Iterable[bytes]) -> Iterable[Key]:
+    """The keys that this version can read. Others let nobody in."""
+    for one in stored:
+        try:
+            key = Key.model_validate_json(one)
+        except ValidationError:
+            logger.error("a key of %d bytes cannot be read, and lets nobody in", len(one))
+            continue
+        if key.schema_version > NEWEST:
+            logger.error("key %s was made by a newer version, and lets nobody in", key.id)
+            continue
+        yield key
+
+
+def _new_state() -> str:
+    return secrets.token_hex(8)

@@ -1,0 +1,147 @@
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from app.store.keys import Role
+from service_tests.checks import assert_problem
+from service_tests.keyed import Keyed, bearer, keyed, secret_of
+from service_tests.running import service
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
+    with service(tmp_path_factory.mktemp("keys") / "data", "--require-keys", "true", "--max-keys", "8") as running:
+        yield keyed(running)
+
+
+@pytest.fixture
+def admin(here: Keyed) -> Iterator[httpx.Client]:
+    """A client of an administrator; the keys that it makes are gone afterwards."""
+    with here.client(Role.admin) as client:
+        yield client
+        for one in client.get("/v1/keys").json()["keys"]:
+            if not one["name"].startswith("the-"):
+                assert client.delete(f"/v1/keys/{one['id']}").status_code == 204
+
+
+def test_a_key_is_shown_once_and_works_at_once(here: Keyed, admin: httpx.Client) -> None:
+    asked = {"name": "search", "role": "read", "rate": 2.5, "burst": 40, "quota": 1000}
+    answer = admin.post("/v1/keys", json=asked)
+    assert answer.status_code == 201
+    assert answer.headers["cache-control"] == "no-store"
+    made = answer.json()
+    text = made.pop("key")
+    assert asked.items() <= made.items()
+    assert set(made) - set(asked) == {"id", "created_at"}
+    with here.running.client(**bearer(text)) as client:
+        assert client.get("/v1/maps").status_code == 200
+    listed = admin.get("/v1/keys")
+    assert made in listed.json()["keys"]
+    assert secret_of(text) not in listed.text
+    assert "sha256" not in listed.text
+
+
+def test_keys_are_listed_oldest_first_with_what_they_may(admin: httpx.Client) -> None:
+    made = [admin.post("/v1/keys", json={"name": "k", "role": role}).json()["id"] for role in Role]
+    found = admin.get("/v1/keys").json()["keys"]
+    assert {one["name"] for one in found if one["id"] not in made} == {"the-read", "the-write", "the-admin"}
+    assert [one["created_at"] for one in found] == sorted(one["created_at"] for one in found)
+    assert {(one["rate"], one["burst"], one["quota"]) for one in found} == {(None, None, None)}
+
+
+def test_a_key_is_revoked_once(admin: httpx.Client) -> None:
+    made = admin.post("/v1/keys", json={"name": "k", "role": "read"}).json()
+    assert admin.delete(f"/v1/keys/{made['id']}").status_code == 204
+    assert_problem(admin, admin.delete(f"/v1/keys/{made['id']}"), 404, "key-not-found")
+
+
+@pytest.mark.parametrize(
+    "key_id",
+    [
+        "0" * 16,
+        "0" * 15,
+        "0" * 17,
+        "A" * 16,
+        "%00" * 16,
+        "*",
+        "k",
+        "..",
+        "%2e%2e",
+        "%ff%fe",
+        "0" * 16 + "%0A",
+        "a" * 999,
+    ],
+)
+def test_what_is_no_id_is_not_found_and_changes_nothing(admin: httpx.Client, key_id: str) -> None:
+    before = admin.get("/v1/keys").json()
+    answer = admin.delete(f"/v1/keys/{key_id}")
+    assert answer.status_code == 404 or (answer.status_code == 405 and key_id in ("..", "%2e%2e"))
+    assert admin.get("/v1/keys").json() == before
+
+
+def test_a_key_in_the_place_of_an_id_is_not_repeated(here: Keyed, admin: httpx.Client) -> None:
+    text = here.texts[Role.read]
+    assert (
+        secret_of(text) not in assert_problem(admin, admin.delete(f"/v1/keys/{text}"), 404, "key-not-found")["detail"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"role": "owner"}, "/role"),
+        ({"role": None}, "/role"),
+        ({"role": ["admin"]}, "/role"),
+        ({"name": ""}, "/name"),
+        ({"name": "a b"}, "/name"),
+        ({"name": "x" * 129}, "/name"),
+        ({"name": "<script>"}, "/name"),
+        ({"rate": 0}, "/rate"),
+        ({"rate": -1}, "/rate"),
+        ({"rate": "fast"}, "/rate"),
+        ({"rate": 1e9}, "/rate"),
+        ({"rate": 1, "burst": 0}, "/burst"),
+        ({"rate": 1, "burst": 1.5}, "/burst"),
+        ({"burst": 5}, "/burst"),
+        ({"quota": -1}, "/quota"),
+        ({"quota": 0.5}, "/quota"),
+        ({"id": "0" * 16}, "/id"),
+        ({"key": "mine"}, "/key"),
+        ({"created_at": "2000-01-01T00:00:00Z"}, "/created_at"),
+        ({"sha256": "0" * 64}, "/sha256"),
+    ],
+)
+def test_a_key_that_cannot_be_is_refused(admin: httpx.Client, change: dict[str, Any], pointer: str) -> None:
+    before = admin.get("/v1/keys").json()
+    answer = admin.post("/v1/keys", json={"name": "k", "role": "read", **change})
+    problem = assert_problem(admin, answer, 422, "invalid-input")
+    assert [one["pointer"] for one in problem["errors"]] == [pointer]
+    assert admin.get("/v1/keys").json() == before
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b'{"name": "k"}', b'{"role": "read"}', b"\xff"])
+def test_what_is_no_key_is_refused(admin: httpx.Client, body: bytes) -> None:
+    answer = admin.post("/v1/keys", content=body, headers={"Content-Type": "application/json"})
+    assert_problem(admin, answer, 422, "invalid-input")
+
+
+def test_a_form_of_another_page_makes_no_key(admin: httpx.Client) -> None:
+    for media_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+        answer = admin.post("/v1/keys", content=b'{"name":"k","role":"admin"}', headers={"Content-Type": media_type})
+        assert_problem(admin, answer, 415, "unsupported-media-type")
+
+
+def test_there_are_no_more_keys_than_the_setting_allows(admin: httpx.Client) -> None:
+    for _ in range(5):
+        assert admin.post("/v1/keys", json={"name": "k", "role": "read"}).status_code == 201
+    problem = assert_problem(admin, admin.post("/v1/keys", json={"name": "k", "role": "read"}), 507, "quota")
+    assert (problem["limit"], problem["value"], problem["setting"]) == ("max_keys", 8, "BOCHNER_MAX_KEYS")
+
+
+def test_an_administrator_may_revoke_the_key_in_use(here: Keyed) -> None:
+    own = here.make(Role.admin)
+    with here.running.client(**bearer(own.key)) as client:
+        assert client.delete(f"/v1/keys/{own.id}").status_code == 204
+        assert client.get("/v1/keys").status_code == 401

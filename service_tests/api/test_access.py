@@ -1,0 +1,351 @@
+"""Who is let in: every way into the service asks for a key, for a role, and for a name that is its own."""
+
+import base64
+import json
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import redis
+
+from app.api.roles import ROLES
+from app.store.keys import Role
+from service_tests.checks import JSON, assert_problem, post, put
+from service_tests.keyed import Keyed, bearer, keyed, made, secret_of
+from service_tests.running import Running, service
+from service_tests.servers import until
+
+DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
+FILLED = {"{name}": "m", "{kind}": "variance", "{slug}": "forbidden", "{id}": "0" * 24}
+ROWS = {"vectors": [[1, 2, 3]]}
+
+
+def address(path: str) -> str:
+    for parameter, value in FILLED.items():
+        path = path.replace(parameter, value)
+    return path
+
+
+OPERATIONS = {
+    operation["operationId"]: (method.upper(), address(path))
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+GUARDED = {name: call for name, call in OPERATIONS.items() if ROLES[name] is not None}
+OTHERS = [
+    *(
+        ("GET", path)
+        for path in ("/", "/docs", "/docs/1/x.js", "/openapi.json", "/metrics", "/nothing", "/v2", "//", "*")
+    ),
+    *(
+        ("GET", path)
+        for path in ("/health", "/health/", "/health/live/", "/health/live/x", "/health/../v1/maps", "/Health/live")
+    ),
+    *((method, "/v1/maps/m") for method in ("HEAD", "OPTIONS", "PATCH", "TRACE", "POST")),
+    *(("HEAD", path) for path in ("/docs", "/openapi.json", "/v1/jobs/" + "0" * 24 + "/events")),
+    *(("POST", path) for path in ("/v1/maps/none/transform", "/v1/maps/none/codes?bits=3", "/v1/maps/-/transform")),
+    ("PUT", "/v1/maps/not%20a%20name"),
+]
+NAMES = [
+    "GET /v1/maps/{}",
+    "GET /v1/maps/{}/weights",
+    "POST /v1/maps/{}/transform",
+    "DELETE /v1/maps/{}",
+    "PUT /v1/maps/{}",
+]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory, module_spec: dict[str, Any]) -> Iterator[Keyed]:
+    with service(tmp_path_factory.mktemp("keyed") / "data", "--require-keys", "true") as running:
+        made_here = keyed(running)
+        with made_here.client(Role.write) as client:
+            assert put(client, "m", module_spec).status_code == 201
+        yield made_here
+
+
+@pytest.fixture(scope="module")
+def module_spec() -> dict[str, Any]:
+    kernel, sampler = {"kind": "gaussian", "length_scale": 1.5}, {"kind": "sobol"}
+    return {"input_dim": 3, "kernel": kernel, "sampler": sampler, "s": 16}
+
+
+@pytest.fixture(scope="module")
+def stranger(here: Keyed) -> Iterator[httpx.Client]:
+    with here.running.client() as client:
+        yield client
+
+
+def assert_unauthorized(answer: httpx.Response, head: bool = False) -> None:
+    assert answer.status_code == 401, answer.text
+    assert answer.headers["www-authenticate"].startswith('Bearer realm="bochner"')
+    assert answer.headers["x-request-id"]
+    if not head:
+        assert answer.json()["type"] == "/problems/unauthorized"
+
+
+def asked(client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
+    return client.request(method, path, content=b"{}" if method in ("PUT", "POST") else None, **options)
+
+
+@pytest.mark.parametrize(("method", "path"), [*GUARDED.values(), *OTHERS], ids=lambda part: part)
+def test_nothing_is_told_without_a_key(stranger: httpx.Client, method: str, path: str) -> None:
+    wrong = "bochner_" + "0" * 16 + "_" + "a" * 43
+    for headers in ({}, bearer(wrong), bearer("nonsense"), {"Authorization": "Basic eDp5"}):
+        answer = asked(stranger, method, path, headers={"Content-Type": JSON, **headers})
+        assert_unauthorized(answer, method == "HEAD")
+
+
+@pytest.mark.parametrize("call", NAMES)
+def test_a_stranger_cannot_tell_a_name_that_exists_from_one_that_does_not(stranger: httpx.Client, call: str) -> None:
+    method, path = call.split()
+    told = []
+    for name in ("m", "none"):
+        answer = asked(stranger, method, path.format(name), headers={"X-Request-ID": "same"})
+        headers = {header: value for header, value in answer.headers.items() if header != "date"}
+        told.append((answer.status_code, headers, answer.content))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("operation", GUARDED)
+def test_a_role_does_what_it_may_and_no_more(here: Keyed, operation: str, role: Role) -> None:
+    method, path = GUARDED[operation]
+    needed = ROLES[operation]
+    assert needed is not None
+    if method == "DELETE" and role.includes(needed):
+        path = path.replace("/m", "/another")
+    with here.client(role) as client:
+        answer = asked(client, method, path, headers={"Content-Type": JSON})
+        if role.includes(needed):
+            assert answer.status_code not in (401, 403, 500), answer.text
+        else:
+            problem = assert_problem(client, answer, 403, "forbidden")
+            assert problem["detail"] == f"key 'the-{role}' has role {role}; {needed} is wanted"
+
+
+@pytest.mark.parametrize("role", Role)
+def test_who_has_a_key_is_told_what_is_not_there(here: Keyed, role: Role) -> None:
+    with here.client(role) as client:
+        assert_problem(client, client.get("/nothing"), 404, "not-found")
+        assert_problem(client, client.get("/v1/maps/none"), 404, "map-not-found")
+        assert_problem(client, client.patch("/v1/maps/m"), 405, "method-not-allowed")
+        assert post(client, "m/transform", ROWS).status_code == 200  # the short way
+        assert post(client, "m/kernel", {"x": [[1, 2, 3]]}).status_code == 200
+
+
+def test_health_needs_no_key_and_no_name(stranger: httpx.Client) -> None:
+    for path in ("/health/live", "/health/ready"):
+        for host in ("10.1.2.3:8000", "anything.example", ""):
+            assert stranger.get(path, headers={"Host": host}).status_code == 200
+        assert stranger.head(path).status_code == 200
+        assert stranger.post(path).status_code == 405
+
+
+def test_a_body_is_not_waited_for(here: Keyed) -> None:
+    """Its length is a gigabyte, and nothing of it is sent."""
+    for method, path in (("PUT", "/v1/datasets/d"), ("POST", "/v1/maps/m/transform"), ("POST", "/v1/recommendations")):
+        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {JSON}\r\nContent-Length: 1000000000\r\n"
+        assert answered(here.running, head).startswith(b"HTTP/1.1 401")
+        asks_first = answered(here.running, head + "Expect: 100-continue\r\n")
+        assert asks_first.startswith(b"HTTP/1.1 401")  # and no 100
+        reads = f"Authorization: Bearer {here.texts[Role.read]}\r\n"
+        if method == "PUT":
+            assert answered(here.running, head + reads).startswith(b"HTTP/1.1 403")
+
+
+def answered(running: Running, head: str | bytes) -> bytes:
+    """What is answered to a head of which no body comes."""
+    host, port = running.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), 30) as line:
+        line.sendall((head if isinstance(head, bytes) else head.encode()) + b"\r\n")
+        return line.recv(65536)
+
+
+def status(running: Running, *headers: bytes) -> int:
+    answer = answered(running, b"\r\n".join([b"GET /v1/maps HTTP/1.1", b"Host: x", *headers, b""]))
+    return int(answer.split()[1])
+
+
+def test_a_key_counts_only_as_it_is_sent_in_order(here: Keyed) -> None:
+    key = here.texts[Role.read].encode()
+    for good in (b"Bearer %s", b"bearer %s", b"BEARER %s", b"Bearer   %s", b" Bearer %s  "):
+        assert status(here.running, b"Authorization: " + good % key) == 200, good
+    assert status(here.running, b"aUTHORIZATION: Bearer " + key) == 200
+    for bad in (
+        *(b"Bearer", b"Bearer ", b"%s", b"Token %s", b"Bearer%s", b"Bearer %s x", b"Bearer x %s", b"Bearer, Bearer %s"),
+        *(b'Bearer "%s"', b"Bearer %s,", b"Bearer %s\xff", b"Bearer \xe2\x80\x8b%s", b"Bearer key=%s", b"Digest %s"),
+        *(b"Bearer\t%s", b"Bearer %s=", b"Bearer x%s", b"Basic %s", b"Basic !!!!", b"Basic " + b"A" * 5),
+    ):
+        assert status(here.running, b"Authorization: " + (bad % key if b"%s" in bad else bad)) == 401, bad
+    assert status(here.running, b"Authorization: Bearer " + key.upper()) == 401
+    assert status(here.running, b"Authorization: Bearer " + key[:-1]) == 401
+    twice = (b"Authorization: Bearer " + key,) * 2
+    assert status(here.running, *twice) == 401
+    assert status(here.running, b"Authorization: Bearer x", twice[0]) == 401
+    for other in (
+        b"Proxy-Authorization: Bearer %s",
+        b"X-API-Key: %s",
+        b"Cookie: key=%s",
+        b"X-Authorization: Bearer %s",
+    ):
+        assert status(here.running, other % key) == 401
+    assert status(here.running, b"Authorization: Bearer " + b"a" * 60000) == 401
+
+
+def test_a_key_in_the_address_is_no_key(here: Keyed) -> None:
+    key = here.texts[Role.admin]
+    with here.running.client() as client:
+        for path in (f"/v1/maps?key={key}", f"/v1/maps?access_token={key}", f"/{key}", f"/v1/keys/{key}"):
+            assert_unauthorized(client.get(path))
+
+
+def test_a_browser_is_asked_for_the_key_as_a_password_and_may_look(here: Keyed, stranger: httpx.Client) -> None:
+    page = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    asks = stranger.get("/docs", headers=page)
+    assert asks.headers.get_list("www-authenticate") == [
+        'Bearer realm="bochner"',
+        'Basic realm="bochner", charset="UTF-8"',
+    ]
+    assert stranger.get("/docs").headers.get_list("www-authenticate") == ['Bearer realm="bochner"']
+    given = basic("anybody", here.texts[Role.read])
+    assert "swagger" in stranger.get("/docs", headers={**page, **given}).text
+    assert stranger.get("/openapi.json", headers=given).status_code == 200
+    assert stranger.get("/v1/maps/m", headers=given).status_code == 200
+    assert_unauthorized(stranger.get("/docs", headers=basic(here.texts[Role.read], "")))
+    assert_unauthorized(stranger.get("/docs", headers=basic("", "x")))
+
+
+def test_what_a_browser_sends_by_itself_changes_nothing(here: Keyed, stranger: httpx.Client) -> None:
+    given = basic("anybody", here.texts[Role.admin])
+    for method, path in OPERATIONS.values():
+        if method not in ("GET", "HEAD"):
+            assert_unauthorized(asked(stranger, method, path, headers={"Content-Type": JSON, **given}))
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
+
+
+def test_a_revoked_key_is_refused_within_a_second_and_its_events_end(here: Keyed) -> None:
+    watcher, admin = here.make(Role.read), here.client(Role.admin)
+    job = job_that_waits(here)
+    with here.running.client(**bearer(watcher.key)) as client, admin, ThreadPoolExecutor(1) as pool:
+        watched = pool.submit(client.get, f"/v1/jobs/{job}/events")
+        until(lambda: client.get(f"/v1/jobs/{job}").status_code == 200)
+        assert not watched.done()
+        assert admin.delete(f"/v1/keys/{watcher.id}").status_code == 204
+        assert_unauthorized(client.get("/v1/maps"))
+        assert "event: end" not in watched.result(30).text
+        assert admin.get(f"/v1/jobs/{job}").json()["state"] == "queued"  # others go on
+        assert admin.delete(f"/v1/jobs/{job}").status_code == 202
+
+
+def job_that_waits(here: Keyed) -> str:
+    """A job of a service without workers."""
+    with here.client(Role.write) as client:
+        body = {"vectors": [[1, 2, 3], [4, 5, 6]], "kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 16}
+        taken = client.post("/v1/recommendations", json=body, headers={"Prefer": "respond-async"})
+        assert taken.status_code == 202, taken.text
+        return str(taken.json()["id"])
+
+
+def test_a_key_asks_as_often_as_its_rate_allows(here: Keyed) -> None:
+    limited = here.make(Role.read, rate=0.05, burst=3)
+    with here.running.client(**bearer(limited.key)) as client, here.client(Role.read) as other:
+        answers = [client.get("/v1/maps/m") for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        problem = assert_problem(other, answers[-1], 429, "overloaded")
+        assert problem["detail"] == "key 'a-read' may ask 0.05 times a second, and 3 times at once"
+        assert 15 <= int(answers[-1].headers["retry-after"]) <= 20
+        assert_problem(other, post(client, "m/transform", ROWS), 429, "overloaded")
+        assert other.get("/v1/maps/m").status_code == 200
+        assert client.get("/health/live").status_code == 200
+
+
+def test_an_emptied_store_opens_no_door(tmp_path: Path) -> None:
+    with service(tmp_path / "data", "--require-keys", "true") as running:
+        here = keyed(running)
+        with here.client(Role.admin) as client, redis.Redis.from_url(running.socket) as store:
+            assert client.get("/v1/keys").status_code == 200
+            store.flushall()
+            until(lambda: client.get("/v1/keys").status_code == 401, 10)
+            assert_unauthorized(client.get("/v1/maps"))
+            with running.client() as stranger:
+                assert_unauthorized(stranger.get("/v1/maps"))
+                assert_unauthorized(stranger.post("/v1/keys", json={"name": "mine", "role": "admin"}))
+
+
+def test_no_log_and_no_answer_has_a_key(here: Keyed) -> None:
+    texts = [*here.texts.values(), here.make(Role.write).key]
+    told = []
+    for text in texts:
+        with here.running.client(**bearer(text)) as client:
+            told += [client.get(path).text for path in ("/v1/info", "/v1/keys", "/nothing", "/openapi.json")]
+            told += [
+                client.get(f"/{text}?key={text}").text,
+                client.get(f"/v1/maps?{text}").text,
+                client.put("/v1/maps/m", json={}).text,
+                client.post("/v1/keys", json={"name": 1}).text,
+            ]
+    log = next(here.running.data_dir.parent.glob("*.log")).read_text()
+    assert "GET /v1/info" in log
+    for text in texts:
+        secret = secret_of(text)
+        assert secret not in log
+        assert all(secret not in one for one in told)
+
+
+def test_without_keys_a_key_is_heeded_all_the_same(running: Running) -> None:
+    from app.services.keys import AskedKey
+
+    text = made(running, AskedKey(name="k", role=Role.read)).key
+    with running.client(**bearer(text)) as client:
+        assert client.get("/v1/maps").status_code == 200
+        assert_problem(client, put(client, "m", {}), 403, "forbidden")
+        assert_unauthorized(client.get("/v1/maps", headers=bearer(text[:-1] + "_")))
+
+
+def test_without_keys_credentials_of_others_mean_nothing(http: httpx.Client) -> None:
+    for header in ("Basic eDp5", "Bearer of-a-proxy", "Negotiate abc"):
+        assert http.get("/v1/maps", headers={"Authorization": header}).status_code == 200
+
+
+def test_keys_are_not_made_without_a_key_even_where_none_is_needed(http: httpx.Client) -> None:
+    assert_unauthorized(http.post("/v1/keys", json={"name": "mine", "role": "admin"}))
+    assert_unauthorized(http.get("/v1/keys"))
+    assert_unauthorized(http.delete("/v1/keys/" + "0" * 16))
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example"])
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/maps"), ("POST", "/v1/maps/m/transform"), ("GET", "/docs")])
+def test_without_keys_a_page_that_leads_its_name_here_reads_nothing(
+    http: httpx.Client, method: str, path: str, host: str
+) -> None:
+    answer = http.request(method, path, headers={"Host": host})
+    problem = assert_problem(http, answer, 421, "misdirected")
+    assert "BOCHNER_ALLOWED_HOSTS" in problem["detail"]
+
+
+def test_a_request_with_two_hosts_is_refused(running: Running) -> None:
+    both = b"GET /v1/maps HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n"
+    assert answered(running, both).startswith(b"HTTP/1.1 400")
+
+
+@pytest.mark.long
+def test_guesses_cost_little(here: Keyed) -> None:
+    """A guess takes no longer than a request that is answered, though the store may have to be looked at."""
+    wrong = "bochner_" + "0" * 16 + "_" + "a" * 43
+    with here.running.client() as client, here.client(Role.read) as known:
+        seconds = []
+        for one, headers in ((client, bearer(wrong)), (known, {})):
+            began = time.monotonic()
+            for _ in range(100):
+                one.get("/v1/maps", headers=headers)
+            seconds.append(time.monotonic() - began)
+    assert seconds[0] < 100 * 0.02 + 10 * seconds[1]

@@ -1,0 +1,161 @@
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from app.api.known_keys import KnownKeys
+from app.store.errors import StoreUnavailable
+from app.store.keys import Key, Keys, NewKey, Role, drawn
+
+
+class Store:
+    """Keys as a store has them, and how often it was asked."""
+
+    def __init__(self, *keys: Key) -> None:
+        self.keys = {key.id: key for key in keys}
+        self.asked = 0
+        self.away = False
+
+    async def changed(self, _: Keys) -> Keys:
+        self.asked += 1
+        if self.away:
+            raise StoreUnavailable("away")
+        found = dict(self.keys)
+        await asyncio.sleep(0.002)
+        return Keys(found, b"state")
+
+
+def new() -> NewKey:
+    return drawn("k", Role.read, None, None, None)
+
+
+def run(play: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(play(), 60))
+
+
+def test_a_key_is_found_by_its_text_without_a_question_for_each_request() -> None:
+    made = new()
+    store = Store(made.key)
+    known = KnownKeys(store.changed)
+
+    async def play() -> None:
+        for _ in range(1000):
+            assert await known.find(made.text.encode()) is made.key
+
+    began = time.monotonic()
+    run(play)
+    assert store.asked <= 1 + (time.monotonic() - began) / 0.5
+
+
+def test_another_text_with_the_same_id_finds_nothing() -> None:
+    made = new()
+    known = KnownKeys(Store(made.key).changed)
+
+    async def play() -> None:
+        assert await known.find(made.text[:-2].encode() + b"ab") is None
+        assert await known.find(made.text.encode()[:-1]) is None
+
+    run(play)
+
+
+def test_what_is_no_key_costs_the_store_no_question() -> None:
+    store = Store()
+
+    async def play() -> None:
+        for text in (b"", b"Bearer", b"x" * 65536, b"bochner_" + b"0" * 60, b"\xff\xfe"):
+            assert await KnownKeys(store.changed).find(text) is None
+
+    run(play)
+    assert store.asked == 0
+
+
+def test_a_key_made_this_moment_is_found_at_once() -> None:
+    made = new()
+    store = Store()
+    known = KnownKeys(store.changed)
+
+    async def play() -> None:
+        assert await known.find(made.text.encode()) is None
+        store.keys[made.key.id] = made.key
+        assert await known.find(made.text.encode()) is made.key
+
+    run(play)
+
+
+def test_a_revoked_key_is_gone_within_a_second_and_at_once_where_it_was_revoked() -> None:
+    made = new()
+    store = Store(made.key)
+    known = KnownKeys(store.changed)
+
+    async def play() -> None:
+        assert await known.find(made.text.encode()) is made.key
+        store.keys.clear()
+        began = time.monotonic()
+        while await known.find(made.text.encode()) is not None:
+            await asyncio.sleep(0.01)
+        assert time.monotonic() - began < 5
+        store.keys[made.key.id] = made.key
+        assert await known.get(made.key.id) is None  # as it was not there half a second ago
+        known.forget()
+        assert await known.get(made.key.id) is made.key
+
+    run(play)
+
+
+def test_a_thousand_guesses_at_once_share_two_questions() -> None:
+    store = Store()
+    known = KnownKeys(store.changed)
+
+    async def play() -> None:
+        found = await asyncio.gather(*(known.find(new().text.encode()) for _ in range(1000)))
+        assert found == [None] * 1000
+
+    run(play)
+    assert store.asked <= 3
+
+
+def test_guesses_one_after_another_are_few_a_second() -> None:
+    store = Store()
+    known = KnownKeys(store.changed)
+
+    async def play() -> None:
+        began = time.monotonic()
+        for _ in range(10):
+            await known.find(new().text.encode())
+        assert time.monotonic() - began > 10 * 0.02 * 0.8
+
+    run(play)
+
+
+def test_nobody_is_let_in_while_the_store_is_away() -> None:
+    made = new()
+    store = Store(made.key)
+    known = KnownKeys(store.changed)
+
+    async def play() -> None:
+        assert await known.find(made.text.encode()) is made.key
+        store.away = True
+        known.forget()
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await known.find(made.text.encode())
+        store.away = False
+        assert await known.find(made.text.encode()) is made.key
+
+    run(play)
+
+
+def test_who_leaves_takes_the_answer_from_nobody() -> None:
+    made = new()
+    known = KnownKeys(Store(made.key).changed)
+
+    async def play() -> None:
+        leaves = asyncio.create_task(known.find(made.text.encode()))
+        stays = asyncio.create_task(known.find(made.text.encode()))
+        await asyncio.sleep(0)
+        leaves.cancel()
+        assert await stays is made.key
+
+    run(play)

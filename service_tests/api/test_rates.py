@@ -1,0 +1,125 @@
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from app.api import rates as rates_module
+from app.api.rates import Rates
+from app.store.errors import StoreUnavailable
+from app.store.keys import Key, Role, drawn
+from app.store.rates import Taken
+
+
+class Bucket:
+    """A bucket as the store has it, shared by all processes, and how often it was asked."""
+
+    def __init__(self, holds: float) -> None:
+        self.holds = holds
+        self.at = time.monotonic()
+        self.asked = 0
+
+    async def take(self, _: str, rate: float, burst: int, wanted: int) -> Taken:
+        self.asked += 1
+        now = time.monotonic()
+        self.holds = min(burst, self.holds + (now - self.at) * rate)
+        self.at = now
+        requests = min(wanted, int(self.holds))
+        self.holds -= requests
+        await asyncio.sleep(0.001)
+        return Taken(requests, max(0.0, 1 - self.holds) / rate)
+
+
+def key(rate: float | None, burst: int | None = None) -> Key:
+    return drawn("k", Role.read, rate, burst, None).key
+
+
+def run(play: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(play, 60))
+
+
+def test_a_key_without_a_rate_costs_no_question() -> None:
+    bucket = Bucket(0)
+
+    async def play() -> None:
+        assert [await Rates(bucket.take).wait(key(None)) for _ in range(100)] == [0] * 100
+
+    run(play())
+    assert bucket.asked == 0
+
+
+def test_a_burst_comes_in_and_what_follows_is_told_when_to_come_again() -> None:
+    bucket, one = Bucket(5), key(0.1, 5)
+
+    async def play() -> None:
+        rates = Rates(bucket.take)
+        waits = await asyncio.gather(*(rates.wait(one) for _ in range(8)))
+        assert sorted(waits)[:5] == [0] * 5
+        assert all(5 < wait <= 10 for wait in sorted(waits)[5:])
+        asked = bucket.asked
+        assert await rates.wait(one) > 5
+        assert bucket.asked == asked  # a refusal needs no question as long as it is certain
+
+    run(play())
+
+
+def test_requests_are_taken_ahead_so_that_few_ask_the_store() -> None:
+    bucket, one = Bucket(1000), key(1000, 1000)
+
+    async def play() -> None:
+        rates = Rates(bucket.take)
+        for _ in range(900):
+            assert await rates.wait(one) == 0
+
+    run(play())
+    assert bucket.asked == 9
+
+
+@pytest.mark.parametrize("n_processes", [1, 3])
+def test_all_processes_together_let_in_what_the_rate_allows(n_processes: int) -> None:
+    bucket, one = Bucket(20), key(200, 20)
+    let_in = 0
+
+    async def ask(rates: Rates, until: float) -> None:
+        nonlocal let_in
+        while time.monotonic() < until:
+            wait = await rates.wait(one)
+            let_in += wait == 0
+            await asyncio.sleep(min(wait, 0.005))
+
+    async def play() -> None:
+        began = time.monotonic()
+        clients = [Rates(bucket.take) for _ in range(n_processes)]
+        await asyncio.gather(*(ask(rates, began + 1) for rates in clients for _ in range(4)))
+        seconds = time.monotonic() - began
+        assert 20 + 200 * 0.5 < let_in <= 20 + 200 * seconds + 20 * n_processes
+
+    run(play())
+
+
+def test_what_is_not_used_is_lost_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rates_module, "_KEPT_SECONDS", 0.01)
+    bucket, one = Bucket(100), key(100, 100)
+
+    async def play() -> None:
+        rates = Rates(bucket.take)
+        assert await rates.wait(one) == 0
+        await asyncio.sleep(0.02)
+        assert await rates.wait(one) == 0
+        assert bucket.asked == 2
+
+    run(play())
+
+
+def test_a_store_that_is_away_lets_nobody_in_and_is_asked_again() -> None:
+    async def away(*_: object) -> Taken:
+        raise StoreUnavailable("away")
+
+    async def play() -> None:
+        rates = Rates(away)
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable):
+                await rates.wait(key(1))
+
+    run(play())

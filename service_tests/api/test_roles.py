@@ -1,0 +1,101 @@
+"""Each call needs a role: the table says which of every operation that the service has."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute, iter_route_contexts
+
+from app.api.access import OPEN
+from app.api.direct import Direct
+from app.api.problems import Refusal
+from app.api.roles import ROLES, add_roles, permit
+from app.main import create_app
+from app.settings import Settings
+from app.store.keys import Role, drawn
+
+DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
+OPERATIONS = {
+    operation["operationId"]: (method, path)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+CHANGES_NOTHING = {"transform", "kernel", "codes", "similarity", "diagnose", "recommend"}
+"""What is posted and yet leaves everything as it is."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_operation_needs_the_role_that_its_method_calls_for(operation: str) -> None:
+    assert operation in ROLES, f"say in app/api/roles.py which role {operation} needs"
+    method, path = OPERATIONS[operation]
+    needed = ROLES[operation]
+    if path.startswith("/v1/keys"):
+        assert needed is Role.admin
+    elif path in OPEN:
+        assert needed is None
+    elif method == "get" or operation in CHANGES_NOTHING:
+        assert needed is Role.read
+    else:
+        assert needed is Role.write
+
+
+def test_the_table_has_every_route_of_the_application_and_no_other() -> None:
+    app = create_app(Settings(redis_url="redis://localhost"))
+    contexts = list(iter_route_contexts(app.routes))
+    others = {context.name for context in contexts if not isinstance(context.original_route, APIRoute)}
+    names = {context.operation_id or context.name for context in contexts if context.name not in others}
+    assert names == set(ROLES)
+    # Whoever has a key may read the document; the short way asks the table itself.
+    assert others == {"openapi", None}
+    assert sum(isinstance(context.original_route, Direct) for context in contexts) == 1
+
+
+def state(role: Role | None) -> dict[str, Any]:
+    return {"role": role, "key": None if role is None else drawn("k", role, None, None, None).key}
+
+
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("needed", Role)
+def test_a_role_does_what_it_includes(role: Role, needed: Role) -> None:
+    operation = next(name for name, one in ROLES.items() if one is needed)
+    if role.includes(needed):
+        permit(operation, state(role))
+    else:
+        with pytest.raises(Refusal, match=f"role {role}; {needed} is wanted") as refused:
+            permit(operation, state(role))
+        assert refused.value.slug == "forbidden"
+
+
+def test_what_is_not_in_the_table_is_for_administrators() -> None:
+    permit("forgotten", state(Role.admin))
+    for role in (Role.read, Role.write):
+        with pytest.raises(Refusal):
+            permit("forgotten", state(role))
+
+
+def test_who_has_no_role_does_what_is_open_and_nothing_else() -> None:
+    for operation, needed in ROLES.items():
+        if needed is None:
+            permit(operation, state(None))
+        else:
+            with pytest.raises(Refusal) as refused:
+                permit(operation, state(None))
+            assert refused.value.slug == "unauthorized"
+
+
+@pytest.mark.parametrize("required", [False, True])
+def test_the_document_says_which_role_is_needed(required: bool) -> None:
+    paths: dict[str, Any] = {
+        "/": {operation: {"operationId": operation} for operation in ("live", "transform", "put_map", "create_key")}
+    }
+    document: dict[str, Any] = {"components": {}, "paths": paths}
+    add_roles(document, required)
+    without: list[dict[str, Any]] = [] if required else [{}]
+    assert {name: one["security"] for name, one in paths["/"].items()} == {
+        "live": [],
+        "transform": [{"key": ["read"]}, *without],
+        "put_map": [{"key": ["write"]}, *without],
+        "create_key": [{"key": ["admin"]}],
+    }
+    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"

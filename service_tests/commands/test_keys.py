@@ -1,0 +1,69 @@
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from service_tests.keyed import bearer, secret_of
+from service_tests.running import service
+from service_tests.servers import EVERY_WRITE, until, valkey
+from service_tests.test_client import run
+
+
+def keys(data_dir: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+    return run("keys", *command, "--data-dir", str(data_dir))
+
+
+def test_the_first_key_is_made_before_the_first_start_and_others_while_the_service_runs(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    first = keys(data, "create", "ops", "--role", "admin")
+    assert first.returncode == 0, first.stderr
+    with service(data, "--require-keys", "true") as running:
+        with running.client(**bearer(first.stdout.strip())) as admin:
+            assert [one["name"] for one in admin.get("/v1/keys").json()["keys"]] == ["ops"]
+        second = keys(data, "create", "search", "--role", "read", "--rate", "2.5", "--burst", "9", "--quota", "100")
+        text = second.stdout.strip()
+        assert text not in second.stderr
+        with running.client(**bearer(text)) as client:
+            assert client.get("/v1/maps").status_code == 200
+            listed = keys(data, "list").stdout
+            assert secret_of(text) not in listed
+            records = [json.loads(line) for line in listed.splitlines()]
+            assert [(one["name"], one["role"], one["rate"], one["burst"], one["quota"]) for one in records] == [
+                ("ops", "admin", None, None, None),
+                ("search", "read", 2.5, 9, 100),
+            ]
+            assert keys(data, "revoke", records[1]["id"]).returncode == 0
+            until(lambda: client.get("/v1/maps").status_code == 401, 10)
+            assert client.get("/v1/maps").json()["type"] == "/problems/unauthorized"
+
+
+@pytest.mark.long
+def test_keys_are_made_in_a_store_elsewhere(tmp_path: Path) -> None:
+    with valkey(tmp_path, *EVERY_WRITE) as url:
+        made = run("keys", "create", "ops", "--role", "admin", "--redis-url", url)
+        assert made.stdout.startswith("bochner_")
+        ids = [json.loads(line)["id"] for line in run("keys", "list", "--redis-url", url).stdout.splitlines()]
+        ended = run("keys", "revoke", "0" * 16, *ids, "--redis-url", url)
+        assert (ended.returncode, ended.stderr) == (1, f"no key has the id {'0' * 16}\n")
+        assert run("keys", "list", "--redis-url", url).stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("create", "a b", "--role", "read"), "name"),
+        (("create", "k", "--role", "owner"), "owner"),
+        (("create", "k", "--role", "read", "--rate", "0"), "rate"),
+        (("create", "k", "--role", "read", "--burst", "5"), "burst"),
+        (("list", "--redis-url", "redis://127.0.0.1:1"), "store"),
+        (("list", "--data-dir", "/dev/null/none"), "/dev/null/none"),
+        ((), "required"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(command: tuple[str, ...], words: str) -> None:
+    ended = run("keys", *command)
+    assert ended.returncode in (1, 2)
+    assert words in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""

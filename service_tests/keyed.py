@@ -1,0 +1,48 @@
+"""Keys of a service, made as its operator would."""
+
+from typing import NamedTuple
+
+import httpx
+import redis
+
+from app.services.keys import AskedKey, CreatedKey, create
+from app.store.keys import KeyStore, Role
+from service_tests.running import Running
+
+
+class Keyed(NamedTuple):
+    """A service that needs keys, and a key of each role."""
+
+    running: Running
+    texts: dict[Role, str]
+
+    def client(self, role: Role) -> httpx.Client:
+        """A client that sends the key of a role."""
+        return self.running.client(**bearer(self.texts[role]))
+
+    def make(
+        self, role: Role, rate: float | None = None, burst: int | None = None, quota: int | None = None
+    ) -> CreatedKey:
+        """One more key."""
+        return made(self.running, AskedKey(name=f"a-{role}", role=role, rate=rate, burst=burst, quota=quota))
+
+
+def made(running: Running, asked: AskedKey) -> CreatedKey:
+    """A key of a service on its embedded store."""
+    with redis.Redis.from_url(running.socket) as client:
+        return create(KeyStore(client, 1000), asked)
+
+
+def keyed(running: Running) -> Keyed:
+    """A service with a key of each role."""
+    return Keyed(running, {role: made(running, AskedKey(name=f"the-{role}", role=role)).key for role in Role})
+
+
+def bearer(text: str) -> dict[str, str]:
+    """The header that sends a key."""
+    return {"Authorization": f"Bearer {text}"}
+
+
+def secret_of(text: str) -> str:
+    """The part of a key that nobody else may see."""
+    return text.split("_", 2)[2]

@@ -1,0 +1,173 @@
+import asyncio
+import json
+import re
+
+import pytest
+import redis
+
+from app.store.connection import connect, connect_loop
+from app.store.keys import KEYS, Key, Keys, KeyStore, NewKey, Role, TooManyKeys, changed, drawn, id_in
+from service_tests.servers import wire
+
+NONE = Keys({}, None)
+
+
+def new(name: str = "k", role: Role = Role.read) -> NewKey:
+    return drawn(name, role, None, None, None)
+
+
+@pytest.fixture
+def keys(client: redis.Redis) -> KeyStore:
+    client.flushall()
+    return KeyStore(client, 3)
+
+
+@pytest.fixture
+def url(client: redis.Redis) -> str:
+    return f"unix://{client.get_connection_kwargs()['path']}"
+
+
+def looked(url: str, known: Keys) -> Keys:
+    async def look() -> Keys:
+        client = connect_loop(url, 5)
+        try:
+            return await changed(client, known)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(look())
+
+
+def test_a_text_opens_its_key_and_no_other() -> None:
+    one, other = new(), new()
+    assert one.key.opens_with(one.text.encode())
+    assert not one.key.opens_with(other.text.encode())
+    for i in range(len(one.text)):  # each character counts
+        changed_text = one.text[:i] + ("a" if one.text[i] != "a" else "b") + one.text[i + 1 :]
+        assert not one.key.opens_with(changed_text.encode())
+    assert not one.key.opens_with(b"")
+
+
+def test_a_text_holds_256_random_bits_and_the_store_none_of_them() -> None:
+    made = [new() for _ in range(100)]
+    secrets = {one.text.removeprefix(f"bochner_{one.key.id}_") for one in made}
+    assert len(secrets) == len({one.key.id for one in made}) == 100
+    assert all(re.fullmatch("[A-Za-z0-9_-]{43}", secret) for secret in secrets)
+    assert not any(secret in one.key.model_dump_json() for one, secret in zip(made, secrets, strict=True))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"bochner_", b"bochner_0123456789abcdef_", b"bochner_0123456789ABCDEF_" + b"a" * 43]
+    + [
+        b"bochner_0123456789abcdef_" + secret
+        for secret in (b"a" * 42, b"a" * 44, b"a" * 42 + b"\xff", b"a" * 43 + b"\n")
+    ]
+    + [b" bochner_0123456789abcdef_" + b"a" * 43, b"x" * 65536],
+)
+def test_what_is_no_key_has_no_id(text: bytes) -> None:
+    assert id_in(text) is None
+
+
+def test_a_text_has_the_id_of_its_key() -> None:
+    made = new()
+    assert id_in(made.text.encode()) == made.key.id
+
+
+@pytest.mark.parametrize(
+    ("role", "included"), [(Role.read, "read"), (Role.write, "read write"), (Role.admin, "read write admin")]
+)
+def test_roles_include_those_before_them(role: Role, included: str) -> None:
+    assert {needed for needed in Role if role.includes(needed)} == set(included.split())
+
+
+def test_a_rate_has_the_burst_of_a_second_unless_another_is_asked_for() -> None:
+    bursts = [
+        drawn("k", Role.read, rate, burst, None).key.burst for rate, burst in ((10.4, None), (0.1, None), (10, 3))
+    ]
+    assert bursts == [10, 1, 3]
+    assert new().key.burst is None
+
+
+def test_keys_are_created_listed_and_revoked(keys: KeyStore) -> None:
+    made = [new(f"k{i}") for i in range(3)]
+    for one in made:
+        keys.create(one.key)
+    assert sorted(keys.all(), key=lambda key: key.name) == [one.key for one in made]
+    assert keys.revoke(made[1].key.id)
+    assert not keys.revoke(made[1].key.id)
+    assert not keys.revoke("0" * 16)
+    assert {key.name for key in keys.all()} == {"k0", "k2"}
+
+
+def test_there_are_no_more_keys_than_allowed(keys: KeyStore) -> None:
+    made = [new() for _ in range(4)]
+    for one in made[:3]:
+        keys.create(one.key)
+    with pytest.raises(TooManyKeys, match="3 keys"):
+        keys.create(made[3].key)
+    keys.revoke(made[0].key.id)
+    keys.create(made[3].key)
+    assert len(keys.all()) == 3
+
+
+@pytest.mark.parametrize("command", [b"bochner:keys"])
+def test_a_reply_that_is_lost_changes_nothing(keys: KeyStore, url: str, command: bytes) -> None:
+    with wire(url) as line, connect(line.url, 5) as client:
+        over_it = KeyStore(client, 1)
+        made = new()
+        line.lose_reply_to(command)
+        over_it.create(made.key)  # the second time there is as many as there may be: this one
+        line.lose_reply_to(command)
+        assert over_it.revoke(made.key.id)
+        assert line.lost == 2
+    assert keys.all() == []
+
+
+def test_a_process_reads_the_keys_again_only_when_something_has_changed(keys: KeyStore, url: str) -> None:
+    made = new()
+    keys.create(made.key)
+    first = looked(url, NONE)
+    assert first.by_id == {made.key.id: made.key}
+    assert looked(url, first) is first
+    keys.revoke(made.key.id)
+    second = looked(url, first)
+    assert second.by_id == {}
+    assert second.state != first.state
+    assert looked(url, second) is second
+
+
+def test_a_store_that_was_emptied_or_restored_is_noticed(keys: KeyStore, client: redis.Redis, url: str) -> None:
+    old, later = new(), new()
+    keys.create(old.key)
+    copy = {name: client.dump(name) for name in client.scan_iter()}
+    keys.create(later.key)
+    keys.revoke(old.key.id)
+    known = looked(url, NONE)
+    assert set(known.by_id) == {later.key.id}
+    client.flushall()
+    assert looked(url, known).by_id == {}
+    for name, value in copy.items():
+        client.restore(name, 0, value or b"")
+    assert set(looked(url, known).by_id) == {old.key.id}
+
+
+@pytest.mark.parametrize("change", [{"schema_version": 2}, {"role": "owner"}, {"new": 1}])
+def test_a_key_that_this_version_cannot_read_lets_nobody_in(
+    keys: KeyStore, client: redis.Redis, url: str, change: dict[str, object]
+) -> None:
+    made, other = new(), new()
+    keys.create(made.key)
+    keys.create(other.key)
+    stored = json.loads(client.hget(KEYS, made.key.id) or b"")
+    client.hset(KEYS, made.key.id, json.dumps(stored | change))
+    assert keys.all() == [other.key]
+    assert looked(url, NONE).by_id == {other.key.id: other.key}
+    assert keys.revoke(made.key.id)
+
+
+def test_a_key_is_read_back_as_it_was_made(keys: KeyStore) -> None:
+    made = drawn("k", Role.admin, 0.125, 7, 1 << 50).key
+    keys.create(made)
+    assert keys.all() == [made]
+    assert isinstance(keys.all()[0], Key)

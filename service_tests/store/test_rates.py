@@ -1,0 +1,57 @@
+import asyncio
+import time
+
+import pytest
+import redis
+
+from app.store.connection import connect_loop
+from app.store.rates import RateStore, Taken
+
+
+@pytest.fixture
+def url(client: redis.Redis) -> str:
+    client.flushall()
+    return f"unix://{client.get_connection_kwargs()['path']}"
+
+
+def takes(url: str, *asked: tuple[str, float, int, int]) -> list[Taken]:
+    async def take() -> list[Taken]:
+        client = connect_loop(url, 5)
+        try:
+            return [await RateStore(client).take(*one) for one in asked]
+        finally:
+            await client.aclose()
+
+    return asyncio.run(take())
+
+
+def test_a_bucket_holds_its_burst_and_then_refuses(url: str) -> None:
+    first, second, third = takes(url, ("k", 0.01, 5, 3), ("k", 0.01, 5, 3), ("k", 0.01, 5, 1))
+    assert (first.requests, second.requests, third.requests) == (3, 2, 0)
+    assert first.wait == 0
+    assert 50 < third.wait <= 100
+
+
+def test_keys_have_buckets_of_their_own(url: str) -> None:
+    assert [taken.requests for taken in takes(url, ("a", 0.01, 1, 1), ("b", 0.01, 1, 1))] == [1, 1]
+
+
+def test_a_bucket_fills_with_its_rate_and_no_further_than_its_burst(url: str) -> None:
+    assert takes(url, ("k", 20.0, 4, 4))[0].requests == 4
+    time.sleep(0.12)
+    assert 2 <= takes(url, ("k", 20.0, 4, 100))[0].requests <= 4
+    time.sleep(0.5)
+    assert takes(url, ("k", 20.0, 4, 100))[0].requests == 4
+
+
+def test_a_bucket_that_is_full_again_is_not_kept_and_a_refusal_writes_nothing(url: str, client: redis.Redis) -> None:
+    takes(url, ("k", 50.0, 2, 2))
+    kept = client.get("bochner:rate:k")
+    assert 0 < client.pttl("bochner:rate:k") <= 40
+    takes(url, ("slow", 0.001, 1, 1))
+    written = client.get("bochner:rate:slow")
+    assert takes(url, ("slow", 0.001, 1, 1))[0].requests == 0
+    assert client.get("bochner:rate:slow") == written
+    assert kept is not None
+    time.sleep(0.1)
+    assert client.keys("bochner:rate:k") == []
