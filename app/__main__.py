@@ -5,10 +5,11 @@ import sys
 
 from pydantic import ValidationError
 
-from app.commands import create, keys, openapi, serve, wait, worker
+from app.commands import accept_store, check, create, keys, openapi, repair, serve, wait, worker
 from app.store.binary import StoreNotStarted
+from app.store.errors import StoreUnavailable, in_full
 
-COMMANDS = (serve, worker, keys, create, wait, openapi)
+COMMANDS = (serve, worker, keys, create, wait, check, repair, accept_store, openapi)
 
 
 def main() -> None:
@@ -27,8 +28,8 @@ def main() -> None:
         options.pop("run")(**options)
     except ValidationError as error:
         sys.exit("\n".join(f"{one['loc'][0]}: {one['msg']}" for one in error.errors()))
-    except (ValueError, StoreNotStarted) as error:
-        sys.exit(str(error))
+    except (ValueError, StoreNotStarted, StoreUnavailable) as error:
+        sys.exit(in_full(error))
 
 
 if __name__ == "__main__":

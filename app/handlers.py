@@ -16,7 +16,7 @@ from app.services.errors import DatasetNotFound, MapNotReady, NotFound
 from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import warm_up
 from app.settings import Settings
-from app.wiring import Wired, quota_of, wire
+from app.wiring import Wired, quota_of, store_client, wire
 
 _BODY = "body"
 """The body of the request, which jobs of version 0.1.0 have attached. Later jobs have `options` in their payload."""
@@ -27,7 +27,7 @@ def run_worker(settings: Settings) -> None:
     # Each job has a process of its own, made from this one. What is compiled here need not be compiled there.
     warm_up()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
-    of_store = settings.store_url, settings.store_timeout
+    of_store = partial(store_client, settings), settings.store_timeout
     Worker(*of_store, job_handlers(settings), limits, settings.job_ttl, quota_of(settings)).run()
 
 

@@ -63,6 +63,12 @@ class Settings(BaseSettings):
         None, description="The server program of the embedded store; else the installed wheel's, else one on PATH."
     )
     store_timeout: float = Field(5.0, gt=0, description="Seconds one call to the store may take.")
+    min_free_bytes: int = Field(
+        128 * MiB,
+        ge=0,
+        description="Bytes to keep free on the disk of the private store, beside the room to write its file anew; "
+        "what would take them is refused with 507.",
+    )
     allow_volatile_store: bool = Field(
         False, description="Accept an external store that may lose or evict acknowledged maps."
     )

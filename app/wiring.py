@@ -15,8 +15,9 @@ from app.services.measurements import Measurements
 from app.services.recommendations import Recommendations
 from app.services.status import Status
 from app.settings import Settings
+from app.store import identity
 from app.store.account import Account, Quota
-from app.store.connection import check_writable, connect, connect_loop, keeping
+from app.store.connection import Client, StoreInfo, check_writable, connect, connect_loop, keeping
 from app.store.datasets import DatasetStore
 from app.store.keys import Keys, KeyStore, changed
 from app.store.maps import MapManifest, MapStore
@@ -50,9 +51,14 @@ class Wired:
     measurements: Measurements
 
 
+def store_client(settings: Settings) -> Client:
+    """A client of the store at `settings.redis_url`."""
+    return connect(settings.store_url, settings.store_timeout, settings.min_free_bytes)
+
+
 def wire(settings: Settings) -> Wired:
     """All services, on the store at `settings.redis_url`."""
-    client = connect(settings.store_url, settings.store_timeout)
+    client = store_client(settings)
     loop_client = connect_loop(settings.store_url, settings.store_timeout)
 
     async def close() -> None:
@@ -60,7 +66,12 @@ def wire(settings: Settings) -> Wired:
         await loop_client.aclose()
 
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
-    status = Status(lambda: keeping(client), lambda: check_writable(client), settings.allow_volatile_store)
+
+    def kept() -> StoreInfo:
+        identity.settle(client)
+        return keeping(client)
+
+    status = Status(kept, lambda: check_writable(client), settings.allow_volatile_store)
     quota = quota_of(settings)
     account = Account(client, quota)
     jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl, quota)

@@ -1,5 +1,7 @@
 """A store that the operator names: what it must be like, and how it may go and come."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,3 +108,34 @@ def test_without_its_store_the_service_is_live_and_refuses_and_recovers(
             until(lambda: post(http, "m/transform", ROWS).status_code == 200)
             assert post(http, "m/transform", ROWS).json() == features
         assert not running.data_dir.exists(), "a private store was started beside the one that was named"
+
+
+@pytest.mark.long
+def test_a_store_that_comes_back_empty_is_not_ready_until_somebody_says_so(
+    tmp_path: Path, gaussian: dict[str, Any]
+) -> None:
+    with (
+        valkey(tmp_path, *EVERY_WRITE) as url,
+        service(tmp_path / "data", "--redis-url", url) as running,
+        running.client() as http,
+        redis.Redis.from_url(url) as store,
+    ):
+        assert put(http, "m", gaussian).status_code == 201
+        store.flushall()
+        assert_problem(http, http.get("/health/ready"), 503, "store-unavailable")
+        for answer in (
+            http.get("/v1/maps/m"),
+            http.get("/v1/maps"),
+            http.get("/v1/jobs"),
+            http.delete("/v1/maps/m"),
+            put(http, "m", gaussian),
+            post(http, "m/transform", ROWS),
+        ):
+            detail = assert_problem(http, answer, 503, "store-unavailable")["detail"]
+            assert "came back without what it held" in detail
+        assert store.dbsize() == 0
+        command = [sys.executable, "-m", "app", "accept-store", "--redis-url", url]
+        subprocess.run(command, check=True, capture_output=True)
+        assert http.get("/health/ready").status_code == 200
+        assert_problem(http, http.get("/v1/maps/m"), 404, "map-not-found")
+        assert put(http, "m", gaussian).status_code == 201

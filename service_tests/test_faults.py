@@ -194,19 +194,22 @@ def test_workers_share_one_store_and_end_with_the_process_that_started_them(
 
 
 @pytest.mark.long
-def test_a_job_worker_ends_when_its_service_and_store_are_killed_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP], ids=["the store is killed", "the store hangs"])
+def test_a_job_worker_ends_when_its_service_and_store_end_together(tmp_path: Path, end: signal.Signals) -> None:
     """Nobody would end it otherwise, as the next service starts a worker of its own."""
-    running = start(tmp_path / "data", "--job-workers", "1")
+    running = start(tmp_path / "data", "--job-workers", "1", "--store-timeout", "60")
     (worker,) = (child for child in psutil.Process(running.process.pid).children() if "worker" in child.cmdline())
     with closing(redis.Redis.from_url(running.socket)) as store:
         until(lambda: bool(store.exists(QUEUE)))  # it is at work
     pid = store_pid(running)
+    os.kill(pid, end)
     kill_service(running)
-    os.kill(pid, signal.SIGKILL)
     try:
         until(lambda: not lives(worker), 10)
     finally:
         kill(worker)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def listens(running: Running) -> bool:

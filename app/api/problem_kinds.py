@@ -72,7 +72,8 @@ KINDS = {
         "There is no room in the store",
         "`limit` names the limit, `value` is its value, `setting` the environment variable that moves it; a limit "
         "whose name begins with `key_` is that of an API key and has no setting. /v1/info says how much is kept. "
-        "Delete maps or datasets, which makes room at once, or wait: ended jobs go after BOCHNER_JOB_TTL seconds.",
+        "Delete maps or datasets, which makes room at once, or wait: ended jobs go after BOCHNER_JOB_TTL seconds. With "
+        "limit `min_free_bytes` it is the disk of the private store that is full. What is stored is served as ever.",
     ),
     "unsupported-media-type": Kind(
         415,

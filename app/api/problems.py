@@ -17,7 +17,8 @@ from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJob
 from app.jobs.record import link
 from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
 from app.settings import Settings
-from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
+from app.store.disk import LIMIT, data_dir_of
+from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreFull, StoreUnavailable, in_full
 from app.store.keys import TooManyKeys, hidden
 
 logger = logging.getLogger(__name__)
@@ -110,8 +111,15 @@ def _http(request: Request, error: HTTPException) -> Response:
 
 
 def _store_failed(request: Request, error: Exception) -> Response:
-    logger.error("request %s: %s", request.scope["state"]["request_id"], error)
+    logger.error("request %s: %s", request.scope["state"]["request_id"], in_full(error))
     return problem(request, "store-damaged" if isinstance(error, StoreDamaged) else "store-unavailable", str(error))
+
+
+def _store_full(request: Request, error: StoreFull) -> Response:
+    settings: Settings = request.app.state.context.settings
+    if not error.limit and data_dir_of(settings.store_url) is not None:
+        error = StoreFull(str(error), LIMIT, settings.min_free_bytes)
+    return problem(request, "quota", str(error), **_limit(error))
 
 
 def _failed(request: Request, error: Exception) -> Response:
@@ -122,7 +130,9 @@ def _failed(request: Request, error: Exception) -> Response:
     return problem(request, "internal-error", "the service failed; the log has the request id", headers)
 
 
-def _limit(error: TooLarge | TooManyJobs | QuotaExceeded | TooManyKeys) -> dict[str, Any]:
+def _limit(error: TooLarge | TooManyJobs | QuotaExceeded | TooManyKeys | StoreFull) -> dict[str, Any]:
+    if not error.limit:  # of a store that has limits of its own
+        return {}
     setting = {"setting": Settings.variable(error.limit)} if error.limit in Settings.model_fields else {}
     return {"limit": error.limit, "value": error.allowed, **setting}
 
@@ -160,6 +170,7 @@ HANDLERS: dict[Any, Any] = {
     JobHasNoResult: _said("job-has-no-result"),
     JobHasEnded: _said("job-has-ended"),
     NewerVersion: _said("newer-version"),
+    StoreFull: _store_full,
     StoreUnavailable: _store_failed,
     StoreDamaged: _store_failed,
 }

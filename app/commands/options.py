@@ -4,10 +4,13 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from app.settings import ClientSettings, Settings
-from app.store.connection import connect
+from app.store.connection import Client, connect
+from app.store.disk import FOLDER
+from app.store.embedded import EmbeddedStore
 
 AddParser = Callable[..., argparse.ArgumentParser]
 """Gives the command line a command: its name, its help text, and the parser of its options."""
@@ -37,6 +40,21 @@ def run_client(function: str, *arguments: Any, **options: Any) -> None:
         getattr(client, function)(client.Service(settings.url, settings.key_given()), *arguments)
     except client.ClientFailed as error:
         sys.exit(str(error))
+
+
+def files_of(options: dict[str, Any]) -> Path:
+    """The data directory that the settings name, of a private store; ValueError if there is none."""
+    data_dir = checked_settings(options).data_dir.expanduser().absolute()
+    if not (data_dir / FOLDER).is_dir():
+        raise ValueError(f"{data_dir} has no files of a store")
+    return data_dir
+
+
+def reached(options: dict[str, Any]) -> Client:
+    """A client of the store that the settings name, or of the private one of a service that runs."""
+    settings = checked_settings(options)
+    url = settings.redis_url or EmbeddedStore(settings.data_dir, settings.store_binary).reachable_url()
+    return connect(url, settings.store_timeout, settings.min_free_bytes)
 
 
 def checked_settings(options: dict[str, Any]) -> Settings:

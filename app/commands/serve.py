@@ -35,7 +35,9 @@ def run(**options: Any) -> None:
     _tell_who_is_let_in(settings)
     # uvicorn repeats a signal once it has shut down; as an exception it lets the store be stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    embedded = EmbeddedStore(settings.data_dir, settings.store_binary) if settings.redis_url is None else None
+    embedded = None
+    if settings.redis_url is None:
+        embedded = EmbeddedStore(settings.data_dir, settings.store_binary, settings.min_free_bytes)
     with embedded or nullcontext():
         if embedded is not None:
             settings = settings.model_copy(update={"redis_url": embedded.url})

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import NoReturn
 
 import orjson
@@ -22,8 +23,7 @@ from app.jobs.prelude import key
 from app.jobs.queue import Message
 from app.jobs.record import JobError
 from app.store.account import Quota
-from app.store.connection import connect
-from app.store.errors import NewerVersion, QuotaExceeded, StoreUnavailable
+from app.store.errors import NewerVersion, QuotaExceeded, StoreUnavailable, in_full
 
 logger = logging.getLogger(__name__)
 
@@ -31,21 +31,27 @@ logger = logging.getLogger(__name__)
 DONE, TRY_AGAIN = 0, 75
 _PR_SET_PDEATHSIG = 1
 _PAUSE_SECONDS = 0.2
+_LONGEST_PAUSE_SECONDS = 5.0
 
 
 def main(
-    url: str, timeout: float, handlers: Handlers, message: Message, fields: dict[str, str], ttl: int, quota: Quota
+    connect: Callable[[], redis.Redis],
+    handlers: Handlers,
+    message: Message,
+    fields: dict[str, str],
+    ttl: int,
+    quota: Quota,
 ) -> NoReturn:
     """Be the process of one job, and end with an exit code that says whether its end is written down.
 
-    Url, timeout, handlers, ttl and quota are those of the worker. The message told of the job, whose record has the
-    fields.
+    What connects to the store, handlers, ttl and quota are those of the worker. The message told of the job, whose
+    record has the fields.
     """
     _end_with_worker()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        client = connect(url, timeout)
+        client = connect()
         context = JobContext(client, message.job_id, message.id, fields, quota)
         outcome = _outcome(handlers, context, fields["kind"])
         context.tell()
@@ -54,7 +60,7 @@ def main(
         logger.warning("job %s was taken away while it ran", message.job_id)
         sys.exit(TRY_AGAIN)
     except StoreUnavailable as error:
-        logger.warning("job %s will be begun again: %s", message.job_id, error)
+        logger.warning("job %s will be begun again: %s", message.job_id, in_full(error))
         sys.exit(TRY_AGAIN)
     sys.exit(DONE)
 
@@ -99,6 +105,7 @@ def _outcome(handlers: Handlers, context: JobContext, kind: str) -> Result | Job
 
 def _end(client: redis.Redis, context: JobContext, ttl: int, outcome: Result | JobError) -> None:
     """Write the end down, however long the store is away: what was computed is not to be computed again."""
+    pause = _PAUSE_SECONDS
     while True:
         try:
             error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
@@ -109,8 +116,9 @@ def _end(client: redis.Redis, context: JobContext, ttl: int, outcome: Result | J
         except QuotaExceeded as full:
             outcome = _no_room(full)
         except StoreUnavailable as away:
-            logger.warning("the end of job %s is not written down yet: %s", context.job_id, away)
-            time.sleep(_PAUSE_SECONDS)
+            logger.warning("the end of job %s is not written down yet: %s", context.job_id, in_full(away))
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
         else:
             if not done:
                 raise NotMine(context.job_id)

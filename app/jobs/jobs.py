@@ -16,7 +16,7 @@ from app.jobs.checkpoints import FORMAT, Checkpoint
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
 from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
-from app.store import pieces
+from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.errors import NewerVersion, QuotaExceeded, StoreUnavailable, store_errors
 from app.store.reservations import NameTaken, Reservation
@@ -126,6 +126,8 @@ class Jobs:
             lowest = "-" if cursor is None else f"({cursor}"
             answer = self._client.zrangebylex(INDEX, lowest, "+", start=0, num=looked_at + 1)
         ids = [one.decode() for one in cast("list[bytes]", answer)]
+        if not ids:
+            identity.check(self._client)
         found: list[JobRecord] = []
         after = None
         for job_id in ids[:looked_at]:
@@ -209,6 +211,7 @@ class Jobs:
         with store_errors():
             stored = cast(dict[bytes, bytes], self._client.hgetall(key(job_id, "record")))
         if not stored:
+            identity.check(self._client)
             raise JobNotFound(job_id)
         made = int(stored.get(b"format", 1))
         if made > FORMAT:

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import NamedTuple
 
 import psutil
+import redis
 
 from app.jobs import job_process, scripts
 from app.jobs.errors import JobNotFound
@@ -19,8 +20,7 @@ from app.jobs.jobs import Jobs
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.store.account import UNLIMITED, Quota
-from app.store.connection import connect
-from app.store.errors import StoreUnavailable
+from app.store.errors import StoreUnavailable, in_full
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +28,7 @@ _READ_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
 _RENEW_SECONDS = 0.5
 _PAUSE_SECONDS = 1.0
+_LONGEST_PAUSE_SECONDS = 2.0
 # The process of a job begins as a copy of its worker, which has everything imported and compiled.
 _FORK = multiprocessing.get_context("fork")
 
@@ -54,16 +55,23 @@ class JobLimits(NamedTuple):
 
 
 class Worker:
-    """A worker of the jobs of the store at a URL, of the kinds that it has handlers for.
+    """A worker of the jobs of a store, of the kinds that it has handlers for.
 
-    One call to the store may take `timeout` seconds. Ended jobs are kept for `ttl` seconds, as far as the quota allows.
+    `connect` makes a client of the store, and one call to it may take `timeout` seconds. Ended jobs are kept for `ttl`
+    seconds, as far as the quota allows.
     """
 
     def __init__(
-        self, url: str, timeout: float, handlers: Handlers, limits: JobLimits, ttl: float, quota: Quota = UNLIMITED
+        self,
+        connect: Callable[[], redis.Redis],
+        timeout: float,
+        handlers: Handlers,
+        limits: JobLimits,
+        ttl: float,
+        quota: Quota = UNLIMITED,
     ) -> None:
-        self._url, self._timeout = url, timeout
-        self._client = connect(url, timeout)
+        self._connect, self._timeout = connect, timeout
+        self._client = connect()
         self._queue = Queue(self._client, ttl)
         self._jobs = Jobs(self._client, 1, ttl)
         self._handlers = handlers
@@ -79,14 +87,18 @@ class Worker:
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
+        told = ""
         while not self._stopping:
             try:
                 self._queue.tend()
                 message = self._queue.next(min(_READ_SECONDS, self._timeout / 2))
+                told = ""
                 if message is not None:
                     self._answer(message)
             except StoreUnavailable as error:
-                logger.warning("the worker waits for the store: %s", error)
+                if told != in_full(error):  # not once a second: the disk of the log may be what is full
+                    told = in_full(error)
+                    logger.warning("the worker waits for the store: %s", told)
                 time.sleep(_PAUSE_SECONDS)
 
     def _stop(self, signum: int, frame: FrameType | None) -> None:
@@ -107,7 +119,7 @@ class Worker:
     def _run(self, message: Message, fields: dict[str, str]) -> None:
         process = _FORK.Process(
             target=job_process.main,
-            args=(self._url, self._timeout, self._handlers, message, fields, self._ttl, self._quota),
+            args=(self._connect, self._handlers, message, fields, self._ttl, self._quota),
             daemon=True,
         )
         process.start()
@@ -150,18 +162,20 @@ class Worker:
             answer = scripts.run(self._client, "renew", message.job_id, message.id, f"{taken:.3f}")
             self._queue.tend()
         except StoreUnavailable as error:
-            logger.warning("job %s goes on while the store is away: %s", message.job_id, error)
+            logger.warning("job %s goes on while the store is away: %s", message.job_id, in_full(error))
             return True
         return bool(answer == b"ok")
 
     def _persist(self, write: Callable[[], object]) -> None:
         """Write down what became of a job, as often as it takes; once told to stop, the lease may run out instead."""
+        pause = _LOOK_SECONDS
         while True:
             try:
                 write()
                 return
             except StoreUnavailable as error:
-                logger.warning("what became of a job is not written down yet: %s", error)
+                logger.warning("what became of a job is not written down yet: %s", in_full(error))
                 if self._stopping:
                     return
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)

@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 from app.services.warm_up import warm_up
 from app.store.connection import StoreInfo
-from app.store.errors import StoreUnavailable
+from app.store.errors import StoreFull, StoreUnavailable
 
 
 @dataclass
@@ -29,13 +29,20 @@ class Status:
             return None
         return f"{reason}; BOCHNER_ALLOW_VOLATILE_STORE=true accepts it"
 
-    def not_ready(self) -> str | None:
-        """Why requests should not come yet; None if the service is ready."""
+    def readiness(self) -> tuple[str | None, list[str]]:
+        """Why requests should not come yet, None if the service is ready; and what an operator should look at.
+
+        A store that is full is no reason: what it has is served.
+        """
         try:
-            self.check_writable()
-            return self.unfit() or self.cold
+            warnings = self.keeping().warnings
+            try:
+                self.check_writable()
+            except StoreFull as error:
+                warnings = warnings or [str(error)]
+            return self.unfit() or self.cold, warnings
         except StoreUnavailable as error:
-            return str(error)
+            return str(error), []
 
     def warm_up(self) -> None:
         """Compile what is compiled at first use. The service is not ready before."""

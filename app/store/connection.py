@@ -1,9 +1,11 @@
 """The connection to the Redis-compatible server, and how safely it keeps what it is given."""
 
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, cast
+from urllib.parse import unquote, urlsplit
 
 import redis
 import redis.asyncio
@@ -11,7 +13,8 @@ from pydantic import BaseModel
 from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
-from app.store.errors import store_errors
+from app.store.disk import Disk, cut_tails, data_dir_of
+from app.store.errors import StoreFull, store_errors
 
 Durability = Literal["always", "everysec", "rdb", "volatile"]
 """What a crash of the server may cost, from nothing to everything.
@@ -29,6 +32,8 @@ class StoreInfo(BaseModel):
     server: str
     durability: Durability
     maxmemory_policy: str
+    warnings: list[str]
+    """What an operator should look at."""
 
     def unfit(self) -> str | None:
         """Why acknowledged maps are not safe there; None if they are."""
@@ -39,22 +44,55 @@ class StoreInfo(BaseModel):
         return None
 
 
-def connect(url: str, timeout: float) -> redis.Redis:
+class Client(redis.Redis):
+    """A client of the store, which knows the disk of an embedded one."""
+
+    disk: Disk | None = None
+    """None for a store that the operator has named: how much room that has is its own affair."""
+    seen: str | None = None
+    """The mark of the store, once it was seen: see `identity`."""
+
+
+def check_room(client: redis.Redis, nbytes: int) -> None:
+    """Raise StoreFull unless the disk of an embedded store has room for so many bytes more, see `Disk.check`."""
+    if isinstance(client, Client) and client.disk is not None:
+        with store_errors():
+            info = client.info()
+        client.disk.check(nbytes, 0 if info["aof_rewrite_in_progress"] else info["used_memory_dataset"])
+
+
+def connect(url: str, timeout: float, min_free_bytes: int = 0) -> Client:
     """A client with a pool of connections, shared by all threads. It connects at its first call.
 
-    A call may take `timeout` seconds. ValueError if the URL is not `redis://`, `rediss://` or `unix://`, or names files
-    for TLS that are not there.
+    A call may take `timeout` seconds. So many bytes are to stay free on the disk of an embedded store. ValueError if
+    the URL is not `redis://`, `rediss://` or `unix://`, names files for TLS that are not there, or says something that
+    is not understood.
     """
-    client = redis.Redis.from_url(url, **_options(timeout, Retry))
+    client = cast(Client, Client.from_url(url, **_options(timeout, Retry)))
+    _check(url)
     for name, value in client.get_connection_kwargs().items():
         if name in _FILES and not Path(value).is_file():
             raise ValueError(f"REDIS_URL: {name} {value} is no file")
+    try:
+        client.connection_pool.make_connection()  # which is not opened
+    except TypeError as error:
+        raise ValueError(f"the URL of the store has an option that is not known: {error}") from error
+    data_dir = data_dir_of(url)
+    client.disk = None if data_dir is None else Disk(data_dir, min_free_bytes)
     return client
 
 
 def connect_loop(url: str, timeout: float) -> redis.asyncio.Redis:
-    """The same for coroutines of one event loop."""
+    """The same for coroutines of one event loop, which write nothing."""
     return redis.asyncio.Redis.from_url(url, **_options(timeout, redis.asyncio.retry.Retry))
+
+
+def _check(url: str) -> None:
+    """Raise ValueError where the URL names a database that is no number. The client library would take database 0."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    if parts.scheme in ("redis", "rediss") and not re.fullmatch(r"/?[0-9]*", path):
+        raise ValueError(f"the URL of the store ends with {path!r}; the number of a database is wanted there, as in /0")
 
 
 def _options(timeout: float, retry: Callable[..., object]) -> dict[str, Any]:
@@ -70,7 +108,12 @@ def keeping(client: redis.Redis) -> StoreInfo:
     name = "valkey" if "valkey_version" in info else "redis"
     version = info.get("valkey_version", info.get("redis_version", "unknown"))
     policy = str(info.get("maxmemory_policy", "unknown"))
-    return StoreInfo(server=f"{name} {version}", durability=_durability(client, info), maxmemory_policy=policy)
+    return StoreInfo(
+        server=f"{name} {version}",
+        durability=_durability(client, info),
+        maxmemory_policy=policy,
+        warnings=_warnings(client),
+    )
 
 
 def check_writable(client: redis.Redis) -> None:
@@ -79,6 +122,18 @@ def check_writable(client: redis.Redis) -> None:
     with store_errors():
         client.set(key, b"", px=1000)
         client.delete(key)
+
+
+def _warnings(client: redis.Redis) -> list[str]:
+    """What an operator should know of an embedded store: that it is full, and what was cut off its files."""
+    warnings = []
+    try:
+        check_room(client, 0)
+    except StoreFull as error:
+        warnings.append(str(error))
+    if isinstance(client, Client) and client.disk is not None:
+        warnings += [f"{path.name} was cut off a file of the store" for path in cut_tails(client.disk.directory)]
+    return warnings
 
 
 def _durability(client: redis.Redis, info: dict[str, Any]) -> Durability:

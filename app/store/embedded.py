@@ -5,6 +5,8 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import quote
@@ -12,8 +14,12 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from app.store.binary import StoreNotStarted, find_binary
+from app.store.data_files import cut, remove_temporary, require_manifest, torn_end
+from app.store.disk import FOLDER, SOCKET_NAME, Disk
 from app.store.lasting import make_lasting
-from app.store.server import FOLDER_NAME, SOCKET_NAME, Server, adopt, reply, spawn, wait_until_ready
+from app.store.privacy import make_private
+from app.store.server import Server, adopt, reply, spawn, wait_until_ready
+from app.store.upkeep import Upkeep
 
 SOCKET_PATH_BYTES = 103  # macOS has room for 104 with the closing zero byte, Linux for 108
 CHECK_SECONDS = 0.25
@@ -32,16 +38,19 @@ class EmbeddedStore:
     Args:
         data_dir: where append-only file, socket, lock and log are; made with mode 0700 if it is missing.
         binary: the server program; without it, what `find_binary` finds.
+        min_free_bytes: how much is to stay free on the disk.
     """
 
-    def __init__(self, data_dir: Path, binary: Path | None = None) -> None:
+    def __init__(self, data_dir: Path, binary: Path | None = None, min_free_bytes: int = 0) -> None:
         self._data_dir = data_dir.expanduser().absolute()
+        self._disk = Disk(self._data_dir, min_free_bytes)
         self._binary = binary
         self._stopping = Event()
         # Not bound to a thread: a service may start its store in one thread and stop it in another.
         self._lock = FileLock(self._data_dir / "lock", timeout=0, thread_local=False, is_singleton=False)
         self._link: Path | None = None
         self._server: Server | None = None
+        self._upkeep: Upkeep | None = None
         self._supervisor: Thread | None = None
 
     @property
@@ -84,6 +93,21 @@ class EmbeddedStore:
             self.stop()
             raise
 
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Hold the directory, with no server in it, for the length of a with block.
+
+        Raises:
+            StoreNotStarted: the directory is not usable or in use, or a server runs there.
+        """
+        self._take_directory()
+        try:
+            if reply(self._socket) is not None:
+                raise StoreNotStarted(f"A server runs in {self._data_dir}: start a service there, and stop it.")
+            yield
+        finally:
+            self.stop()
+
     def stop(self) -> None:
         """End the server, adopted or not, and free the directory. Nothing happens if the store is not running."""
         # The supervisor first, or it would start again what is ended here.
@@ -121,8 +145,9 @@ class EmbeddedStore:
             make_lasting(self._data_dir)
             if not os.access(self._data_dir, os.R_OK | os.W_OK | os.X_OK):
                 raise StoreNotStarted(f"The data directory {self._data_dir} is not writable.")
+            make_private(self._data_dir)
             self._lock.acquire()
-            make_lasting(self._data_dir / FOLDER_NAME)  # the server would make it, and not sync its name
+            make_lasting(self._data_dir / FOLDER)  # the server would make it, and not sync its name
         except Timeout as error:
             raise StoreNotStarted(f"Another service uses the data directory {self._data_dir}.") from error
         except OSError as error:
@@ -131,14 +156,31 @@ class EmbeddedStore:
     def _bring_up(self, program: Path) -> None:
         self._server = adopt(self._socket, self._data_dir, self._stopping)
         if self._server is None:
-            self._server = started = spawn(program, self._data_dir)
-            wait_until_ready(started, self._socket, self._stopping)
+            require_manifest(self._data_dir)
+            remove_temporary(self._data_dir)
+            try:
+                self._server = self._started(program)
+            except StoreNotStarted:
+                damaged = None if self._stopping.is_set() else torn_end(self._data_dir)
+                if damaged is None:
+                    raise
+                kept = cut(damaged)
+                logger.warning("%s. It was cut off there; what was cut off is %s", damaged, kept or "not kept")
+                self._server = self._started(program)
+        self._upkeep = Upkeep(self._disk, self._socket, self._server.pid, self._server.writes)
+
+    def _started(self, program: Path) -> Server:
+        self._server = started = spawn(program, self._data_dir, self._disk.takes_writes())
+        wait_until_ready(started, self._socket, self._stopping)
+        return started
 
     def _supervise(self, program: Path) -> None:
         pause = CHECK_SECONDS
         while not self._stopping.wait(pause):
             if self._server is not None and not self._server.gone():
                 pause = CHECK_SECONDS
+                if self._upkeep is not None:
+                    self._upkeep.look()
                 continue
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
             logger.warning("the store's server is gone; starting it again")

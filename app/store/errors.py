@@ -7,7 +7,22 @@ import redis
 
 
 class StoreUnavailable(Exception):
-    """The store does not answer, or refuses to write; trying again later may help."""
+    """The store does not answer, or refuses what it is asked; trying again later may help.
+
+    The message is for clients, so it does not say where the store is. What happened in full is for the log, see
+    `in_full`.
+    """
+
+
+class StoreFull(StoreUnavailable):
+    """The store takes nothing more, and still gives what it has.
+
+    Where a setting keeps so much room free, `limit` is its name, "" elsewhere, and `allowed` its value.
+    """
+
+    def __init__(self, detail: str, limit: str = "", allowed: int = 0) -> None:
+        super().__init__(detail)
+        self.limit, self.allowed = limit, allowed
 
 
 class StoreDamaged(Exception):
@@ -53,4 +68,30 @@ def store_errors() -> Iterator[None]:
     try:
         yield
     except redis.RedisError as error:
-        raise StoreUnavailable(f"the store did not do as asked: {error}") from error
+        raise _unavailable(error) from error
+
+
+def in_full(error: Exception) -> str:
+    """What happened, with the store's own words: for the log."""
+    return f"{error} ({error.__cause__})" if error.__cause__ else str(error)
+
+
+# What a server says when it cannot write to its disk, or was told to take no writes. The first fitting line counts.
+_NO_WRITES = ("MISCONF", "NOREPLICAS")
+_WORDS: tuple[tuple[type[redis.RedisError], str], ...] = (
+    (redis.exceptions.BusyLoadingError, "the store is still loading its data"),
+    (redis.exceptions.AuthenticationError, "the store does not let the service in"),
+    (redis.exceptions.ConnectionError, "the store does not answer"),
+    (redis.exceptions.TimeoutError, "the store does not answer in time"),
+    (redis.exceptions.NoPermissionError, "the store does not allow a command that the service needs"),
+    (redis.exceptions.ReadOnlyError, "the store is a replica, which takes no writes"),
+    (redis.exceptions.RedisError, "the store did not do as asked"),
+)
+
+
+def _unavailable(error: redis.RedisError) -> StoreUnavailable:
+    if isinstance(error, redis.exceptions.OutOfMemoryError):
+        return StoreFull("the store has reached its limit of memory; it takes no writes, and is read as ever")
+    if str(error).startswith(_NO_WRITES):
+        return StoreFull("the store cannot write to its disk; it takes no writes, and is read as ever")
+    return StoreUnavailable(next(words for kind, words in _WORDS if isinstance(error, kind)))

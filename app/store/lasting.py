@@ -15,10 +15,11 @@ def make_lasting(directory: Path) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for one in (directory, *missing):
         with suppress(PermissionError):
-            _sync(one.parent)
+            sync(one.parent)
 
 
-def _sync(directory: Path) -> None:
+def sync(directory: Path) -> None:
+    """Have the system write down which files a directory has."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

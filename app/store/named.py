@@ -20,8 +20,9 @@ import redis
 import redis.asyncio
 from numpy.typing import NDArray
 
-from app.store import pieces, scripts
+from app.store import identity, pieces, scripts
 from app.store.account import Account, Entry, Quota
+from app.store.connection import check_room
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest
 
@@ -58,7 +59,10 @@ class NamedStore(Generic[M]):
     async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
         """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
         with store_errors():
-            return self._parsed(cast(bytes | None, await client.get(self._key(name))))
+            stored = cast(bytes | None, await client.get(self._key(name)))
+            if stored is None:
+                identity.compare(self._client, cast(bytes | None, await client.get(identity.KEY)))
+        return self._parsed(stored)
 
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
         """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
@@ -93,6 +97,8 @@ class NamedStore(Generic[M]):
                 n = fitting(cast(list[int], lengths.execute()))
             page = names[:limit][:n]
             stored = cast(list[bytes | None], self._client.mget(keys[:n])) if page else []
+        if not page:
+            identity.check(self._client)
         if None in stored:
             self._forget_expired([name for name, one in zip(page, stored, strict=True) if one is None])
         things = []
@@ -184,6 +190,7 @@ class NamedStore(Generic[M]):
         `within` is the entry that was given the room; `promised` is more room, for what will take this one's place.
         """
         entry = Entry(self._entry(manifest), sum(manifest.lengths.values()) + promised, 1)
+        check_room(self._client, entry.nbytes)
         deadline = self._account.charge([entry], owner, within)
         try:
             for name, data in contents.items():
@@ -209,7 +216,10 @@ class NamedStore(Generic[M]):
 
     def _stored(self, name: str) -> bytes | None:
         with store_errors():
-            return cast(bytes | None, self._client.get(self._key(name)))
+            stored = cast(bytes | None, self._client.get(self._key(name)))
+        if stored is None:
+            identity.check(self._client)
+        return stored
 
     def _pieces(self, name: str, stored: bytes) -> list[str]:
         """Keys of a thing's pieces, found by their names where its manifest cannot be read."""

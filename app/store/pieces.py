@@ -5,6 +5,7 @@ from typing import cast
 
 import redis
 
+from app.store.connection import check_room
 from app.store.errors import StoreDamaged, store_errors
 
 PIECE_BYTES = 1 << 20
@@ -23,14 +24,16 @@ def keys(prefix: str, length: int) -> list[str]:
 def write(client: redis.Redis, prefix: str, data: bytes | memoryview, deadline: int) -> list[str]:
     """Write bytes under keys that expire at a moment, unless they are made to stay; gives the keys.
 
-    The moment is the one that `Account.charge` gives.
+    The moment is the one that `Account.charge` gives. StoreFull if there is no room on the disk of the store.
     """
     written = keys(prefix, len(data))
     whole = memoryview(data)
     # One piece a call: a pipeline of many would hold up every other client of the store.
     for i, key in enumerate(written):
+        piece = whole[i * PIECE_BYTES : (i + 1) * PIECE_BYTES]
+        check_room(client, len(piece))
         with store_errors():
-            client.set(key, whole[i * PIECE_BYTES : (i + 1) * PIECE_BYTES], exat=deadline)
+            client.set(key, piece, exat=deadline)
     return written
 
 

@@ -15,13 +15,16 @@ import psutil
 import redis
 
 from app.store.binary import StoreNotStarted
+from app.store.disk import SOCKET_NAME
+from app.store.upkeep import REFUSING
 
-SOCKET_NAME = "store.sock"
 LOG_NAME = "store.log"
-FOLDER_NAME = "appendonlydir"
+LOG_BYTES = 8 << 20  # of a log that a server goes on with
+OLD_FILE = "appendonly.aof"  # of a server older than Redis 7
 PATIENCE_SECONDS = 60.0  # how long a server may stay silent; loading its data does not count as silence
 REPLY_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
+READY = ("+PONG", "-MISCONF")  # the second of a server that cannot write what has expired to a full disk
 LOG_TAIL_LINES = 5
 
 # The socket's name is relative, as the path of a data directory may be longer than a socket address can hold.
@@ -31,12 +34,16 @@ OPTIONS = (
     *("--unixsocketperm", "700"),
     *("--appendonly", "yes"),
     *("--appendfsync", "always"),
+    *("--auto-aof-rewrite-percentage", "0"),  # see app/store/upkeep.py
+    *("--repl-diskless-sync", "yes"),  # a backup needs no room here, and begins at once
+    *("--repl-diskless-sync-delay", "0"),
     *("--save", ""),
     *("--maxmemory-policy", "noeviction"),
     *("--daemonize", "no"),
     *("--logfile", LOG_NAME),
 )
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
+TAKES_WRITES = "min-replicas-to-write"  # 0: yes
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +51,8 @@ logger = logging.getLogger(__name__)
 class Started:
     """A server that is our child process. What it logs begins at byte `log_start` of the log."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", log: Path, log_start: int) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", log: Path, log_start: int, writes: bool) -> None:
+        self.writes = writes
         self._process = process
         self._log = log
         self._log_start = log_start
@@ -76,7 +84,8 @@ class Adopted:
     be deleted while it goes on writing.
     """
 
-    def __init__(self, pid: int, path: Path, line: socket.socket) -> None:
+    def __init__(self, pid: int, path: Path, line: socket.socket, writes: bool) -> None:
+        self.writes = writes
         self.pid = pid
         self._path = path
         self._line = line
@@ -139,29 +148,35 @@ def adopt(path: Path, data_dir: Path, stopping: Event) -> Adopted | None:
         return None
     try:
         with redis.Redis(unix_socket_path=str(path), socket_timeout=PATIENCE_SECONDS, decode_responses=True) as client:
-            config = {name: client.config_get(name)[name] for name in ("dir", *DURABLE)}
+            config = {name: client.config_get(name)[name] for name in ("dir", TAKES_WRITES, *DURABLE)}
             pid = int(client.info("server")["process_id"])
-        _check(config, path, data_dir)
+            _check(config, path, data_dir)
+            client.config_set("auto-aof-rewrite-percentage", 0)
         line = _connect(path)
         line.setblocking(False)
     except (redis.RedisError, OSError) as error:
         raise StoreNotStarted(f"The server that already listens at {path} cannot be examined: {error}.") from error
     logger.warning("adopted the store's server, process %d, left by a service that was killed", pid)
-    return Adopted(pid, path, line)
+    return Adopted(pid, path, line, config[TAKES_WRITES] == "0")
 
 
-def spawn(program: Path, data_dir: Path) -> Started:
-    """Start a server in the data directory; it does not answer yet.
+def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
+    """Start a server in the data directory, which takes writes or not; it does not answer yet.
 
     Raises:
         StoreNotStarted: the system refuses to run the program.
     """
     log_path = data_dir / LOG_NAME
+    options = [*OPTIONS, "--dir", str(data_dir), *(() if writes else REFUSING)]
+    # A torn end is cut off here, and kept, see app/store/data_files.py.
+    options += ["--aof-load-truncated", "yes" if (data_dir / OLD_FILE).exists() else "no"]
     try:
+        if log_path.exists() and log_path.stat().st_size > LOG_BYTES:
+            log_path.replace(log_path.with_suffix(".log.1"))
         with log_path.open("ab") as log:
             log_start = log.tell()
             process = subprocess.Popen(  # noqa: S603 - which program to run is the operator's choice
-                [program, *OPTIONS, "--dir", data_dir],
+                [program, *options],
                 cwd=data_dir,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -171,7 +186,7 @@ def spawn(program: Path, data_dir: Path) -> Started:
             )
     except OSError as error:
         raise StoreNotStarted(f"The store's server program {program} cannot be run: {error.strerror}.") from error
-    return Started(process, log_path, log_start)
+    return Started(process, log_path, log_start, writes)
 
 
 def wait_until_ready(server: Started, path: Path, stopping: Event) -> None:
@@ -188,7 +203,7 @@ def _wait_for_answer(path: Path, gone: Callable[[], bool], stopping: Event) -> b
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not gone():
         said = reply(path)
-        if said == "+PONG":
+        if said is not None and said.startswith(READY):
             return True
         if said is not None and said.startswith("-LOADING"):
             deadline = time.monotonic() + PATIENCE_SECONDS
@@ -203,7 +218,7 @@ def _wait_for_answer(path: Path, gone: Callable[[], bool], stopping: Event) -> b
 def _check(config: dict[str, str], path: Path, data_dir: Path) -> None:
     if Path(config["dir"]).resolve() != data_dir.resolve():
         raise StoreNotStarted(f"The server that already listens at {path} keeps its data in {config['dir']}.")
-    for name, wanted in DURABLE.items():
+    for name, wanted in DURABLE.items() if config[TAKES_WRITES] == "0" else ():
         if config[name] != wanted:
             raise StoreNotStarted(
                 f"The server that already listens at {path} runs with {name} {config[name]} instead of {wanted}, "

@@ -12,6 +12,7 @@ import redis
 import app
 from app.store import server
 from app.store.binary import find_binary
+from app.store.disk import SOCKET_NAME
 from app.store.embedded import EmbeddedStore
 from service_tests.servers import until
 
@@ -88,7 +89,7 @@ class Site:
         """Start a server that no store has started, on the socket of this site."""
         data.mkdir(exist_ok=True)
         self.data.mkdir(exist_ok=True)
-        socket = self.data / server.SOCKET_NAME
+        socket = self.data / SOCKET_NAME
         socket.unlink(missing_ok=True)
         options = ("--port", "0", "--unixsocket", str(socket), "--dir", str(data), *options)
         self.run(self.program, *options, "--logfile", "store.log")

@@ -1,11 +1,13 @@
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import redis
 
 from app.store.connection import StoreInfo, check_writable, connect, keeping
-from app.store.errors import StoreUnavailable
+from app.store.errors import StoreUnavailable, in_full, store_errors
 from service_tests.checks import keys
 from service_tests.servers import EVERY_WRITE, VOLATILE, valkey
 
@@ -79,6 +81,54 @@ def test_nobody_there_is_said_soon(tmp_path: Path) -> None:
         for call in (keeping, check_writable):
             with pytest.raises(StoreUnavailable):
                 call(client)
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("redis://localhost/main", "'/main'"),
+        ("redis://localhost/1/2", "'/1/2'"),
+        ("rediss://localhost:6380/0x1", "'/0x1'"),
+        ("redis://localhost/-1", "'/-1'"),
+        ("unix:///tmp/store.sock?db=main", "db"),
+        ("redis://localhost/0?databse=1", "databse"),
+    ],
+)
+def test_an_address_that_would_be_guessed_at_is_refused(url: str, words: str) -> None:
+    """The client library takes database 0, or 12, or fails with each call."""
+    with pytest.raises(ValueError, match=re.escape(words)):
+        connect(url, 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "database"),
+    [("redis://localhost", 0), ("redis://localhost/", 0), ("redis://localhost/3", 3), ("unix:///a/b?db=2", 2)],
+)
+def test_an_address_names_its_database(url: str, database: int) -> None:
+    assert connect(url, 1).connection_pool.connection_kwargs.get("db", 0) == database
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        redis.ConnectionError("Error 2 connecting to unix:///secret/store.sock. No such file."),
+        redis.ConnectionError("Error 111 connecting to secret:6379. Connection refused."),
+        redis.TimeoutError("Timeout connecting to secret"),
+        redis.AuthenticationError("invalid password of secret"),
+        redis.exceptions.NoPermissionError("User secret has no permissions"),
+        redis.exceptions.BusyLoadingError("secret is loading"),
+        redis.ReadOnlyError("You can't write against secret"),
+        redis.ResponseError("MISCONF Errors writing to the AOF file: secret"),
+        redis.exceptions.OutOfMemoryError("command not allowed: secret"),
+        redis.ResponseError("something else about secret"),
+    ],
+)
+def test_what_clients_are_told_does_not_say_where_the_store_is_and_the_log_does(error: redis.RedisError) -> None:
+    with pytest.raises(StoreUnavailable) as told, store_errors():
+        raise error
+    assert "secret" not in str(told.value)
+    assert str(told.value).startswith("the store ")
+    assert "secret" in in_full(told.value)
 
 
 @pytest.mark.parametrize("url", ["http://localhost", "localhost:6379", "", "redis:/localhost/x"])

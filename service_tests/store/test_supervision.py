@@ -61,10 +61,10 @@ def test_stop_waits_for_a_restart_under_way(site: Site, monkeypatch: pytest.Monk
     store.start()
     under_way = threading.Event()
 
-    def slow_spawn(program: Path, data_dir: Path) -> server.Started:
+    def slow_spawn(program: Path, data_dir: Path, writes: bool) -> server.Started:
         under_way.set()
         time.sleep(0.5)
-        return server.spawn(program, data_dir)
+        return server.spawn(program, data_dir, writes)
 
     monkeypatch.setattr(embedded, "spawn", slow_spawn)
     os.kill(site.pids()[-1], signal.SIGKILL)

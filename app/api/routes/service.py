@@ -27,6 +27,11 @@ class Ready(BaseModel):
     """What a process that is ready to serve requests answers."""
 
     status: Literal["ready"]
+    warnings: list[str] | None = Field(
+        None,
+        description="What an operator should look at: a store that has no room, so that writes are refused while all "
+        "else is served; or data that was cut off at its start. Absent if there is nothing.",
+    )
 
 
 class Kept(BaseModel):
@@ -54,13 +59,21 @@ async def live() -> Live:
     return Live(status="live")
 
 
-@router.get("/health/ready", operation_id="ready", responses={503: {"description": "`detail` says what is missing."}})
+@router.get(
+    "/health/ready",
+    operation_id="ready",
+    response_model_exclude_none=True,
+    responses={503: {"description": "`detail` says what is missing."}},
+)
 async def ready(context: ContextOf) -> Ready:
-    """Say whether requests would be served: the store answers, takes writes and keeps them, and loops are compiled."""
-    reason = await context.admission.ask(context.status.not_ready)
+    """Say whether requests would be served: the store answers, takes writes and keeps them, and loops are compiled.
+
+    A store that is full takes no writes, and everything else is served: the answer is 200 then, with a warning.
+    """
+    reason, warnings = await context.admission.ask(context.status.readiness)
     if reason is not None:
         raise Refusal("store-unavailable", reason)
-    return Ready(status="ready")
+    return Ready(status="ready", warnings=warnings or None)
 
 
 @router.get("/v1/info", operation_id="info")

@@ -1,0 +1,74 @@
+"""The file system of the embedded store: how much room it has, and how much must stay free."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from app.store.errors import StoreFull
+
+SOCKET_NAME = "store.sock"
+"""The socket of an embedded store, in its data directory."""
+FOLDER = "appendonlydir"
+"""The folder of its files, there too."""
+CUT = ".cut-at-"
+"""Stands in the names of files with what was cut off others, before the place where it was."""
+LIMIT = "min_free_bytes"
+_PROBE_BYTES = 1 << 16
+
+
+class Disk(NamedTuple):
+    """A data directory, and the bytes that are to stay free on its file system."""
+
+    directory: Path
+    min_free_bytes: int
+
+    @property
+    def critical(self) -> int:
+        """Free bytes below which the server itself is to take no writes, as it would end when one fails."""
+        return self.min_free_bytes // 8
+
+    def free(self) -> int:
+        """Bytes that are free for this user."""
+        found = os.statvfs(self.directory)
+        return found.f_bavail * found.f_frsize
+
+    def check(self, nbytes: int, held: int) -> None:
+        """Raise StoreFull unless there is room for so many bytes more, beside a store that holds `held` bytes.
+
+        The store writes its file anew now and then, beside the old one. What it holds counts once for that, and what is
+        new counts twice. So whoever deletes something from a full store gets the room back.
+        """
+        free = self.free()
+        if free < self.min_free_bytes + held + 2 * nbytes:
+            detail = (
+                f"{nbytes} bytes more would not leave the store the room that it needs: its disk has {free} bytes "
+                f"free; {held} are for writing anew what it holds, and {LIMIT} is {self.min_free_bytes}"
+            )
+            raise StoreFull(detail, LIMIT, self.min_free_bytes)
+
+    def takes_writes(self) -> bool:
+        """Whether a server that runs here may take writes. Where a file can be written, an append does not fail."""
+        try:
+            if self.free() < self.critical:
+                return False
+            with tempfile.TemporaryFile(dir=self.directory) as probe:
+                probe.write(bytes(_PROBE_BYTES))
+                probe.flush()
+                os.fsync(probe.fileno())
+        except OSError:
+            return False
+        return True
+
+
+def cut_tails(data_dir: Path) -> list[Path]:
+    """What was cut off files of a store, and has not been taken away since."""
+    return sorted((data_dir / FOLDER).glob(f"*{CUT}*"))
+
+
+def data_dir_of(url: str) -> Path | None:
+    """The data directory of the embedded store at a URL; None if another store is there."""
+    parts = urlsplit(url)
+    path = Path(unquote(parts.path))
+    return path.parent if parts.scheme == "unix" and path.name == SOCKET_NAME else None

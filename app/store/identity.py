@@ -1,0 +1,74 @@
+"""Whether a store is the one that it was: one that comes back empty must not be taken for one that holds nothing yet.
+
+The first service that finds a store without a mark puts one there. Each process remembers the mark that it has seen,
+and refuses a store that has none any more, or another, until an operator accepts it (`bochner accept-store`) or puts
+back what it held.
+"""
+
+import secrets
+from typing import Literal, cast
+
+import redis
+from pydantic import BaseModel, ValidationError
+
+from app.store.connection import Client
+from app.store.errors import StoreUnavailable, store_errors
+
+KEY = "bochner:store"
+
+
+class StoreReplaced(StoreUnavailable):
+    """The store is not the one that it was."""
+
+
+class Mark(BaseModel):
+    """What a store says of itself."""
+
+    id: str
+    state: Literal["found", "accepted", "restoring"]
+    """Whether a service has found the store empty, an operator has accepted it, or a backup is being put back."""
+
+
+def settle(client: Client) -> None:
+    """Mark a store that has no mark, if this process has not seen one; raises what `check` raises."""
+    if client.seen is None:
+        with store_errors():
+            client.set(KEY, Mark(id=secrets.token_hex(8), state="found").model_dump_json(), nx=True)
+    check(client)
+
+
+def check(client: redis.Redis) -> None:
+    """Raise StoreReplaced if the store is not the one that this process has seen, StoreUnavailable if it is away."""
+    with store_errors():
+        stored = cast(bytes | None, client.get(KEY))
+    compare(client, stored)
+
+
+def compare(client: redis.Redis, stored: bytes | None) -> None:
+    """Raise StoreReplaced if the mark that was read is not the one that this process has seen."""
+    if not isinstance(client, Client):  # a plain one, which remembers nothing
+        return
+    mark = None if stored is None else _read(stored)
+    if mark is not None and mark.state == "restoring":
+        raise StoreReplaced("a backup is being put back into the store")
+    if client.seen is None or (mark is not None and mark.state == "accepted"):
+        client.seen = None if mark is None else mark.id
+        return
+    if mark is None or mark.id != client.seen:
+        raise StoreReplaced(
+            "the store came back without what it held. If nothing is to be put back, an operator accepts it as it is "
+            "with `bochner accept-store`"
+        )
+
+
+def accept(client: Client) -> None:
+    """Let services take a store for theirs, though it is not the one that it was; StoreUnavailable."""
+    with store_errors():
+        client.set(KEY, Mark(id=secrets.token_hex(8), state="accepted").model_dump_json())
+
+
+def _read(stored: bytes) -> Mark:
+    try:
+        return Mark.model_validate_json(stored)
+    except ValidationError as error:
+        raise StoreReplaced("the store has a mark that this version cannot read") from error

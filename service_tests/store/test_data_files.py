@@ -1,0 +1,247 @@
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import redis
+
+from app.store import data_files
+from app.store.binary import StoreNotStarted
+from app.store.data_files import MANIFEST, check, cut, repair, torn_end
+from app.store.disk import FOLDER, cut_tails
+from app.store.embedded import EmbeddedStore
+from service_tests.cases import with_long
+from service_tests.servers import EVERY_WRITE, until, valkey
+from service_tests.store.small_disk import fill, small_disk
+from service_tests.store.written import APPENDED, boundaries, killed_store
+
+WROTE = re.compile(rb"(?:SET|ZADD|HSET|HMSET|XADD)\r\n\$\d+\r\n([^\r]+)", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a store that was filled and killed."""
+    return killed_store(tmp_path_factory.mktemp("original"))
+
+
+@pytest.fixture
+def data(original: Path, tmp_path: Path) -> Path:
+    """A copy of it to be damaged."""
+    shutil.copytree(original / FOLDER, tmp_path / "data" / FOLDER)
+    (tmp_path / "data").chmod(0o700)
+    return tmp_path / "data"
+
+
+def keys(data: Path) -> set[bytes]:
+    """The keys that a store has when it is started on a directory."""
+    with EmbeddedStore(data) as store, redis.Redis.from_url(store.url) as client:
+        return set(client.scan_iter())
+
+
+def written(appended: bytes) -> set[bytes]:
+    return set(WROTE.findall(appended))
+
+
+def command(name: str, data: Path) -> "subprocess.CompletedProcess[str]":
+    line = [sys.executable, "-m", "app", name, "--data-dir", str(data)]
+    return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_store_as_a_server_left_it_is_whole(data: Path) -> None:
+    base, appended = check(data)
+    assert (base.fault, appended.fault) == ("", "")
+    assert base.holds == "a snapshot of 0 keys"
+    assert appended.holds.endswith("commands, the last SET")
+    assert torn_end(data) is None
+    ended = command("check", data)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == [str(base), str(appended), "Everything is whole."]
+
+
+@pytest.mark.parametrize(
+    ("back", "zeros"), with_long([(9, 0), (1, 4096)], [(n, z) for n in (1, 40, 300) for z in (0, 7)])
+)
+def test_a_torn_end_is_cut_off_at_the_start_and_kept_and_told(
+    data: Path, back: int, zeros: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = data / APPENDED
+    appended = path.read_bytes()
+    torn = appended[:-back] + bytes(zeros)
+    path.write_bytes(torn)
+    end = max(one for one in boundaries(appended) if one <= len(appended) - back)
+    assert keys(data) == written(appended[:end])
+    kept = cut_tails(data)
+    if torn == appended[:end]:
+        assert not kept
+        return
+    assert path.read_bytes()[:end] == appended[:end]
+    assert [one.read_bytes() for one in kept] == [torn[end:]]
+    assert kept[0].stat().st_mode & 0o077 == 0
+    assert f"damaged at byte {end}" in caplog.text
+    assert str(kept[0]) in caplog.text
+
+
+@pytest.mark.long
+def test_wherever_the_end_is_torn_nothing_before_it_is_lost(original: Path, tmp_path: Path) -> None:
+    """At every offset of the last commands, with a real server."""
+    appended = (original / APPENDED).read_bytes()
+    ends = boundaries(appended)
+    for at in range(ends[-4], len(appended)):
+        data = tmp_path / str(at)
+        shutil.copytree(original / FOLDER, data / FOLDER)
+        (data / APPENDED).write_bytes(appended[:at])
+        assert keys(data) == written(appended[: max(end for end in ends if end <= at)]), at
+        shutil.rmtree(data)
+
+
+def test_damage_in_the_middle_stops_the_start_and_names_the_command_that_helps(data: Path) -> None:
+    path = data / APPENDED
+    appended = path.read_bytes()
+    first, second = list(pairwise(boundaries(appended)))[1]
+    damaged = appended[:first] + bytes(second - first) + appended[second:]
+    path.write_bytes(damaged)
+    with pytest.raises(StoreNotStarted, match=rf"byte {first}.*bochner check.*bochner repair"):
+        EmbeddedStore(data).start()
+    assert path.read_bytes() == damaged, "nothing is changed"
+    looked = command("check", data)
+    assert looked.returncode == 1
+    assert f"damaged at byte {first}: there are only zeros; the next whole command begins at byte {second}" in (
+        looked.stdout
+    )
+    mended = command("repair", data)
+    assert mended.returncode == 0, mended.stderr
+    assert f"{APPENDED.rpartition('/')[2]}.cut-at-{first}" in mended.stdout
+    assert path.read_bytes() + cut_tails(data)[0].read_bytes() == damaged
+    assert command("check", data).returncode == 0
+    assert keys(data) == written(appended[:first])
+
+
+def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:
+    before = written((data / APPENDED).read_bytes())
+    (data / FOLDER / MANIFEST).unlink()
+    with pytest.raises(StoreNotStarted, match=f"{MANIFEST}.*would start empty.*bochner repair --data-dir {data}"):
+        EmbeddedStore(data).start()
+    assert not (data / FOLDER / MANIFEST).exists()
+    mended = command("repair", data)
+    assert "was written anew" in mended.stdout, mended.stderr
+    assert keys(data) == before
+
+
+@pytest.mark.parametrize(
+    "text", with_long([""], ["file appendonly.aof.1.base.rdb seq\n", "nothing of the kind\n", "\0\0\0"])
+)
+def test_a_manifest_that_cannot_be_read_is_written_anew_by_repair_alone(data: Path, text: str) -> None:
+    before = written((data / APPENDED).read_bytes())
+    (data / FOLDER / MANIFEST).write_text(text)
+    with pytest.raises(StoreNotStarted):
+        EmbeddedStore(data).start()
+    assert len(repair(data)) == 1
+    assert keys(data) == before
+
+
+def test_a_first_start_that_was_cut_short_leaves_nothing_to_lose(data: Path) -> None:
+    """A server writes an empty base, then the manifest."""
+    (data / FOLDER / MANIFEST).unlink()
+    (data / APPENDED).write_bytes(b"")
+    assert keys(data) == set()
+
+
+def test_two_bases_are_for_an_operator_to_choose_from(data: Path) -> None:
+    (data / FOLDER / MANIFEST).unlink()
+    shutil.copy(data / FOLDER / "appendonly.aof.1.base.rdb", data / FOLDER / "appendonly.aof.2.base.rdb")
+    ended = command("repair", data)
+    assert ended.returncode == 1
+    assert "appendonly.aof.1.base.rdb, appendonly.aof.2.base.rdb" in ended.stderr
+
+
+def test_a_file_that_is_missing_is_named(data: Path) -> None:
+    (data / APPENDED).unlink()
+    with pytest.raises(StoreNotStarted, match=r"misses appendonly.aof.1.incr.aof"):
+        EmbeddedStore(data).start()
+
+
+@pytest.mark.parametrize("at", with_long([-1], [0, 20, -9]))
+def test_a_base_that_is_damaged_is_never_cut(data: Path, at: int) -> None:
+    path = data / FOLDER / "appendonly.aof.1.base.rdb"
+    damaged = bytearray(path.read_bytes())
+    damaged[at] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(StoreNotStarted):
+        EmbeddedStore(data).start()
+    assert command("check", data).returncode == 1
+    ended = command("repair", data)
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+    assert path.read_bytes() == damaged
+
+
+def test_a_store_that_runs_is_not_repaired(data: Path) -> None:
+    with EmbeddedStore(data):
+        ended = command("repair", data)
+        assert ended.returncode == 1
+        assert "Another service uses" in ended.stderr
+        assert command("check", data).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["check", "repair"])
+def test_a_directory_without_a_store_is_said_to_have_none(tmp_path: Path, name: str) -> None:
+    ended = command(name, tmp_path / "nothing")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "has no files of a store" in ended.stderr
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_cutting_twice_at_the_same_place_keeps_both(data: Path) -> None:
+    path = data / APPENDED
+    appended = path.read_bytes()
+    for torn in (b"*3\r\n$3\r\n", b"\0\0"):
+        path.write_bytes(appended + torn)
+        damaged = torn_end(data)
+        assert damaged is not None
+        assert cut(damaged) is not None
+    assert [one.read_bytes() for one in cut_tails(data)] == [b"*3\r\n$3\r\n", b"\0\0"]
+
+
+def test_a_torn_end_on_a_full_disk_is_cut_off_though_it_cannot_be_kept(
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_disk(tmp_path, 4) as disk:
+        shutil.copytree(data / FOLDER, disk / "data" / FOLDER)
+        path = disk / "data" / APPENDED
+        appended = path.read_bytes()
+        path.write_bytes(appended + b"*3\r\n$3\r\n")
+        (disk / "data").chmod(0o700)
+        (disk / "data" / "lock").touch()
+        (disk / "data" / "store.log").write_bytes(bytes(100))
+        fill(disk / "intruder")
+        assert keys(disk / "data") == written(appended)
+        assert path.read_bytes() == appended
+        assert cut_tails(disk / "data") == []
+    assert "is not kept" in caplog.text
+
+
+def test_what_killed_servers_left_of_files_written_anew_is_removed(data: Path) -> None:
+    left = [data / "temp-rewriteaof-bg-17.aof", data / "temp-17.rdb", data / FOLDER / "temp-appendonly.aof.manifest"]
+    for path in left:
+        path.touch()
+    assert keys(data)
+    assert not any(path.exists() for path in left)
+
+
+def test_a_store_is_whole_while_its_file_is_written_anew(tmp_path: Path) -> None:
+    with valkey(tmp_path, *EVERY_WRITE) as url, redis.Redis.from_url(url) as client:
+        client.mset({f"key {i}": bytes(1000) for i in range(2000)})
+        client.bgrewriteaof()
+        client.set("last", b"1")
+        until(lambda: client.info("persistence")["aof_rewrite_in_progress"] == 0)
+        client.set("later", b"1")
+        os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
+    found = check(tmp_path)
+    assert not any(one.fault for one in found)
+    assert sum(int(one.holds.split()[3]) for one in found if "keys" in one.holds) >= 2000
+    assert data_files.torn_end(tmp_path) is None

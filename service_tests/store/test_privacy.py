@@ -1,0 +1,71 @@
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from app.store.binary import StoreNotStarted
+from app.store.embedded import EmbeddedStore
+from app.store.privacy import make_private
+from service_tests.store.site import reachable
+
+NOBODY = 65534
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("opened", [0o755, 0o750, 0o701, 0o777])
+def test_a_directory_that_is_open_is_closed_and_that_is_told(
+    tmp_path: Path, opened: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    data.chmod(opened)
+    with EmbeddedStore(data) as store:
+        assert reachable(store.url)
+        assert mode(data) == 0o700
+    assert f"was open to other users (mode {opened:o})" in caplog.text
+    data.chmod(opened)  # by a later hand
+    with EmbeddedStore(data):
+        assert mode(data) == 0o700
+
+
+def test_a_directory_that_is_closed_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    make_private(data)
+    assert mode(data) == 0o700
+    assert not caplog.text
+
+
+def test_a_directory_with_other_things_is_not_closed_to_those_who_use_them(tmp_path: Path) -> None:
+    (tmp_path / "somebody's").touch()
+    tmp_path.chmod(0o755)
+    with pytest.raises(StoreNotStarted, match=rf"mode 755.*chmod 700 {tmp_path}"):
+        EmbeddedStore(tmp_path).start()
+    assert mode(tmp_path) == 0o755
+    assert {path.name for path in tmp_path.iterdir()} == {"somebody's"}
+
+
+def test_a_file_system_of_its_own_may_have_what_it_brings(tmp_path: Path) -> None:
+    (tmp_path / "lost+found").mkdir()
+    tmp_path.chmod(0o755)
+    make_private(tmp_path)
+    assert mode(tmp_path) == 0o700
+
+
+@pytest.mark.parametrize(("opened", "taken"), [(0o2775, True), (0o2770, True), (0o777, False), (0o1777, False)])
+def test_what_is_somebody_elses_is_taken_unless_everybody_may_write(tmp_path: Path, opened: int, taken: bool) -> None:
+    """As volumes are that containers share by a group."""
+    if os.geteuid():
+        pytest.skip("this user may not give a directory away")
+    os.chown(tmp_path, NOBODY, NOBODY)
+    tmp_path.chmod(opened)
+    if taken:
+        make_private(tmp_path)
+    else:
+        with pytest.raises(StoreNotStarted, match=f"mode {opened:o}"):
+            make_private(tmp_path)
+    assert mode(tmp_path) == opened

@@ -1,0 +1,145 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from app.store import upkeep
+from app.store.disk import Disk
+from app.store.upkeep import REFUSING, Upkeep
+from service_tests.servers import EVERY_WRITE, until, valkey
+from service_tests.store.site import server_pid
+
+MiB = 1 << 20
+RESERVE = 800 * MiB
+
+
+class Room:
+    """What a disk is said to have free."""
+
+    free = 10 * RESERVE
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> Room:
+    found = Room()
+    monkeypatch.setattr(Disk, "free", lambda _: found.free)
+    monkeypatch.setattr(upkeep, "_LOOK_SECONDS", 0.0)
+    return found
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[redis.Redis]:
+    """A server that does not write its file anew by itself."""
+    with (
+        valkey(tmp_path, *EVERY_WRITE, "--auto-aof-rewrite-percentage", "0") as url,
+        redis.Redis.from_url(url, decode_responses=True) as client,
+    ):
+        yield client
+
+
+def keeper(server: redis.Redis, directory: Path, writes: bool = True) -> Upkeep:
+    return Upkeep(Disk(directory, RESERVE), directory / "valkey.sock", server_pid(server), writes)
+
+
+def modes(server: redis.Redis) -> tuple[str | None, ...]:
+    return tuple(server.config_get(name)[name] for name in ("min-replicas-to-write", "appendfsync"))
+
+
+def rewrites(server: redis.Redis) -> int:
+    until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 0)
+    return int(server.info("persistence")["aof_rewrites"])
+
+
+def test_a_server_takes_no_writes_while_its_disk_is_full_and_gives_what_it_has(
+    server: redis.Redis, tmp_path: Path, room: Room
+) -> None:
+    kept = keeper(server, tmp_path)
+    server.set("key", "value")
+    kept.look()
+    assert modes(server) == ("0", "always")
+    room.free = RESERVE // 8 - 1
+    kept.look()
+    assert modes(server) == ("1", "everysec")
+    for write in (lambda: server.set("key", "x"), lambda: server.delete("key"), lambda: server.expire("key", 1)):
+        with pytest.raises(redis.ResponseError, match="NOREPLICAS"):
+            write()
+    assert server.get("key") == "value"
+    room.free = RESERVE // 4 - 1
+    kept.look()
+    assert modes(server) == ("1", "everysec"), "it does not go to and fro"
+    room.free = RESERVE // 4
+    kept.look()
+    assert modes(server) == ("0", "always")
+    assert server.delete("key") == 1
+
+
+def test_a_server_that_was_started_without_writes_takes_them_once_there_is_room(tmp_path: Path, room: Room) -> None:
+    with (
+        valkey(tmp_path, *EVERY_WRITE, *REFUSING) as url,
+        redis.Redis.from_url(url, decode_responses=True) as server,
+    ):
+        keeper(server, tmp_path, writes=False).look()
+        assert modes(server) == ("0", "always")
+    assert room.free
+
+
+@pytest.mark.parametrize(
+    ("free", "values", "wanted"),
+    [
+        (10 * RESERVE, 3, 0),  # it is small
+        (RESERVE + 10 * MiB, 3, 1),  # the room is wanted
+        (RESERVE + 10 * MiB, 1, 0),  # there is nothing to be gained
+        (RESERVE // 4, 3, 0),  # there is no room for both files
+    ],
+)
+def test_a_file_is_written_anew_where_it_is_worth_it_and_there_is_room(
+    server: redis.Redis, tmp_path: Path, room: Room, free: int, values: int, wanted: int
+) -> None:
+    for i in range(values):
+        server.set("key", bytes([i]) * 8 * MiB)
+    room.free = free
+    for _ in range(3):
+        keeper(server, tmp_path).look()
+        assert rewrites(server) == wanted
+    assert modes(server) == ("0", "always")
+
+
+def test_a_file_that_has_grown_twofold_is_written_anew(
+    server: redis.Redis, tmp_path: Path, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_SMALLEST_BYTES", 4 * MiB)
+    assert room.free
+    for turn in range(1, 3):
+        for i in range(4):
+            server.set("key", bytes([i]) * 2 * MiB)
+        keeper(server, tmp_path).look()
+        keeper(server, tmp_path).look()
+        assert rewrites(server) == turn
+
+
+def test_the_writing_anew_is_stopped_where_the_room_goes(
+    server: redis.Redis, tmp_path: Path, room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.config_set("rdb-key-save-delay", 100_000)  # microseconds for each key
+    for i in range(100):
+        server.set(f"key {i}", "value")
+    server.bgrewriteaof()
+    until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 1)
+    room.free = RESERVE // 8
+    kept = keeper(server, tmp_path)
+    kept.look()
+    assert "it is stopped" in caplog.text
+    assert rewrites(server) == 0 or server.info("persistence")["aof_last_bgrewrite_status"] == "err"
+    assert not psutil.Process(server_pid(server)).children()
+    assert server.set("key", "value")
+
+
+def test_a_server_that_does_not_answer_is_left_alone(tmp_path: Path, room: Room) -> None:
+    assert room.free
+    Upkeep(Disk(tmp_path, RESERVE), tmp_path / "nobody.sock", 1, True).look()
+
+
+def test_a_directory_that_is_gone_ends_nothing(tmp_path: Path) -> None:
+    Upkeep(Disk(tmp_path / "gone", 1), tmp_path / "nobody.sock", 1, True).look()
