@@ -19,6 +19,7 @@ from app.api.admission import Admission
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.direct import Direct
 from app.api.hosts import Hosts
+from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
 from app.api.middleware import head_as_get, request_id, sent_in_time
 from app.api.rates import Rates
@@ -33,7 +34,7 @@ from app.wiring import wire
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
-    admission = Admission(settings.max_requests, settings.threads)
+    admission = Admission(settings.max_requests, settings.max_builds, settings.threads)
     wired = wire(settings)
     wired = replace(wired, find_map=Asked(wired.find_map))
     access = Access(
@@ -43,7 +44,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         Rates(wired.take_requests),
     )
     context = Context(
-        **vars(wired), admission=admission, together=Together(admission), shutdown=Shutdown(), access=access
+        **vars(wired),
+        admission=admission,
+        interest=Interest(),
+        together=Together(admission),
+        shutdown=Shutdown(),
+        access=access,
     )
 
     @asynccontextmanager

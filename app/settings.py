@@ -98,6 +98,11 @@ class Settings(BaseSettings):
         100_000, ge=1, description="Maps, datasets and jobs together, ended jobs among them; beyond it, 507."
     )
     max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
+    max_builds: int = Field(
+        32,
+        ge=1,
+        description="Maps being built or waiting to be, per process, which take no place of a request; beyond it, 503.",
+    )
     max_operations: int = Field(
         200_000_000_000, ge=1, description="Most arithmetic one request may ask for, in multiplications."
     )

@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -22,12 +22,12 @@ _STORE_THREADS = 32
 class Places:
     """Places that requests hold while they last; entering raises Refusal when all are taken. Costs next to nothing."""
 
-    def __init__(self, most: int, refusal: str) -> None:
-        self._free, self._refusal = most, refusal
+    def __init__(self, most: int, refusal: str, **members: Any) -> None:
+        self._free, self._refusal, self._members = most, refusal, members
 
     def __enter__(self) -> None:
         if not self._free:
-            raise Refusal("overloaded", self._refusal)
+            raise Refusal("overloaded", self._refusal, **self._members)
         self._free -= 1
 
     def __exit__(self, *_: object) -> None:
@@ -39,12 +39,16 @@ class Admission:
 
     Args:
         max_requests: requests that may be in work or wait. Each may hold a body in memory.
+        max_builds: maps that may be built, or wait to be, which takes no place of a request.
         threads: requests that may compute at the same time.
     """
 
-    def __init__(self, max_requests: int, threads: int) -> None:
+    def __init__(self, max_requests: int, max_builds: int, threads: int) -> None:
         self.inside = Places(max_requests, f"{max_requests} requests are in work or waiting")
         """Places of requests."""
+        told = {"limit": "max_builds", "value": max_builds, "setting": "BOCHNER_MAX_BUILDS"}
+        self.builds = Places(max_builds, f"{max_builds} maps are being built or wait to be", **told)
+        """Places of clients that wait for a map to be built."""
         self.listening = Places(_MOST_LISTENERS, f"{_MOST_LISTENERS} clients listen to jobs")
         """Places of clients that watch jobs, which take none of a request."""
         self._computing = anyio.CapacityLimiter(threads)
@@ -58,6 +62,8 @@ class Admission:
         """Places for diagnostics and recommendations in `run_by`."""
         self.patient = asyncio.Semaphore(threads)
         """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""
+        # Threads of their own, so that jobs are submitted while others compute.
+        self._submitting = anyio.CapacityLimiter(threads)
         self._long_work = anyio.CapacityLimiter(math.inf)
 
     async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
@@ -78,6 +84,10 @@ class Admission:
             return await anyio.to_thread.run_sync(work, limiter=self._long_work)
         finally:
             places.release()
+
+    async def submit(self, work: Callable[[], Result]) -> Result:
+        """Run on a thread what leaves work to a job; wait until one is free."""
+        return await anyio.to_thread.run_sync(work, limiter=self._submitting)
 
     async def ask(self, work: Callable[[], Result]) -> Result:
         """Run a short call to the store on a thread."""

@@ -8,8 +8,8 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from app.api import bodies
 from app.api.admission import Admission
+from app.api.interest import hung_up
 from app.api.negotiation import Wanted
 from app.core.answers import Answer, dtype_of
 
@@ -80,7 +80,7 @@ class _Streamed(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope
-        gone = asyncio.create_task(bodies.hung_up(receive))
+        gone = asyncio.create_task(hung_up(receive))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for piece in self._pieces:

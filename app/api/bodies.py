@@ -9,7 +9,6 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
-from starlette.types import Receive
 
 from app.api.context import Context
 from app.api.problems import Refusal
@@ -67,12 +66,6 @@ async def read_in(form: Format, request: Request, context: Context) -> Body:
         {name: headers[name] for name in form.request_headers if name in headers},
         context.limits.check_options,
     )
-
-
-async def hung_up(receive: Receive) -> None:
-    """Return when the client closes its connection. Call it when the whole body has come."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def parse(model: type[Model], body: Buffer) -> Model:

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 
 from app.api.access import Access
 from app.api.admission import Admission, Places
+from app.api.interest import Interest
 from app.api.shutdown import Shutdown
 from app.api.together import Together
 from app.core.model import NAME_PATTERN
@@ -23,6 +24,7 @@ class Context(Wired):
     """The services of one process, and what it has for requests alone."""
 
     admission: Admission
+    interest: Interest
     together: Together
     shutdown: Shutdown
     access: Access

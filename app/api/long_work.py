@@ -2,19 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from app.api import bodies
 from app.api.context import Context
 from app.api.preferences import Preferences, preferences
 from app.api.problems import Refusal
 from app.api.shutdown import Shutdown
-from app.core.progress import Abandoned, TimedProgress
+from app.core.progress import TimedProgress
 from app.jobs.errors import JobNotFound
 from app.jobs.record import JobRecord
 
@@ -53,30 +52,46 @@ async def run_or_submit(
     clock: Clock,
     places: asyncio.Semaphore,
     work: Callable[[TimedProgress | None], Outcome],
-    client: Request | None = None,
+    client: Request,
+    *,
+    same: Hashable = None,
+    before: Sequence[TimedProgress] = (),
 ) -> Outcome:
     """Do work in its request until its time is over; then submit a job that goes on with it.
 
     The work is given a progress, and submits a job when that ends the work; or None, where it shall submit one at once.
     That is also what becomes of work that finds no place in the usual time: its request shall not keep others out.
-    Its `places` are those of `Admission` for such work. `client` is whom it is for, unless it is of use to others too.
+    What is a job by then goes on, whoever leaves.
+
+    Args:
+        context: of the request.
+        clock: how long it may take.
+        places: those of `Admission` for such work.
+        work: what is done, on a thread.
+        client: for whom. When it leaves, the work ends, unless another wants the same.
+        same: what the work is, equal for all who want the same; None if it is of use to this client alone.
+        before: progress of what has to be done even where a job shall do the rest.
 
     Raises:
         ClientDisconnect: the client has gone, and the work has ended with it.
     """
-    outcome = None
-    if not clock.preferences.at_once:
-        shutdown = clock.shutdown
-        progress = TimedProgress(clock.ends_at, lambda: shutdown.begun)
-        places = context.admission.patient if clock.ends_at > clock.place_by else places
-        async with _watched(client, progress):
-            try:
-                outcome = await context.admission.run_by(
-                    clock.place_by, places, lambda: work(None if shutdown.begun else progress)
-                )
-            except Abandoned:
-                raise ClientDisconnect from None
-    return outcome if outcome is not None else await context.admission.compute(lambda: work(None))
+    shutdown = clock.shutdown
+    progress = TimedProgress(clock.ends_at, lambda: shutdown.begun)
+    async with context.interest.of(client, same or object(), [progress, *before]) as turn:
+
+        def begin(progress: TimedProgress | None) -> Outcome:
+            turn.begun = True
+            return work(None if shutdown.begun else progress)
+
+        outcome = None
+        if not clock.preferences.at_once:
+            places = context.admission.patient if clock.ends_at > clock.place_by else places
+            async with turn.alone(clock.ends_at) as alone:
+                if alone:
+                    outcome = await context.admission.run_by(clock.place_by, places, lambda: begin(progress))
+        if outcome is None:
+            outcome = await context.admission.submit(lambda: begin(None))
+    return outcome
 
 
 async def followed(context: Context, clock: Clock, job_id: str, client: Request) -> JobRecord | None:
@@ -102,21 +117,3 @@ async def followed(context: Context, clock: Clock, job_id: str, client: Request)
                 look_at = now + min(_MOST_LOOK_SECONDS, (now - began) / 10)
             await asyncio.sleep(_LOOK_SECONDS)
     return job
-
-
-@asynccontextmanager
-async def _watched(client: Request | None, progress: TimedProgress) -> AsyncIterator[None]:
-    """Mark the work as abandoned when the client closes its connection."""
-    if client is None:
-        yield
-        return
-
-    async def watch() -> None:
-        await bodies.hung_up(client.receive)
-        progress.abandoned = True
-
-    watching = asyncio.create_task(watch())
-    try:
-        yield
-    finally:
-        watching.cancel()

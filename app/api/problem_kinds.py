@@ -116,8 +116,9 @@ KINDS = {
     "overloaded": Kind(
         503,
         "The service has enough to do",
-        "BOCHNER_MAX_REQUESTS requests are in work or waiting; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait, "
-        "or the key has asked more often than its rate allows. Send the request again after `Retry-After` seconds.",
+        "BOCHNER_MAX_REQUESTS requests are in work or waiting, or BOCHNER_MAX_BUILDS maps are being built or wait to "
+        "be; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait, or the key has asked more often than its rate "
+        "allows. Send the request again after `Retry-After` seconds.",
     ),
     "store-unavailable": Kind(
         503,

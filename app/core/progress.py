@@ -88,7 +88,9 @@ class TimedProgress(Progress):
             raise OutOfTime(make_state(), *self._last)
 
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """End the work by OutOfTime: the call may take longer than there is time."""
+        """End the work by OutOfTime: the call may take longer than there is time. By Abandoned if nobody waits."""
+        if self.abandoned:
+            raise Abandoned
         raise OutOfTime(make_state(), *self._last)
 
 

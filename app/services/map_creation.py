@@ -75,6 +75,18 @@ class MapCreation(NamedTuple):
             with suppress(Gone, NameTaken, DatasetReplaced):
                 return self._create(name, AskedSpec(spec, left_open), progress, settling, owner)
 
+    def there(self, name: str, asked: AskedSpec) -> MapRecord | None:
+        """The record of a map of this name and spec, be it ready or being built; None if there is none, or it failed.
+
+        Raises:
+            MapExists: another spec has the name.
+        """
+        with suppress(Gone):
+            found = self.store.find(name)
+            if found is not None and found.state is not State.failed:
+                return self._same(found, asked)
+        return None
+
     def _create(
         self, name: str, asked: AskedSpec, progress: Progress | None, settling: Progress | None, owner: str
     ) -> Created:

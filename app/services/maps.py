@@ -45,7 +45,7 @@ class Maps:
         self._jobs = jobs
         self._limits = limits
         self._threads = threads
-        self.create = creation.create
+        self.create, self.there = creation.create, creation.there
         self._open, self._kept = cache.keeping(self._load), cache.there
 
     def get(self, name: str) -> MapRecord:

@@ -57,18 +57,26 @@ async def put_map(name: MapName, request: Request, response: Response, context: 
 async def _created(name: str, request: Request, context: Context) -> tuple[long_work.Clock, Created]:
     """Create the map of the request; give its clock, which goes on for a wait, and the map, ready or still being built.
 
-    The request holds a place only until this returns.
+    The request holds a place of all requests while it is read, and one of builds until this returns. A map that is
+    there waits for no builds.
     """
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_spec)
         clock = long_work.started(request, context)
         asked = await context.admission.compute(lambda: asked_spec(body, bodies.parse))
+        there = await context.admission.ask(lambda: context.maps.there(name, asked))
+    if there is not None:
+        return clock, Created(there, False)
+    with context.admission.builds:
         settling = TimedProgress(clock.place_by, lambda: clock.shutdown.begun)
         created = await long_work.run_or_submit(
             context,
             clock,
             context.admission.building,
             lambda progress: context.maps.create(name, asked.spec, progress, asked.left_open, settling),
+            request,
+            same=(name, asked.spec.canonical(), asked.left_open.text),
+            before=[settling],
         )
         return clock, created
 

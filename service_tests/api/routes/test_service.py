@@ -28,6 +28,7 @@ def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Cli
         "max_store_bytes": 4 << 30,
         "max_store_names": 100_000,
         "max_requests": 64,
+        "max_builds": 32,
         "max_operations": 200_000_000_000,
         "max_request_seconds": 1.5,
         "max_wait_seconds": 30,
