@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service_tests.checks import npy, post, post_npy
+from service_tests.checks import JSON, npy, post, post_npy
 from service_tests.running import Running, service, start
 
 PATIENCE = 3.0
@@ -19,13 +19,15 @@ PATIENCE = 3.0
 @pytest.fixture(scope="module")
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service that waits some seconds for its clients and serves two at once."""
-    options = ("--client-timeout", str(PATIENCE), "--max-requests", "2", "--max-operations", "10000000")
+    options = ("--client-timeout", str(PATIENCE), "--max-requests", "2", "--max-operations", "700000000")
     with service(tmp_path_factory.mktemp("impatient") / "data", *options) as running:
         with running.client() as client:
             spec = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}}
             client.put("/v1/maps/small", json={**spec, "input_dim": 1, "s": 1024}).raise_for_status()
             hashing = {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 1024}
             client.put("/v1/maps/hashing", json=hashing).raise_for_status()
+            sums = {"kind": "anova", "length_scale": 1.0, "subsets": [[0]] * 300}
+            client.put("/v1/maps/subsets", json={**spec, "kernel": sums, "input_dim": 2, "s": 300}).raise_for_status()
         yield running
 
 
@@ -91,10 +93,13 @@ def test_a_stalled_client_does_not_keep_the_service_from_stopping(tmp_path: Path
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("small/kernel", {"x": [[1.0]] * 100}),
-        ("hashing/codes", {"vectors": [[1.0, 2.0]] * 1000}),
-        ("hashing/kernel", {"x": [[1.0, 2.0]] * 100}),
-        ("hashing/similarity", {"x": [[1.0, 2.0]] * 500, "y": [[1.0, 2.0]] * 500}),
+        ("small/kernel", {"x": [[1.0]] * 1000}),
+        ("subsets/kernel?exact=true", {"x": [[1.0, 2.0]] * 300}),
+        ("hashing/codes", {"vectors": [[1.0, 2.0]] * 70_000}),
+        ("hashing/codes?on_zero=mark", {"vectors": [{"indices": [], "values": []}] * 5000}),
+        ("hashing/kernel", {"x": [[1.0, 2.0]] * 1000}),
+        ("hashing/similarity", {"x": [[1.0, 2.0]] * 35_000, "y": [[1.0, 2.0]] * 35_000}),
+        ("small/transform", {"vectors": [[1.0]] * 2000}),
     ],
 )
 def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, path: str, body: Any) -> None:
@@ -102,8 +107,17 @@ def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, pa
         answer = post(http, path, body)
     assert answer.status_code == 413
     problem = answer.json()
-    assert (problem["limit"], problem["value"]) == ("max_operations", 10_000_000)
+    assert (problem["limit"], problem["value"]) == ("max_operations", 700_000_000)
     assert problem["setting"] == "BOCHNER_MAX_OPERATIONS"
+
+
+def test_a_number_of_json_takes_as_long_as_many_multiplications(impatient: Running) -> None:
+    rows = np.ones((2000, 1))
+    with impatient.client() as http:
+        assert post_npy(http, "small/transform", rows).status_code == 200
+        assert post_npy(http, "small/transform", rows, JSON).status_code == 413
+        assert post_npy(http, "small/kernel", rows[:400]).status_code == 200
+        assert post_npy(http, "subsets/kernel?exact=true", np.ones((100, 2))).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/v1/maps/small", "/v1/maps/small/weights", "/docs"])

@@ -45,6 +45,8 @@ class Format(ABC):
     media_type: ClassVar[str]
     narrower: ClassVar[Mapping[str, Sequence[str]]] = {}
     """The dtypes, by that of an answer, in which a client may have it instead: `Accept: media/type; dtype=float16`."""
+    operations_per_number: ClassVar[int] = 32
+    """Multiplications of a matrix product that take as long as writing and sending a number of an answer."""
     request_headers: ClassVar[Mapping[str, str]] = {}
     """Headers of a request that are needed to read its body, beside Content-Type. Names, and what the headers mean."""
     rows_described: ClassVar[str] = ""

@@ -20,6 +20,7 @@ class Json(Format):
     """`application/json`."""
 
     media_type = "application/json"
+    operations_per_number = 256
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """Read an object whose members are lists of rows, or references to datasets."""

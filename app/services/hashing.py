@@ -28,17 +28,17 @@ class OnZero(StrEnum):
     mark = "mark"
 
 
-def codes(sampling: FeatureMap, x: Rows, written: Encoder, limits: Limits) -> Answer:
-    """Codes of the vectors, in their order."""
+def codes(sampling: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_number: int) -> Answer:
+    """Codes of the vectors, in their order; `per_number` as in `vectors.transform`."""
     s = sampling.n_output
-    limits.check_operations(sampling.operations(x))
 
     def check() -> None:
         if not written.marked:
             sampling.check_rows(x, "/vectors")
 
     row = written.row(s, sampling.spec.input_dim)
-    hashed = results.made(x, row, limits, check, lambda rows: sampling.codes(rows, written))
+    operations = sampling.operations(x)
+    hashed = results.made(x, row, operations, per_number, limits, check, lambda rows: sampling.codes(rows, written))
     if written.encoding is not Encoding.one_hot:
         return {"codes": hashed}
     return {"codes": OneHot(hashed, s << written.bits, ~sampling.uncoded(x))}

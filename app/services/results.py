@@ -10,6 +10,8 @@ from app.core.answers import RowBlocks
 from app.core.arrays import Array, Rows, row_blocks
 from app.services.limits import Limits
 
+# Making a number of a result, such as a cosine, takes as long as so many multiplications, beside those it is made of.
+_OPERATIONS_PER_NUMBER = 32
 BLOCK_BYTES = 1 << 23
 """The most that is made at a time of a result in blocks; smaller results are made whole."""
 
@@ -17,6 +19,8 @@ BLOCK_BYTES = 1 << 23
 def made(
     x: Rows,
     row: tuple[tuple[int, ...], np.dtype[Any]],
+    operations: int,
+    per_number: int,
     limits: Limits,
     check: Callable[[], None],
     make: Callable[[Rows], Array],
@@ -27,15 +31,18 @@ def made(
     Args:
         x: rows of the request.
         row: shape and dtype of one row of the result.
+        operations: multiplications that the result takes.
+        per_number: those that writing and sending a number of it takes.
         limits: of the request.
         check: raises what `make` may raise. It is called before the first of several blocks is made.
         make: gives for some rows what it would give for them among all rows.
         largest: no entry of the result is larger.
 
     Raises:
-        TooLarge: a single row of the result passes the limit.
+        TooLarge: a single row of the result, or all work with it, passes a limit.
     """
     shape, dtype = row
+    limits.check_operations(operations + (per_number + _OPERATIONS_PER_NUMBER) * x.shape[0] * prod(shape))
     row_bytes = prod(shape) * dtype.itemsize
     limits.check_result(row_bytes)
     n, most = x.shape[0], min(BLOCK_BYTES, limits.max_result_bytes)

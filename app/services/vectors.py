@@ -14,17 +14,20 @@ from app.services import results
 from app.services.limits import Limits
 
 
-def transform(feature_map: FeatureMap, x: Rows, limits: Limits) -> Answer:
+def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int) -> Answer:
     """Features of the vectors in the same order, and the map's signature if it has one.
+
+    `per_number` is how many multiplications take as long as writing a number of the answer.
 
     Raises:
         InvalidInput: vectors have no features.
         TooLarge: a row of the result, or the work, passes a limit.
     """
-    check(feature_map, x, limits)
     features = results.made(
         x,
         ((feature_map.n_output,), feature_map.gram_dtype),
+        feature_map.operations(x),
+        per_number,
         limits,
         lambda: feature_map.check_rows(x, "/vectors"),
         feature_map.transform,

@@ -52,8 +52,8 @@ async def transform(name: MapName, request: Request, context: Admitted) -> Respo
     """Features of the posted vectors, in their order."""
 
     def work(feature_map: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
-        wanted.choose(feature_map.gram_dtype)
-        return vectors.transform(feature_map, rows, context.limits)
+        form, _ = wanted.choose(feature_map.gram_dtype)
+        return vectors.transform(feature_map, rows, context.limits, form.operations_per_number)
 
     async def brief(feature_map: FeatureMap, rows: Floats, wanted: Wanted, steps: int) -> Answer:
         wanted.choose(feature_map.gram_dtype)
@@ -99,8 +99,9 @@ async def codes(
     """Consistent-sampling codes of the posted vectors; for maps with kernel gmm."""
     written = encoder(encoding, bits, bits_of, marked=on_zero is OnZero.mark)
 
-    def work(sampling: FeatureMap, rows: Rows, _: Wanted) -> Answer:
-        return hashing.codes(sampling, rows, written, context.limits)
+    def work(sampling: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
+        form, _ = wanted.choose(written.row(sampling.n_output, sampling.spec.input_dim)[1])
+        return hashing.codes(sampling, rows, written, context.limits, form.operations_per_number)
 
     return await _answer_rows(name, request, context, Gives.codes, work)
 

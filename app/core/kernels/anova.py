@@ -126,6 +126,12 @@ class Anova(ShiftInvariantKernel):
                 )
         return ()
 
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """By the coordinates of all subsets, and by the kernel of each."""
+        named = sum(map(len, self._subsets))
+        per_pair = self.operations_per_coordinate * named + self.operations_per_value * len(self._subsets)
+        return int(x.shape[0] * y.shape[0] * per_pair)
+
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block, summed subset by subset."""
         gram = np.zeros((len(x), len(y)))

@@ -105,6 +105,11 @@ class AnyKernel(Kind):
 class ShiftInvariantKernel(AnyKernel):
     """A kernel k(x - z) that is a sum of spectral kernels, most often of one. Samplers of frequencies serve it."""
 
+    operations_per_coordinate: ClassVar[int] = 2
+    """Multiplications of a matrix product that take as long as the part of one coordinate in an exact kernel."""
+    operations_per_value: ClassVar[int] = 32
+    """And those that take as long as making the kernel of the sum of all."""
+
     @abstractmethod
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """The summands."""
@@ -112,6 +117,11 @@ class ShiftInvariantKernel(AnyKernel):
     @abstractmethod
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Exact kernel block: prepared rows (n, d) and (m, d) to (n, m), without an n×m×d temporary."""
+
+    def exact_operations(self, x: Rows, y: Rows) -> int:
+        """By the coordinates of all pairs of rows, and by their kernels."""
+        per_pair = self.operations_per_coordinate * x.shape[1] + self.operations_per_value
+        return int(x.shape[0] * y.shape[0] * per_pair)
 
     def exact(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel block of prepared rows, which are made dense."""

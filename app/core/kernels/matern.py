@@ -28,6 +28,8 @@ class Matern(ScaledKernel):
         "or 5/2. Any point sampler serves; moment_matching from nu > 2 on, the grids and orthogonal never."
     )
 
+    operations_per_value = 4096
+
     kind: Literal["matern"]
     nu: Annotated[float, Field(gt=0, le=1e6, description="ν; ½ is exp(−r), ∞ the Gaussian kernel.")]
 

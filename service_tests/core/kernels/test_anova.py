@@ -162,3 +162,9 @@ def test_overlapping_and_equal_subsets_count_as_often_as_they_come() -> None:
     x, y = rows(4, 1), rows(3, 2)
     np.testing.assert_allclose(twice.gram(x, y), 2 * once.gram(x, y), rtol=1e-14)
     assert len(shift_invariant(spec(kernel=anova(), input_dim=D)).blocks(D)) == 4
+
+
+def test_every_subset_counts_as_work() -> None:
+    x = np.zeros((10, 8))
+    some, more = (kernel(**anova(subsets=[[0, 1]] * count, weights=None)).exact_operations(x, x) for count in (9, 9000))
+    assert more == 1000 * some > 1000 * kernel(kind="gaussian", length_scale=1.0).exact_operations(x, x)
