@@ -6,11 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Floats, Matrix, Rows
+from app.core.arrays import Floats, Matrix, Rows, row_blocks
 from app.core.errors import InvalidInput
 
 MOST_RANGES = 1 << 16
 """Columns up to which the ranges of a dataset's columns are kept."""
+# Drawn in some milliseconds of the interpreter.
+_WORDS_AT_A_TIME = 1 << 20
 # A column whose numbers differ by so many roundings of float64 counts as constant.
 _ROUNDINGS = 10
 
@@ -30,10 +32,19 @@ def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:
     """Row numbers of a uniform sample of `count` of n rows, 1 to n, without replacement, (count,), increasing.
 
     The rows taken are those with the smallest of n words of NumPy's PCG64, seeded with `seed`. Its words are the same
-    in every release, unlike what `Generator.choice` makes of them; and a smaller sample is part of a larger one.
+    in every release, unlike what `Generator.choice` makes of them; and a smaller sample is part of a larger one. They
+    are drawn some at a time, as there may be millions of rows of which few are wanted.
     """
-    words = np.random.PCG64(seed).random_raw(n)
-    return np.sort(np.argpartition(words, count - 1)[:count])
+    generator = np.random.PCG64(seed)
+    words, numbers = np.empty(0, np.uint64), np.empty(0, np.intp)
+    for block in row_blocks(n, max(_WORDS_AT_A_TIME, count)):
+        drawn = generator.random_raw(block.stop - block.start)
+        few = np.flatnonzero(drawn <= words.max()) if len(words) == count else np.arange(len(drawn))
+        words, numbers = np.concatenate([words, drawn[few]]), np.concatenate([numbers, few + block.start])
+        if len(words) > count:
+            least = np.argpartition(words, count - 1)[:count]
+            words, numbers = words[least], numbers[least]
+    return np.sort(numbers)
 
 
 def column_ranges(rows: Rows) -> Floats:

@@ -81,10 +81,10 @@ def labelled(
 
 def _taken(source: PostedRows | Reference, n: int, seed: int) -> Places:
     """The numbers of the rows that come through the gate of this seed, of n."""
-    numbers = np.arange(n)
     if isinstance(source, Reference) and source.rows is not None:
         numbers = sampled(n, source.rows, source.seed)
-    return numbers[sampled(len(numbers), MOST_ROWS, seed)] if len(numbers) > MOST_ROWS else numbers
+        return numbers[sampled(len(numbers), MOST_ROWS, seed)] if len(numbers) > MOST_ROWS else numbers
+    return sampled(n, MOST_ROWS, seed) if n > MOST_ROWS else np.arange(n)
 
 
 def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArray[Any], dict[str, str]]:

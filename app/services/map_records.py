@@ -1,6 +1,7 @@
 """The record of a map, as clients see it."""
 
 from datetime import datetime
+from importlib.metadata import version
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
@@ -12,6 +13,10 @@ from app.services.left_open import LeftOpen
 from app.store.errors import StoreDamaged
 from app.store.maps import MapManifest
 
+# The text of a longer spec is not read to be shown: that takes up to forty times its length, and holds the interpreter.
+_LONG_SPEC = 1 << 16
+_VERSION = version("bochner")
+_NO_SPEC = '"spec":{}'
 _AS_PUT = "As it was put, while a job is still to find numbers for what was left to a dataset."
 
 
@@ -69,12 +74,27 @@ def read_spec(name: str, text: str) -> MapSpec:
 def record(manifest: MapManifest, spec: MapSpec | str) -> MapRecord:
     """The record of a stored map, or of one that a job builds or could not build; raises what `read_spec` raises."""
     known = read_spec(manifest.name, spec) if isinstance(spec, str) else spec
-    left_open = LeftOpen.model_validate_json(manifest.asked) if manifest.is_open else None
+    if not manifest.is_open:
+        return _record(manifest, known)
+    return _record(manifest, LeftOpen.model_validate_json(manifest.asked).shown(known))
+
+
+def written(manifest: MapManifest, spec: str) -> bytes:
+    """The record as JSON; a long spec of this version stands in it as it is stored. Raises what `record` raises."""
+    by = manifest.generator.get("bochner", _VERSION)  # missing where a job still builds it
+    is_known = manifest.schema_version == MapManifest.newest and by == _VERSION and not manifest.is_open
+    if len(spec) < _LONG_SPEC or not is_known:
+        return record(manifest, spec).model_dump_json().encode()
+    before, _, after = _record(manifest, {}).model_dump_json().partition(_NO_SPEC)
+    return f'{before}"spec":{spec}{after}'.encode()
+
+
+def _record(manifest: MapManifest, spec: MapSpec | dict[str, Any]) -> MapRecord:
     return MapRecord(
         name=manifest.name,
         status=manifest.state.value,
         error=None if manifest.error is None else JobError.model_validate(manifest.error),
-        spec=known if left_open is None else left_open.shown(known),
+        spec=spec,
         n_frequencies=manifest.n_frequencies,
         n_output=manifest.n_output,
         digest=manifest.digest or None,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic_core import to_json
 
 from app.core.maps import FeatureMap, Gives, family_of, opened
 from app.jobs.errors import JobHasEnded, JobNotFound
@@ -15,7 +16,7 @@ from app.services.cache import Cache, latest
 from app.services.errors import ArrayNotFound, MapNotReady, NotFound
 from app.services.limits import Limits
 from app.services.map_creation import MapCreation
-from app.services.map_records import MapPage, MapRecord, read_spec, record
+from app.services.map_records import MapRecord, read_spec, record, written
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.maps import MapManifest, MapStore, digest
 from app.store.reservations import State
@@ -55,17 +56,31 @@ class Maps:
             raise NotFound(name)
         return record(*found)
 
-    def list(self, prefix: str, cursor: str | None, limit: int) -> MapPage:
-        """A page of records in order of their names."""
+    def digest(self, name: str) -> str | None:
+        """The digest of a map, None of one that is not ready."""
+        found = self._store.find(name)
+        if found is None:
+            raise NotFound(name)
+        return found.digest or None
+
+    def written(self, name: str) -> tuple[str | None, bytes]:
+        """The digest of a map, None of one that is not ready, and its record as JSON."""
+        found = self._store.with_spec(self._store.find(name))
+        if found is None:
+            raise NotFound(name)
+        return found[0].digest or None, written(*found)
+
+    def list(self, prefix: str, cursor: str | None, limit: int) -> bytes:
+        """A `MapPage` as JSON, in order of names."""
         manifests, after = self._store.page(prefix, cursor, limit)
         maps = []
         for manifest in manifests:
             try:
                 found = self._store.with_spec(manifest)
-                maps += [] if found is None else [record(*found)]
+                maps += [] if found is None else [written(*found)]
             except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
                 logger.error("left out of the list: %s", error)
-        return MapPage(maps=maps, next=after)
+        return b'{"maps":[%b],"next":%b}' % (b",".join(maps), to_json(after))
 
     def delete(self, name: str) -> None:
         """Remove a map; the job that builds it is cancelled. Of many at once, one removes it."""

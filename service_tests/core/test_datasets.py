@@ -1,3 +1,4 @@
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,22 @@ def test_a_sample_keeps_from_release_to_release() -> None:
 
 
 GOLDEN = [[3, 11, 13, 20, 92], [323, 458, 622, 1329, 1337]]
+
+
+@pytest.mark.parametrize(
+    ("n", "count"), [(3_000_000, 1), (3_000_000, 40_000), (3_000_000, 1_500_000), (2_100_000, 2_100_000)]
+)
+def test_rows_of_millions_are_those_of_the_smallest_words(n: int, count: int) -> None:
+    words = np.random.PCG64(5).random_raw(n)
+    assert np.array_equal(sampled(n, count, 5), np.sort(np.argsort(words)[:count]))
+
+
+def test_a_few_rows_of_millions_take_little_memory() -> None:
+    tracemalloc.start()
+    sampled(20_000_000, 3, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64_000_000
 
 
 def test_a_smaller_sample_is_part_of_a_larger_one() -> None:

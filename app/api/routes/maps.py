@@ -1,7 +1,5 @@
 """Maps: create, list, look at, delete, and fetch their frozen arrays."""
 
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
 
 from app.api import bodies, long_work
@@ -21,6 +19,7 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
 @router.put(
     "/{name}",
     operation_id="put_map",
+    response_model=MapRecord,
     responses={
         200: {"description": "The map was there already, with the same spec.", **applied_headers()},
         201: {"model": MapRecord, **applied_headers(Location="Link of the map.")},
@@ -32,7 +31,7 @@ router = APIRouter(prefix="/v1/maps", tags=["maps"])
     },
     openapi_extra=MAP_BODY,
 )
-async def put_map(name: MapName, request: Request, response: Response, context: ContextOf) -> MapRecord:
+async def put_map(name: MapName, request: Request, context: ContextOf) -> Response:
     """Create a map, or find that the same one is there."""
     posted_format(request, (JSON,))
     clock, (record, new) = await _created(name, request, context)
@@ -41,17 +40,16 @@ async def put_map(name: MapName, request: Request, response: Response, context: 
         del record  # a spec may be large, and the client waits without a place
         await long_work.followed(context, clock, job_id, request)
         record = await context.admission.ask(lambda: context.maps.get(name))
+    status = 202 if record.job is not None else 201 if new else 200
+    headers = clock.preferences.applied(status)
     if record.job is not None:
-        response.status_code = 202
-        response.headers["Link"] = f'<{record.job}>; rel="monitor"'
-    elif new:
-        response.status_code = 201
-    if response.status_code is not None:
-        response.headers["Location"] = f"/v1/maps/{name}"
+        headers["Link"] = f'<{record.job}>; rel="monitor"'
+    if status != 200:
+        headers["Location"] = f"/v1/maps/{name}"
     if record.digest is not None:
-        response.headers["ETag"] = _etag(record)
-    response.headers.update(clock.preferences.applied(response.status_code or 200))
-    return record
+        headers["ETag"] = _etag(record.digest)
+    # On a thread, as a spec may be large.
+    return Response(await context.admission.ask(record.model_dump_json), status, headers, JSON)
 
 
 async def _created(name: str, request: Request, context: Context) -> tuple[long_work.Clock, Created]:
@@ -81,10 +79,11 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
         return clock, created
 
 
-@router.get("", operation_id="list_maps")
-async def list_maps(context: ContextOf, limit: Limit = 100, cursor: Cursor = None, prefix: Prefix = "") -> MapPage:
+@router.get("", operation_id="list_maps", response_model=MapPage)
+async def list_maps(context: ContextOf, limit: Limit = 100, cursor: Cursor = None, prefix: Prefix = "") -> Response:
     """List maps in order of their names. A page may hold fewer than `limit`, where specs are long: go by `next`."""
-    return await context.admission.ask(lambda: context.maps.list(prefix, cursor, limit))
+    page = await context.admission.ask(lambda: context.maps.list(prefix, cursor, limit))
+    return Response(page, media_type=JSON)
 
 
 @router.get(
@@ -93,17 +92,14 @@ async def list_maps(context: ContextOf, limit: Limit = 100, cursor: Cursor = Non
     response_model=MapRecord,
     responses={304: {"description": "`If-None-Match` names the digest."}},
 )
-async def get_map(name: MapName, request: Request, response: Response, context: ContextOf) -> Any:
+async def get_map(name: MapName, request: Request, context: ContextOf) -> Response:
     """Look at a map."""
-    record = await context.admission.ask(lambda: context.maps.get(name))
-    if record.digest is None:
-        return record
-    etag = _etag(record)
-    known = request.headers.get("if-none-match", "")
-    if etag in known or known.strip() == "*":
-        return Response(status_code=304, headers={"ETag": etag})
-    response.headers["ETag"] = etag
-    return record
+    if known := request.headers.get("if-none-match", ""):
+        digest = await context.admission.ask(lambda: context.maps.digest(name))
+        if digest is not None and (_etag(digest) in known or known.strip() == "*"):
+            return Response(status_code=304, headers={"ETag": _etag(digest)})
+    digest, record = await context.admission.ask(lambda: context.maps.written(name))
+    return Response(record, media_type=JSON, headers={} if digest is None else {"ETag": _etag(digest)})
 
 
 @router.delete("/{name}", operation_id="delete_map", status_code=204)
@@ -136,5 +132,5 @@ for _family in FAMILIES:
         _add_array(_array, f"Fetch {_described}")
 
 
-def _etag(record: MapRecord) -> str:
-    return f'"{record.digest}"'
+def _etag(digest: str) -> str:
+    return f'"{digest}"'

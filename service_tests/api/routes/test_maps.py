@@ -30,6 +30,22 @@ RECORD = {
 }
 
 
+def test_long_specs_are_shown_as_they_are_listed(http: httpx.Client, name: str) -> None:
+    spec = {
+        "input_dim": 16,
+        "kernel": {"kind": "gaussian", "length_scale": 0.5},
+        "sampler": {"kind": "uploaded", "frequencies": [[0.125 * i, 1e-9, 1 / 3, *[0] * 13] for i in range(2000)]},
+    }
+    created = put(http, name, spec)
+    assert created.status_code == 201
+    record = http.get(f"/v1/maps/{name}")
+    assert record.json() == created.json() == put(http, name, spec).json()
+    assert record.headers["etag"] == created.headers["etag"]
+    assert http.get(f"/v1/maps?prefix={name}").json() == {"maps": [created.json()], "next": None}
+    for known, status in ((record.headers["etag"], 304), ("*", 304), ('"other"', 200)):
+        assert http.get(f"/v1/maps/{name}", headers={"If-None-Match": known}).status_code == status
+
+
 def test_a_new_map_is_created_with_its_record(http: httpx.Client, name: str, gaussian: dict[str, Any]) -> None:
     answer = put(http, name, gaussian)
     assert answer.status_code == 201
