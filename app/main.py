@@ -21,7 +21,7 @@ from app.api.direct import Direct
 from app.api.hosts import Hosts
 from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
-from app.api.middleware import head_as_get, request_id, sent_in_time
+from app.api.middleware import ended_in_time, head_as_get, request_id, sent_in_time, shortened
 from app.api.rates import Rates
 from app.api.roles import permitted
 from app.api.routes import datasets, diagnostics, docs_page, jobs, keys, maps, service, vectors
@@ -34,7 +34,7 @@ from app.wiring import wire
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
-    admission = Admission(settings.max_requests, settings.max_builds, settings.threads)
+    admission = Admission(settings.max_requests, settings.max_builds, settings.max_listeners, settings.threads)
     wired = wire(settings)
     wired = replace(wired, find_map=Asked(wired.find_map))
     access = Access(
@@ -53,14 +53,15 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Settings]]:
         context.shutdown.notice()
-        logging.getLogger("uvicorn.access").addFilter(without_keys)
+        for change in (without_keys, shortened):
+            logging.getLogger("uvicorn.access").addFilter(change)
         # On a thread of its own: the process answers at once, and is ready when everything is compiled.
         threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
         threading.Thread(target=context.keep_account, name="account", daemon=True).start()
         threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
-        yield
+        yield {"settings": settings}  # for the connections
         await context.close()
 
     app = FastAPI(
@@ -69,7 +70,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=version("bochner"),
         lifespan=lifespan,
         redirect_slashes=False,
-        # Those of the framework load scripts of another host; app/api/routes/docs_page.py has ours.
+        # Those of the framework load scripts of another host, and write the document anew for each request;
+        # app/api/routes/docs_page.py has ours.
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         dependencies=[Depends(permitted), Depends(refuse_unclear_parameters)],
@@ -79,6 +82,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(head_as_get)
     app.add_middleware(guarded, access=access)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
+    app.add_middleware(ended_in_time, shutdown=context.shutdown)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     for part in (maps, vectors, datasets, diagnostics, jobs, keys, service, docs_page):

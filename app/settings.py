@@ -115,7 +115,39 @@ class Settings(BaseSettings):
     max_wait_seconds: float = Field(
         30.0, ge=0, description="The longest time that a client may ask for instead, with the header `Prefer: wait=`."
     )
-    client_timeout: float = Field(30.0, gt=0, description="Seconds a client may pause while it sends or reads a body.")
+    max_listeners: int = Field(
+        256, ge=1, description="Clients that may watch jobs, or wait for one, per process; beyond it, 503."
+    )
+    max_connections: int = Field(
+        1000,
+        ge=1,
+        description="Connections per process, and never more than the files it may open, less 128. One more ends that "
+        "which has waited longest for its client, or is answered 503 if all are at work.",
+    )
+    max_head_bytes: int = Field(
+        64 * 1024,
+        ge=1024,
+        description="Largest head of a request, address and headers together; beyond it, 431, or 414 if the address "
+        "alone is larger.",
+    )
+    head_timeout: float = Field(10.0, gt=0, description="Seconds the head of a request may take to come; then 408.")
+    idle_timeout: int = Field(75, ge=1, description="Seconds a connection may be without a request.")
+    client_timeout: float = Field(
+        30.0, gt=0, description="Seconds a client may pause while it sends a body (then 408) or reads an answer."
+    )
+    body_timeout: float = Field(600.0, gt=0, description="Seconds the body of a request may take to come; then 408.")
+    min_body_rate: int = Field(
+        5000,
+        ge=0,
+        description="Bytes a second that must come of a body, from its beginning on; 408 for less after ten seconds, "
+        "and after one where others are refused for want of a place.",
+    )
+    shutdown_timeout: int = Field(
+        25,
+        ge=1,
+        description="Seconds that answers may take to their end after SIGTERM; then 503. Then workers and the private "
+        "store are ended, which takes some seconds more.",
+    )
     threads: int = Field(
         default_factory=available,
         ge=1,

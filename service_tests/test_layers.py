@@ -20,12 +20,14 @@ MAY_IMPORT = {
     "app.formats": {"app.core", "app.pictures"},
     "app.pictures": {"app.core"},
     "app.client": set[str](),
-    "app.connections": set[str](),
+    "app.connections": {"app.api", "app.settings"},
     "app.jobs": {"app.core", "app.store"},
     "app.services": {"app.core", "app.store", "app.jobs", "app.processors"},
     "app.api": {"app.core", "app.store", "app.formats", "app.pictures", "app.jobs", "app.services"},
     # Routes work with what is wired.
     "app.api.context": {"app.core", "app.api", "app.wiring"},
+    # They say which of the settings a client was too slow for.
+    "app.api.senders": {"app.settings", "app.api"},
     # A problem document names the setting that moves a limit.
     "app.api.problems": {"app.core", "app.store", "app.formats", "app.jobs", "app.services", "app.settings", "app.api"},
     "app.wiring": {"app.core", "app.store", "app.jobs", "app.services", "app.settings"},
@@ -39,7 +41,6 @@ MAY_IMPORT = {
         "app.handlers",
         "app.main",
         "app.client",
-        "app.connections",
     },
     "app.__main__": {"app.commands", "app.store"},
 }

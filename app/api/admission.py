@@ -4,30 +4,38 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 
-from app.api.problems import Refusal
+from app.api.problems import Refusal, limit
+from app.api.senders import Senders
 
 Result = TypeVar("Result")
 
-# Clients that may watch jobs at the same time. They wait most of the time.
-_MOST_LISTENERS = 256
 # Threads for short calls to the store.
 _STORE_THREADS = 32
 
 
 class Places:
-    """Places that requests hold while they last; entering raises Refusal when all are taken. Costs next to nothing."""
+    """Places that requests hold while they last; entering raises Refusal when all are taken. Costs next to nothing.
 
-    def __init__(self, most: int, refusal: str, **members: Any) -> None:
-        self._free, self._refusal, self._members = most, refusal, members
+    Args:
+        setting: the one that says how many there are.
+        most: its value.
+        said: what holds them all when there is none.
+        make_room: sees to it that one is given back soon, if it can; that one counts as free already.
+    """
+
+    def __init__(self, setting: str, most: int, said: str, make_room: Callable[[], bool] = lambda: False) -> None:
+        self._free, self._make_room = most, make_room
+        self._refusal = f"{most} {said}", limit(setting, most)
 
     def __enter__(self) -> None:
-        if not self._free:
-            raise Refusal("overloaded", self._refusal, **self._members)
+        if self._free <= 0 and not self._make_room():
+            detail, members = self._refusal
+            raise Refusal("overloaded", detail, **members)
         self._free -= 1
 
     def __exit__(self, *_: object) -> None:
@@ -40,16 +48,18 @@ class Admission:
     Args:
         max_requests: requests that may be in work or wait. Each may hold a body in memory.
         max_builds: maps that may be built, or wait to be, which takes no place of a request.
+        max_listeners: clients that may watch jobs. They wait most of the time.
         threads: requests that may compute at the same time.
     """
 
-    def __init__(self, max_requests: int, max_builds: int, threads: int) -> None:
-        self.inside = Places(max_requests, f"{max_requests} requests are in work or waiting")
+    def __init__(self, max_requests: int, max_builds: int, max_listeners: int, threads: int) -> None:
+        self.senders = Senders()
+        """Those inside whose bodies have not come yet."""
+        self.inside = Places("max_requests", max_requests, "requests are in work or waiting", self.senders.make_room)
         """Places of requests."""
-        told = {"limit": "max_builds", "value": max_builds, "setting": "BOCHNER_MAX_BUILDS"}
-        self.builds = Places(max_builds, f"{max_builds} maps are being built or wait to be", **told)
+        self.builds = Places("max_builds", max_builds, "maps are being built or wait to be")
         """Places of clients that wait for a map to be built."""
-        self.listening = Places(_MOST_LISTENERS, f"{_MOST_LISTENERS} clients listen to jobs")
+        self.listening = Places("max_listeners", max_listeners, "clients listen to jobs")
         """Places of clients that watch jobs, which take none of a request."""
         self._computing = anyio.CapacityLimiter(threads)
         # Threads of their own, so that what takes milliseconds does not wait for what takes longer.

@@ -1,6 +1,5 @@
 """Request bodies: read up to a limit, and parsed into models."""
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from starlette.requests import ClientDisconnect
 
 from app.api.context import Context
 from app.api.problems import Refusal
+from app.api.senders import Sender
 from app.formats import Body, Buffer, Format
 from app.formats.json_body import pointer_to
 
@@ -30,7 +30,7 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
 
     Raises:
         TooLarge: the length that is announced, or that has come, is over the limit of `check_size`, else of vectors.
-        Refusal: the client has paused for too long.
+        Refusal: the client has paused for too long, or is too slow.
         ClientDisconnect: the client has gone.
     """
     check_size = check_size or context.limits.check_body
@@ -38,24 +38,19 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
     length = int(announced) if announced.isdecimal() else 0
     check_size(length)
     body, came = bytearray(length), 0  # untouched memory is not taken yet
-    patience = context.settings.client_timeout
-    while True:
-        try:
-            async with asyncio.timeout(patience):
-                message = await request.receive()
-        except TimeoutError:
-            detail = f"{came} bytes came, then nothing for {patience:g} seconds"
-            raise Refusal("request-timeout", detail) from None
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        piece = message.get("body", b"")
-        # Past the length that was announced, if any was, the buffer grows.
-        body[came : came + len(piece)] = piece
-        came += len(piece)
-        check_size(came)
-        if not message.get("more_body", False):
-            del body[came:]
-            return body
+    with Sender(context.admission.senders, context.settings) as sender:
+        while True:
+            message = await sender.waited_for(request.receive)
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            piece = message.get("body", b"")
+            # Past the length that was announced, if any was, the buffer grows.
+            body[came : came + len(piece)] = piece
+            came = sender.came = came + len(piece)
+            check_size(came)
+            if not message.get("more_body", False):
+                del body[came:]
+                return body
 
 
 async def read_in(form: Format, request: Request, context: Context) -> Body:

@@ -89,7 +89,26 @@ KINDS = {
     "not-found": Kind(404, "There is nothing at this address", "See /docs for the addresses of this service."),
     "method-not-allowed": Kind(405, "The address does not take this method", "`Allow` lists the methods it takes."),
     "request-timeout": Kind(
-        408, "The request did not arrive", "The client paused for BOCHNER_CLIENT_TIMEOUT seconds while sending."
+        408,
+        "The request did not arrive in time",
+        "Its head took longer than BOCHNER_HEAD_TIMEOUT, its body longer than BOCHNER_BODY_TIMEOUT, or the client "
+        "paused for BOCHNER_CLIENT_TIMEOUT or sent fewer bytes a second than BOCHNER_MIN_BODY_RATE. `limit` names "
+        "which.",
+    ),
+    "uri-too-long": Kind(
+        414,
+        "The address is too long",
+        "It alone is longer than BOCHNER_MAX_HEAD_BYTES. No address of this service needs to be.",
+    ),
+    "head-too-large": Kind(
+        431,
+        "The head of the request is too large",
+        "Its address and its header fields are longer than BOCHNER_MAX_HEAD_BYTES, or there are too many fields.",
+    ),
+    "bad-request": Kind(
+        400,
+        "The request cannot be understood",
+        "It breaks the rules of HTTP itself, or leaves in doubt where its body ends. `detail` says how.",
     ),
     "unauthorized": Kind(
         401,
@@ -112,13 +131,19 @@ KINDS = {
         "lead here. BOCHNER_ALLOWED_HOSTS lists the names.",
     ),
     "key-not-found": Kind(404, "There is no such key", "No key has this id, or it was revoked: look at the list."),
-    "bad-request": Kind(400, "The request cannot be understood", "It breaks the rules of HTTP itself."),
     "overloaded": Kind(
         503,
         "The service has enough to do",
-        "BOCHNER_MAX_REQUESTS requests are in work or waiting, or BOCHNER_MAX_BUILDS maps are being built or wait to "
-        "be; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait, or the key has asked more often than its rate "
-        "allows. Send the request again after `Retry-After` seconds.",
+        "BOCHNER_MAX_REQUESTS requests are in work or waiting, BOCHNER_MAX_BUILDS maps are being built or wait to be, "
+        "BOCHNER_MAX_LISTENERS clients watch jobs, or all of BOCHNER_MAX_CONNECTIONS are at work; or, with status 429, "
+        "BOCHNER_MAX_QUEUED_JOBS jobs wait, or the key has asked more often than its rate allows. `limit` names which. "
+        "Send the request again after `Retry-After` seconds.",
+    ),
+    "shutting-down": Kind(
+        503,
+        "The service is being stopped",
+        "The answer was not ready BOCHNER_SHUTDOWN_TIMEOUT seconds after the service was told to end. Send the request "
+        "again: another process, or the next one, serves it.",
     ),
     "store-unavailable": Kind(
         503,

@@ -47,7 +47,7 @@ class Problem(BaseModel):
     instance: str = Field(description="The request id.")
     errors: list[ErrorAt] | None = None
     limit: str | None = Field(None, description="Name of the limit that was passed.")
-    value: int | None = Field(None, description="Value of that limit.")
+    value: int | float | None = Field(None, description="Value of that limit.")
     setting: str | None = Field(None, description="Environment variable that moves it.")
     job: str | None = Field(None, description="Link of the job that the refusal is about.")
 
@@ -64,6 +64,12 @@ class Refusal(Exception):
         self.members = members
 
 
+def limit(name: str, value: float) -> dict[str, Any]:
+    """The members of a problem document that name a limit, and the setting that moves it, if one does."""
+    setting = {"setting": Settings.variable(name)} if name in Settings.model_fields else {}
+    return {"limit": name, "value": value, **setting}
+
+
 def problem(
     request: Request,
     slug: str,
@@ -73,6 +79,18 @@ def problem(
     **members: Any,
 ) -> Response:
     """A response with a problem document. Its status is that of the kind of problem, unless another is given."""
+    return written(slug, detail, request.scope["state"]["request_id"], headers, status, **members)
+
+
+def written(
+    slug: str,
+    detail: str,
+    request_id: str,
+    headers: Mapping[str, str] | None = None,
+    status: int | None = None,
+    **members: Any,
+) -> Response:
+    """The same where there is no request, but only an id for it."""
     kind = KINDS[slug]
     status = status or kind.status
     document = Problem(
@@ -80,7 +98,7 @@ def problem(
         title=kind.title,
         status=status,
         detail=detail,
-        instance=request.scope["state"]["request_id"],
+        instance=request_id,
         **members,
     )
     retry = {"Retry-After": "1"} if status in (429, 503) else {}
@@ -131,10 +149,7 @@ def _failed(request: Request, error: Exception) -> Response:
 
 
 def _limit(error: TooLarge | TooManyJobs | QuotaExceeded | TooManyKeys | StoreFull) -> dict[str, Any]:
-    if not error.limit:  # of a store that has limits of its own
-        return {}
-    setting = {"setting": Settings.variable(error.limit)} if error.limit in Settings.model_fields else {}
-    return {"limit": error.limit, "value": error.allowed, **setting}
+    return limit(error.limit, error.allowed) if error.limit else {}  # a store may have limits of its own
 
 
 def _said(

@@ -14,7 +14,9 @@ from app.store.embedded import EmbeddedStore
 
 logger = logging.getLogger(__name__)
 
-_SHUTDOWN_SECONDS = 8
+# In which one of several processes must give a sign of life, or it is killed and replaced. Some computing holds up the
+# interpreter for seconds.
+_ANSWER_SECONDS = 10
 
 
 def add(add_parser: AddParser) -> None:
@@ -28,13 +30,11 @@ def run(**options: Any) -> None:
     """Run the service until it is told to stop; a store of its own ends after it."""
     import uvicorn
 
-    from app.connections import Connection
-
     settings = checked_settings(options)
     _check_tls(settings)
     _tell_who_is_let_in(settings)
-    # uvicorn repeats a signal once it has shut down; as an exception it lets the store be stopped too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end_once)
     embedded = None
     if settings.redis_url is None:
         embedded = EmbeddedStore(settings.data_dir, settings.store_binary, settings.min_free_bytes)
@@ -51,15 +51,33 @@ def run(**options: Any) -> None:
                 workers=settings.workers,
                 log_level=settings.log_level,
                 server_header=False,
-                http=Connection,
+                http="app.connections.protocol:Connection",
                 ws="none",
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=settings.trusted_proxies,
                 ssl_certfile=settings.tls_certificate,
                 ssl_keyfile=settings.tls_key,
+                timeout_keep_alive=settings.idle_timeout,
                 # A client that stalls must not keep the store from being stopped in order.
-                timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+                timeout_graceful_shutdown=settings.shutdown_timeout,
+                timeout_worker_healthcheck=_ANSWER_SECONDS,
             )
+            _ignore_signals()
+
+
+def _end_once(*_: object) -> None:
+    """End the service, and let no further signal interrupt that.
+
+    uvicorn has handlers of its own while it serves. One process repeats the signals that came, once it has shut down;
+    several do not.
+    """
+    _ignore_signals()
+    sys.exit(0)
+
+
+def _ignore_signals() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _check_tls(settings: Settings) -> None:

@@ -12,10 +12,12 @@ from starlette.requests import Request
 from app.api import bodies
 from app.api.context import Context
 from app.api.problems import Refusal
+from app.api.senders import Senders
 from app.core.arrays import Array
 from app.core.recommendations import KernelMember
 from app.formats import Body, Format
 from app.formats.npy import Npy
+from app.settings import Settings
 
 
 class Tagged(Npy):
@@ -44,7 +46,8 @@ def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
         """Any length will do."""
 
     limits = SimpleNamespace(check_body=check, check_options=check)
-    context = SimpleNamespace(limits=limits, settings=SimpleNamespace(client_timeout=1))
+    admission = SimpleNamespace(senders=Senders())
+    context = SimpleNamespace(limits=limits, settings=Settings(), admission=admission)
     body = read(Tagged())
     assert body == Body(content, {"Tag-Length": "3"}, check)
     np.testing.assert_array_equal(Tagged().matrix(body), rows)

@@ -46,8 +46,8 @@ def test_the_table_has_every_route_of_the_application_and_no_other() -> None:
     others = {context.name for context in contexts if not isinstance(context.original_route, APIRoute)}
     names = {context.operation_id or context.name for context in contexts if context.name not in others}
     assert names == set(ROLES)
-    # Whoever has a key may read the document; the short way asks the table itself.
-    assert others == {"openapi", None}
+    # The short way asks the table itself.
+    assert others == {None}
     assert sum(isinstance(context.original_route, Direct) for context in contexts) == 1
 
 

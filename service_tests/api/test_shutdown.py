@@ -1,12 +1,23 @@
 """The end of a service that clients listen to."""
 
+import json
+import signal
+import socket
+import time
 from pathlib import Path
 
+import httpx
+import numpy as np
+import psutil
 import pytest
 
 from service_tests.cases import with_long
-from service_tests.running import start, stop
-from service_tests.servers import answers
+from service_tests.checks import npy, put
+from service_tests.connections.wire import received
+from service_tests.running import Running, start, stop
+from service_tests.servers import answers, until
+
+ANSWER_BYTES = 32 << 20
 
 
 @pytest.mark.parametrize("options", with_long([["--workers", "2"]], [[]]), ids=["two processes", "one process"])
@@ -31,3 +42,114 @@ def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str
     log = "".join(log.read_text() for log in tmp_path.glob("*.log"))
     assert "Traceback" not in log
     assert "timeout graceful shutdown" not in log  # nobody had to be cut off
+
+
+def request(body: bytes, length: int) -> bytes:
+    head = "POST /v1/maps/wide/transform HTTP/1.1\r\nHost: here\r\nContent-Type: application/x-npy\r\n"
+    return f"{head}Content-Length: {length}\r\n\r\n".encode() + body
+
+
+def begun(running: Running, body: bytes, length: int) -> socket.socket:
+    """A client that has sent a request, or the beginning of one, and reads little by little."""
+    line = socket.socket()
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    line.settimeout(60)
+    line.connect(("127.0.0.1", httpx.URL(running.url).port))
+    line.sendall(request(body, length))
+    return line
+
+
+def wide(running: Running) -> bytes:
+    """Make a map, and give a body whose answer is of `ANSWER_BYTES` and a head."""
+    spec = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "monte_carlo"}}
+    with running.client() as http:
+        assert put(http, "wide", {**spec, "input_dim": 1, "s": 1024, "form": "phase"}).status_code == 201
+    return npy(np.ones((ANSWER_BYTES // 4096, 1), np.float32))
+
+
+@pytest.mark.long
+def test_an_answer_under_way_is_sent_to_its_end_and_nothing_new_begun(tmp_path: Path) -> None:
+    seconds = 20
+    running = start(tmp_path / "data", "--job-workers", "1")
+    body = wide(running)
+    with begun(running, body, len(body)) as line:
+        came = len(line.recv(1 << 16))
+        running.process.terminate()
+        running.process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        until(lambda: not connects(running), 5)
+        assert answers(running.socket), "the store is there until the last answer is sent"
+        pieces = 0
+        while piece := line.recv(1 << 20):
+            came, pieces = came + len(piece), pieces + 1
+            ahead = came / ANSWER_BYTES * seconds - (time.monotonic() - began)
+            time.sleep(max(0, ahead))
+            if pieces % 100 == 0:
+                running.process.send_signal(signal.SIGTERM)
+        assert came > ANSWER_BYTES
+        assert time.monotonic() - began > seconds - 1
+    stop(running)
+    assert running.process.returncode == 0
+    assert not answers(running.socket)
+    assert "timeout graceful shutdown" not in "".join(log.read_text() for log in tmp_path.glob("*.log"))
+
+
+def connects(running: Running) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), 5).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_who_is_not_served_before_the_end_is_told(tmp_path: Path) -> None:
+    running = start(tmp_path / "data", "--shutdown-timeout", "1")
+    body = wide(running)
+    with begun(running, body[:100], len(body)) as sending, begun(running, body, len(body)) as reading:
+        assert reading.recv(100).startswith(b"HTTP/1.1 200")
+        running.process.terminate()
+        head, _, document = received(sending).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 1" in head
+        assert json.loads(document)["type"] == "/problems/shutting-down"
+        assert running.process.wait(60) == 0
+    assert not answers(running.socket)
+    assert "Traceback" not in "".join(log.read_text() for log in tmp_path.glob("*.log"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["one process", "two processes"])
+def test_however_often_it_is_told_it_ends_in_order(tmp_path: Path, options: list[str]) -> None:
+    running = start(tmp_path / "data", "--job-workers", "1", *options)
+    family = psutil.Process(running.process.pid).children(recursive=True)
+    assert len(family) >= 2
+    while running.process.poll() is None:
+        running.process.send_signal(signal.SIGTERM)
+        time.sleep(0.02)
+    assert running.process.returncode == 0
+    _, alive = psutil.wait_procs(family, 20)
+    assert not alive
+    log = "".join(log.read_text() for log in tmp_path.glob("*.log"))
+    assert "Traceback" not in log
+
+
+@pytest.mark.long
+def test_a_process_that_dies_is_replaced_and_takes_nobody_with_it(tmp_path: Path) -> None:
+    running = start(tmp_path / "data", "--workers", "2")
+    try:
+        serving = spawned(running)
+        assert len(serving) == 2
+        serving[0].kill()
+
+        until(lambda: not serving[0].is_running() and len(spawned(running)) == 2, 60)
+        with running.client() as http:
+            assert http.get("/health/ready").status_code == 200
+    finally:
+        stop(running)
+    assert running.process.returncode == 0
+    assert not answers(running.socket)
+
+
+def spawned(running: Running) -> list[psutil.Process]:
+    """The processes that serve."""
+    return [one for one in psutil.Process(running.process.pid).children() if "spawn_main" in " ".join(one.cmdline())]

@@ -5,8 +5,9 @@ from importlib.resources import files
 
 from fastapi import APIRouter, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
-from fastapi.responses import FileResponse
+from fastapi.responses import FileResponse, JSONResponse
 
+from app.api.negotiation import JSON
 from app.api.problems import Refusal
 
 # A package that carries the files of Swagger UI. Of its code nothing is used.
@@ -30,6 +31,15 @@ async def docs_page(request: Request) -> Response:
         swagger_css_url=styles,
         swagger_favicon_url=icon,
     )
+
+
+@router.get("/openapi.json")
+async def openapi_document(request: Request) -> Response:
+    """Send the document, which is written once: that takes as long as a hundred small requests."""
+    state = request.app.state
+    if not hasattr(state, "openapi"):
+        state.openapi = JSONResponse(request.app.openapi()).body
+    return Response(state.openapi, media_type=JSON)
 
 
 @router.get("/docs/{viewer}/{file}")

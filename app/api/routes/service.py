@@ -1,5 +1,6 @@
 """The service itself: health, versions, limits, the catalogue, and the pages that problems point to."""
 
+from functools import cache
 from html import escape
 from typing import Annotated, Literal
 
@@ -8,6 +9,7 @@ from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
 from app.api.context import ContextOf
+from app.api.negotiation import JSON
 from app.api.problem_kinds import KINDS
 from app.api.problems import Refusal
 from app.services.catalog import Catalog, catalog
@@ -85,10 +87,15 @@ async def info(context: ContextOf) -> Info:
     return Info(versions=versions(), limits=context.settings.limits, store=store, usage=usage)
 
 
-@router.get("/v1/catalog", operation_id="catalog")
-async def get_catalog() -> Catalog:
+@router.get("/v1/catalog", operation_id="catalog", response_model=Catalog)
+async def get_catalog() -> Response:
     """JSON Schema of every kernel, sampler, form and diagnostic."""
-    return catalog()
+    return Response(_written_catalog(), media_type=JSON)
+
+
+@cache
+def _written_catalog() -> bytes:
+    return catalog().model_dump_json().encode()
 
 
 @router.get("/problems/{slug}", operation_id="problem", response_class=HTMLResponse)

@@ -1,0 +1,92 @@
+"""Clients that send bodies: how long each may take, and who makes room for others."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from math import inf
+
+from starlette.types import Message
+
+from app.api.problems import Refusal, limit
+from app.settings import Settings
+
+# Seconds after which a client may not be slower than the least rate.
+_SLOW_SECONDS = 10.0
+# The same where others would be refused for want of its place.
+_SLOW_IN_THE_WAY_SECONDS = 1.0
+
+
+class Senders:
+    """The clients whose bodies have not come yet, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.there: dict[Sender, None] = {}
+
+    def make_room(self) -> bool:
+        """Give up the one that has been slow for longest; False if none is slower than the least rate."""
+        for sender in self.there:
+            if sender.is_in_the_way():
+                sender.give_up()
+                return True
+        return False
+
+
+class Sender:
+    """A client that sends a body, within a with block. `came` is how many bytes of it have come."""
+
+    def __init__(self, senders: Senders, settings: Settings) -> None:
+        self.came = 0
+        self._senders, self._settings = senders, settings
+        self._began = time.monotonic()
+        self._in_the_way = False
+        self._waiting: asyncio.Timeout | None = None
+
+    def __enter__(self) -> "Sender":
+        self._senders.there[self] = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._senders.there.pop(self, None)
+
+    async def waited_for(self, receive: Callable[[], Awaitable[Message]]) -> Message:
+        """What comes next; Refusal if it takes too long."""
+        settings, passed = self._settings, self._passed()
+        seconds, name = min(
+            (settings.client_timeout, "client_timeout"),
+            (settings.body_timeout - passed, "body_timeout"),
+            (self._in_time(_SLOW_SECONDS) - passed, "min_body_rate"),
+        )
+        try:
+            async with asyncio.timeout(seconds) as self._waiting:
+                return await receive()
+        except TimeoutError:
+            raise self._refusal("min_body_rate" if self._in_the_way else name) from None
+
+    def is_in_the_way(self) -> bool:
+        """Whether it is slow enough to make room for others."""
+        return self._passed() > self._in_time(_SLOW_IN_THE_WAY_SECONDS)
+
+    def give_up(self) -> None:
+        """Wait for it no longer, as others need its place."""
+        del self._senders.there[self]
+        if self._waiting is not None and not self._waiting.expired():
+            self._in_the_way = True
+            self._waiting.reschedule(asyncio.get_running_loop().time())
+
+    def _passed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _in_time(self, patience: float) -> float:
+        """Seconds from its beginning after which what has come is too little."""
+        rate = self._settings.min_body_rate
+        return max(patience, self.came / rate) if rate else inf
+
+    def _refusal(self, name: str) -> Refusal:
+        value = getattr(self._settings, name)
+        wanted = {
+            "client_timeout": f"then none for {value:g}",
+            "body_timeout": f"and not all in {value:g}",
+            "min_body_rate": f"fewer than {value:g} a second" + (", and others wait" if self._in_the_way else ""),
+        }
+        detail = f"{self.came} bytes came in {self._passed():.1f} seconds, {wanted[name]}"
+        return Refusal("request-timeout", detail, **limit(name, value))

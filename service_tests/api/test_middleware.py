@@ -1,0 +1,74 @@
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+
+from app.api.middleware import head_as_get, sent_in_time
+from service_tests.running import service
+from service_tests.servers import until
+
+QUEUED = {
+    "input_dim": 3,
+    "kernel": {"kind": "gaussian", "length_scale": 1.5},
+    "sampler": {"kind": "weighted", "box": 1.0},
+    "s": 1000,
+}
+
+
+def sent(app: Any, **scope: Any) -> list[Message]:
+    """What a server is given to send by an application."""
+    messages: list[Message] = []
+
+    async def send(message: Message) -> None:
+        messages.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    asyncio.run(app({"type": "http", "method": "GET", **scope}, receive, send))
+    return messages
+
+
+def answering(*bodies: bytes) -> Any:
+    """An application that answers in so many pieces."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        del receive
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"method", scope["method"].encode())]})
+        for number, body in enumerate(bodies, 1):
+            await send({"type": "http.response.body", "body": body, "more_body": number < len(bodies)})
+
+    return app
+
+
+@pytest.mark.parametrize(("size", "parts"), [(0, 1), (1 << 16, 1), ((1 << 16) + 1, 2)])
+def test_an_answer_is_not_over_before_its_client_has_read_most_of_it(size: int, parts: int) -> None:
+    """The server takes it as over once it has the last piece, and waits for its client before it takes that."""
+    _, *bodies = sent(sent_in_time(answering(bytes(size)), 30.0))
+    assert len(bodies) == parts
+    assert sum(len(one["body"]) for one in bodies) == size
+    assert [one["more_body"] for one in bodies] == [True] * (parts - 1) + [False]
+
+
+def test_head_ends_with_the_head_of_the_answer() -> None:
+    start, *bodies = sent(head_as_get(answering(b"a", b"b", b"c")), method="HEAD")
+    assert start["headers"] == [(b"method", b"GET")]
+    assert bodies == [{"type": "http.response.body", "body": b"", "more_body": False}]
+
+
+def test_head_of_the_events_of_a_job_is_answered_and_over(tmp_path: Path) -> None:
+    with service(tmp_path / "data", "--max-listeners", "1") as running, running.client() as http:
+        job = http.put("/v1/maps/m", json=QUEUED, headers={"Prefer": "respond-async"}).json()["job"]
+
+        def head() -> int:
+            answer = http.head(f"{job}/events", timeout=20)
+            assert not answer.content
+            return answer.status_code
+
+        for _ in range(3):
+            until(lambda: head() == 200, 20)  # the place of the one before is free at once, or nearly so
+        with http.stream("GET", f"{job}/events") as stream:
+            assert stream.status_code == 200
+            assert head() == 503

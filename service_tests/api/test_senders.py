@@ -1,0 +1,161 @@
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from app.api import senders
+from app.api.problems import Refusal
+from app.api.senders import Sender, Senders
+from app.settings import Settings
+from service_tests.connections.wire import answers, connected, received
+from service_tests.running import Running, service
+from service_tests.servers import until
+
+PLACES, CLIENTS, BODY_SECONDS = 4, 8, 3
+ROWS = b'{"vectors": [[1, 2]]}'
+
+
+@pytest.fixture(scope="module")
+def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service of few places."""
+    options = ("--max-requests", str(PLACES), "--body-timeout", str(BODY_SECONDS))
+    with service(tmp_path_factory.mktemp("narrow") / "data", *options) as running:
+        spec = {"input_dim": 2, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}}
+        with running.client() as http:
+            http.put("/v1/maps/m", json={**spec, "s": 4}).raise_for_status()
+        yield running
+
+
+def head(length: int) -> bytes:
+    line = b"POST /v1/maps/m/transform HTTP/1.1\r\nHost: here\r\nConnection: close\r\n"
+    return line + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % length
+
+
+def status(running: Running) -> int:
+    with running.client() as http:
+        answer = http.post("/v1/maps/m/transform", content=ROWS, headers={"Content-Type": "application/json"})
+        return answer.status_code
+
+
+def test_slow_senders_make_room_for_others(narrow: Running) -> None:
+    """They hold every place, send a byte from time to time, and come back when they are given up."""
+    with ExitStack() as lines:
+        slow = [lines.enter_context(connected(narrow)) for _ in range(CLIENTS)]
+        for line in slow:
+            line.sendall(head(1 << 20))
+        refused = [line for line in slow if answered(line)]
+        assert len(refused) == CLIENTS - PLACES
+        assert status(narrow) == 503
+        inside = [line for line in slow if line not in refused]
+        began = time.monotonic()
+        while time.monotonic() < began + 1.2:
+            for line in inside:
+                line.sendall(b" ")
+            time.sleep(0.1)
+        assert [status(narrow) for _ in range(5)] == [200] * 5, "one place is given back, and is enough"
+        given_up = [line for line in inside if answered(line)]
+        assert len(given_up) == 1
+        (answer,) = answers(received(given_up[0]))
+    document = answer.json()
+    assert (answer.status_code, document["type"]) == (408, "/problems/request-timeout")
+    assert (document["limit"], document["setting"]) == ("min_body_rate", "BOCHNER_MIN_BODY_RATE")
+    until(lambda: status(narrow) == 200)
+
+
+def answered(line: Any) -> bool:
+    """Whether something has come, or comes soon."""
+    line.settimeout(0.2)
+    try:
+        return bool(line.recv(1, 2))  # MSG_PEEK
+    except TimeoutError:
+        return False
+    finally:
+        line.settimeout(30)
+
+
+@pytest.mark.long
+def test_a_body_has_an_end_however_steadily_it_comes(narrow: Running) -> None:
+    began = time.monotonic()
+    with connected(narrow) as line:
+        line.sendall(head(1 << 30 >> 6))
+        while not answered(line):
+            assert time.monotonic() < began + 10 * BODY_SECONDS
+            line.sendall(b" " * 10_000)
+        document = answers(received(line))[0].json()
+    assert (document["status"], document["limit"], document["value"]) == (408, "body_timeout", BODY_SECONDS)
+    assert document["setting"] == "BOCHNER_BODY_TIMEOUT"
+    assert time.monotonic() >= began + BODY_SECONDS
+
+
+def after(seconds: float, **settings: Any) -> Refusal:
+    """Why a client is refused of which nothing comes for so long, though it has begun."""
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(seconds)
+        return {}
+
+    async def run() -> None:
+        with Sender(Senders(), Settings(**settings)) as sender:
+            sender.came = 10
+            await sender.waited_for(receive)
+
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(run())
+    return refused.value
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"client_timeout": 0.1}, "client_timeout"),
+        ({"body_timeout": 0.1}, "body_timeout"),
+        ({"min_body_rate": 100}, "min_body_rate"),
+        ({"min_body_rate": 100, "client_timeout": 0.05}, "client_timeout"),
+    ],
+)
+def test_a_refusal_names_the_setting(settings: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(senders, "_SLOW_SECONDS", 0.3)
+    refusal = after(30, **settings)
+    assert refusal.slug == "request-timeout"
+    assert refusal.members["limit"] == name
+    assert refusal.members["setting"] == f"BOCHNER_{name.upper()}"
+    assert str(refusal).startswith("10 bytes came in 0.")
+
+
+def test_no_least_rate_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(senders, "_SLOW_SECONDS", 0.01)
+    assert after(30, min_body_rate=0, client_timeout=0.1).members["limit"] == "client_timeout"
+
+
+@pytest.mark.parametrize(("came", "makes_room"), [(0, True), (50, True), (100_000, False)])
+def test_only_who_is_slow_makes_room(came: int, makes_room: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(senders, "_SLOW_IN_THE_WAY_SECONDS", 0.05)
+    there = Senders()
+
+    async def never() -> dict[str, Any]:
+        await asyncio.sleep(30)
+        return {}
+
+    async def send() -> str:
+        with Sender(there, Settings(min_body_rate=1000)) as sender:
+            sender.came = came
+            try:
+                await asyncio.wait_for(sender.waited_for(never), 1)
+            except Refusal as refusal:
+                return str(refusal.members["limit"])
+            except TimeoutError:
+                return "none"
+        return "received"
+
+    async def run() -> tuple[bool, str]:
+        sending = asyncio.create_task(send())
+        await asyncio.sleep(0.1)
+        made = there.make_room()
+        assert not there.make_room(), "each makes room once"
+        return made, await sending
+
+    assert asyncio.run(run()) == (makes_room, "min_body_rate" if makes_room else "none")
+    assert not there.there

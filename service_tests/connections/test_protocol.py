@@ -1,0 +1,252 @@
+"""What no well-made client sends: heads without end, slow ones, broken ones, and requests ahead of their time."""
+
+import time
+from collections.abc import Iterator
+from itertools import count, repeat
+
+import psutil
+import pytest
+
+from service_tests.connections.wire import LIVE, answers, asked, connected, received, refusal
+from service_tests.running import Running, service
+
+HEAD_SECONDS, IDLE_SECONDS, MOST_HEAD, MOST_AHEAD = 1, 2, 64 << 10, 16
+LAST = LIVE + b"Connection: close\r\n\r\n"
+# An address that reads no body, and one that does.
+NO_BODY, BODY = b"POST /nowhere HTTP/1.1\r\nHost: here\r\n", b"POST /v1/maps/m/transform HTTP/1.1\r\nHost: here\r\n"
+CHUNKED, JSON = b"Transfer-Encoding: chunked\r\n", b"Content-Type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service that waits for nobody."""
+    options = ("--head-timeout", str(HEAD_SECONDS), "--idle-timeout", str(IDLE_SECONDS))
+    with service(tmp_path_factory.mktemp("strict") / "data", *options) as running:
+        spec = {"input_dim": 2, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}}
+        with running.client() as http:
+            http.put("/v1/maps/m", json={**spec, "s": 4}).raise_for_status()
+        yield running
+
+
+def sent_without_end(running: Running, first: bytes, pieces: Iterator[bytes]) -> bytes:
+    """What the service answers to a client that goes on and on, and first asks for no answer."""
+    process = psutil.Process(running.process.pid)
+    before, sent = process.memory_info().rss, 0
+    with connected(running, 0.05) as line:
+        line.sendall(first)
+        answer = b""
+        for piece in pieces:
+            assert sent < 64 << 20, "it is still read"
+            try:
+                line.sendall(piece)
+                sent += len(piece)
+                if sent > 2 << 20:
+                    answer = line.recv(1 << 16)
+                    break
+            except TimeoutError:
+                continue
+            except ConnectionError:
+                break
+        line.settimeout(30)
+        answer += received(line)
+    assert process.memory_info().rss < before + (8 << 20)
+    with running.client() as http:
+        assert http.get("/health/live").status_code == 200
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("first", "pieces", "status", "slug"),
+    [
+        (LIVE + b"X-Long: ", repeat(b"a" * 4096), 431, "head-too-large"),
+        (LIVE, (b"X-%d: b\r\n" % i * 64 for i in count()), 431, "head-too-large"),
+        (b"GET /", repeat(b"a" * 4096), 414, "uri-too-long"),
+        (b"", repeat(b"\r\n" * 2048), 431, "head-too-large"),
+        (BODY + JSON + CHUNKED + b"\r\n0\r\n", repeat(b"X-Late: " + b"a" * 4096 + b"\r\n"), 400, "bad-request"),
+        (BODY + JSON + CHUNKED + b"\r\n1;", repeat(b"a" * 4096), 400, "bad-request"),
+        (BODY + JSON + CHUNKED + b"\r\n", repeat(b"1\r\n \r\n" * 1000), 400, "bad-request"),
+    ],
+    ids=["one header", "many headers", "address", "nothing", "trailers", "extension", "small pieces"],
+)
+def test_what_has_no_end_is_refused_early(
+    strict: Running, first: bytes, pieces: Iterator[bytes], status: int, slug: str
+) -> None:
+    document = refusal(answers(sent_without_end(strict, first, pieces))[-1], status, slug)
+    if slug == "uri-too-long":
+        assert (document["limit"], document["value"]) == ("max_head_bytes", MOST_HEAD)
+        assert document["setting"] == "BOCHNER_MAX_HEAD_BYTES"
+
+
+@pytest.mark.parametrize(("excess", "status"), [(0, 200), (1, 431)])
+def test_a_head_has_a_limit_to_the_byte(strict: Running, excess: int, status: int) -> None:
+    filled = sum(map(len, (b"/health/live", b"Host", b"here", b"Connection", b"close", b"X-Long")))
+    head = LIVE + b"Connection: close\r\nX-Long: " + b"a" * (MOST_HEAD - filled + excess) + b"\r\n\r\n"
+    assert [answer.status_code for answer in asked(strict, head)] == [status]
+
+
+@pytest.mark.parametrize(("fields", "status"), [(256, 200), (257, 431)])
+def test_a_head_has_no_more_fields_than_some(strict: Running, fields: int, status: int) -> None:
+    head = LIVE + b"Connection: close\r\n" + b"X: y\r\n" * (fields - 2) + b"\r\n"
+    assert [answer.status_code for answer in asked(strict, head)] == [status]
+
+
+@pytest.mark.parametrize(("count_", "status"), [(100, 422), (101, 414)])
+def test_an_address_has_no_more_parameters_than_some(strict: Running, count_: int, status: int) -> None:
+    address = b"/v1/maps?" + b"&".join([b"a="] * count_)
+    (answer,) = asked(strict, b"GET " + address + b" HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    assert answer.status_code == status
+
+
+def test_the_log_has_the_beginning_of_a_long_address(strict: Running) -> None:
+    asked(strict, b"GET /" + b"%ff" * 20_000 + b" HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+    (log,) = strict.data_dir.parent.glob("*.log")
+    assert max(map(len, log.read_bytes().splitlines())) < 500
+
+
+@pytest.mark.parametrize("head", [b"\r\n", b"GET /health/live HTT", LIVE])
+def test_who_does_not_send_a_head_in_time_is_told(strict: Running, head: bytes) -> None:
+    began = time.monotonic()
+    document = refusal(asked(strict, head)[0], 408, "request-timeout")
+    assert (document["limit"], document["value"]) == ("head_timeout", HEAD_SECONDS)
+    assert f"{len(head)} bytes" in document["detail"]
+    assert HEAD_SECONDS <= time.monotonic() - began < 10 * IDLE_SECONDS
+
+
+def test_bytes_that_come_one_by_one_have_no_more_time(strict: Running) -> None:
+    began = time.monotonic()
+    with connected(strict, 0.1) as line:
+        answer = b""
+        for byte in LIVE * 100:
+            try:
+                line.sendall(bytes([byte]))
+                answer = line.recv(1 << 16)
+                break
+            except TimeoutError:
+                continue
+        line.settimeout(30)
+        refusal(answers(answer + received(line))[0], 408, "request-timeout")
+    assert time.monotonic() < began + 10 * IDLE_SECONDS
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"",
+        LIVE + b"\r\n",
+        NO_BODY + b"Content-Length: 1\r\n\r\n1",
+        LIVE + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    ],
+    ids=["at first", "after a request", "after a body that nobody wanted", "after a wish to upgrade"],
+)
+def test_a_silent_connection_ends(strict: Running, before: bytes) -> None:
+    began = time.monotonic()
+    assert len(asked(strict, before)) == bool(before)
+    assert IDLE_SECONDS <= time.monotonic() - began < 10 * IDLE_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HTTP"),
+        (b"NONSENSE\r\n\r\n", "HTTP"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "PRI"),
+        (b"GET / HTTP/3.1\r\nHost: here\r\n\r\n", "version"),
+        (b"CONNECT here:80 HTTP/1.1\r\nHost: here\r\n\r\n", "CONNECT"),
+        (b"GET here HTTP/1.1\r\nHost: here\r\n\r\n", "HTTP"),
+        (b"GET / HTTP/1.1\r\n\r\n", "0 fields Host"),
+        (LIVE + b"Host: there\r\n\r\n", "2 fields Host"),
+        (LIVE + b" folded: line\r\n\r\n", "HTTP"),
+        (LIVE + b"Spaced : name\r\n\r\n", "HTTP"),
+        (LIVE + b"Null: a\0b\r\n\r\n", "HTTP"),
+        (BODY + b"Content-Length: 1x\r\n\r\n", "HTTP"),
+        (BODY + b"Content-Length: +5\r\n\r\n", "HTTP"),
+        (BODY + b"Content-Length: -5\r\n\r\n", "HTTP"),
+        (BODY + b"Content-Length: 5, 5\r\n\r\n", "HTTP"),
+        (BODY + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", "HTTP"),
+        (BODY + b"Content-Length: 99999999999999999999999\r\n\r\n", "HTTP"),
+        (BODY + b"Content-Length: 5\r\n" + CHUNKED + b"\r\n", "HTTP"),
+        (BODY + CHUNKED + b"Content-Length: 5\r\n\r\n", "HTTP"),
+        (BODY + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "gzip, chunked"),
+        (BODY + b"Transfer-Encoding: gzip\r\n" + CHUNKED + b"\r\n", "gzip"),
+        (BODY + CHUNKED + CHUNKED + b"\r\n", "Transfer-Encoding"),
+        (BODY + b"Transfer-Encoding: identity\r\n\r\n", ""),
+        (BODY + b"Transfer-Encoding: xchunked\r\n\r\n", ""),
+        (BODY + b"Transfer-Encoding: chunked, gzip\r\n\r\n", ""),
+        (b"POST / HTTP/1.0\r\nHost: here\r\n" + CHUNKED + b"\r\n", "HTTP/1.0"),
+        (BODY + JSON + CHUNKED + b"\r\nxyz\r\n", "HTTP"),
+        (BODY + JSON + CHUNKED + b"\r\n-1\r\n", "HTTP"),
+        (BODY + JSON + CHUNKED + b"\r\n1\r\nabc\r\n", "HTTP"),
+    ],
+)
+def test_what_is_no_request_is_refused_and_never_read_in_two_ways(strict: Running, request_: bytes, said: str) -> None:
+    (answer,) = asked(strict, request_ + b"GET /hidden HTTP/1.1\r\nHost: here\r\n\r\n")
+    assert said in refusal(answer, 400, "bad-request")["detail"]
+
+
+def test_a_refused_request_is_told_to_who_sent_no_body_yet(strict: Running) -> None:
+    """And the request that waited for the body is over."""
+    with connected(strict) as line:
+        line.sendall(BODY + JSON + CHUNKED + b"Expect: 100-continue\r\n\r\n")
+        assert line.recv(1 << 16) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        line.sendall(b"no length\r\n")
+        refusal(answers(received(line))[0], 400, "bad-request")
+
+
+def test_requests_ahead_are_answered_in_order(strict: Running) -> None:
+    rows = b'{"vectors": [[1, 2]]}'
+    post = BODY + JSON + b"Content-Length: %d\r\n\r\n" % len(rows) + rows
+    found = asked(strict, post + LIVE + b"\r\n" + post + NO_BODY + CHUNKED + b"\r\n1\r\na\r\n0\r\nT: t\r\n\r\n" + LAST)
+    assert [answer.status_code for answer in found] == [200, 200, 200, 404, 200]
+    assert found[0].content == found[2].content
+    assert found[1].json() == found[4].json() == {"status": "live"}
+
+
+@pytest.mark.parametrize(
+    ("garbage", "status", "slug"),
+    [
+        (b"NONSENSE\r\n\r\n", 400, "bad-request"),
+        (BODY + JSON + CHUNKED + b"\r\nno length\r\n", 400, "bad-request"),
+        (LIVE + b"X-Long: " + b"a" * (2 * MOST_HEAD) + b"\r\n\r\n", 431, "head-too-large"),
+    ],
+    ids=["a head", "a body", "a long head"],
+)
+def test_what_is_refused_takes_no_answer_from_those_before_it(
+    strict: Running, garbage: bytes, status: int, slug: str
+) -> None:
+    first, second, last = asked(strict, LIVE + b"\r\n" + LIVE + b"\r\n" + garbage + LIVE + b"\r\n")
+    assert first.status_code == second.status_code == 200
+    refusal(last, status, slug)
+
+
+def test_no_client_sends_as_many_requests_ahead_as_it_likes(strict: Running) -> None:
+    process = psutil.Process(strict.process.pid)
+    before = process.memory_info().rss
+    *served, last = asked(strict, (LIVE + b"\r\n") * 5000)
+    assert len(served) == MOST_AHEAD + 1
+    assert all(answer.status_code == 200 for answer in served)
+    refusal(last, 503, "overloaded")
+    assert process.memory_info().rss < before + (8 << 20)
+
+
+@pytest.mark.parametrize("protocol", [b"websocket", b"h2c"])
+def test_a_wish_for_another_protocol_is_ignored(strict: Running, protocol: bytes) -> None:
+    rows = b'{"vectors": [[1, 2]]}'
+    wish = b"Connection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: \r\nUpgrade: " + protocol + b"\r\n"
+    body = b"Content-Length: %d\r\n\r\n" % len(rows) + rows
+    found = asked(strict, BODY + JSON + wish + body + LIVE + wish + b"\r\n" + BODY + JSON + body, LAST)
+    assert [answer.status_code for answer in found] == [200, 200, 200, 200]
+    assert found[0].content == found[2].content
+
+
+def test_fields_behind_a_body_do_not_count_as_those_of_the_head(strict: Running) -> None:
+    request = b"GET /v1/maps/m HTTP/1.1\r\nHost: here\r\n" + CHUNKED + b"\r\n1\r\na\r\n0\r\nX-Request-ID: late\r\n\r\n"
+    first, _ = asked(strict, request + LAST)
+    assert first.status_code == 200
+    assert first.headers["x-request-id"] != "late"
+
+
+@pytest.mark.parametrize(("lines", "closes"), [(b"", True), (b"Connection: keep-alive\r\n", True)])
+def test_http_1_0_is_answered(strict: Running, lines: bytes, closes: bool) -> None:
+    (answer,) = asked(strict, b"GET /health/live HTTP/1.0\r\n" + lines + b"\r\n")
+    assert answer.status_code == 200
+    assert (answer.headers.get("connection") == "close") is closes
