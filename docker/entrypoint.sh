@@ -1,8 +1,37 @@
 #!/bin/sh
+# Every command of `bochner`, and three of the image: `store` runs the store of a composed service, `store-is-ready` and
+# `service-is-ready` are for those who watch the containers.
+set -eu
+
+# The address of the store has its password, so that it may come in a file instead of the environment.
+if [ -n "${REDIS_URL_FILE:-}" ]; then
+    REDIS_URL=$(cat "$REDIS_URL_FILE")
+    export REDIS_URL
+fi
+
+case "${1:-}" in
+store)
+    # Whoever has the address gets in, as `bochner`, by its password (letters and digits), of which the store has a hash.
+    password=${REDIS_URL#*://bochner:}
+    hash=$(printf %s "${password%%@*}" | sha256sum)
+    unset REDIS_URL password
+    umask 077
+    sed "s/SHA256/${hash%% *}/" /etc/bochner/users.acl > /tmp/users.acl
+    shift
+    exec valkey-server /etc/bochner/redis.conf --aclfile /tmp/users.acl "$@"
+    ;;
+store-is-ready)
+    # Here, whatever its name is outside: it may not have that before it is ready.
+    REDIS_URL="${REDIS_URL%@*}@127.0.0.1:6379" exec python3 -c "import os, redis; redis.Redis.from_url(os.environ['REDIS_URL'], socket_timeout=3).ping()"
+    ;;
+service-is-ready)
+    exec python3 -c "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ.get('BOCHNER_PORT', '8000') + '/health/ready')"
+    ;;
+esac
+
 # The root file system may be read-only: what was compiled for the image goes where this container may write. It holds for
 # processors like the builder's; on another kind the loops are compiled at the first start, some 10 s before the service
 # is ready. So they are, at every start, where nothing can be written.
-set -eu
 export NUMBA_CACHE_DIR="${NUMBA_CACHE_DIR:-/tmp/bochner-compiled}"
-[ -d "$NUMBA_CACHE_DIR" ] || cp -r /opt/bochner/compiled "$NUMBA_CACHE_DIR" || echo "loops are compiled anew" >&2
-exec bochner "$@"
+[ -d "$NUMBA_CACHE_DIR" ] || cp -r /opt/service/compiled "$NUMBA_CACHE_DIR" || echo "loops are compiled anew" >&2
+exec /opt/service/bin/bochner "$@"

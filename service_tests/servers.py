@@ -1,5 +1,6 @@
 """Servers that tests start by hand: stores kept otherwise than the embedded one, and a wire that can be cut."""
 
+import hashlib
 import socket
 import subprocess
 import threading
@@ -37,6 +38,14 @@ def valkey(directory: Path, *options: str) -> Iterator[str]:
     finally:
         process.kill()
         process.wait(10)
+
+
+def access_list(directory: Path, password: str) -> Path:
+    """The list of who gets into the composed service's store, with the hash of a password in its place."""
+    rules = (Path(__file__).parent.parent / "docker" / "users.acl").read_text()
+    path = directory / "users.acl"
+    path.write_text(rules.replace("SHA256", hashlib.sha256(password.encode()).hexdigest()))
+    return path
 
 
 def answers(url: str) -> bool:

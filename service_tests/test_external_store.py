@@ -14,7 +14,7 @@ import redis
 from service_tests.cases import with_long
 from service_tests.checks import assert_problem, post, put, put_dataset
 from service_tests.running import Running, service, start, stop
-from service_tests.servers import EVERY_WRITE, VOLATILE, until, valkey
+from service_tests.servers import EVERY_WRITE, VOLATILE, access_list, until, valkey
 
 ROWS = {"vectors": [[1, 2, 3]]}
 EVICTING = (*EVERY_WRITE, "--maxmemory-policy", "allkeys-lru")
@@ -34,11 +34,11 @@ def not_ready(tmp_path: Path, url: str, *options: str) -> Iterator[tuple[Running
 @pytest.mark.long
 def test_the_commands_that_the_example_grants_are_enough(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     """The file refuses all others, so a command that the service came to need is missed here."""
-    acl = Path(__file__).parent.parent / "docker" / "users.acl"
+    acl = access_list(tmp_path, "drawn")
     rules = acl.read_text().replace("user default off", "user default on nopass ~* &* +@all").splitlines()
-    (tmp_path / "users.acl").write_text("\n".join(rules) + "\n")
-    with valkey(tmp_path, *EVERY_WRITE, "--aclfile", str(tmp_path / "users.acl")) as url:
-        granted = url.replace("unix://", "unix://bochner:change-me@")
+    acl.write_text("\n".join(rules) + "\n")
+    with valkey(tmp_path, *EVERY_WRITE, "--aclfile", str(acl)) as url:
+        granted = url.replace("unix://", "unix://bochner:drawn@")
         with service(tmp_path / "data", "--redis-url", granted) as running, running.client() as http:
             assert put(http, "m", gaussian).status_code == 201
             assert put_dataset(http, "d", [[1, 2, 3]], ttl=1).status_code == 201

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,24 +13,48 @@ from app.store.binary import find_binary
 from service_tests.checks import put
 from service_tests.jobs.site import Site
 from service_tests.running import free_port, service
-from service_tests.servers import EVERY_WRITE, answers, until
-
-ACL = Path(__file__).parent.parent.parent / "docker" / "users.acl"
+from service_tests.servers import EVERY_WRITE, access_list, answers, until
 
 
-@pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[str]:
-    """A store that lets in only who the list names."""
+@contextmanager
+def composed_store(tmp_path: Path) -> Iterator[str]:
+    """A store that lets in only who the list names; on what it was left with, if it ran there before."""
     port = free_port()
-    command = [str(find_binary(None)), "--port", str(port), "--dir", str(tmp_path), "--aclfile", str(ACL), *EVERY_WRITE]
+    acl = access_list(tmp_path, "drawn")
+    command = [str(find_binary(None)), "--port", str(port), "--dir", str(tmp_path), "--aclfile", str(acl), *EVERY_WRITE]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    url = f"redis://bochner:change-me@127.0.0.1:{port}/0"
+    url = f"redis://bochner:drawn@127.0.0.1:{port}/0"
     try:
         until(lambda: answers(url))
         yield url
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[str]:
+    with composed_store(tmp_path) as url:
+        yield url
+
+
+def test_what_was_written_together_is_there_when_the_store_starts_again(tmp_path: Path) -> None:
+    """A server that loads its file carries out transactions by the rights of `default`, who gets in nowhere."""
+    for first in (True, False):
+        with composed_store(tmp_path) as url, redis.Redis.from_url(url) as client:
+            if first:
+                client.pipeline(transaction=True).set("bochner:a", 1).set("bochner:b", 2).execute()
+                client.eval("redis.call('SET', KEYS[1], 3) redis.call('SET', KEYS[2], 4)", 2, "bochner:c", "bochner:d")
+            assert client.mget("bochner:a", "bochner:b", "bochner:c", "bochner:d") == [b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize("who", ["", "default:drawn@", "bochner:change-me@"])
+def test_nobody_gets_in_without_the_password(guarded: str, who: str) -> None:
+    with (
+        redis.Redis.from_url(guarded.replace("bochner:drawn@", who)) as client,
+        pytest.raises(redis.AuthenticationError),
+    ):
+        client.get("bochner:a")
 
 
 @pytest.mark.long
