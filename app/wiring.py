@@ -8,6 +8,7 @@ from app.jobs.jobs import Jobs
 from app.services.accounting import keep_account
 from app.services.cache import Cache
 from app.services.datasets import Datasets
+from app.services.keys import KeyService
 from app.services.limits import Limits
 from app.services.map_creation import MapCreation
 from app.services.maps import Maps
@@ -37,7 +38,7 @@ class Wired:
     """How much the store keeps, and whose it is."""
     keep_account: Callable[[], None]
     """Keeps the account right where versions without one have written; never returns."""
-    key_store: KeyStore
+    keys: KeyService
     keys_changed: Callable[[Keys], Awaitable[Keys]]
     """Asks the store for the keys as they are now, on the event loop."""
     take_requests: Callable[[str, float, int, int], Awaitable[Taken]]
@@ -87,7 +88,7 @@ def wire(settings: Settings) -> Wired:
         map_store=map_store,
         account=account,
         keep_account=partial(keep_account, account, (map_store, dataset_store, jobs)),
-        key_store=KeyStore(client, settings.max_keys),
+        keys=KeyService(KeyStore(client, settings.max_keys), account),
         keys_changed=partial(changed, loop_client),
         take_requests=RateStore(loop_client).take,
         limits=limits,

@@ -5,7 +5,8 @@ from typing import NamedTuple
 import httpx
 import redis
 
-from app.services.keys import AskedKey, CreatedKey, create
+from app.services.keys import AskedKey, CreatedKey, KeyService
+from app.store.account import Account
 from app.store.keys import KeyStore, Role
 from service_tests.running import Running
 
@@ -24,18 +25,18 @@ class Keyed(NamedTuple):
         self, role: Role, rate: float | None = None, burst: int | None = None, quota: int | None = None
     ) -> CreatedKey:
         """One more key."""
-        return made(self.running, AskedKey(name=f"a-{role}", role=role, rate=rate, burst=burst, quota=quota))
+        return made(self.running.socket, AskedKey(name=f"a-{role}", role=role, rate=rate, burst=burst, quota=quota))
 
 
-def made(running: Running, asked: AskedKey) -> CreatedKey:
-    """A key of a service on its embedded store."""
-    with redis.Redis.from_url(running.socket) as client:
-        return create(KeyStore(client, 1000), asked)
+def made(store: str, asked: AskedKey) -> CreatedKey:
+    """A key in the store at a URL."""
+    with redis.Redis.from_url(store) as client:
+        return KeyService(KeyStore(client, 1000), Account(client)).create(asked)
 
 
 def keyed(running: Running) -> Keyed:
     """A service with a key of each role."""
-    return Keyed(running, {role: made(running, AskedKey(name=f"the-{role}", role=role)).key for role in Role})
+    return Keyed(running, {role: made(running.socket, AskedKey(name=f"the-{role}", role=role)).key for role in Role})
 
 
 def bearer(text: str) -> dict[str, str]:

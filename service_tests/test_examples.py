@@ -76,7 +76,7 @@ def without_times(answer: Any) -> Any:
 def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str, example: Path) -> None:
     body = example.read_bytes()
     if operation(example) == "create_key":
-        admin = bearer(made(running, AskedKey(name="ops", role=Role.admin)).key)
+        admin = bearer(made(running.socket, AskedKey(name="ops", role=Role.admin)).key)
         answer = http.post("/v1/keys", content=body, headers={"Content-Type": JSON, **admin})
         assert answer.status_code == 201, answer.text
         return

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from app.commands.options import AddParser, add_settings, checked_settings
-from app.services.keys import AskedKey, KeyRecord, create
+from app.services.keys import AskedKey, KeyService
 from app.settings import Settings
+from app.store.account import Account
 from app.store.binary import StoreNotStarted
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore
@@ -20,17 +21,17 @@ _SETTINGS = ("data_dir", "redis_url", "store_binary", "store_timeout", "max_keys
 def add(add_parser: AddParser) -> None:
     """Add the command, and its own: create, list and revoke."""
     parser = add_parser("keys", help="create, list or revoke API keys")
-    keys = parser.add_subparsers(required=True)
-    making = keys.add_parser("create", help="create a key, and print it: it is not shown again")
+    commands = parser.add_subparsers(required=True)
+    making = commands.add_parser("create", help="create a key, and print it: it is not shown again")
     making.add_argument("name", help="What it is for.")
     making.add_argument("--role", required=True, type=Role, choices=list(Role), help=_described("role"))
     making.add_argument("--rate", type=float, help=_described("rate"))
     making.add_argument("--burst", type=int, help=_described("burst"))
     making.add_argument("--quota", type=int, help=_described("quota"))
     making.set_defaults(run=make)
-    listing = keys.add_parser("list", help="print what is known of each key, one a line as JSON, oldest first")
+    listing = commands.add_parser("list", help="print what is known of each key, one a line as JSON, oldest first")
     listing.set_defaults(run=show)
-    revoking = keys.add_parser("revoke", help="revoke keys; within a second no service takes them any more")
+    revoking = commands.add_parser("revoke", help="revoke keys; within a second no service takes them any more")
     revoking.add_argument("ids", nargs="+", metavar="id", help="Id of a key.")
     revoking.set_defaults(run=revoke)
     for one in (making, listing, revoking):
@@ -44,34 +45,34 @@ def _described(field: str) -> str | None:
 def make(name: str, role: Role, rate: float | None, burst: int | None, quota: int | None, **options: Any) -> None:
     """Create a key."""
     asked = AskedKey(name=name, role=role, rate=rate, burst=burst, quota=quota)
-    with _store(options) as store:
-        made = create(store, asked)
+    with _keys(options) as keys:
+        made = keys.create(asked)
     sys.stderr.write(f"key {made.id}, {made.name!r} with role {made.role}; it is not shown again:\n")
     sys.stdout.write(made.key + "\n")
 
 
 def show(**options: Any) -> None:
     """List the keys."""
-    with _store(options) as store:
-        for key in store.all():
-            sys.stdout.write(KeyRecord.of(key).model_dump_json() + "\n")
+    with _keys(options) as keys:
+        for key in keys.all().keys:
+            sys.stdout.write(key.model_dump_json() + "\n")
 
 
 def revoke(ids: list[str], **options: Any) -> None:
     """Revoke keys; those that are there, even if others are not."""
-    with _store(options) as store:
-        missing = [key_id for key_id in ids if not store.revoke(key_id)]
+    with _keys(options) as keys:
+        missing = [key_id for key_id in ids if not keys.revoke(key_id)]
     if missing:
         sys.exit(f"no key has the id {', '.join(missing)}")
 
 
 @contextmanager
-def _store(options: dict[str, Any]) -> Iterator[KeyStore]:
+def _keys(options: dict[str, Any]) -> Iterator[KeyService]:
     """The keys of the store that the settings name, of which no service need run."""
     settings = checked_settings(options)
     try:
         with _url(settings) as url, connect(url, settings.store_timeout) as client:
-            yield KeyStore(client, settings.max_keys)
+            yield KeyService(KeyStore(client, settings.max_keys), Account(client))
     except (StoreUnavailable, TooManyKeys) as error:
         sys.exit(str(error))
 

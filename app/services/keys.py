@@ -7,7 +7,8 @@ from pydantic import BaseModel, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from app.core.model import NAME_PATTERN, Frozen
-from app.store.keys import Key, KeyStore, Role, drawn
+from app.store.account import UNLIMITED, Account, Quota
+from app.store.keys import Key, KeyStore, Role, TooManyKeys, drawn
 
 
 class AskedKey(Frozen):
@@ -22,7 +23,7 @@ class AskedKey(Frozen):
         None, ge=1, le=1_000_000, description="Requests at once after a pause; null for those of one second."
     )
     quota: int | None = Field(
-        None, ge=0, description="Bytes that the maps and datasets it creates may take; null for any number."
+        None, ge=0, description="Bytes that the maps, datasets and jobs it creates may take; null for any number."
     )
 
     @field_validator("burst")
@@ -43,11 +44,12 @@ class KeyRecord(BaseModel):
     rate: float | None
     burst: int | None
     quota: int | None
+    bytes: int = Field(description="Bytes that the maps, datasets and jobs it has created take now.")
 
     @classmethod
-    def of(cls, key: Key) -> Self:
+    def of(cls, key: Key, account: Account) -> Self:
         """The record of a key."""
-        return cls.model_validate(key, from_attributes=True)
+        return cls(**dict(key), bytes=account.usage(key.id).nbytes)
 
 
 class CreatedKey(KeyRecord):
@@ -62,13 +64,31 @@ class KeyList(BaseModel):
     keys: list[KeyRecord]
 
 
-def create(store: KeyStore, asked: AskedKey) -> CreatedKey:
-    """Make a key; TooManyKeys if there are enough, StoreUnavailable where the store does not answer."""
-    made = drawn(asked.name, asked.role, asked.rate, asked.burst, asked.quota)
-    store.create(made.key)
-    return CreatedKey(**KeyRecord.of(made.key).model_dump(), key=made.text)
+class KeyService:
+    """Create, list and revoke keys. Every method raises StoreUnavailable where the store does not answer."""
 
+    def __init__(self, store: KeyStore, account: Account) -> None:
+        self._store, self._account = store, account
 
-def listed(store: KeyStore) -> KeyList:
-    """Every key; StoreUnavailable where the store does not answer."""
-    return KeyList(keys=[KeyRecord.of(key) for key in store.all()])
+    def create(self, asked: AskedKey) -> CreatedKey:
+        """Make a key; TooManyKeys if there are enough."""
+        made = drawn(asked.name, asked.role, asked.rate, asked.burst, asked.quota)
+        # First, so that there is never a key without its quota.
+        self._account.allow(made.key.id, Quota(asked.quota))
+        try:
+            self._store.create(made.key)
+        except TooManyKeys:
+            self._account.allow(made.key.id, UNLIMITED)
+            raise
+        return CreatedKey(**dict(KeyRecord.of(made.key, self._account)), key=made.text)
+
+    def all(self) -> KeyList:
+        """Every key, oldest first."""
+        return KeyList(keys=[KeyRecord.of(key, self._account) for key in self._store.all()])
+
+    def revoke(self, key_id: str) -> bool:
+        """Remove a key; False if there is none. What it has created stays."""
+        revoked = self._store.revoke(key_id)
+        if revoked:
+            self._account.allow(key_id, UNLIMITED)
+        return revoked

@@ -304,7 +304,7 @@ def test_no_log_and_no_answer_has_a_key(here: Keyed) -> None:
 def test_without_keys_a_key_is_heeded_all_the_same(running: Running) -> None:
     from app.services.keys import AskedKey
 
-    text = made(running, AskedKey(name="k", role=Role.read)).key
+    text = made(running.socket, AskedKey(name="k", role=Role.read)).key
     with running.client(**bearer(text)) as client:
         assert client.get("/v1/maps").status_code == 200
         assert_problem(client, put(client, "m", {}), 403, "forbidden")

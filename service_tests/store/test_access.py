@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 import redis
 
+from app.services.keys import AskedKey
 from app.store.binary import find_binary
+from app.store.keys import Role
 from service_tests.checks import put
 from service_tests.jobs.site import Site
+from service_tests.keyed import bearer, made
 from service_tests.running import free_port, service
 from service_tests.servers import EVERY_WRITE, access_list, answers, until
 
@@ -62,7 +65,7 @@ def test_maps_and_jobs_need_no_more_than_the_list_allows(tmp_path: Path, guarded
     spec = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 16}
     with (
         service(tmp_path / "data", "--redis-url", guarded) as running,
-        running.client() as http,
+        running.client(**bearer(made(guarded, AskedKey(name="k", role=Role.admin, rate=1000)).key)) as http,
         redis.Redis.from_url(guarded) as client,
     ):
         assert put(http, "m", spec).status_code == 201
@@ -82,6 +85,9 @@ def test_maps_and_jobs_need_no_more_than_the_list_allows(tmp_path: Path, guarded
         finally:
             worker.terminate()
             assert worker.wait(60) == 0
+        key = http.post("/v1/keys", json={"name": "k", "role": "read", "quota": 1000}).json()
+        assert {one["id"] for one in http.get("/v1/keys").json()["keys"]} > {key["id"]}
+        assert http.delete(f"/v1/keys/{key['id']}").status_code == 204
         assert "permission" not in log.read_text().lower(), log.read_text()
         with pytest.raises(redis.exceptions.NoPermissionError):
             client.flushall()

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
-from app.api.context import Admitted, ContextOf, Cursor, DatasetName, Limit, Prefix
+from app.api.context import Admitted, ContextOf, Cursor, DatasetName, Limit, Prefix, owner_of
 from app.api.documents import DATASET_BODY
 from app.api.negotiation import posted_format
 from app.services.dataset_records import DatasetPage, DatasetRecord
@@ -38,7 +38,10 @@ async def put_dataset(
     """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
     form = posted_format(request)
     body = await bodies.read_in(form, request, context)
-    record, created = await context.admission.compute(lambda: context.datasets.create(name, form.matrix(body), ttl))
+    owner = owner_of(request)
+    record, created = await context.admission.compute(
+        lambda: context.datasets.create(name, form.matrix(body), ttl, owner)
+    )
     if created:
         response.status_code = 201
         response.headers["Location"] = f"/v1/datasets/{name}"

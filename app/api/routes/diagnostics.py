@@ -9,7 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from app.api import bodies, long_work
 from app.api.array_answers import warning_headers
-from app.api.context import Context, ContextOf, MapName
+from app.api.context import Context, ContextOf, MapName, owner_of
 from app.api.documents import (
     GIVEN,
     ROWS,
@@ -151,7 +151,7 @@ async def _measured(
         measurement = await context.admission.compute(lambda: prepare(body))
 
         def work(progress: Progress | None) -> bytes | JobRecord:
-            outcome = context.measurements.run_or_submit(measurement, progress)
+            outcome = context.measurements.run_or_submit(measurement, progress, owner_of(request))
             if isinstance(outcome, JobRecord):
                 return outcome
             return json_measurements.writers(outcome, measurement.warnings)[media_type]()

@@ -7,13 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from app.api import bodies
-from app.api.context import Admitted, ContextOf
+from app.api.context import Admitted, ContextOf, owner_of
 from app.api.documents import KEY_BODY
 from app.api.negotiation import JSON, posted_format
 from app.api.problems import Refusal
-from app.services import keys
 from app.services.keys import AskedKey, CreatedKey, KeyList
-from app.store.keys import Key
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +35,8 @@ async def create_key(request: Request, response: Response, context: Admitted) ->
     """Create a key. It is valid at once, in every process of the service."""
     posted_format(request, (JSON,))
     asked = bodies.parse(AskedKey, await bodies.read(request, context, context.limits.check_spec))
-    made = await context.admission.ask(lambda: keys.create(context.key_store, asked))
-    logger.info("key %s made key %s, %r with role %s", _by(request), made.id, made.name, made.role)
+    made = await context.admission.ask(lambda: context.keys.create(asked))
+    logger.info("key %s made key %s, %r with role %s", owner_of(request), made.id, made.name, made.role)
     response.headers["Cache-Control"] = "no-store"
     return made
 
@@ -46,19 +44,13 @@ async def create_key(request: Request, response: Response, context: Admitted) ->
 @router.get("", operation_id="list_keys")
 async def list_keys(context: ContextOf) -> KeyList:
     """List all keys, oldest first."""
-    return await context.admission.ask(lambda: keys.listed(context.key_store))
+    return await context.admission.ask(context.keys.all)
 
 
 @router.delete("/{id}", operation_id="revoke_key", status_code=204)
 async def revoke_key(key_id: KeyId, request: Request, context: ContextOf) -> None:
     """Revoke a key. Within a second no process takes it any more, and events that are sent for it end."""
-    if not await context.admission.ask(lambda: context.key_store.revoke(key_id)):
+    if not await context.admission.ask(lambda: context.keys.revoke(key_id)):
         raise Refusal("key-not-found", f"no key has the id {key_id}")
     context.access.keys.forget()
-    logger.info("key %s revoked key %s", _by(request), key_id)
-
-
-def _by(request: Request) -> str:
-    """Id of the key of a request, for the log."""
-    key: Key = request.scope["state"]["key"]
-    return key.id
+    logger.info("key %s revoked key %s", owner_of(request), key_id)

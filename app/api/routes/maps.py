@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 
 from app.api import bodies, long_work
 from app.api.array_answers import array_response
-from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, Prefix
+from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, Prefix, owner_of
 from app.api.documents import ARRAY_ANSWER, MAP_BODY, applied_headers, taken_headers
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
@@ -60,7 +60,7 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
     """
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_spec)
-        clock = long_work.started(request, context)
+        clock, owner = long_work.started(request, context), owner_of(request)
         asked = await context.admission.compute(lambda: asked_spec(body, bodies.parse))
         there = await context.admission.ask(lambda: context.maps.there(name, asked))
     if there is not None:
@@ -71,9 +71,9 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
             context,
             clock,
             context.admission.building,
-            lambda progress: context.maps.create(name, asked.spec, progress, asked.left_open, settling),
+            lambda progress: context.maps.create(name, asked.spec, progress, asked.left_open, settling, owner),
             request,
-            same=(name, asked.spec.canonical(), asked.left_open.text),
+            same=(name, asked.spec.canonical(), asked.left_open.text, owner),
             before=[settling],
         )
         return clock, created

@@ -2,12 +2,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
+import redis
 
 from app.store.keys import Role
-from service_tests.checks import assert_problem
+from service_tests.checks import RESPOND_ASYNC, assert_problem, put, put_dataset
 from service_tests.keyed import Keyed, bearer, keyed, secret_of
 from service_tests.running import service
+from service_tests.servers import until
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,7 @@ def test_a_key_is_shown_once_and_works_at_once(here: Keyed, admin: httpx.Client)
     made = answer.json()
     text = made.pop("key")
     assert asked.items() <= made.items()
-    assert set(made) - set(asked) == {"id", "created_at"}
+    assert set(made) - set(asked) == {"id", "created_at", "bytes"}
     with here.running.client(**bearer(text)) as client:
         assert client.get("/v1/maps").status_code == 200
     listed = admin.get("/v1/keys")
@@ -145,3 +148,51 @@ def test_an_administrator_may_revoke_the_key_in_use(here: Keyed) -> None:
     with here.running.client(**bearer(own.key)) as client:
         assert client.delete(f"/v1/keys/{own.id}").status_code == 204
         assert client.get("/v1/keys").status_code == 401
+
+
+def test_a_key_keeps_no_more_than_its_quota(here: Keyed, admin: httpx.Client, gaussian: dict[str, Any]) -> None:
+    made = here.make(Role.write, quota=2000)
+
+    def kept() -> int:
+        return int(next(one["bytes"] for one in admin.get("/v1/keys").json()["keys"] if one["id"] == made.id))
+
+    with here.running.client(**bearer(made.key)) as client, here.client(Role.write) as other:
+        assert kept() == 0
+        assert put(client, "small", gaussian).status_code == 201
+        assert 192 <= kept() < 1000
+        assert put_dataset(client, "points", np.ones((40, 3))).status_code == 201
+        full = kept()
+        assert 192 + 960 <= full <= 2000
+        body = {"vectors": [[1.0, 2.0, 3.0]] * 40, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 16}
+        for refused in (
+            put(client, "large", {**gaussian, "s": 64}),
+            put_dataset(client, "more", np.ones((40, 3))),
+            client.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC),
+        ):
+            problem = assert_problem(admin, refused, 507, "quota")
+            assert (problem["limit"], problem["value"]) == ("key_bytes", 2000)
+            assert "setting" not in problem
+        assert kept() == full
+        assert put(other, "large", {**gaussian, "s": 64}).status_code == 201  # it is the key that is full
+        assert put(client, "large", {**gaussian, "s": 64}).status_code == 200  # and another's is there
+        assert other.delete("/v1/datasets/points").status_code == 204
+        assert kept() < 1000
+        assert put_dataset(client, "more", np.ones((40, 3))).status_code == 201
+        for name in ("small", "large"):
+            assert client.delete(f"/v1/maps/{name}").status_code == 204
+        assert client.delete("/v1/datasets/more").status_code == 204
+        assert kept() == 0
+
+
+def test_a_revoked_key_leaves_what_it_made_and_nothing_of_itself(
+    here: Keyed, admin: httpx.Client, gaussian: dict[str, Any]
+) -> None:
+    made = here.make(Role.write, rate=1000, quota=100_000)
+    with here.running.client(**bearer(made.key)) as client, redis.Redis.from_url(here.running.socket) as store:
+        assert put(client, "m", gaussian).status_code == 201
+        assert made.id in str(store.hgetall("bochner:account"))
+        assert admin.delete(f"/v1/keys/{made.id}").status_code == 204
+        assert admin.get("/v1/maps/m").status_code == 200
+        assert admin.delete("/v1/maps/m").status_code == 204
+        assert made.id not in str(store.hgetall("bochner:account"))
+        until(lambda: not store.keys("bochner:rate:*"), 10)
