@@ -80,6 +80,12 @@ class Access:
         return key
 
 
+def owner_of(request: Request) -> str:
+    """Whose what a request makes is in the account of the store: the id of its key, or "" without one."""
+    key: Key | None = request.scope["state"]["key"]
+    return "" if key is None else key.id
+
+
 def guarded(app: ASGIApp, access: Access) -> ASGIApp:
     """Refuses requests that may not come in, before anything else is looked at and before a body is read."""
 

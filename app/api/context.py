@@ -16,7 +16,6 @@ from app.api.interest import Interest
 from app.api.shutdown import Shutdown
 from app.api.together import Together
 from app.core.model import NAME_PATTERN
-from app.store.keys import Key
 from app.wiring import Wired
 
 
@@ -36,12 +35,6 @@ async def _context(request: Request) -> Context:
 
 
 ContextOf = Annotated[Context, Depends(_context)]
-
-
-def owner_of(request: Request) -> str:
-    """Whose what a request makes is in the account of the store: the id of its key, or "" without one."""
-    key: Key | None = request.scope["state"]["key"]
-    return "" if key is None else key.id
 
 
 def _counted(places: Callable[[Admission], Places]) -> Any:

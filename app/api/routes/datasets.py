@@ -5,7 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
-from app.api.context import Admitted, ContextOf, Cursor, DatasetName, Limit, Prefix, owner_of
+from app.api.access import owner_of
+from app.api.context import Admitted, ContextOf, Cursor, DatasetName, Limit, Prefix
 from app.api.documents import DATASET_BODY
 from app.api.negotiation import posted_format
 from app.services.dataset_records import DatasetPage, DatasetRecord

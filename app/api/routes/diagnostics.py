@@ -8,8 +8,9 @@ from pydantic import AfterValidator, BaseModel
 from pydantic_core import PydanticCustomError
 
 from app.api import bodies, long_work
+from app.api.access import owner_of
 from app.api.array_answers import warning_headers
-from app.api.context import Context, ContextOf, MapName, owner_of
+from app.api.context import Context, ContextOf, MapName
 from app.api.documents import (
     GIVEN,
     ROWS,

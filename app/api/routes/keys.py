@@ -7,7 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Request, Response
 
 from app.api import bodies
-from app.api.context import Admitted, ContextOf, owner_of
+from app.api.access import owner_of
+from app.api.context import Admitted, ContextOf
 from app.api.documents import KEY_BODY
 from app.api.negotiation import JSON, posted_format
 from app.api.problems import Refusal

@@ -3,8 +3,9 @@
 from fastapi import APIRouter, Request, Response
 
 from app.api import bodies, long_work
+from app.api.access import owner_of
 from app.api.array_answers import array_response
-from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, Prefix, owner_of
+from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, Prefix
 from app.api.documents import ARRAY_ANSWER, MAP_BODY, applied_headers, taken_headers
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
