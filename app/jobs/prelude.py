@@ -37,6 +37,11 @@ local function event()
     'step', get('step'), 'of', get('of'), 'objective', get('objective'), 'eta', get('eta'))
 end
 local function newer() return tonumber('0' .. get('format')) > {FORMAT} end
+-- Else the idle time of a message that this version has read would begin anew, and workers of this version that look
+-- after it each second could keep it from those of the newer one for ever.
+local function leave_to_newer()
+  redis.call('XCLAIM', queue, '{GROUP}', '{CONSUMER}', 0, message, 'IDLE', {1000 * LEASE_SECONDS:.0f}, 'JUSTID')
+end
 local function mine() return get('state') == 'running' and get('message') == message end
 local function enqueue() set('message', redis.call('XADD', queue, '*', 'job', id)) end
 local function dequeue(done)

@@ -51,7 +51,7 @@ return {{'ok'}}
     # A message that no waiting job names is dropped.
     "claim": f"""
 if mine() then return 'ok' end
-if newer() then return get('format') end
+if newer() then leave_to_newer() return get('format') end
 if get('state') ~= 'queued' or get('message') ~= message then dequeue(message) return '' end
 set('state', 'running', 'format', {FORMAT})
 if get('started') == '' then set('started', now()) end
@@ -127,7 +127,7 @@ return state
     # ARGV: id, message, deaths to count, most deaths, seconds to keep, error. A job whose message was read and not
     # claimed goes back as it was; a message that is no job's is dropped.
     "release": """
-if newer() then return '' end
+if newer() then leave_to_newer() return '' end
 local state = get('state')
 if get('message') ~= message or (state ~= 'running' and state ~= 'queued') then dequeue(message) return '' end
 if state == 'running' then
