@@ -5,11 +5,12 @@ import sys
 
 from pydantic import ValidationError
 
-from app.commands import accept_store, check, create, keys, openapi, repair, serve, wait, worker
+from app.commands import accept_store, backup, check, create, keys, openapi, repair, restore, serve, wait, worker
+from app.store.backup import BackupFailed
 from app.store.binary import StoreNotStarted
 from app.store.errors import StoreUnavailable, in_full
 
-COMMANDS = (serve, worker, keys, create, wait, check, repair, accept_store, openapi)
+COMMANDS = (serve, worker, keys, create, wait, backup, restore, check, repair, accept_store, openapi)
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
         options.pop("run")(**options)
     except ValidationError as error:
         sys.exit("\n".join(f"{one['loc'][0]}: {one['msg']}" for one in error.errors()))
-    except (ValueError, StoreNotStarted, StoreUnavailable) as error:
+    except (ValueError, BackupFailed, StoreNotStarted, StoreUnavailable) as error:
         sys.exit(in_full(error))
 
 

@@ -68,6 +68,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/map_creation.py": "services/test_maps.py",
         "store/binary.py": "store/test_embedded.py",
         "store/errors.py": "store/test_connection.py",
+        "store/restore.py": "store/test_backup.py",
         "store/lzf.py": "store/test_snapshot.py",
         "store/named.py": "store/test_maps.py",
         "store/pieces.py": "store/test_maps.py",
@@ -76,11 +77,13 @@ ELSEWHERE: dict[str, dict[str, str]] = {
     "runs in a process of its own": {
         "__main__.py": "test_settings.py",
         "commands/accept_store.py": "store/test_identity.py",
+        "commands/backup.py": "store/test_backup.py",
         "commands/check.py": "store/test_data_files.py",
         "commands/create.py": "test_client.py",
         "commands/openapi.py": "test_openapi.py",
         "commands/options.py": "test_settings.py",
         "commands/repair.py": "store/test_data_files.py",
+        "commands/restore.py": "store/test_backup.py",
         "commands/serve.py": "test_settings.py",  # and store/test_supervision.py
         "commands/wait.py": "test_client.py",
         "commands/worker.py": "jobs/test_worker.py",

@@ -3,14 +3,14 @@
 import sys
 from typing import Any
 
-from app.commands.options import AddParser, add_settings, reached
+from app.commands.options import STORE_SETTINGS, AddParser, add_settings, reached
 from app.store import identity
 
 
 def add(add_parser: AddParser) -> None:
     """Add the command."""
     parser = add_parser("accept-store", help="let services go on with a store that came back without what it held")
-    add_settings(parser, ["redis_url", "data_dir", "store_timeout"])
+    add_settings(parser, STORE_SETTINGS)
     parser.set_defaults(run=run)
 
 

@@ -5,17 +5,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from app.commands.options import AddParser, add_settings, checked_settings
+from app.commands.options import STORE_SETTINGS, AddParser, add_settings, reached
 from app.services.keys import AskedKey, KeyService
 from app.settings import Settings
 from app.store.account import Account
-from app.store.binary import StoreNotStarted
-from app.store.connection import connect
-from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreUnavailable
 from app.store.keys import KeyStore, Role, TooManyKeys
 
-_SETTINGS = ("data_dir", "redis_url", "store_binary", "store_timeout", "max_keys", "log_level")
+_SETTINGS = (*STORE_SETTINGS, "max_keys")
 
 
 def add(add_parser: AddParser) -> None:
@@ -69,24 +66,8 @@ def revoke(ids: list[str], **options: Any) -> None:
 @contextmanager
 def _keys(options: dict[str, Any]) -> Iterator[KeyService]:
     """The keys of the store that the settings name, of which no service need run."""
-    settings = checked_settings(options)
     try:
-        with _url(settings) as url, connect(url, settings.store_timeout) as client:
-            yield KeyService(KeyStore(client, settings.max_keys), Account(client))
+        with reached(options) as client:
+            yield KeyService(KeyStore(client, Settings(**options).max_keys), Account(client))
     except (StoreUnavailable, TooManyKeys) as error:
         sys.exit(str(error))
-
-
-@contextmanager
-def _url(settings: Settings) -> Iterator[str]:
-    if settings.redis_url is not None:
-        yield settings.redis_url
-        return
-    embedded = EmbeddedStore(settings.data_dir, settings.store_binary)
-    try:
-        running = embedded.reachable_url()
-    except StoreNotStarted:
-        with embedded:  # no service runs
-            yield embedded.url
-    else:
-        yield running

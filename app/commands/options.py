@@ -3,17 +3,21 @@
 import argparse
 import logging
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from app.settings import ClientSettings, Settings
+from app.store.binary import StoreNotStarted
 from app.store.connection import Client, connect
 from app.store.disk import FOLDER
 from app.store.embedded import EmbeddedStore
 
 AddParser = Callable[..., argparse.ArgumentParser]
 """Gives the command line a command: its name, its help text, and the parser of its options."""
+STORE_SETTINGS = ("data_dir", "redis_url", "store_binary", "store_timeout", "min_free_bytes", "log_level")
+"""What a command needs to reach a store."""
 
 
 def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = Settings.model_fields) -> None:
@@ -50,11 +54,27 @@ def files_of(options: dict[str, Any]) -> Path:
     return data_dir
 
 
-def reached(options: dict[str, Any]) -> Client:
-    """A client of the store that the settings name, or of the private one of a service that runs."""
+@contextmanager
+def reached(options: dict[str, Any]) -> Iterator[Client]:
+    """A client of the store that the settings name, for the length of a with block; no service need run."""
     settings = checked_settings(options)
-    url = settings.redis_url or EmbeddedStore(settings.data_dir, settings.store_binary).reachable_url()
-    return connect(url, settings.store_timeout, settings.min_free_bytes)
+    with _url(settings) as url, connect(url, settings.store_timeout, settings.min_free_bytes) as client:
+        yield client
+
+
+@contextmanager
+def _url(settings: Settings) -> Iterator[str]:
+    if settings.redis_url is not None:
+        yield settings.redis_url
+        return
+    embedded = EmbeddedStore(settings.data_dir, settings.store_binary, settings.min_free_bytes)
+    try:
+        running = embedded.reachable_url()
+    except StoreNotStarted:
+        with embedded:  # no service runs
+            yield embedded.url
+    else:
+        yield running
 
 
 def checked_settings(options: dict[str, Any]) -> Settings:

@@ -51,6 +51,18 @@ def test_what_was_written_together_is_there_when_the_store_starts_again(tmp_path
             assert client.mget("bochner:a", "bochner:b", "bochner:c", "bochner:d") == [b"1", b"2", b"3", b"4"]
 
 
+@pytest.mark.long
+def test_it_lets_an_operator_back_up_and_restore(guarded: str, tmp_path: Path) -> None:
+    with redis.Redis.from_url(guarded) as client:
+        client.set("bochner:a", 1)
+        for command in ("backup", "restore"):
+            line = [sys.executable, "-m", "app", command, str(tmp_path / "file"), "--redis-url", guarded]
+            ended = subprocess.run(line, capture_output=True, text=True, check=False)
+            assert ended.returncode == 0, ended.stderr
+            assert client.get("bochner:a") == b"1"
+            client.delete("bochner:a")
+
+
 @pytest.mark.parametrize("who", ["", "default:drawn@", "bochner:change-me@"])
 def test_nobody_gets_in_without_the_password(guarded: str, who: str) -> None:
     with (
