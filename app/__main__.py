@@ -29,7 +29,9 @@ def main() -> None:
         options.pop("run")(**options)
     except ValidationError as error:
         sys.exit("\n".join(f"{one['loc'][0]}: {one['msg']}" for one in error.errors()))
-    except (ValueError, BackupFailed, StoreNotStarted, StoreUnavailable) as error:
+    except (ValueError, BackupFailed, StoreNotStarted) as error:
+        sys.exit(str(error))
+    except StoreUnavailable as error:
         sys.exit(in_full(error))
 
 
