@@ -87,6 +87,11 @@ class Settings(BaseSettings):
         "and codes may be larger: from 8 MB on, or this if less, they are sent in blocks of rows.",
     )
     max_map_bytes: int = Field(1024 * MiB, ge=1, description="Largest sum of one map's frozen arrays.")
+    max_build_bytes: int = Field(
+        512 * MiB,
+        ge=1,
+        description="Memory that the building of a map may take in its request; what takes more is left to a job.",
+    )
     max_dataset_bytes: int = Field(256 * MiB, ge=1, description="Largest sum of one dataset's arrays.")
     max_store_bytes: int = Field(
         4096 * MiB,
@@ -157,7 +162,11 @@ class Settings(BaseSettings):
     job_workers: int = Field(1, ge=0, description="Processes beside the service that run jobs, one job each at a time.")
     max_queued_jobs: int = Field(100, ge=1, description="Jobs that may wait; beyond it, 429.")
     max_job_seconds: float = Field(14400.0, gt=0, description="Seconds a job may run before it is ended as failed.")
-    max_job_bytes: int = Field(4096 * MiB, ge=1, description="Memory a job may take before it is ended as failed.")
+    max_job_bytes: int = Field(
+        4096 * MiB,
+        ge=1,
+        description="Memory a job may take before it is ended as failed; what is known to take more, 413.",
+    )
     job_ttl: float = Field(86400.0, ge=1, description="Seconds that an ended job and its result are kept.")
     log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
 

@@ -14,10 +14,16 @@ class Limits(NamedTuple):
     max_map_bytes: int
     max_dataset_bytes: int
     max_operations: int
+    max_build_bytes: int
+    max_job_bytes: int
 
     def check_map(self, nbytes: int) -> None:
         """Raise TooLarge for a map whose arrays take more than `max_map_bytes`."""
         self._check("max_map_bytes", nbytes, self.max_map_bytes, "the map's arrays would take")
+
+    def check_build(self, nbytes: int) -> None:
+        """Raise TooLarge for a map whose building takes more memory than `max_job_bytes`."""
+        self._check("max_job_bytes", nbytes, self.max_job_bytes, "building the map would take")
 
     def check_dataset(self, nbytes: int) -> None:
         """Raise TooLarge for a dataset whose arrays take more than `max_dataset_bytes`."""

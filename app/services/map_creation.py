@@ -22,6 +22,9 @@ from app.store.errors import Gone, StoreUnavailable
 from app.store.maps import MapManifest, MapStore, SpecEntry
 from app.store.reservations import NameTaken, State
 
+# Rows of a dataset as they are read, after the input, in the dtype of the map, and those that are learned from.
+_COPIES_OF_ROWS = 4
+
 
 class Created(NamedTuple):
     """What a creation has led to."""
@@ -62,7 +65,7 @@ class MapCreation(NamedTuple):
 
         Raises:
             MapExists: another spec has the name.
-            TooLarge: the arrays pass the limit.
+            TooLarge: the arrays pass the limit, or building them takes more memory than a job may.
             InvalidInput: the arrays cannot be drawn as specified, or a dataset does not settle what is left open.
             DatasetNotFound: the sampler learns from a dataset that is not there.
             TooManyJobs: it takes a job, and as many wait as may.
@@ -93,12 +96,18 @@ class MapCreation(NamedTuple):
         there = self.store.find(name)
         if there is not None and there.state is not State.failed:
             return Created(self._same(there, asked), False)
-        nbytes = family_of(asked.spec.sampler).frozen_bytes(asked.spec)
+        family = family_of(asked.spec.sampler)
+        nbytes = family.frozen_bytes(asked.spec)
         self.limits.check_map(nbytes)
         if reason := self.unfit():
             raise StoreUnavailable(f"{reason}; no map is created there")
         self.store.check_room(nbytes, owner)
-        digests, asked = self._digests(asked), drawn(asked)
+        digests, of_rows = self._digests(asked)
+        taken = family.building_bytes(asked.spec) + _COPIES_OF_ROWS * of_rows
+        self.limits.check_build(taken)
+        if taken > self.limits.max_build_bytes:
+            progress = None
+        asked = drawn(asked)
         rows = kept_rows(self.datasets, digests)
         checkpoint, is_open = None, True
         numbers = Settled(asked.spec, asked.left_open.text)
@@ -113,9 +122,13 @@ class MapCreation(NamedTuple):
         reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open, owner)
         return Created(record(reserved, numbers.spec), True)
 
-    def _digests(self, asked: AskedSpec) -> dict[str, str]:
-        """Digests of the datasets that the map is made from; refuses at once what its job could only fail at."""
+    def _digests(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
+        """Digests of the datasets that the map is made from, and the bytes of that which its sampler learns from.
+
+        Refuses at once what its job could only fail at.
+        """
         digests: dict[str, str] = {}
+        of_rows = 0
         input_dim = asked.spec.input_dim
         for dataset, pointer in asked.datasets:
             try:
@@ -130,7 +143,9 @@ class MapCreation(NamedTuple):
                 raise InvalidInput(detail, pointer)
             if digests.setdefault(dataset, there.digest) != there.digest:
                 raise DatasetReplaced(f"dataset {dataset!r} was replaced just now", pointer)
-        return digests
+            if pointer == LEARNED_FROM:
+                of_rows = there.bytes
+        return digests, of_rows
 
     def _same(self, there: MapManifest, asked: AskedSpec) -> MapRecord:
         """The record of a map that was put again.

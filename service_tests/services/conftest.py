@@ -23,6 +23,8 @@ LIMITS = Limits(
     max_map_bytes=100_000,
     max_dataset_bytes=100_000,
     max_operations=1000,
+    max_build_bytes=1_000_000,
+    max_job_bytes=10_000_000,
 )
 
 

@@ -112,6 +112,11 @@ class FeatureMap(OptionalResults):
         """The most memory that building and opening take, what they make among it."""
 
     @classmethod
+    def building_bytes(cls, spec: BaseSpec) -> int:
+        """The most memory that building alone takes, what it makes among it."""
+        return cls.drawing_bytes(spec)
+
+    @classmethod
     @abstractmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """Make the arrays of a map, whose spec `check` accepts; all randomness comes from the seed of the spec.

@@ -103,6 +103,11 @@ class ConsistentSamplingMap(FeatureMap):
         return filling_bytes(2 * spec.input_dim, s)
 
     @classmethod
+    def building_bytes(cls, spec: BaseSpec) -> int:
+        """Nothing: the table is filled when the map is opened."""
+        return 0
+
+    @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """No arrays: there is nothing to draw."""
         _, s = _hashed(spec)

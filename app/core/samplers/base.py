@@ -16,8 +16,8 @@ from app.core.model import Kind
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
 _LEAST = 2.0**-53
 
-# Of a frequency: uniforms, what the law makes of them, and what is on the way between, in float64.
-_BYTES_PER_COORDINATE = 56
+# Of what a frequency has once: its weight, a uniform more, and what is on the way to them.
+_BYTES_PER_FREQUENCY = 56
 # Coordinates that any method draws within a second or so.
 _COORDINATES_PER_SECOND = 1 << 24
 # Matrices from this size on take more than a second to decompose.
@@ -108,6 +108,9 @@ class FrequencySampler(AnySampler):
     serves_subsets: ClassVar[bool] = True
     """Whether it may make sets for summands of a kernel that look at some coordinates only; never if it learns."""
 
+    held_at_once: ClassVar[int] = 2
+    """Numbers of eight bytes that drawing holds for each coordinate: most often its uniform and itself."""
+
     decomposes: ClassVar[bool] = False
     """Whether drawing takes s·input_dim² multiplications and the decomposition of a matrix (input_dim, input_dim)."""
 
@@ -140,7 +143,7 @@ class FrequencySampler(AnySampler):
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory that the drawing of s frequencies takes at the most, these among it."""
-        return _BYTES_PER_COORDINATE * s * input_dim
+        return (8 * self.held_at_once * input_dim + _BYTES_PER_FREQUENCY) * s
 
     @abstractmethod
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:

@@ -26,6 +26,8 @@ class DenseGrid(FrequencySampler):
     )
     limits = (f"at most {_MOST_POINTS} points, points_per_dim^input_dim", NORMAL_LAW)
 
+    held_at_once = 3
+
     kind: Literal["dense_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=_MOST_NODES, description="L, nodes of the one-dimensional rule.")]
 

@@ -59,6 +59,8 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
         "have smaller errors at as many columns."
     )
 
+    held_at_once = 10
+
     kind: Literal["greedy_adaptive"]
     base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies to start from.")
     iterations: Annotated[int, Field(ge=1, le=100_000, description="Steps for each frequency, at most.")] = 100

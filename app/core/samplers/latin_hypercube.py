@@ -21,6 +21,8 @@ class LatinHypercube(PointSampler):
         "and leaves the rest as large as monte_carlo's."
     )
 
+    held_at_once = 3
+
     kind: Literal["latin_hypercube"]
 
     @classmethod

@@ -17,8 +17,8 @@ from app.core.samplers.points import PointKinds, Points, check_base
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
 _MOST_DIMENSIONS = 2048
 _MOST_PRODUCTS = 1 << 35
-# Moments, the matrices that become their root, and copies of two as products read them.
-_BYTES_PER_MOMENT = 64
+# Moments, the matrices that become their root, and copies of two as products read them; and frequencies as these do.
+_BYTES_PER_MOMENT, _BYTES_PER_COORDINATE = 64, 24
 
 
 class MomentMatching(FrequencySampler):
@@ -69,8 +69,9 @@ class MomentMatching(FrequencySampler):
         return self.base.best_size(most)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """The memory of the base, and the second moments."""
-        return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_MOMENT * input_dim**2
+        """The memory of the base, of copies of its frequencies, and of the second moments."""
+        matched = _BYTES_PER_COORDINATE * s * input_dim + _BYTES_PER_MOMENT * input_dim**2
+        return self.base.drawing_bytes(s, input_dim) + matched
 
     def for_summand(self, number: int, before: int) -> Self:
         """With the base for that summand."""

@@ -16,6 +16,8 @@ _MOST_DIMENSIONS = 4096
 _MOST_PRODUCTS = 1 << 36
 # Entries of the matrices decomposed at a time: of few dimensions there are millions of blocks.
 _ENTRIES_PER_STACK = 1 << 18
+# Of an entry of these: as it is drawn, and what becomes of it.
+_BYTES_PER_ENTRY = 32
 
 
 class Orthogonal(FrequencySampler):
@@ -46,6 +48,11 @@ class Orthogonal(FrequencySampler):
         if kernel.normal_deviations(input_dim) is None:
             reason = "orthogonal needs normally distributed frequencies, which this kernel has not; sampler sobol works"
             raise InvalidInput(reason, "/sampler/kind")
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """Memory of the frequencies, and of the matrices that are decomposed at a time."""
+        stack = min(max(_ENTRIES_PER_STACK, input_dim**2), s * input_dim)
+        return super().drawing_bytes(s, input_dim) + _BYTES_PER_ENTRY * stack
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Blocks of directions, each row times a length from the chi law, divided by σ_j column by column."""

@@ -15,6 +15,8 @@ from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, gauss_hermite, normal_deviations, reach_of, reach_warnings
 
 _MOST_POINTS, _MOST_LEVEL = 1 << 17, 12
+# What is looked at along sixteen directions.
+_BYTES_PER_NODE = 400
 
 
 class SparseGrid(FrequencySampler):
@@ -60,6 +62,10 @@ class SparseGrid(FrequencySampler):
                 + (f"take level {works}" if works else "take monte_carlo, as only level 0, a constant, has fewer"),
                 "/sampler/level",
             )
+
+    def drawing_bytes(self, s: int, input_dim: int) -> int:
+        """Memory of the nodes, and of their projections on the directions in which the reach is looked for."""
+        return super().drawing_bytes(s, input_dim) + _BYTES_PER_NODE * s
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The merged nodes; nothing here is random."""

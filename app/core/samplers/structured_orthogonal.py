@@ -21,7 +21,7 @@ _BIASES = {8: (0.26, 0.45), 16: (0.1, 0.31), 32: (0.03, 0.23)}
 _MOST_DIMENSIONS = 1 << 20
 # What a second or so suffices for.
 _RADII_PER_SECOND = 1 << 20
-_BYTES_PER_RADIUS = 80
+_BYTES_PER_RADIUS = 48
 
 
 class Rotations(NamedTuple):

@@ -25,6 +25,8 @@ class SubsampledGrid(FrequencySampler):
     limits = (NORMAL_LAW,)
     untried = "Its error is that of monte_carlo."
 
+    held_at_once = 3
+
     kind: Literal["subsampled_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]
 

@@ -32,6 +32,7 @@ def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Cli
         "max_listeners": 256,
         "max_connections": 1000,
         "max_head_bytes": 64 << 10,
+        "max_build_bytes": 512 << 20,
         "max_operations": 200_000_000_000,
         "max_request_seconds": 1.5,
         "max_wait_seconds": 30,

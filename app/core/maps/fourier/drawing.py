@@ -121,7 +121,9 @@ def draw_dense(spec: BaseSpec, rng: np.random.Generator, building: Building) -> 
             "weights": found.weights.astype(spec.numpy_dtype, copy=False),
         }
     check_arrays(spec, arrays)
-    warnings = found.warnings + lost_digits(spec, np.abs(found.frequencies).max(axis=0))
+    warnings = found.warnings + lost_digits(
+        spec, np.maximum(found.frequencies.max(axis=0), -found.frequencies.min(axis=0))
+    )
     kept = arrays["weights"] != 0
     if not kept.all() and not isinstance(spec.sampler, Uploaded):  # whose columns are the client's
         arrays, found = {name: array[kept] for name, array in arrays.items()}, found.only(kept)

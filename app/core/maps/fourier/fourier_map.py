@@ -121,11 +121,16 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """Memory of the sampler at the largest summand of the kernel, and of the whole set."""
+        """What is frozen, and the sampler at the largest summand of the kernel, or the open projection.
+
+        The sets of several summands are put together in float64.
+        """
         _, sampler = spectral(spec)
         every = allocations(spec)
+        s = sum(allocation.size for allocation in every)
         most = max(sampler.drawing_bytes(allocation.size, allocation.block.dim(spec.input_dim)) for allocation in every)
-        return most + _projection_of(spec).opening_bytes(spec, sum(allocation.size for allocation in every))
+        together = 2 * 8 * s * spec.input_dim if len(every) > 1 else 0
+        return cls.frozen_bytes(spec) + max(most + together, _projection_of(spec).opening_bytes(spec, s))
 
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:

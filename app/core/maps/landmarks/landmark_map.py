@@ -20,9 +20,10 @@ from app.core.maps.landmarks.arrays import (
     uploaded_rows,
 )
 from app.core.maps.landmarks.features import LandmarkFeatures
-from app.core.maps.landmarks.learning import measured, selected, split, too_coarse
+from app.core.maps.landmarks.learning import MOST_MEASURED, measured, selected, split, too_coarse
 from app.core.maps.landmarks.root import LONG_DECOMPOSITION, rooted
-from app.core.maps.landmarks.samplers import Landmarks, UploadedLandmarks
+from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
+from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
 from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
 from app.core.norms import add_squared_norms
 from app.core.panels import add_products
@@ -32,6 +33,8 @@ from app.core.samplers.monte_carlo import MonteCarlo
 
 # Of a square matrix of landmarks: the kernel block, its eigenvectors, and what LAPACK works with.
 _MATRICES_WHILE_BUILDING = 6
+# Of features that are measured: kernel values, features, and these in float64.
+_BYTES_PER_FEATURE = 24
 
 
 class LandmarkMap(FeatureMap):
@@ -110,8 +113,17 @@ class LandmarkMap(FeatureMap):
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """The landmarks' kernel block with its decomposition, and the arrays twice."""
-        return 8 * _MATRICES_WHILE_BUILDING * _size(spec) ** 2 + 2 * cls.frozen_bytes(spec)
+        """The landmarks' kernel block, or that of pilots, with its decomposition, the arrays twice, and some features.
+
+        Without the rows of the dataset.
+        """
+        s, measured_features, side = _size(spec), 0, _size(spec)
+        if isinstance(spec.sampler, Landmarks):
+            learned = MOST_MEASURED if spec.sampler.rows is None else min(spec.sampler.rows, MOST_MEASURED)
+            measured_features = _BYTES_PER_FEATURE * s * learned
+            if spec.sampler.selection is Selection.leverage:
+                side = max(s, min(2 * s, MOST_PILOTS))
+        return 8 * _MATRICES_WHILE_BUILDING * side**2 + 2 * cls.frozen_bytes(spec) + measured_features
 
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:

@@ -19,8 +19,10 @@ from app.core.maps.landmarks.selection.values import own_values
 from app.core.maps.terms import Arrays, BaseSpec
 from app.core.progress import Inner, Progress, packed, unpacked
 
-# A tenth of the rows, and no more than these, are held out. Errors on learned rows are of a sample.
-_HELD_OUT_SHARE, _MOST_HELD_OUT, _MOST_MEASURED = 10, 1000, 10_000
+# A tenth of the rows, and no more than these, are held out.
+_HELD_OUT_SHARE, _MOST_HELD_OUT = 10, 1000
+MOST_MEASURED = 10_000
+"""Learned rows of which errors are told; of more, a sample."""
 # Sums of kernels beyond are refused: what is made of them would leave the range of float64.
 _LEAST_SUM, _MOST_SUM = 1e-290, 1e290
 # Entries of rows whose own kernels are computed at a time.
@@ -104,7 +106,7 @@ def measured(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split,
     over the learned rows, and e is what the features miss of one of these on average.
     """
     n = rows.learned.shape[0]
-    some = rows.learned if n <= _MOST_MEASURED else rows.learned[sampled(n, _MOST_MEASURED, seed)]
+    some = rows.learned if n <= MOST_MEASURED else rows.learned[sampled(n, MOST_MEASURED, seed)]
     z = features(some).astype(np.float64)
     missed, whole = _missed(kernel, some, z)
     report = {"trace_error": missed / whole if whole else 0.0}

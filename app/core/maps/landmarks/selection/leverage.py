@@ -11,7 +11,8 @@ from app.core.maps.landmarks.selection.values import values
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
-_MOST_PILOTS = 1024
+MOST_PILOTS = 1024
+"""Rows that stand for all others."""
 # Least ridge, in parts of the largest eigenvalue: scores are then more than rounding.
 _LEAST_RIDGE = 1e-10
 _HALVINGS = 100
@@ -31,7 +32,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     n = rows.shape[0]
     order, times = rng.permutation(n), rng.exponential(size=n)
     run = Run(s, progress, threads, stages=2)
-    pilots, ridge = _pilots(kernel, rows[np.sort(order[: min(2 * s, _MOST_PILOTS)])], n, run)
+    pilots, ridge = _pilots(kernel, rows[np.sort(order[: min(2 * s, MOST_PILOTS)])], n, run)
 
     def scores(part: Rows) -> Matrix:
         return (pilots.residuals(part, least=0) / ridge).clip(0, 1) if ridge else np.zeros(part.shape[0])
