@@ -201,6 +201,14 @@ def test_a_map_too_large_is_refused_before_it_is_built(http: httpx.Client, name:
     assert document["setting"] == "BOCHNER_MAX_MAP_BYTES"
 
 
+@pytest.mark.parametrize("sampler", ["latin_hypercube", "sobol"])
+def test_a_map_that_takes_too_much_to_build_is_refused(http: httpx.Client, name: str, sampler: str) -> None:
+    near_the_limit = with_(input_dim=14, s=1 << 24, sampler={"kind": sampler})
+    document = assert_problem(http, put(http, name, near_the_limit), 413, "too-large")
+    assert (document["limit"], document["setting"]) == ("max_job_bytes", "BOCHNER_MAX_JOB_BYTES")
+    assert "building the map would take" in document["detail"]
+
+
 @pytest.mark.parametrize("content_type", ["text/plain", NPY, "application/yaml", "application/jsonx", ""])
 def test_a_spec_must_call_itself_json(http: httpx.Client, name: str, content_type: str) -> None:
     assert_problem(http, put(http, name, GOOD, content_type), 415, "unsupported-media-type")

@@ -8,16 +8,20 @@ import pytest
 import redis
 
 from app.core.errors import InvalidInput, TooLarge
-from app.core.maps import FeatureMap, FourierMap, opened
+from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, opened
 from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.structured import StructuredProjection
+from app.core.maps.landmarks.landmark_map import LandmarkMap
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.cache import Cache
+from app.services.datasets import Datasets
 from app.services.errors import ArrayNotFound, MapExists, NotFound
 from app.services.maps import Maps
+from app.store.datasets import DatasetStore
 from app.store.errors import StoreDamaged, StoreUnavailable
 from service_tests.checks import keys
+from service_tests.core.specs import gmm_spec
 from service_tests.races import reads_during
 from service_tests.services.conftest import LIMITS, maps_of
 
@@ -216,6 +220,36 @@ def test_a_map_too_large_is_refused_unless_it_is_there_already(
     larger = LIMITS._replace(max_map_bytes=170_000)
     maps_of(client, Cache(0), larger).create("m", large, Progress())
     assert not service().create("m", large, Progress())[1]
+
+
+def test_building_is_bounded_by_what_it_takes(client: redis.Redis) -> None:
+    client.flushall()
+    taken = FourierMap.building_bytes(SPEC)
+    tight = LIMITS._replace(max_job_bytes=taken - 1)
+    with pytest.raises(TooLarge) as refused:
+        maps_of(client, Cache(0), tight).create("m", SPEC, Progress())
+    assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_job_bytes", taken - 1, taken)
+    assert keys(client) == set()
+    left = maps_of(client, Cache(0), LIMITS._replace(max_build_bytes=taken - 1)).create("m", SPEC, Progress())
+    assert (left.record.status, left.record.job is None) == ("building", False)
+    at_once = maps_of(client, Cache(0), LIMITS._replace(max_build_bytes=taken)).create("n", SPEC, Progress())
+    assert at_once.record.status == "ready"
+    assert ConsistentSamplingMap.building_bytes(gmm_spec()) == 0, "its table is filled when it is opened"
+
+
+def test_rows_that_a_map_learns_from_count_as_well(client: redis.Redis) -> None:
+    client.flushall()
+    rows = np.random.default_rng(0).random((200, 3))
+    limits = LIMITS._replace(max_map_bytes=10**9)
+    datasets = Datasets(DatasetStore(client), limits, Cache(0), lambda: None)
+    datasets.create("d", rows, None)
+    spec = MapSpec.model_validate(
+        {"input_dim": 3, "kernel": SPEC.kernel, "sampler": {"kind": "landmarks", "dataset": "d", "rows": 9}, "s": 5}
+    )
+    taken = LandmarkMap.building_bytes(spec)
+    assert maps_of(client, Cache(0), limits._replace(max_build_bytes=taken)).create("m", spec, Progress()).record.job
+    whole = limits._replace(max_build_bytes=taken + 4 * datasets.get("d").bytes)
+    assert maps_of(client, Cache(0), whole).create("n", spec, Progress()).record.job is None
 
 
 def test_an_unfit_store_gets_no_new_map_but_serves_the_old(service: Callable[..., Maps]) -> None:
