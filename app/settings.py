@@ -83,8 +83,8 @@ class Settings(BaseSettings):
     max_result_bytes: int = Field(
         256 * MiB,
         ge=1,
-        description="Largest Gram block, computed frequencies and single row of an answer; beyond it, 413. Features "
-        "and codes may be larger: from 8 MB on, or this if less, they are sent in blocks of rows.",
+        description="Largest Gram block, computed frequencies and single row of an answer; beyond it, 413. Features, "
+        "codes and frozen arrays may be larger: from 8 MB on, or this if less, they are sent in blocks of rows.",
     )
     max_map_bytes: int = Field(1024 * MiB, ge=1, description="Largest sum of one map's frozen arrays.")
     max_build_bytes: int = Field(

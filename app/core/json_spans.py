@@ -67,6 +67,11 @@ def check_options(text: bytes | bytearray) -> None:
     n_rest = len((rest + text[at:]).translate(None, b" \t\r\n"))
     if n_rest > _MOST_REST:
         raise InvalidInput(f"{n_rest} bytes came beside lists; {_MOST_REST} are the most that options have there")
+    check_brackets(n_brackets)
+
+
+def check_brackets(n_brackets: int) -> None:
+    """Raise InvalidInput for options with so many lists and objects in their lists."""
     if n_brackets > _MOST_BRACKETS:
         raise InvalidInput(f"{n_brackets} lists and objects came in lists; {_MOST_BRACKETS} are the most in options")
 

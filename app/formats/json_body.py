@@ -7,6 +7,7 @@ from typing import Any
 from app.core.arrays import MAX_DIM, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
+from app.core.json_spans import check_brackets
 from app.core.model import NAME_PATTERN
 from app.formats.base import Body
 from app.formats.json_lists import PART_BYTES, LongList, called, document, loads
@@ -59,7 +60,9 @@ def _parse_options(body: Body, found: dict[str, Any], of_rows: Collection[str]) 
     """Parse the lists of all members but those of rows; TooLarge if there is too much beside lists of rows."""
     in_rows = sum(one.nbytes for _, _, one in _long_lists(found, of_rows))
     body.check_options(len(body.content) - in_rows)
-    for holder, name, one in _long_lists(found, [name for name in found if name not in of_rows]):
+    options = _long_lists(found, [name for name in found if name not in of_rows])
+    check_brackets(sum(one.n_brackets for _, _, one in options))
+    for holder, name, one in options:
         holder[name] = one.whole()
 
 

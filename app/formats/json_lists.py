@@ -22,7 +22,7 @@ class LongList:
 
     def __init__(self, text: memoryview, span: Span) -> None:
         self._text = text
-        self._bounds, self._count, _ = span
+        self._bounds, self._count, self.n_brackets = span
 
     def __len__(self) -> int:
         return self._count

@@ -3,12 +3,15 @@
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
+from app.core.answers import RowBlocks
+from app.core.arrays import row_blocks
 from app.core.maps import FeatureMap, Gives, family_of, opened
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
@@ -17,6 +20,7 @@ from app.services.errors import ArrayNotFound, MapNotReady, NotFound
 from app.services.limits import Limits
 from app.services.map_creation import MapCreation
 from app.services.map_records import MapRecord, read_spec, record, written
+from app.services.results import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.maps import MapManifest, MapStore, digest
 from app.store.reservations import State
@@ -119,8 +123,8 @@ class Maps:
             kept.check_gives(wanted, f"map {name!r}")
         return kept
 
-    def array(self, name: str, array_name: str, check: Callable[[np.dtype[Any]], object]) -> NDArray[Any]:
-        """One array of a map: frozen, or computed from those that are.
+    def array(self, name: str, array_name: str, check: Callable[[np.dtype[Any]], object]) -> NDArray[Any] | RowBlocks:
+        """One array of a map: frozen, or computed from those that are. A frozen one past the limit comes in blocks.
 
         `check` is told its dtype before anything is computed, and may raise.
 
@@ -128,6 +132,11 @@ class Maps:
             ArrayNotFound: maps of its kind have no such array.
             TooLarge: it has to be computed, and is larger, or more work, than a request may ask for.
         """
+        manifest = _built(name, self._store.find(name))
+        entry = manifest.arrays.get(array_name)
+        if entry is not None and entry.nbytes > self._limits.max_result_bytes:
+            check(np.dtype(entry.dtype))
+            return self._in_blocks(manifest, array_name)
         found = self.ready(name)
         if array_name not in found.arrays:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(found.arrays))}")
@@ -143,6 +152,15 @@ class Maps:
             there = MapManifest.parse(stored)
             if there.state is State.building and there.job is not None:
                 self._jobs.cancel(there.job, receipt)
+
+    def _in_blocks(self, manifest: MapManifest, array_name: str) -> RowBlocks:
+        """A frozen array as it is read from the store, which takes the memory of two blocks, and none of the cache."""
+        shape, dtype = manifest.arrays[array_name].shape, np.dtype(manifest.arrays[array_name].dtype)
+        row_bytes = prod(shape[1:]) * dtype.itemsize
+        self._limits.check_result(row_bytes)
+        blocks = [*row_blocks(shape[0], min(BLOCK_BYTES, self._limits.max_result_bytes) // row_bytes)]
+        read = self._store.read_in_blocks(manifest, array_name, blocks)
+        return RowBlocks(shape, dtype, blocks, lambda _: next(read))
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
         text, stream = self._store.spec(manifest), manifest.parameter_stream

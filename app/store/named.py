@@ -10,9 +10,10 @@ import hashlib
 import logging
 import secrets
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
+from math import prod
 from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
@@ -124,6 +125,27 @@ class NamedStore(Generic[M]):
     def read_all(self, manifest: M) -> Arrays:
         """All arrays of a thing, by name; raises what `read` raises."""
         return {array_name: self.read(manifest, array_name) for array_name in manifest.arrays}
+
+    def read_in_blocks(self, manifest: M, array_name: str, blocks: Sequence[slice]) -> Iterator[NDArray[Any]]:
+        """One array, some rows at a time in order, so that it never stands in memory as a whole.
+
+        Raises:
+            StoreDamaged: a piece is missing, or, before the last block is given, the array is not what was written.
+        """
+        entry = manifest.arrays[array_name]
+        coming = pieces.parts(self._client, self._prefix(manifest, array_name), pieces.count(entry.nbytes))
+        dtype, read, digest = np.dtype(entry.dtype).newbyteorder("<"), bytearray(), hashlib.sha256()
+        for block in blocks:
+            shape = (block.stop - block.start, *entry.shape[1:])
+            nbytes = prod(shape) * dtype.itemsize
+            while len(read) < nbytes:
+                piece = next(coming)
+                digest.update(piece)
+                read += piece
+            if block.stop == entry.shape[0] and digest.hexdigest() != entry.sha256:
+                raise StoreDamaged(f"{array_name} of {manifest.kind} {manifest.name!r} does not have its digest")
+            yield np.frombuffer(bytes(read[:nbytes]), dtype).reshape(shape)
+            del read[:nbytes]
 
     def count(self) -> None:
         """Enter into the account what a version without one has stored."""

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import redis
 
+from app.core.answers import RowBlocks
 from app.core.errors import InvalidInput, TooLarge
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, opened
 from app.core.maps.fourier.dense import DenseProjection
@@ -56,6 +57,23 @@ def test_the_least_recently_used_map_goes_when_memory_is_short(service: Callable
     assert maps.ready("1") is not one
 
 
+def test_a_frozen_array_past_the_limit_comes_from_the_store_in_blocks(
+    service: Callable[..., Maps], client: redis.Redis
+) -> None:
+    maps = service()
+    long = SPEC.model_copy(update={"s": 300})
+    maps.create("m", long, Progress())
+    found = maps.array("m", "frequencies", any_dtype)
+    assert isinstance(found, RowBlocks)
+    blocks = [*found.made()]
+    assert max(block.nbytes for block in blocks) <= LIMITS.max_result_bytes
+    np.testing.assert_array_equal(np.concatenate(blocks), FourierMap.build(long).arrays["frequencies"])
+    (piece,) = [key for key in keys(client) if b":frequencies:" in key]
+    client.setrange(piece.decode(), 3599, b"!")
+    with pytest.raises(StoreDamaged):
+        [*maps.array("m", "frequencies", any_dtype).made()]  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("cache_bytes", [0, BYTES - 1])
 def test_a_map_larger_than_the_cache_serves_all_the_same(service: Callable[..., Maps], cache_bytes: int) -> None:
     maps = service(cache_bytes)
@@ -73,15 +91,15 @@ def test_maps_of_equal_digest_share_memory_under_all_their_names(service: Callab
 def test_a_map_made_anew_by_another_process_is_not_served_from_memory(service: Callable[..., Maps]) -> None:
     here, elsewhere = service(), service()
     here.create("m", seeded(1), Progress())
-    old = here.array("m", "frequencies", any_dtype)
+    old: Any = here.array("m", "frequencies", any_dtype)
     elsewhere.delete("m")
     with pytest.raises(NotFound):
         here.ready("m")
     elsewhere.create("m", seeded(2), Progress())
-    assert not np.array_equal(here.array("m", "frequencies", any_dtype), old)
-    np.testing.assert_array_equal(
-        here.array("m", "frequencies", any_dtype), elsewhere.array("m", "frequencies", any_dtype)
-    )
+    found, wanted = (maps.array("m", "frequencies", any_dtype) for maps in (here, elsewhere))
+    assert isinstance(found, np.ndarray)
+    assert not np.array_equal(found, old)
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_twenty_threads_that_want_one_map_get_the_same(service: Callable[..., Maps]) -> None:
