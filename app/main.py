@@ -21,7 +21,7 @@ from app.api.direct import Direct
 from app.api.hosts import Hosts
 from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
-from app.api.middleware import ended_in_time, head_as_get, request_id, sent_in_time, shortened
+from app.api.middleware import ended_in_time, given_back, head_as_get, request_id, sent_in_time, shortened
 from app.api.rates import Rates
 from app.api.roles import permitted
 from app.api.routes import datasets, diagnostics, docs_page, jobs, keys, maps, service, vectors
@@ -34,7 +34,9 @@ from app.wiring import wire
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
-    admission = Admission(settings.max_requests, settings.max_builds, settings.max_listeners, settings.threads)
+    admission = Admission(
+        settings.max_requests, settings.max_builds, settings.max_listeners, settings.max_bodies_bytes, settings.threads
+    )
     wired = wire(settings)
     wired = replace(wired, find_map=Asked(wired.find_map))
     access = Access(
@@ -83,6 +85,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(guarded, access=access)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
     app.add_middleware(ended_in_time, shutdown=context.shutdown)
+    app.add_middleware(given_back, senders=admission.senders)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     for part in (maps, vectors, datasets, diagnostics, jobs, keys, service, docs_page):

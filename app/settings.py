@@ -103,6 +103,9 @@ class Settings(BaseSettings):
         100_000, ge=1, description="Maps, datasets and jobs together, ended jobs among them; beyond it, 507."
     )
     max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
+    max_bodies_bytes: int = Field(
+        1024 * MiB, ge=1, description="Memory per process for the bodies of all requests in work; beyond it, 503."
+    )
     max_builds: int = Field(
         32,
         ge=1,

@@ -49,11 +49,14 @@ class Admission:
         max_requests: requests that may be in work or wait. Each may hold a body in memory.
         max_builds: maps that may be built, or wait to be, which takes no place of a request.
         max_listeners: clients that may watch jobs. They wait most of the time.
+        max_bodies_bytes: memory of all bodies.
         threads: requests that may compute at the same time.
     """
 
-    def __init__(self, max_requests: int, max_builds: int, max_listeners: int, threads: int) -> None:
-        self.senders = Senders()
+    def __init__(
+        self, max_requests: int, max_builds: int, max_listeners: int, max_bodies_bytes: int, threads: int
+    ) -> None:
+        self.senders = Senders(max_bodies_bytes)
         """Those inside whose bodies have not come yet."""
         self.inside = Places("max_requests", max_requests, "requests are in work or waiting", self.senders.make_room)
         """Places of requests."""

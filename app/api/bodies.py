@@ -30,7 +30,7 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
 
     Raises:
         TooLarge: the length that is announced, or that has come, is over the limit of `check_size`, else of vectors.
-        Refusal: the client has paused for too long, or is too slow.
+        Refusal: the client has paused for too long, or is too slow; or there is no memory left for the bodies of all.
         ClientDisconnect: the client has gone.
     """
     check_size = check_size or context.limits.check_body
@@ -38,15 +38,18 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
     length = int(announced) if announced.isdecimal() else 0
     check_size(length)
     body, came = bytearray(length), 0  # untouched memory is not taken yet
-    with Sender(context.admission.senders, context.settings) as sender:
+    senders, state = context.admission.senders, request.scope["state"]
+    with Sender(senders, context.settings) as sender:
         while True:
             message = await sender.waited_for(request.receive)
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
             piece = message.get("body", b"")
+            senders.take(state, len(piece))
+            sender.has_sent(len(piece))
             # Past the length that was announced, if any was, the buffer grows.
-            body[came : came + len(piece)] = piece
-            came = sender.came = came + len(piece)
+            body[came : sender.came] = piece
+            came = sender.came
             check_size(came)
             if not message.get("more_body", False):
                 del body[came:]

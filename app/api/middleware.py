@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import problem
+from app.api.senders import Senders
 from app.api.shutdown import Shutdown
 
 logger = logging.getLogger(__name__)
@@ -93,6 +94,18 @@ def ended_in_time(app: ASGIApp, shutdown: Shutdown) -> ASGIApp:
             else:
                 refusal = problem(Request(scope), "shutting-down", "the service ended before the answer was ready")
                 await refusal(scope, receive, send)
+
+    return answered
+
+
+def given_back(app: ASGIApp, senders: Senders) -> ASGIApp:
+    """Gives back the memory of the body of each request that is over."""
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        finally:
+            senders.give_back(scope["state"])
 
     return answered
 

@@ -135,9 +135,10 @@ KINDS = {
         503,
         "The service has enough to do",
         "BOCHNER_MAX_REQUESTS requests are in work or waiting, BOCHNER_MAX_BUILDS maps are being built or wait to be, "
-        "BOCHNER_MAX_LISTENERS clients watch jobs, or all of BOCHNER_MAX_CONNECTIONS are at work; or, with status 429, "
-        "BOCHNER_MAX_QUEUED_JOBS jobs wait, or the key has asked more often than its rate allows. `limit` names which. "
-        "Send the request again after `Retry-After` seconds.",
+        "BOCHNER_MAX_LISTENERS clients watch jobs, their bodies take BOCHNER_MAX_BODIES_BYTES, or all of "
+        "BOCHNER_MAX_CONNECTIONS are at work; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait, or the key has "
+        "asked more often than its rate allows. `limit` names which. Send the request again after `Retry-After` "
+        "seconds.",
     ),
     "shutting-down": Kind(
         503,

@@ -2,14 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from math import inf
+from typing import Any
 
 from starlette.types import Message
 
 from app.api.problems import Refusal, limit
 from app.settings import Settings
 
+State = MutableMapping[str, Any]
+"""What is kept of a request while it lasts: the state in its scope."""
+
+_TAKEN = "body_bytes"
 # Seconds after which a client may not be slower than the least rate.
 _SLOW_SECONDS = 10.0
 # The same where others would be refused for want of its place.
@@ -17,13 +22,30 @@ _SLOW_IN_THE_WAY_SECONDS = 1.0
 
 
 class Senders:
-    """The clients whose bodies have not come yet, in the order in which they began."""
+    """The clients whose bodies have not come yet, in the order in which they began, and the memory of all bodies.
 
-    def __init__(self) -> None:
+    Args:
+        max_bodies_bytes: bytes of bodies that may be in memory. Each counts until its request is over.
+    """
+
+    def __init__(self, max_bodies_bytes: int) -> None:
         self.there: dict[Sender, None] = {}
+        self._most = self._free = max_bodies_bytes
+
+    def take(self, state: State, size: int) -> None:
+        """Take memory for so many bytes of the body of a request; Refusal if there is none, and nobody makes room."""
+        if size > self._free and not self.make_room():
+            detail = f"the bodies of all requests take {self._most - self._free} bytes"
+            raise Refusal("overloaded", detail, **limit("max_bodies_bytes", self._most))
+        self._free -= size
+        state[_TAKEN] = state.get(_TAKEN, 0) + size
+
+    def give_back(self, state: State) -> None:
+        """Give back what a request has taken. Nothing happens if it has taken nothing."""
+        self._free += state.pop(_TAKEN, 0)
 
     def make_room(self) -> bool:
-        """Give up the one that has been slow for longest; False if none is slower than the least rate."""
+        """Give up the oldest of those that are slower than the least rate just now; False if none is."""
         for sender in self.there:
             if sender.is_in_the_way():
                 sender.give_up()
@@ -38,6 +60,8 @@ class Sender:
         self.came = 0
         self._senders, self._settings = senders, settings
         self._began = time.monotonic()
+        # The last moment at which it was as fast as it must be, and what had come then.
+        self._fast_at, self._fast_came = self._began, 0
         self._in_the_way = False
         self._waiting: asyncio.Timeout | None = None
 
@@ -54,7 +78,7 @@ class Sender:
         seconds, name = min(
             (settings.client_timeout, "client_timeout"),
             (settings.body_timeout - passed, "body_timeout"),
-            (self._in_time(_SLOW_SECONDS) - passed, "min_body_rate"),
+            (self._in_time() - passed, "min_body_rate"),
         )
         try:
             async with asyncio.timeout(seconds) as self._waiting:
@@ -62,9 +86,18 @@ class Sender:
         except TimeoutError:
             raise self._refusal("min_body_rate" if self._in_the_way else name) from None
 
+    def has_sent(self, size: int) -> None:
+        """Note what has come."""
+        self.came += size
+        now, rate = time.monotonic(), self._settings.min_body_rate
+        if self.came - self._fast_came >= rate * (now - self._fast_at):
+            self._fast_at, self._fast_came = now, self.came
+
     def is_in_the_way(self) -> bool:
-        """Whether it is slow enough to make room for others."""
-        return self._passed() > self._in_time(_SLOW_IN_THE_WAY_SECONDS)
+        """Whether it is slow enough to make room for others: not on the whole, but since it was fast."""
+        rate = self._settings.min_body_rate
+        patience = max(_SLOW_IN_THE_WAY_SECONDS, (self.came - self._fast_came) / rate) if rate else inf
+        return time.monotonic() - self._fast_at > patience
 
     def give_up(self) -> None:
         """Wait for it no longer, as others need its place."""
@@ -76,10 +109,10 @@ class Sender:
     def _passed(self) -> float:
         return time.monotonic() - self._began
 
-    def _in_time(self, patience: float) -> float:
+    def _in_time(self) -> float:
         """Seconds from its beginning after which what has come is too little."""
         rate = self._settings.min_body_rate
-        return max(patience, self.came / rate) if rate else inf
+        return max(_SLOW_SECONDS, self.came / rate) if rate else inf
 
     def _refusal(self, name: str) -> Refusal:
         value = getattr(self._settings, name)

@@ -191,7 +191,7 @@ def made(blocks: int, made: list[int], fails_at: int | None = None) -> Streaming
         return np.full((1, 1 << 17), block.start, np.float32)
 
     rows = RowBlocks((blocks, 1 << 17), np.dtype(np.float32), [slice(i, i + 1) for i in range(blocks)], make)
-    response = array_response({"features": rows}, Wanted("*/*", (FORMATS[NPY],)), Admission(1, 1, 1, 1))
+    response = array_response({"features": rows}, Wanted("*/*", (FORMATS[NPY],)), Admission(1, 1, 1, 1, 1))
     assert isinstance(response, StreamingResponse)
     return response
 

@@ -39,14 +39,14 @@ def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
         return {"type": "http.request", "body": content, "more_body": False}
 
     def read(form: Format) -> Body:
-        request = Request({"type": "http", "method": "POST", "headers": headers}, receive)
+        request = Request({"type": "http", "method": "POST", "headers": headers, "state": {}}, receive)
         return asyncio.run(bodies.read_in(form, request, cast(Context, context)))
 
     def check(_: int) -> None:
         """Any length will do."""
 
     limits = SimpleNamespace(check_body=check, check_options=check)
-    admission = SimpleNamespace(senders=Senders())
+    admission = SimpleNamespace(senders=Senders(1 << 20))
     context = SimpleNamespace(limits=limits, settings=Settings(), admission=admission)
     body = read(Tagged())
     assert body == Body(content, {"Tag-Length": "3"}, check)

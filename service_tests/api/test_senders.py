@@ -2,8 +2,10 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from app.api import senders
@@ -15,6 +17,8 @@ from service_tests.running import Running, service
 from service_tests.servers import until
 
 PLACES, CLIENTS, BODY_SECONDS = 4, 8, 3
+KERNEL = {"kind": "gaussian", "length_scale": 1.0}
+SPEC = {"input_dim": 2, "kernel": KERNEL, "sampler": {"kind": "sobol"}, "s": 4}
 ROWS = b'{"vectors": [[1, 2]]}'
 
 
@@ -23,9 +27,8 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service of few places."""
     options = ("--max-requests", str(PLACES), "--body-timeout", str(BODY_SECONDS))
     with service(tmp_path_factory.mktemp("narrow") / "data", *options) as running:
-        spec = {"input_dim": 2, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}}
         with running.client() as http:
-            http.put("/v1/maps/m", json={**spec, "s": 4}).raise_for_status()
+            http.put("/v1/maps/m", json=SPEC).raise_for_status()
         yield running
 
 
@@ -98,8 +101,8 @@ def after(seconds: float, **settings: Any) -> Refusal:
         return {}
 
     async def run() -> None:
-        with Sender(Senders(), Settings(**settings)) as sender:
-            sender.came = 10
+        with Sender(Senders(0), Settings(**settings)) as sender:
+            sender.has_sent(10)
             await sender.waited_for(receive)
 
     with pytest.raises(Refusal) as refused:
@@ -130,10 +133,16 @@ def test_no_least_rate_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert after(30, min_body_rate=0, client_timeout=0.1).members["limit"] == "client_timeout"
 
 
-@pytest.mark.parametrize(("came", "makes_room"), [(0, True), (50, True), (100_000, False)])
-def test_only_who_is_slow_makes_room(came: int, makes_room: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(senders, "_SLOW_IN_THE_WAY_SECONDS", 0.05)
-    there = Senders()
+@pytest.mark.parametrize(
+    ("sizes", "makes_room"),
+    [([0] * 10, True), ([1] * 10, True), ([1_000_000] + [0] * 9, True), ([1000] * 10, False)],
+    ids=["nothing comes", "little comes", "much has come, and then nothing", "much comes"],
+)
+def test_only_who_is_slow_just_now_makes_room(
+    sizes: list[int], makes_room: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(senders, "_SLOW_IN_THE_WAY_SECONDS", 0.5)
+    there = Senders(0)
 
     async def never() -> dict[str, Any]:
         await asyncio.sleep(30)
@@ -141,7 +150,9 @@ def test_only_who_is_slow_makes_room(came: int, makes_room: bool, monkeypatch: p
 
     async def send() -> str:
         with Sender(there, Settings(min_body_rate=1000)) as sender:
-            sender.came = came
+            for size in sizes:
+                sender.has_sent(size)
+                await asyncio.sleep(0.06)
             try:
                 await asyncio.wait_for(sender.waited_for(never), 1)
             except Refusal as refusal:
@@ -152,10 +163,51 @@ def test_only_who_is_slow_makes_room(came: int, makes_room: bool, monkeypatch: p
 
     async def run() -> tuple[bool, str]:
         sending = asyncio.create_task(send())
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.75)
         made = there.make_room()
         assert not there.make_room(), "each makes room once"
         return made, await sending
 
     assert asyncio.run(run()) == (makes_room, "min_body_rate" if makes_room else "none")
     assert not there.there
+
+
+def test_the_memory_of_bodies_counts_until_their_requests_are_over() -> None:
+    there = Senders(10)
+    first: dict[str, Any] = {}
+    second: dict[str, Any] = {}
+    there.take(first, 2)
+    there.take(first, 4)
+    there.take(second, 4)
+    with pytest.raises(Refusal) as refused:
+        there.take(second, 1)
+    assert refused.value.slug == "overloaded"
+    assert refused.value.members == {"limit": "max_bodies_bytes", "value": 10, "setting": "BOCHNER_MAX_BODIES_BYTES"}
+    there.give_back(first)
+    there.give_back(first)  # it has nothing any more
+    there.take(second, 6)
+    with pytest.raises(Refusal):
+        there.take(first, 1)
+
+
+def test_bodies_of_all_have_a_limit_and_who_stops_makes_room(tmp_path: Path) -> None:
+    """Two clients hold most of it and stop; a third one finds no room at first."""
+    with service(tmp_path / "data", "--max-bodies-bytes", "1000000") as running, running.client() as http:
+        http.put("/v1/maps/m", json=SPEC).raise_for_status()
+
+        def asked(size: int) -> httpx.Response:
+            headers = {"Content-Type": "application/json"}
+            return http.post("/v1/maps/m/transform", content=b" " * size, headers=headers)
+
+        refused = asked(1_000_001)
+        assert refused.status_code == 503
+        assert refused.json()["limit"] == "max_bodies_bytes"
+        with ExitStack() as lines:
+            holding = [lines.enter_context(connected(running)) for _ in range(2)]
+            for line in holding:
+                line.sendall(head(600_000) + b" " * 450_000)
+            time.sleep(0.5)  # for all that to be read
+            until(lambda: asked(200_000).status_code == 422, 20)
+            given_up = [line for line in holding if answered(line)]
+            assert len(given_up) == 1
+            assert answers(received(given_up[0]))[0].json()["limit"] == "min_body_rate"

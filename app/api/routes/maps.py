@@ -36,6 +36,7 @@ async def put_map(name: MapName, request: Request, context: ContextOf) -> Respon
     """Create a map, or find that the same one is there."""
     posted_format(request, (JSON,))
     clock, (record, new) = await _created(name, request, context)
+    context.admission.senders.give_back(request.scope["state"])  # as the client may wait for long from here
     if record.job is not None and clock.preferences.wait is not None:
         job_id = record.job.rpartition("/")[2]
         del record  # a spec may be large, and the client waits without a place
