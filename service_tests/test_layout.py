@@ -11,6 +11,7 @@ APP = TESTS.parent / "app"
 ELSEWHERE: dict[str, dict[str, str]] = {
     "shows only in answers over HTTP": {
         "api/context.py": "api/test_admission.py",
+        "connections/flow.py": "connections/test_protocol.py",
         "connections/heads.py": "connections/test_protocol.py",
         "api/documents.py": "test_openapi.py",
         "api/routes/vectors.py": "api/test_features.py",  # and test_codes.py, test_kernel.py, test_similarity.py

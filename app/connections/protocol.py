@@ -10,12 +10,12 @@ from math import inf
 from typing import Any, cast
 
 import httptools
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.api.middleware import new_request_id
 from app.api.problems import Refusal, limit, written
 from app.connections import crowd, heads
+from app.connections.flow import PatientFlow
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -27,19 +27,6 @@ _LEAVE_SECONDS = 2.0
 # Seconds for which a client may stop reading its answer before it makes room for others.
 _STALL_SECONDS = 1.0
 _MOST_CHARACTERS = 200
-
-
-class _Flow(FlowControl):
-    """Reads nothing more from a client while requests of it wait for the one in work."""
-
-    def __init__(self, transport: Any, waiting: deque[Any]) -> None:
-        super().__init__(transport)
-        self._waiting = waiting
-
-    def resume_reading(self) -> None:
-        """Read on, unless requests wait."""
-        if not self._waiting:
-            super().resume_reading()
 
 
 class Connection(HttpToolsProtocol):
@@ -65,17 +52,17 @@ class Connection(HttpToolsProtocol):
         self._last_words: Refusal | None = None
         self.url = b""
         super().connection_made(sending)
-        self.flow = _Flow(sending, self.pipeline)
+        self.flow = PatientFlow(sending, self.pipeline)
         self._wait(self._settings.idle_timeout)
         # What it says is heard in the next turn of the loop. Until then it is not silent, and makes no room for others.
         self.waits_since = inf
         self.loop.call_soon(self.loop.call_soon, self._begin_to_count)
         most = crowd.most_connections(self._settings.max_connections)
-        others = cast("set[Connection]", self.connections) - {self}
-        if len(others) >= most and not crowd.make_room(others, most, self.loop.time()):
-            self._refuse(
-                Refusal("overloaded", f"all of {most} connections are at work", **limit("max_connections", most))
-            )
+        if len(self.connections) > most:
+            others = cast("set[Connection]", self.connections) - {self}
+            if not crowd.make_room(others, most, self.loop.time()):
+                said = f"all of {most} connections are at work"
+                self._refuse(Refusal("overloaded", said, **limit("max_connections", most)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let every request on it know. The server tells only the last."""
@@ -174,12 +161,12 @@ class Connection(HttpToolsProtocol):
         """Go on with the next request that came, or wait for one."""
         self._unanswered.popleft()
         super().on_response_complete()
-        if self._unanswered:
-            return
-        if self._last_words is not None:
-            self._tell(self._last_words)
-        elif self.transport.is_closing():  # once the client has read all
+        if self.transport.is_closing():  # once the client has read all
             self._wait(self._settings.client_timeout)
+        elif self._unanswered:
+            return
+        elif self._last_words is not None:
+            self._tell(self._last_words)
         else:
             self._wait(self._settings.idle_timeout if self._in_head else self._settings.body_timeout)
 
