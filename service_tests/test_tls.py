@@ -1,14 +1,18 @@
 """HTTPS of the service itself, and TLS between it and its store."""
 
+import contextlib
+import resource
 import shutil
 import socket
 import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import psutil
 import pytest
 import redis
 import trustme
@@ -90,6 +94,29 @@ def test_clients_that_hang_up_leave_the_service_as_it_was(secure: Running) -> No
             line.sendall(sent)
     with secure.client() as http:
         assert http.get("/health/live").status_code == 200
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for memory")
+def test_silent_clients_keep_nobody_out(tmp_path: Path, local: Certified) -> None:
+    """They do not count as connections before their first word. The system's default is 1,024 files for a process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
+    try:
+        starting = service(tmp_path / "data", *local.options, scheme="https")
+        running = starting.__enter__()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with contextlib.ExitStack() as stack:
+        stack.push(starting)
+        process = psutil.Process(running.process.pid)
+        before = process.memory_info().rss
+        host, port = running.url.removeprefix("https://").split(":")
+        for _ in range(1500):
+            stack.enter_context(socket.create_connection((host, int(port)), 30))
+        with running.client() as http:
+            assert [http.get("/health/live").status_code for _ in range(20)] == [200] * 20
+        assert process.memory_info().rss < before + (200 << 20)
 
 
 @pytest.mark.parametrize(

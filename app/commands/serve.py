@@ -1,6 +1,7 @@
 """`bochner serve`: the service, and with it, unless it was given one, a store of its own."""
 
 import logging
+import resource
 import signal
 import ssl
 import sys
@@ -13,6 +14,9 @@ from app.settings import Settings
 from app.store.embedded import EmbeddedStore
 
 logger = logging.getLogger(__name__)
+
+# Files that a service with HTTPS may open, where the system lets it.
+_TLS_FILES = 1 << 16
 
 # In which one of several processes must give a sign of life, or it is killed and replaced. Some computing holds up the
 # interpreter for seconds.
@@ -31,7 +35,7 @@ def run(**options: Any) -> None:
     import uvicorn
 
     settings = checked_settings(options)
-    _check_tls(settings)
+    _prepare_tls(settings)
     _tell_who_is_let_in(settings)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end_once)
@@ -80,8 +84,8 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _check_tls(settings: Settings) -> None:
-    """Raise ValueError unless the files for HTTPS, if any are named, serve."""
+def _prepare_tls(settings: Settings) -> None:
+    """Make room for HTTPS, if files for it are named; ValueError unless they serve."""
     certificate, key = settings.tls_certificate, settings.tls_key
     if certificate is None:
         if key is not None:
@@ -91,6 +95,11 @@ def _check_tls(settings: Settings) -> None:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
     except OSError as error:
         raise ValueError(f"tls_certificate {certificate} and tls_key {key} cannot be served: {error}") from error
+    # A connection counts from its first word in TLS on. Until then, a minute at most, it takes a file and no more.
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if now != resource.RLIM_INFINITY:
+        wanted = _TLS_FILES if most == resource.RLIM_INFINITY else min(most, _TLS_FILES)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
 
 
 def _tell_who_is_let_in(settings: Settings) -> None:
