@@ -9,7 +9,6 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ import httpx
 import pytest
 import redis
 
+from app.services.keys import AskedKey
 from app.store.keys import Role
 from service_tests.checks import put
-from service_tests.keyed import Keyed, keyed, secret_of
-from service_tests.running import Running, service
+from service_tests.keyed import made, secret_of
+from service_tests.running import Running
 from service_tests.servers import until
 
 SPEC = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "s": 4}
@@ -108,36 +108,37 @@ def reading(client: redis.Redis) -> int:
     return sum(one["cmd"] == "xreadgroup" for one in client.client_list())
 
 
-def test_the_command_line_sends_a_key(keyed_service: Keyed, name: str, tmp_path: Path) -> None:
-    spec, file = tmp_path / "spec.json", tmp_path / "key"
-    spec.write_text(json.dumps(SPEC))
-    text = keyed_service.texts[Role.write]
+def test_the_command_line_sends_a_key(jobs_service: Running, name: str, tmp_path: Path) -> None:
+    """A service that needs none is held to it all the same, and so tells whether it came."""
+    reads, writes = (made(jobs_service.socket, AskedKey(name="k", role=role)).key for role in (Role.read, Role.write))
+    command = asking(jobs_service, name, tmp_path)
+    refused = run(*command, env={**os.environ, "BOCHNER_KEY": reads})
+    assert (refused.returncode, refused.stderr) == (1, "403: key 'k' has role read; write is wanted\n")
+    taken = run(*command, "--key", writes)
+    assert json.loads(taken.stdout)["name"] == name, taken.stderr
+
+
+@pytest.mark.long
+def test_a_key_is_taken_from_where_it_is(jobs_service: Running, name: str, tmp_path: Path) -> None:
+    text = made(jobs_service.socket, AskedKey(name="k", role=Role.read)).key
+    command, file = asking(jobs_service, name, tmp_path), tmp_path / "key"
     file.write_text(text + "\n")
-    command = ("create", name, "--spec", str(spec), "--url", keyed_service.running.url)
-    for options, variables in (
-        (("--key", text), {}),
-        (("--key-file", str(file)), {}),
-        ((), {"BOCHNER_KEY": text}),
-        ((), {"BOCHNER_KEY_FILE": str(file)}),
+    options: tuple[str, ...]
+    for options, variables, words in (
+        (("--key-file", str(file)), {}, "403"),
+        ((), {"BOCHNER_KEY_FILE": str(file)}, "403"),
+        (("--key", "b\u00e4d"), {}, "key"),
+        (("--key-file", str(tmp_path / "none")), {}, "cannot be read"),
+        (("--key-file", str(tmp_path / "spec.json")), {}, "key"),
     ):
-        made = run(*command, *options, env={**os.environ, **variables})
-        assert made.returncode == 0, made.stderr
-        assert json.loads(made.stdout)["name"] == name
-    for options, words in (
-        ((), "401: no key came"),
-        (("--key", keyed_service.texts[Role.read]), "403"),
-        (("--key", "b\u00e4d"), "key"),
-        (("--key-file", str(tmp_path / "none")), "cannot be read"),
-        (("--key-file", str(spec)), "key"),
-    ):
-        ended = run(*command, *options)
+        ended = run(*command, *options, env={**os.environ, **variables})
         assert ended.returncode == 1
         assert words in ended.stderr
         assert "Traceback" not in ended.stderr
         assert secret_of(text) not in ended.stderr
 
 
-@pytest.fixture(scope="module")
-def keyed_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
-    with service(tmp_path_factory.mktemp("keyed") / "data", "--require-keys", "true") as running:
-        yield keyed(running)
+def asking(service: Running, name: str, folder: Path) -> tuple[str, ...]:
+    """A command that creates a map."""
+    (folder / "spec.json").write_text(json.dumps(SPEC))
+    return ("create", name, "--spec", str(folder / "spec.json"), "--url", service.url)

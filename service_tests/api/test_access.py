@@ -268,6 +268,7 @@ def test_a_key_asks_as_often_as_its_rate_allows(here: Keyed) -> None:
         assert client.get("/health/live").status_code == 200
 
 
+@pytest.mark.long
 def test_an_emptied_store_opens_no_door(tmp_path: Path) -> None:
     with service(tmp_path / "data", "--require-keys", "true") as running:
         here = keyed(running)
