@@ -23,12 +23,13 @@ from app.jobs.prelude import key
 from app.jobs.queue import Message
 from app.jobs.record import JobError
 from app.store.account import Quota
-from app.store.errors import NewerVersion, QuotaExceeded, StoreUnavailable, in_full
+from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, in_full
 
 logger = logging.getLogger(__name__)
 
-# Exit codes: how the job ended is written down; it did not end, for no fault of its own.
-DONE, TRY_AGAIN = 0, 75
+# Exit codes: how the job ended is written down; what is stored of it cannot be read; it did not end, for no fault of
+# its own.
+DONE, UNREADABLE, TRY_AGAIN = 0, 65, 75
 _PR_SET_PDEATHSIG = 1
 _PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 5.0
@@ -52,8 +53,11 @@ def main(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
         client = connect()
-        context = JobContext(client, message.job_id, message.id, fields, quota)
-        outcome = _outcome(handlers, context, fields["kind"])
+        try:
+            context, kind = JobContext(client, message.job_id, message.id, fields, quota), fields["kind"]
+        except (StoreDamaged, KeyError, TypeError, ValueError):
+            sys.exit(UNREADABLE)
+        outcome = _outcome(handlers, context, kind)
         context.tell()
         _end(client, context, ttl, outcome)
     except NotMine:

@@ -18,7 +18,7 @@ from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
-from app.store.errors import NewerVersion, QuotaExceeded, StoreUnavailable, store_errors
+from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
 from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
@@ -117,7 +117,11 @@ class Jobs:
 
     def get(self, job_id: str) -> JobRecord:
         """The record of a job; raises what `fields` raises."""
-        return record(self.fields(job_id))
+        fields = self.fields(job_id)
+        try:
+            return record(fields)
+        except (KeyError, ValueError) as error:
+            raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
 
     def page(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
         """A page of jobs, oldest first, and the id to go on after. With a state it may be short and not the last."""
@@ -136,7 +140,7 @@ class Jobs:
                 job = self.get(job_id)
             except JobNotFound:  # it expired just now
                 continue
-            except NewerVersion as error:  # the others must still be listed
+            except (NewerVersion, StoreDamaged) as error:  # the others must still be listed
                 logger.warning("left out of the list: %s", error)
                 continue
             if state is None or job.state is state:
@@ -207,16 +211,28 @@ class Jobs:
         ]
 
     def fields(self, job_id: str) -> dict[str, str]:
-        """The stored fields of a job; JobNotFound if there is none, NewerVersion if this version cannot read them."""
+        """The stored fields of a job.
+
+        Raises:
+            JobNotFound: there is none.
+            NewerVersion: this version does not know their format.
+            StoreDamaged: they are none that any version has written.
+        """
         with store_errors():
             stored = cast(dict[bytes, bytes], self._client.hgetall(key(job_id, "record")))
         if not stored:
             identity.check(self._client)
             raise JobNotFound(job_id)
-        made = int(stored.get(b"format", 1))
+        try:
+            made, read = (
+                int(stored.get(b"format", 1)),
+                {name.decode(): value.decode() for name, value in stored.items()},
+            )
+        except ValueError as error:
+            raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
         if made > FORMAT:
             raise NewerVersion(f"job {job_id}", f"format {made}", FORMAT)
-        return {name.decode(): value.decode() for name, value in stored.items()}
+        return read
 
     def _submit(
         self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: list[str]

@@ -5,7 +5,6 @@ import multiprocessing
 import signal
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from multiprocessing.context import ForkProcess
 from types import FrameType
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from app.jobs.jobs import Jobs
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.store.account import UNLIMITED, Quota
-from app.store.errors import StoreUnavailable, in_full
+from app.store.errors import StoreDamaged, StoreUnavailable, in_full
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +29,7 @@ _RENEW_SECONDS = 0.5
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 2.0
 # The process of a job begins as a copy of its worker, which has everything imported and compiled.
+_UNREADABLE = JobError(reason="internal-error", detail="what is stored of it cannot be read; an operator must look")
 _FORK = multiprocessing.get_context("fork")
 
 
@@ -113,10 +113,17 @@ class Worker:
         elif claimed != "ok":
             logger.warning("job %s is left to a newer version, which stored it in format %s", message.job_id, claimed)
         else:
-            with suppress(JobNotFound):
-                self._run(message, self._jobs.fields(message.job_id))
+            try:
+                fields = self._jobs.fields(message.job_id)
+                ran = float(fields.get("ran") or 0)
+            except JobNotFound:
+                return
+            except (StoreDamaged, ValueError):
+                self._fail(message, _UNREADABLE)
+            else:
+                self._run(message, fields, ran)
 
-    def _run(self, message: Message, fields: dict[str, str]) -> None:
+    def _run(self, message: Message, fields: dict[str, str], ran: float) -> None:
         process = _FORK.Process(
             target=job_process.main,
             args=(self._connect, self._handlers, message, fields, self._ttl, self._quota),
@@ -124,18 +131,25 @@ class Worker:
         )
         process.start()
         try:
-            stopped = self._watch(process, message, float(fields.get("ran") or 0))
+            stopped = self._watch(process, message, ran)
         finally:
             process.kill()
             process.join()
         if isinstance(stopped, JobError):
-            args = [message.id, "failed", self._ttl, stopped.model_dump_json(), ""]
-            self._persist(lambda: scripts.run(self._client, "end", message.job_id, *args))
+            self._fail(message, stopped)
+        elif process.exitcode == job_process.UNREADABLE:
+            self._fail(message, _UNREADABLE)
         elif stopped or process.exitcode == job_process.TRY_AGAIN:
             self._persist(lambda: self._queue.take_back(message, deaths=0))
         elif process.exitcode != job_process.DONE:
             logger.warning("job %s: its process ended with code %s", message.job_id, process.exitcode)
             self._persist(lambda: self._queue.take_back(message, deaths=1))
+
+    def _fail(self, message: Message, error: JobError) -> None:
+        if error is _UNREADABLE:
+            logger.error("job %s has failed: what is stored of it cannot be read", message.job_id)
+        args = [message.id, "failed", self._ttl, error.model_dump_json(), ""]
+        self._persist(lambda: scripts.run(self._client, "end", message.job_id, *args))
 
     def _watch(self, process: ForkProcess, message: Message, ran: float) -> JobError | bool:
         """Wait until a job's process has ended, or has to be; `ran` are the seconds of earlier attempts.

@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from app.jobs.errors import JobHasNoResult
-from app.jobs.prelude import QUEUE
+from app.jobs.prelude import QUEUE, key
 from app.jobs.record import JobState
-from service_tests.cases import few_and_many
+from service_tests.cases import few_and_many, with_long
 from service_tests.jobs.site import Site, gone, job_processes
 from service_tests.servers import until
 
@@ -165,6 +165,36 @@ def test_a_malformed_message_is_dropped_with_one_line_of_log(site: Site, tmp_pat
         lines = log.read_text().splitlines()[before:]
         assert len(lines) == len(bad)
         assert all(message in line and "dropped" in line for message, line in zip(bad, lines, strict=True))
+    finally:
+        site.clean()
+
+
+DAMAGE: dict[str, dict[str, bytes]] = {
+    "no kind": {"kind": b""},
+    "payload": {"payload_pieces": b"many"},
+    "missing pieces": {"payload_pieces": b"9"},
+    "not text": {"kind": b"\xff"},
+    "ran": {"ran": b"long"},
+}
+
+
+@pytest.mark.parametrize("damage", with_long(["not text", "missing pieces"], ["no kind", "payload", "ran"]))
+def test_a_job_that_cannot_be_read_fails_and_costs_no_worker_its_life(site: Site, tmp_path: Path, damage: str) -> None:
+    site.clean()
+    job_id = site.walk(1)
+    site.client.hset(key(job_id, "record"), mapping=DAMAGE[damage])  # type: ignore[arg-type]
+    if not DAMAGE[damage].get("kind", b"x"):
+        site.client.hdel(key(job_id, "record"), "kind")
+    log = tmp_path / "log"
+    with log.open("wb") as output:
+        worker = site.start(stderr=output)
+    try:
+        until(lambda: site.client.hget(key(job_id, "record"), "state") == b"failed")
+        assert site.ended(site.walk(1)).state is JobState.succeeded
+        assert worker.poll() is None
+        assert "Traceback" not in log.read_text()
+        assert log.read_text().count("cannot be read") == 1
+        assert job_id not in [job.id for job in site.jobs.page(JobState.queued, None, 10).jobs]
     finally:
         site.clean()
 
