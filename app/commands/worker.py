@@ -11,7 +11,7 @@ from app.commands.options import AddParser, add_settings, checked_settings
 from app.store.embedded import EmbeddedStore
 
 _LOOK_SECONDS = 0.25
-_END_SECONDS = 8.0
+_END_SECONDS = 3.0
 
 
 def add(add_parser: AddParser) -> None:
