@@ -85,7 +85,7 @@ def test_it_runs_as_nobody_by_number(image: Image) -> None:
 
 def test_a_container_alone_does_what_the_service_does(image: Image, network: Network, tmp_path: Path) -> None:
     """With a private store and a worker, on a read-only root, all packages made slim."""
-    alone = {**SERVICES["api"], "environment": {}, "secrets": []}
+    alone = {**SERVICES["api"], "environment": {}, "secrets": [], "tmpfs": ["/tmp"], "volumes": ["data:/data"]}
     container = Container(image, alone, network, tmp_path, "alone")
     try:
         with client(network, container) as http:
