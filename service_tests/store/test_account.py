@@ -231,11 +231,12 @@ def test_a_checkpoint_without_room_is_not_kept_and_the_job_goes_on(store: redis.
 
 
 def test_what_a_put_that_died_has_entered_goes_with_its_pieces(store: redis.Redis) -> None:
-    deadline = Account(store).charge([Entry("bochner:{map:m}:0123", 300, 1)], "a")
+    brimful = Account(store, Quota(300, 1))
+    deadline = brimful.charge([Entry("bochner:{map:m}:0123", 300, 1)], "a")
     now = int(store.time()[0])
     assert now < deadline <= now + UNCOMMITTED_TTL
     assert Account(store).usage("a") == (300, 1)
-    assert Account(store).charge([Entry("bochner:{map:m}:0123", 300, 1)], "a") == deadline
+    assert brimful.charge([Entry("bochner:{map:m}:0123", 300, 1)], "a") == deadline, "asked again after a lost reply"
     assert Account(store).usage("a") == (300, 1)
     pass_time(store)
     assert assert_true(store) == NOTHING
