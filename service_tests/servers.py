@@ -58,22 +58,23 @@ def answers(url: str) -> bool:
 
 
 class Wire:
-    """A TCP address that leads to the store, and loses the reply to one command when told to.
+    """A TCP address that leads to a server, and loses the reply to one command or request when told to.
 
     Args:
-        path: the store's socket.
+        target: URL of the server, unix:// or tcp://.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, target: str) -> None:
+        self._scheme, _, self._address = target.partition("://")
         self._command: bytes | None = None
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"redis://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.port: int = self._listener.getsockname()[1]
+        self.url = f"redis://127.0.0.1:{self.port}"
         self.lost = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose_reply_to(self, command: bytes) -> None:
-        """Cut the connection once, after the store has carried out the next command that contains these bytes."""
+        """Cut the connection once, after the server has answered the next command that contains these bytes."""
         self._command = command
 
     def close(self) -> None:
@@ -89,9 +90,8 @@ class Wire:
                 threading.Thread(target=self._carry, args=(near,), daemon=True).start()
 
     def _carry(self, near: socket.socket) -> None:
-        """One command, one reply, over and over, as the client library does it."""
-        with near, socket.socket(socket.AF_UNIX) as far, suppress(OSError):
-            far.connect(self._path)
+        """One command, one reply, over and over, as client libraries do it."""
+        with near, suppress(OSError), self._connected() as far:
             awaited = threading.Event()
 
             def forward() -> None:
@@ -100,23 +100,39 @@ class Wire:
                         if self._command is not None and self._command in sent:
                             awaited.set()
                         far.sendall(sent)
+                with suppress(OSError):
                     far.shutdown(socket.SHUT_RDWR)
 
             threading.Thread(target=forward, daemon=True).start()
-            while reply := far.recv(1 << 20):
-                # A script that the server does not know yet was not carried out.
-                if awaited.is_set() and not reply.startswith(b"-NOSCRIPT"):
-                    self._command = None
-                    self.lost += 1
-                    near.shutdown(socket.SHUT_RDWR)
-                    return
-                near.sendall(reply)
+            try:
+                while reply := far.recv(1 << 20):
+                    # A script that the server does not know yet was not carried out.
+                    if awaited.is_set() and not reply.startswith(b"-NOSCRIPT"):
+                        self._command = None
+                        self.lost += 1
+                        return
+                    near.sendall(reply)
+            finally:
+                # Closing alone would not wake the thread that waits for what comes from there.
+                near.shutdown(socket.SHUT_RDWR)
+
+    def _connected(self) -> socket.socket:
+        if self._scheme == "tcp":
+            host, _, port = self._address.rpartition(":")
+            return socket.create_connection((host, int(port)))
+        far = socket.socket(socket.AF_UNIX)
+        try:
+            far.connect(self._address)
+        except OSError:
+            far.close()
+            raise
+        return far
 
 
 @contextmanager
 def wire(url: str) -> Iterator[Wire]:
     """A wire to the store at a unix:// URL."""
-    made = Wire(url.removeprefix("unix://"))
+    made = Wire(url)
     try:
         yield made
     finally:

@@ -7,7 +7,8 @@ import os
 import shutil
 import stat
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Literal, NamedTuple
@@ -69,6 +70,15 @@ class Disk:
     def hold(self) -> None:
         """Let no sync return any more until the power goes."""
         (self._journal / "hold").touch()
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        """A disk without room, for the length of a with block."""
+        (self._journal / "full").touch()
+        try:
+            yield
+        finally:
+            (self._journal / "full").unlink(missing_ok=True)
 
     def lose_power(self, loss: Loss, chance: Random) -> None:
         """Leave what the disk would hold now. All processes on it must have been killed."""

@@ -8,6 +8,7 @@
  *   dead/INODE     a link of a file that lost its name, so that its inode is given to no other
  *   names          entries of directories, whenever they change ("now") and at each fsync of a directory ("synced")
  *   hold           while this is there, no sync returns: the power goes before the disk is done
+ *   full           while this is there, the disk is full
  *
  * The disk itself is never synced: the copy stands for it. Bytes written through a mapping of memory are not seen
  * before the next sync of the whole file; nobody here writes so.
@@ -23,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define REAL(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
@@ -128,14 +130,20 @@ static void keep(int fd, ino_t inode)
     }
 }
 
+static int there(const char *mark)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", journal, mark);
+    return !access(path, F_OK);
+}
+
 static int synced(int fd, int (*really)(int))
 {
     char path[PATH_MAX];
     struct stat file;
     if (!path_of(fd, path) || fstat(fd, &file))
         return really(fd);
-    char hold[PATH_MAX];
-    for (snprintf(hold, sizeof hold, "%s/hold", journal); !access(hold, F_OK);)
+    while (there("hold"))
         usleep(1000);
     if (S_ISDIR(file.st_mode))
         list(path, "synced");
@@ -217,6 +225,27 @@ off_t lseek(int fd, off_t at, int from)
     return now;
 }
 off_t lseek64(int fd, off_t at, int from) { return lseek(fd, at, from); }
+
+ssize_t write(int fd, const void *bytes, size_t n)
+{
+    char path[PATH_MAX];
+    struct stat file;
+    if (disk && there("full") && path_of(fd, path) && !fstat(fd, &file) && S_ISREG(file.st_mode)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return REAL(write)(fd, bytes, n);
+}
+
+int statvfs(const char *path, struct statvfs *found)
+{
+    char full[PATH_MAX];
+    int result = REAL(statvfs)(path, found);
+    if (!result && disk && there("full") && realpath(path, full) && within(full))
+        found->f_bfree = found->f_bavail = 0;
+    return result;
+}
+int statvfs64(const char *path, struct statvfs64 *found) { return statvfs(path, (struct statvfs *)found); }
 
 int truncate(const char *path, off_t length)
 {

@@ -104,3 +104,13 @@ def test_the_end_of_a_file_may_be_torn_or_zeros(shared: Disk) -> None:
     assert left(shared, script, Loss("synced", "zeros")) == {"a": b"12\0\0"}
     seen = {left(shared, script, Loss("synced", "torn"), seed)["a"] for seed in range(8)}
     assert seen == {b"12", b"123", b"1234"}
+
+
+def test_a_disk_is_full_for_a_while(shared: Disk) -> None:
+    script = "print(os.statvfs('.').f_bavail > 0); write('a', b'1')"
+    with shared.full(), pytest.raises(AssertionError):
+        left(shared, script, Loss("now", "cut"))
+    (shared.root / "a").unlink()
+    assert left(shared, script, Loss("now", "cut")) == {"a": b"1"}
+    with shared.full():
+        assert left(shared, "assert os.statvfs('.').f_bavail == 0", Loss("now", "cut")) == {}

@@ -16,6 +16,7 @@ import pytest
 import redis
 
 from app.store.binary import find_binary
+from service_tests.jobs.site import gone
 from service_tests.power.disk import Disk, Loss, Names, Tail
 from service_tests.servers import answers, until
 
@@ -32,7 +33,7 @@ from app.store.embedded import EmbeddedStore
 EmbeddedStore(Path(sys.argv[1]), Path(sys.argv[2]) if sys.argv[2:] else None).start()
 time.sleep(600)
 """
-LOSSES = [Loss(names, tail) for names in get_args(Names) for tail in get_args(Tail) if tail != "zeros"]
+LOSSES = [Loss(names, tail) for names in get_args(Names) for tail in get_args(Tail)]
 WRITERS = 3
 
 
@@ -55,7 +56,7 @@ def on(disk: Disk, socket: Path, *command: str | Path) -> Iterator[str]:
             with suppress(psutil.NoSuchProcess):
                 one.kill()
         process.wait(30)
-        psutil.wait_procs(family, 30)
+        gone(family)
 
 
 @contextmanager

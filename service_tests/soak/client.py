@@ -1,0 +1,182 @@
+"""A client of the service, and how it checks what it is answered against its model."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import httpx
+
+from service_tests.checks import JSON
+from service_tests.soak.model import Job, Model, Name, Wrong
+from service_tests.soak.truth import Truth
+
+NAMES = 6
+"""Of maps, and as many of datasets, for each client."""
+AWAY = 503
+REFUSED = (429, 507)
+"""The service says that it did not do it: too many jobs wait, or the disk is full."""
+
+
+@dataclass
+class Disturbances:
+    """How many have begun, and how many have ended, so far."""
+
+    begun: int = 0
+    ended: int = 0
+
+
+class Client:
+    """One client. It asks any of the replicas at each request, and checks each answer against its model.
+
+    Args:
+        number: its own.
+        urls: of the replicas.
+        key: an administrator's.
+        truth: what everything gives.
+        done: file with a line for each job that was worked to its end.
+        disturbances: how many there were.
+        chance: decides what it does.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        urls: Iterable[str],
+        key: str,
+        truth: Truth,
+        done: Path,
+        disturbances: Disturbances,
+        chance: Random,
+    ) -> None:
+        self.model = Model(f"client{number}", NAMES)
+        self.chance, self.answers, self.away = chance, 0, 0
+        self.truth, self.done, self.disturbances = truth, done, disturbances
+        headers = {"Authorization": f"Bearer {key}"}
+        self._replicas = [httpx.Client(base_url=url, headers=headers, timeout=60, verify=False) for url in urls]
+
+    def close(self) -> None:
+        """Close its connections."""
+        for replica in self._replicas:
+            replica.close()
+
+    def ask(self, method: str, path: str, wanted: tuple[int, ...], **options: Any) -> httpx.Response | None:
+        """An answer with a status that is wanted; None if the service was away: nobody knows what it has done."""
+        replica = self.chance.choice(self._replicas)
+        try:
+            answer = replica.request(method, path, **options)
+        except httpx.TransportError:
+            answer = None
+        if answer is None or answer.status_code == AWAY:
+            self.away += 1
+            return None
+        self.answers += 1
+        if answer.status_code not in wanted:
+            raise Wrong(f"{method} {path} is answered {answer.status_code}, not {wanted}: {answer.text[:300]}")
+        return answer
+
+    def follow(self, job: Job) -> None:
+        """Look at a job, and at what it has made."""
+        answer = self.ask("GET", job.link, (200,))
+        if answer is None:
+            return
+        job.seen(answer.json())
+        if job.record is None:
+            return
+        times = self.done.read_text().split().count(job.record["id"]) if self.done.exists() else 0
+        disturbances = self.disturbances.begun - job.disturbances
+        if times > 1 + disturbances:
+            raise Wrong(f"{job.link} was done {times} times in {disturbances} disturbances")
+        if job.record["state"] == "succeeded" and job.measures:
+            result = self.ask("GET", f"{job.link}/result", (200,), headers={"Accept": JSON})
+            if result is not None:
+                self.same(result.json(), self.truth.diagnostic, "diagnostic")
+
+    def follow_all(self) -> None:
+        """Look at every job."""
+        for job in self.model.jobs:
+            self.follow(job)
+
+    def settle(self) -> None:
+        """Look at everything, with nobody disturbing: nothing may be unknown then, and no job may be left."""
+        for names, look in ((self.model.maps, self.look_at_map), (self.model.datasets, self.look_at_dataset)):
+            for name, stands in names.items():
+                if not look(name, stands):
+                    raise Wrong(f"{name} cannot be looked at")
+
+    def delete_all(self) -> None:
+        """Delete whatever is there."""
+        for kind, names in (("maps", self.model.maps), ("datasets", self.model.datasets)):
+            for name, stands in names.items():
+                self.delete(f"/v1/{kind}/{name}", stands)
+
+    def settled(self, names: dict[str, Name]) -> tuple[str, Name]:
+        """Any name; what it stands for is looked at first, where that is not known."""
+        name, stands = self.chance.choice(list(names.items()))
+        if not stands.known:
+            (self.look_at_map if names is self.model.maps else self.look_at_dataset)(name, stands)
+        return name, stands
+
+    def delete(self, path: str, stands: Name) -> None:
+        """Delete what stands under a name, if that is known."""
+        if not stands.known:
+            return
+        answer = self.ask("DELETE", path, (204 if stands.value is not None else 404, *REFUSED))
+        if answer is not None and answer.status_code in REFUSED:
+            return
+        if stands.job is not None:
+            stands.job.cancelled = None
+        if answer is None:
+            stands.perhaps(None)
+        else:
+            stands.is_now(None)
+
+    def look_at_map(self, name: str, stands: Name) -> bool:
+        """See what a map's name stands for; False where nobody answers."""
+        answer = self.ask("GET", f"/v1/maps/{name}", (200, 404))
+        if answer is None:
+            return False
+        if answer.status_code == 404:
+            stands.seen(None)
+            return True
+        record = answer.json()
+        spec = next((key for key, known in self.truth.maps.items() if known.spec == record["spec"]), "another spec")
+        if record["status"] == "failed":
+            raise Wrong(f"{name} has failed: {record['error']}")
+        building = record["status"] == "building"
+        stands.seen(spec, building)
+        if building and stands.job is None:  # the answer that named it was lost
+            stands.job = self.submitted(record["job"])
+        if not building:
+            self.check_map(spec, record)
+        return True
+
+    def look_at_dataset(self, name: str, stands: Name) -> bool:
+        """See what a dataset's name stands for; False where nobody answers."""
+        answer = self.ask("GET", f"/v1/datasets/{name}", (200, 404))
+        if answer is None:
+            return False
+        digests = {known.digest: key for key, known in self.truth.datasets.items()}
+        stands.seen(digests.get(answer.json()["digest"], "other rows") if answer.status_code == 200 else None)
+        return True
+
+    def check_map(self, spec: str, record: dict[str, Any]) -> None:
+        """Raise Wrong unless a record is that of a spec."""
+        self.same((record["spec"], record["digest"]), self.truth.maps[spec][:2], spec)
+
+    def submitted(self, link: str, measures: bool = False) -> Job:
+        """A job that was submitted just now."""
+        self.model.jobs.append(Job(link, self.disturbances.ended, measures))
+        return self.model.jobs[-1]
+
+    def job(self, ended: bool) -> Job | None:
+        """One that has ended as far as this client knows, or one that has not; None if there is none."""
+        jobs = [job for job in self.model.jobs if (job.record is not None) == ended]
+        return self.chance.choice(jobs) if jobs else None
+
+    @staticmethod
+    def same(given: object, wanted: object, what: str) -> None:
+        """Raise Wrong unless an answer is what is wanted."""
+        if given != wanted:
+            raise Wrong(f"{what}: {str(given)[:200]} is not {str(wanted)[:200]}")

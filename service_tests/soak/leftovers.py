@@ -1,0 +1,31 @@
+"""What the store may hold when everything was deleted: no more than is still wanted, and what goes by itself."""
+
+from typing import cast
+
+import redis
+
+from app.jobs.prelude import QUEUE
+from service_tests.soak.model import Wrong
+from service_tests.soak.truth import STANDING
+
+ACCOUNT = (b"bochner:account", b"bochner:account:entries", b"bochner:account:ends")
+KEYS = (b"bochner:keys", b"bochner:keys:state")
+LISTS = {b"bochner:maps", b"bochner:store", b"bochner:jobs", b"bochner:jobs:ended", QUEUE.encode(), *ACCOUNT, *KEYS}
+
+
+def check_leftovers(store: redis.Redis) -> int:
+    """How many keys are left; raises Wrong where one stays for ever, or is not in the account as it is."""
+    keys: set[bytes] = set(store.scan_iter(count=1000))
+    standing = {key for key in keys if key.startswith(f"bochner:{{map:{STANDING}}}:".encode())}
+    lasting = sorted(key for key in keys - standing - LISTS if store.ttl(key) == -1)
+    if lasting:
+        raise Wrong(f"the store keeps for ever what was deleted: {lasting[:10]}")
+    if waiting := store.xlen(QUEUE):
+        raise Wrong(f"{waiting} messages of jobs are left, and no job")
+    _, entries, ends = ACCOUNT
+    ending = set(store.zrange(ends, 0, -1))
+    booked = {cast(bytes, one) for one in store.hkeys(entries)}
+    lost = [one for one in booked - ending if not any(key.startswith(one) for key in keys)]
+    if lost:
+        raise Wrong(f"the account has entries of what is not there: {lost[:10]}")
+    return len(keys)

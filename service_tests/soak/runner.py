@@ -1,0 +1,273 @@
+"""Clients that do whatever comes to their minds, while the service is disturbed: see `docs/explanation/faults.md`.
+
+`python -m service_tests.soak.runner --steps 20000 --seed 3` runs it for as long as one likes, and prints figures.
+"""
+
+import argparse
+import http.client
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+import httpx
+import numpy as np
+import psutil
+import redis
+
+from service_tests.soak import truth
+from service_tests.soak.actions import act, list_maps
+from service_tests.soak.client import Client, Disturbances
+from service_tests.soak.deployment import Deployment
+from service_tests.soak.disturbances import ALL
+from service_tests.soak.faults import FAULTS
+from service_tests.soak.key_actions import list_keys
+from service_tests.soak.leftovers import check_leftovers
+from service_tests.soak.model import Wrong
+
+PROGRAM = "service_tests.soak.program"
+CLIENTS = 4
+STEPS_IN_A_ROUND = 25
+"""Of each client, while one disturbance comes and goes."""
+STUCK_SECONDS = 120
+CALM_PAUSE_SECONDS = 0.15
+"""Between two steps of a client in a calm hour, so that the machine is not busy with it."""
+MOST_GROWTH = 30 << 20
+MOST_DESCRIPTORS = 20
+"""More than in the first minute."""
+LEAST_LEAK = 512
+"""Bytes a request by which memory may seem to grow."""
+
+
+@dataclass
+class Figures:
+    """What a soak has seen."""
+
+    seed: int
+    steps: Counter[str] = field(default_factory=Counter)
+    disturbances: Counter[str] = field(default_factory=Counter)
+    answers: int = 0
+    away: int = 0
+    """Requests that nobody answered, or with 503."""
+    ready_seconds: float = 0.0
+    """The longest time from the first answer of a store that was killed to the readiness of all replicas."""
+    seconds: float = 0.0
+    grown: list[int] = field(default_factory=list)
+    """Bytes a request by which the memory of each replica has grown at the end."""
+    left: int = 0
+    """Keys in the store when everything was deleted."""
+    minutes: list[dict[str, int]] = field(default_factory=list)
+    """Of a calm hour: bytes and descriptors of the replicas' processes, the largest, and keys of the store."""
+
+
+class Soak:
+    """A deployment and its clients.
+
+    Args:
+        home: a new directory.
+        seed: decides what clients do and which disturbances come; not what happens at the same time.
+        fault: one of `FAULTS`; none if it is empty.
+        options: further ones of the service.
+    """
+
+    def __init__(self, home: Path, seed: int, fault: str = "", *options: str) -> None:
+        self.figures = Figures(seed)
+        self.deployment = Deployment(home, (PROGRAM, fault) if fault else (PROGRAM,), *options)
+        self._chance = Random(seed)
+        self._disturbed = Disturbances()
+        self._clients: list[Client] = []
+        self._key = ""
+        self._began = time.monotonic()
+
+    def begin(self) -> None:
+        """Start everything, and learn what it gives."""
+        self.deployment.start()
+        self.deployment.wait_until_ready()
+        self._key = key = self.deployment.admin_key()
+        headers = {"Authorization": f"Bearer {key}"}
+        with httpx.Client(base_url=self.deployment.urls[0], headers=headers, timeout=60, verify=False) as http:
+            known = truth.learned(http)
+        urls, done = self.deployment.urls, self.deployment.done
+        for number in range(CLIENTS):
+            chance = Random(f"{self.figures.seed} {number}")
+            self._clients.append(Client(number, urls, key, known, done, self._disturbed, chance))
+
+    def run(
+        self, steps: int, disturbances: Sequence[str], in_a_round: int = STEPS_IN_A_ROUND, pause: float = 0.0
+    ) -> None:
+        """Let the clients make so many steps in all, with disturbances; raises Wrong where the service is."""
+        order: Iterator[str] = iter(())
+        for _ in range(-(-steps // (CLIENTS * in_a_round))):
+            name = next(order, None)
+            if name is None and disturbances:
+                order = iter(self._chance.sample(disturbances, len(disturbances)))
+                name = next(order)
+            with self._working(in_a_round, pause) as rounds:
+                if name is not None:
+                    self._disturb(name, lambda: any(one.done() and one.exception() for one in rounds))
+
+    def _disturb(self, name: str, found: Callable[[], bool]) -> None:
+        """Disturb the service, and wait until it has recovered, or until a client has found something wrong."""
+        time.sleep(self._chance.uniform(0, 0.5))
+        self._disturbed.begun += 1
+        self.figures.disturbances[name] += 1
+        ALL[name](self.deployment, self._chance)
+        ready = self.deployment.wait_until_ready(found)
+        self._disturbed.ended += 1
+        if name in ("kill_store", "rewrite"):
+            self.figures.ready_seconds = max(self.figures.ready_seconds, ready)
+
+    def calm(self, minutes: int) -> None:
+        """Let the clients work with nobody disturbing; raises Wrong unless memory, descriptors and keys stay flat."""
+        if not minutes:
+            return
+        for _ in range(minutes):
+            end = time.monotonic() + 60
+            while time.monotonic() < end:
+                with self._working(STEPS_IN_A_ROUND, CALM_PAUSE_SECONDS):
+                    pass
+            for client in self._clients:
+                client.follow_all()
+                client.model.jobs = [job for job in client.model.jobs if job.record is None]
+            replicas = self.deployment.replicas()
+            with redis.Redis.from_url(self.deployment.store) as store:
+                keys = store.dbsize()
+            nbytes = max(one.memory_full_info().uss for one in replicas)
+            descriptors = max(one.num_fds() for one in replicas)
+            self.figures.minutes.append({"bytes": nbytes, "descriptors": descriptors, "keys": keys})
+        first, last = self.figures.minutes[0], self.figures.minutes[-1]
+        middle = self.figures.minutes[len(self.figures.minutes) // 2]
+        if (
+            last["bytes"] > first["bytes"] + MOST_GROWTH
+            or last["descriptors"] > first["descriptors"] + MOST_DESCRIPTORS
+        ):
+            raise Wrong(f"what was {first} in the first minute is {last} at the end")
+        if last["keys"] > 2 * middle["keys"]:
+            raise Wrong(f"the store had {middle['keys']} keys when half of the time was over, and has {last['keys']}")
+
+    @contextmanager
+    def _working(self, steps: int, pause: float = 0.0) -> Iterator["list[Future[None]]"]:
+        """All clients make some steps; what they find wrong is raised at the end."""
+        with ThreadPoolExecutor(len(self._clients)) as pool:
+            rounds = [pool.submit(self._round, client, steps, pause) for client in self._clients]
+            yield rounds
+        for one in rounds:
+            one.result()
+
+    def _round(self, client: Client, steps: int, pause: float) -> None:
+        """Steps of one client; those that nobody answers do not count."""
+        deadline, left = time.monotonic() + STUCK_SECONDS, steps
+        while left:
+            time.sleep(pause)
+            answers, away = client.answers, client.away
+            action = act(client)
+            if client.answers > answers:
+                left -= 1
+                self.figures.steps[action] += 1
+                deadline = time.monotonic() + STUCK_SECONDS
+            elif time.monotonic() > deadline:
+                raise Wrong(f"nobody answers {client.model.prefix}")
+            elif client.away > away:
+                time.sleep(0.05)
+
+    def end(self) -> None:
+        """With nobody disturbing, look at everything, wait for the ends of all jobs, and delete what is left."""
+        for client in self._clients:
+            client.settle()
+            deadline, before = time.monotonic() + STUCK_SECONDS, len(client.model.jobs)
+            while waiting := [job for job in client.model.jobs if job.record is None]:
+                if len(waiting) < before:  # a busy machine may have left many
+                    deadline, before = time.monotonic() + STUCK_SECONDS, len(waiting)
+                if time.monotonic() > deadline:
+                    raise Wrong(f"these jobs do not end: {waiting}")
+                client.follow_all()
+            client.settle()
+            list_maps(client)
+            list_keys(client)
+            client.delete_all()
+            self.figures.answers += client.answers
+            self.figures.away += client.away
+        with redis.Redis.from_url(self.deployment.store) as store:
+            self.figures.left = check_leftovers(store)
+
+    def measure_growth(self, requests: int) -> None:
+        """Send many small requests to each replica; raises Wrong if its memory grows with their number."""
+        if not requests:
+            return
+        for port, process in zip(self.deployment.ports, self.deployment.replicas(), strict=True):
+            grown = growth(port, self._key, process, requests)
+            self.figures.grown.append(round(grown))
+            if grown > LEAST_LEAK:
+                raise Wrong(f"each request leaves {grown:.0f} bytes in memory")
+
+    def close(self) -> None:
+        """End everything."""
+        for client in self._clients:
+            client.close()
+        self.deployment.close()
+        self.figures.seconds = round(time.monotonic() - self._began, 1)
+
+
+def soaked(
+    home: Path, seed: int, steps: int, disturbances: Sequence[str], requests: int = 0, fault: str = ""
+) -> Figures:
+    """The figures of a whole soak; raises Wrong where the service is."""
+    with closing(Soak(home, seed, fault)) as soak:
+        soak.begin()
+        soak.run(steps, disturbances)
+        soak.end()
+        soak.measure_growth(requests)
+    return soak.figures
+
+
+def growth(port: int, key: str, process: psutil.Process, requests: int) -> float:
+    """Bytes a request by which the memory of a process grows: the median of the slopes between any two moments."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    seen = []
+    for i in range(requests):
+        if i > requests // 5 and i % (requests // 25) == 0:  # the first requests fill what is kept ready
+            seen.append((i, process.memory_full_info().uss))
+        path = (f"/v1/maps/{truth.STANDING}", "/v1/maps/none", "/v1/info")[i % 3]
+        connection.request("GET", path, headers={"Authorization": f"Bearer {key}"})
+        connection.getresponse().read()
+    connection.close()
+    return float(np.median([(b - a) / (j - i) for (i, a), (j, b) in itertools.combinations(seen, 2)]))
+
+
+def main() -> None:
+    """Run the soak from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--disturbances", default=",".join(ALL), help="Which, divided by commas. [%(default)s]")
+    parser.add_argument("--fault", default="", choices=["", *FAULTS], help="A fault for the soak to find.")
+    parser.add_argument("--requests", type=int, default=10_000, help="For the growth of memory.")
+    parser.add_argument("--in-a-round", type=int, default=STEPS_IN_A_ROUND, help="Steps of a client a disturbance.")
+    parser.add_argument("--pause", type=float, default=0.0, help="Seconds between two steps of a client.")
+    parser.add_argument("--calm-minutes", type=int, default=0, help="So long nobody disturbs two server processes.")
+    options = parser.parse_args()
+    further = ("--workers", "2", "--job-ttl", "120") if options.calm_minutes else ()
+    with tempfile.TemporaryDirectory(prefix="soak-") as home:
+        soak = Soak(Path(home), options.seed, options.fault, *further)
+        try:
+            soak.begin()
+            names = [name for name in options.disturbances.split(",") if name]
+            soak.run(options.steps, names, options.in_a_round, options.pause)
+            soak.calm(options.calm_minutes)
+            soak.end()
+            soak.measure_growth(options.requests)
+        finally:
+            soak.close()
+            sys.stdout.write(json.dumps(vars(soak.figures), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

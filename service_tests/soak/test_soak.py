@@ -1,0 +1,58 @@
+"""Clients do whatever comes to their minds, everything is disturbed, and nothing is wrong; and what would be wrong."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from service_tests.soak.disturbances import ALL
+from service_tests.soak.model import Job, Model, Name, Wrong
+from service_tests.soak.runner import soaked
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files have paths in /proc on Linux only")
+@pytest.mark.long
+def test_nothing_is_lost_changed_resurrected_or_repeated(tmp_path: Path) -> None:
+    figures = soaked(tmp_path, 1, 2000, list(ALL), 6000)
+    assert sum(figures.steps.values()) >= 2000
+    assert set(figures.disturbances) == set(ALL)
+    assert figures.ready_seconds < 50  # ten times what is promised, as the machine may be busy
+
+
+def test_a_name_is_only_what_it_can_be() -> None:
+    name = Name()
+    name.seen(None)
+    name.perhaps("a")
+    assert not name.known
+    name.seen("a")
+    assert name.value == "a"
+    for value, building in ((None, False), ("b", False), ("a", True)):
+        with pytest.raises(Wrong):
+            name.seen(value, building)
+
+
+def test_a_job_that_has_ended_stays_as_it_was() -> None:
+    ended = {"state": "succeeded", "ended_at": "2026-11-22T00:00:00Z"}
+    job = Job("/v1/jobs/1", 0)
+    job.seen({"state": "running", "ended_at": None})
+    assert job.record is None
+    job.seen(ended)
+    job.seen(ended)
+    for later in ({**ended, "progress": 0.5}, {"state": "running", "ended_at": None}):
+        with pytest.raises(Wrong):
+            job.seen(later)
+    for state, cancelled in (("cancelled", False), ("succeeded", True), ("failed", None)):
+        with pytest.raises(Wrong):
+            Job("/v1/jobs/2", 0, cancelled=cancelled).seen({**ended, "state": state})
+    Job("/v1/jobs/3", 0, cancelled=None).seen(ended)
+
+
+def test_a_list_has_what_is_there_and_nothing_else() -> None:
+    model = Model("c", 3)
+    model.maps["c-0"].is_now("a")
+    model.maps["c-1"].perhaps("a")
+    model.listed(["c-0"])
+    model.listed(["c-0", "c-1"])
+    for names in ([], ["c-0", "c-2"], ["c-0", "c-7"]):
+        with pytest.raises(Wrong):
+            model.listed(names)
