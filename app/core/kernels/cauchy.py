@@ -21,7 +21,7 @@ class Cauchy(ProductKernel):
         "exponentially. The grids and orthogonal do not serve it, moment_matching does."
     )
     standard_deviation = 2**0.5
-    operations_per_coordinate = 20
+    operations_per_coordinate = 30
 
     kind: Literal["cauchy"]
 
