@@ -34,43 +34,12 @@ from app.wiring import wire
 def create_app(settings: Settings | None = None) -> FastAPI:
     """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
     settings = settings or Settings()
-    admission = Admission(
-        settings.max_requests, settings.max_builds, settings.max_listeners, settings.max_bodies_bytes, settings.threads
-    )
-    wired = wire(settings)
-    wired = replace(wired, find_map=Asked(wired.find_map))
-    access = Access(
-        settings.keys_required,
-        Hosts(settings.hosts, near=not settings.allowed_hosts),
-        KnownKeys(wired.keys_changed),
-        Rates(wired.take_requests),
-    )
-    context = Context(
-        **vars(wired),
-        admission=admission,
-        interest=Interest(),
-        together=Together(admission),
-        shutdown=Shutdown(),
-        access=access,
-    )
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[dict[str, Settings]]:
-        context.shutdown.notice()
-        for change in (without_keys, shortened):
-            logging.getLogger("uvicorn.access").addFilter(change)
-        # On a thread of its own: the process answers at once, and is ready when everything is compiled.
-        threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
-        threading.Thread(target=context.keep_account, name="account", daemon=True).start()
-        threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
-        yield {"settings": settings}  # for the connections
-        await context.close()
-
+    context = _context(settings)
     app = FastAPI(
         title="Bochner",
         summary="Kernel features and hash codes from frozen feature maps",
         version=version("bochner"),
-        lifespan=lifespan,
+        lifespan=partial(_running, context),
         redirect_slashes=False,
         # Those of the framework load scripts of another host, and write the document anew for each request;
         # app/api/routes/docs_page.py has ours.
@@ -82,10 +51,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         exception_handlers=problems.HANDLERS,
     )
     app.add_middleware(head_as_get)
-    app.add_middleware(guarded, access=access)
+    app.add_middleware(guarded, access=context.access)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
     app.add_middleware(ended_in_time, shutdown=context.shutdown)
-    app.add_middleware(given_back, senders=admission.senders)
+    app.add_middleware(given_back, senders=context.admission.senders)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     for part in (maps, vectors, datasets, diagnostics, jobs, keys, service, docs_page):
@@ -93,6 +62,42 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context
     return app
+
+
+def _context(settings: Settings) -> Context:
+    """What the routes work with."""
+    wired = wire(settings)
+    admission = Admission(
+        settings.max_requests, settings.max_builds, settings.max_listeners, settings.max_bodies_bytes, settings.threads
+    )
+    access = Access(
+        settings.keys_required,
+        Hosts(settings.hosts, near=not settings.allowed_hosts),
+        KnownKeys(wired.keys_changed),
+        Rates(wired.take_requests),
+    )
+    return Context(
+        **vars(replace(wired, find_map=Asked(wired.find_map))),
+        admission=admission,
+        interest=Interest(),
+        together=Together(admission),
+        shutdown=Shutdown(),
+        access=access,
+    )
+
+
+@asynccontextmanager
+async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Settings]]:
+    """What goes on beside the requests, from the first to the last."""
+    context.shutdown.notice()
+    for change in (without_keys, shortened):
+        logging.getLogger("uvicorn.access").addFilter(change)
+    # On a thread of its own: the process answers at once, and is ready when everything is compiled.
+    threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
+    threading.Thread(target=context.keep_account, name="account", daemon=True).start()
+    threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
+    yield {"settings": context.settings}  # for the connections
+    await context.close()
 
 
 def _end_with_parent() -> None:

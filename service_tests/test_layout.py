@@ -61,6 +61,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "formats/base.py": "formats/test_npy.py",
         "formats/json_pairs.py": "formats/test_json.py",
         "jobs/checkpoints.py": "jobs/test_jobs.py",
+        "jobs/draft.py": "jobs/test_jobs.py",
         "jobs/errors.py": "jobs/test_jobs.py",
         "jobs/prelude.py": "jobs/test_queue.py",
         "jobs/record.py": "jobs/test_jobs.py",
@@ -74,6 +75,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "store/named.py": "store/test_maps.py",
         "store/pieces.py": "store/test_maps.py",
         "store/server.py": "store/test_supervision.py",
+        "store/snapshot_walk.py": "store/test_snapshot.py",
     },
     "runs in a process of its own": {
         "__main__.py": "test_settings.py",

@@ -11,13 +11,14 @@ import orjson
 import redis
 from pydantic import BaseModel
 
-from app.jobs import checkpoints, scripts
+from app.jobs import scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
+from app.jobs.draft import drafted
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
 from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
 from app.store import identity, pieces
-from app.store.account import UNLIMITED, Account, Entry, Quota
+from app.store.account import UNLIMITED, Account, Quota
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
 from app.store.reservations import NameTaken, Reservation
 
@@ -95,23 +96,21 @@ class Jobs:
             QuotaExceeded: there is no room for what the job is given.
         """
         job_id = job_id or self.new_id()
-        fields, parts = _drafted(job_id, payload, attachments or {}, checkpoint)
-        fields |= {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
-        fields |= {"owner": owner} if owner else {}
-        entries = [Entry(key(job_id, "record"), 0, 1), *(Entry(prefix, len(data)) for prefix, data in parts.items())]
-        written = [one for prefix, data in parts.items() for one in pieces.keys(prefix, len(data))]
-        every = [entry.key for entry in entries]
+        said = {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
+        said |= {"owner": owner} if owner else {}
+        draft = drafted(job_id, payload, attachments or {}, checkpoint, said)
+        written, entries = draft.pieces, [entry.key for entry in draft.entries]
         if reservation is not None:
             written += reservation.pieces
-            every.append(reservation.entry)
+            entries.append(reservation.entry)
         try:
-            deadline = self._account.charge(entries, owner)
-            for prefix, data in parts.items():
+            deadline = self._account.charge(draft.entries, owner)
+            for prefix, data in draft.parts.items():
                 pieces.write(self._client, prefix, data, deadline)
-            self._submit(job_id, fields, reservation, written)
+            self._submit(job_id, draft.fields, reservation, written)
         except (StoreUnavailable, TooManyJobs, NameTaken, QuotaExceeded):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
-            self._account.discard(written, every)
+            self._account.discard(written, entries)
             raise
         return self.get(job_id)
 
@@ -248,21 +247,3 @@ class Jobs:
                 raise TooManyJobs(answer[1], self._max_queued)
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
-
-
-def _drafted(
-    job_id: str, payload: Mapping[str, Any], attachments: Mapping[str, bytes], checkpoint: Checkpoint | None
-) -> tuple[dict[str, str], dict[str, bytes]]:
-    """The fields of a new job's record, and the bytes that are stored beside it, by the prefix of their keys."""
-    parts = {key(job_id, f"attachment:{i}"): data for i, data in enumerate(attachments.values())}
-    described = {name: (prefix, len(data)) for name, (prefix, data) in zip(attachments, parts.items(), strict=True)}
-    packed = orjson.dumps({"payload": payload, "attachments": described})
-    parts[key(job_id, "payload")] = packed
-    fields = {"payload_pieces": str(pieces.count(len(packed)))}
-    if checkpoint is not None and len(checkpoint.state) <= checkpoints.MAX_CHECKPOINT_BYTES:
-        prefix, state = key(job_id, f"checkpoint:{secrets.token_hex(4)}"), checkpoints.stored(checkpoint.state)
-        parts[prefix] = state
-        fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(state)))}
-        if checkpoint.of:
-            fields |= checkpoints.progress(checkpoint.step, checkpoint.of, checkpoint.objective)
-    return fields, parts

@@ -17,6 +17,7 @@ from app.store import snapshot
 from app.store.connection import Client
 from app.store.data_files import created
 from app.store.lasting import sync
+from app.store.snapshot_walk import SnapshotBroken
 
 # A server that prepares a snapshot sends an empty line every ten seconds.
 _PATIENCE_SECONDS = 60.0
@@ -70,7 +71,7 @@ def check(path: Path) -> int:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return snapshot.check(data)
-    except snapshot.SnapshotBroken as error:
+    except SnapshotBroken as error:
         raise BackupFailed(f"{path} is no backup that can be used: at byte {error.at}, {error}.") from error
     except (OSError, ValueError) as error:
         raise BackupFailed(f"{path} cannot be read: {error}.") from error

@@ -18,6 +18,7 @@ from app.store.append_only import Reading
 from app.store.binary import StoreNotStarted
 from app.store.disk import CUT, FOLDER
 from app.store.lasting import sync
+from app.store.snapshot_walk import SnapshotBroken
 
 MANIFEST = "appendonly.aof.manifest"
 _ENTRY = re.compile(r'file "?(?P<name>appendonly\.aof\.\d+\.\w+\.\w+)"? seq \d+ type (?P<kind>[bhi])( .*)?')
@@ -229,7 +230,7 @@ def _checked_snapshot(path: Path, nbytes: int) -> Checked:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             n = snapshot.check(data)
-        except snapshot.SnapshotBroken as error:
+        except SnapshotBroken as error:
             return Checked(path, nbytes, "a snapshot", False, error.at, str(error), None, False)
     return Checked(path, nbytes, f"a snapshot of {n} keys", not n, nbytes, "", None, True)
 

@@ -13,6 +13,7 @@ from app.store.connection import Client, check_room
 from app.store.errors import StoreFull, StoreUnavailable, store_errors
 from app.store.identity import KEY, Mark
 from app.store.snapshot import Key
+from app.store.snapshot_walk import STREAMS
 
 PREFIX = b"bochner:"
 _PROBE = b"bochner:probe:"
@@ -79,7 +80,7 @@ def _written(client: Client, data: mmap.mmap, streams: bool) -> int:
     """Write the streams of a backup, or all else, in batches that hold up nobody for long."""
     n, nbytes, batch = 0, 0, client.pipeline(transaction=False)
     for key in _ours(data):
-        if (key.type in snapshot.STREAMS) != streams:
+        if (key.type in STREAMS) != streams:
             continue
         payload = snapshot.as_payload(data, key)
         batch.restore(cast(str, key.name), key.expires or 0, payload, replace=True, absttl=key.expires is not None)

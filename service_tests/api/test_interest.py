@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -112,9 +113,15 @@ def jobs(http: httpx.Client) -> list[Any]:
 def test_builds_keep_out_nobody_but_builds_and_what_is_there_is_answered_first(narrow: Running, name: str) -> None:
     with narrow.client() as http:
         assert put(http, name, QUICK).status_code == 201
-        with waiting(narrow, f"{name}-slow", SLOW):
+        with ExitStack() as clients:
             others = (f"{name}-{number}" for number in count())
-            until(lambda: put(http, next(others), QUICK).status_code == 503)
+
+            def taken() -> bool:
+                # A slow one that finds the place of builds taken, as by a quick one just now, is turned away.
+                clients.enter_context(waiting(narrow, f"{name}-slow", SLOW))
+                return put(http, next(others), QUICK).status_code == 503
+
+            until(taken)
             refused = assert_problem(http, put(http, next(others), QUICK), 503, "overloaded")
             assert (refused["limit"], refused["value"], refused["setting"]) == ("max_builds", 1, "BOCHNER_MAX_BUILDS")
             for _ in range(5):

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from app.store import lzf, snapshot
-from app.store.snapshot import SnapshotBroken
+from app.store.snapshot_walk import SnapshotBroken
 from service_tests.servers import VOLATILE, valkey
 
 LATER = 4_000_000_000_000  # milliseconds since 1970
