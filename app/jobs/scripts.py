@@ -112,11 +112,14 @@ return 1
     # ARGV: id, '', seconds to keep, receipt to leave if this frees the name that the job holds, '' for none.
     "cancel": """
 local state = get('state')
-if (state == 'queued' or state == 'running') and reserved() and ARGV[4] ~= '' then leave(ARGV[4]) end
+if state ~= 'queued' and state ~= 'running' then return state end
+if get('started') ~= '' and get('cancel') == '' and get('placeholder_key') ~= '' and not reserved() then
+  -- What it was to make is made, and only its own end is not written down yet.
+  return 'made'
+end
+if reserved() and ARGV[4] ~= '' then leave(ARGV[4]) end
 if state == 'queued' then finish('cancelled', tonumber(ARGV[3])) end
 if state == 'running' and get('cancel') == '' then
-  -- What it was to make is made, and only its own end is not written down yet.
-  if get('placeholder_key') ~= '' and not reserved() then return 'made' end
   set('cancel', 1)
   free_name()
   -- With its worker dead, nobody else might be there to end it.

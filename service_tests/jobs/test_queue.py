@@ -6,11 +6,12 @@ import pytest
 
 from app.jobs import scripts
 from app.jobs.checkpoints import FORMAT
-from app.jobs.errors import JobNotFound, NotMine
+from app.jobs.errors import JobHasEnded, JobNotFound, NotMine
 from app.jobs.prelude import CONSUMER, GROUP, LEASE_SECONDS, QUEUE, key
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobState
 from app.store.errors import NewerVersion
+from app.store.reservations import Reservation
 from service_tests.checks import keys
 from service_tests.jobs.site import Site, read
 
@@ -112,6 +113,23 @@ def test_a_running_job_whose_worker_is_dead_is_cancelled_at_once(site: Site) -> 
     assert site.jobs.cancel(other.id).state is JobState.cancelled
     assert site.counts() == (0, 1)
     assert scripts.run(site.client, "renew", job.id, attempt.message, "1") == b"cancelled"
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_a_job_that_has_made_its_map_is_not_cancelled(site: Site, died: bool) -> None:
+    job_id = site.jobs.new_id()
+    manifest = f'{{"job": "{job_id}"}}'.encode()
+    reservation = Reservation("bochner:{map:m}:manifest", "bochner:maps", "m", manifest, [], "")
+    site.jobs.submit("test-walk", {}, reservation=reservation, job_id=job_id)
+    attempt = site.attempt(job_id)
+    site.client.set(reservation.key, b'{"token": "made"}')
+    if died:
+        site.queue.take_back(Message(attempt.message, job_id), deaths=1)
+    before = site.jobs.get(job_id).state
+    with pytest.raises(JobHasEnded):
+        site.jobs.cancel(job_id)
+    assert site.jobs.get(job_id).state is before
+    assert site.client.get(reservation.key) == b'{"token": "made"}'
 
 
 @pytest.mark.parametrize("fields", [{"job": "0" * 24}, {"other": "x"}, {"job": b"\xff\xfe"}, {"job": ""}])
