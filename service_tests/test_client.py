@@ -46,6 +46,7 @@ def test_the_command_line_creates_a_map_and_waits_for_it(jobs_service: Running, 
     assert run("wait", job, "--url", jobs_service.url).returncode == 0
 
 
+@pytest.mark.long
 def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str, tmp_path: Path) -> None:
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({**SPEC, "s": 1}))
@@ -94,6 +95,7 @@ def test_a_worker_needs_a_store(tmp_path: Path) -> None:
     assert "No service runs on" in alone.stderr
 
 
+@pytest.mark.long
 def test_a_worker_of_a_data_directory_ends_when_told(jobs_service: Running) -> None:
     command = [sys.executable, "-m", "app", "worker", "--data-dir", str(jobs_service.data_dir)]
     worker = subprocess.Popen(command)

@@ -83,6 +83,7 @@ def test_a_store_that_may_lose_maps_serves_who_accepts_it(
         assert post(http, "m/transform", ROWS).status_code == 200
 
 
+@pytest.mark.long
 def test_without_its_store_the_service_is_live_and_refuses_and_recovers(
     tmp_path: Path, gaussian: dict[str, Any]
 ) -> None:

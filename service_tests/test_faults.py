@@ -150,6 +150,7 @@ def test_the_next_service_adopts_the_store_of_a_killed_one(
     assert not answers(again.socket), "a service that is stopped stops its store"
 
 
+@pytest.mark.long
 def test_a_map_made_anew_elsewhere_is_never_served_stale(
     running: Running, http: httpx.Client, tmp_path: Path, name: str, gaussian: dict[str, Any]
 ) -> None:

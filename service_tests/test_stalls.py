@@ -13,6 +13,7 @@ import pytest
 from service_tests.checks import JSON, npy, post, post_npy
 from service_tests.running import Running, service, start
 
+pytestmark = pytest.mark.long
 PATIENCE = 3.0
 
 
@@ -48,7 +49,6 @@ def transform(running: Running) -> int:
         return post_npy(http, "small/transform", np.ones((1, 1))).status_code
 
 
-@pytest.mark.long
 def test_an_upload_that_stalls_is_given_up_and_locks_nobody_out(impatient: Running) -> None:
     with closing(connected(impatient)) as one, closing(connected(impatient)) as other:
         for stalled in (one, other):
@@ -79,7 +79,6 @@ def test_a_client_that_does_not_read_is_given_up(impatient: Running) -> None:
             time.sleep(0.05)
 
 
-@pytest.mark.long
 def test_a_stalled_client_does_not_keep_the_service_from_stopping(tmp_path: Path) -> None:
     running = start(tmp_path / "data", "--client-timeout", "600")
     with closing(connected(running)) as stalled:

@@ -110,6 +110,7 @@ def jobs(http: httpx.Client) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 def test_builds_keep_out_nobody_but_builds_and_what_is_there_is_answered_first(narrow: Running, name: str) -> None:
     with narrow.client() as http:
         assert put(http, name, QUICK).status_code == 201
@@ -134,6 +135,7 @@ def test_builds_keep_out_nobody_but_builds_and_what_is_there_is_answered_first(n
         assert jobs(http) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("s", [SLOW["s"], LONG_CALL], ids=["in steps", "in one long call"])
 def test_clients_that_leave_at_once_leave_no_work(narrow: Running, name: str, s: int) -> None:
     with narrow.client() as http:

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service_tests.cases import with_long
 from service_tests.checks import NPY, assert_problem, finished
 from service_tests.jobs.program import LONG_CALL
 from service_tests.jobs.site import PROGRAM
@@ -64,6 +65,7 @@ def first_event(http: httpx.Client, job: str) -> Any:
         return next(json.loads(line.removeprefix("data: ")) for line in events.iter_lines() if line.startswith("data"))
 
 
+@pytest.mark.long
 def test_a_build_that_is_out_of_time_goes_on_where_it_was_to_the_same_map(http: httpx.Client, name: str) -> None:
     began = time.monotonic()
     taken = put(http, name, SLOW)
@@ -81,16 +83,20 @@ def test_a_build_that_is_out_of_time_goes_on_where_it_was_to_the_same_map(http: 
 
 @pytest.mark.parametrize(
     ("prefer", "status", "applied"),
-    [
-        (["respond-async"], 202, "respond-async"),
-        (["Respond-Async;x=y, unheard-of"], 202, "respond-async"),
-        (["wait=0"], 202, "wait=0"),
-        (["wait=1"], 202, "wait=1"),
-        (["respond-async, wait=1"], 202, "respond-async, wait=1"),
-        (["respond-async", f"wait={WAIT_SECONDS}"], 201, f"wait={WAIT_SECONDS}"),
-        (["wait=1000"], 201, f"wait={WAIT_SECONDS}"),
-        (["wait=soon"], 202, None),
-    ],
+    with_long(
+        [
+            (["Respond-Async;x=y, unheard-of"], 202, "respond-async"),
+            (["respond-async, wait=1"], 202, "respond-async, wait=1"),
+            (["wait=1000"], 201, f"wait={WAIT_SECONDS}"),
+            (["wait=soon"], 202, None),
+        ],
+        [
+            (["respond-async"], 202, "respond-async"),
+            (["wait=0"], 202, "wait=0"),
+            (["wait=1"], 202, "wait=1"),
+            (["respond-async", f"wait={WAIT_SECONDS}"], 201, f"wait={WAIT_SECONDS}"),
+        ],
+    ),
 )
 def test_the_client_chooses(http: httpx.Client, name: str, prefer: list[str], status: int, applied: str | None) -> None:
     answer = put(http, name, SLOW, *prefer)
@@ -125,6 +131,7 @@ def test_a_map_that_is_there_or_refused_takes_no_job(http: httpx.Client, name: s
     assert "preference-applied" not in refused.headers
 
 
+@pytest.mark.long
 def test_a_diagnostic_answers_the_same_bytes_at_once_by_a_job_and_out_of_time(http: httpx.Client, name: str) -> None:
     assert put(http, name, LARGE).status_code == 201
     waited = measured(http, name, 15_000, f"wait={WAIT_SECONDS}")
@@ -186,6 +193,7 @@ def test_clients_that_wait_long_keep_no_others_from_their_answers(http: httpx.Cl
     finished(http, taken) if taken.status_code == 202 else None
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("patient")
 def test_who_finds_no_place_waits_for_a_job_and_hears_how_it_is_now(http: httpx.Client, name: str) -> None:
     taken = measured(http, name, 1_000_000, "wait=3")

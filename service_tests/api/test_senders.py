@@ -190,6 +190,7 @@ def test_the_memory_of_bodies_counts_until_their_requests_are_over() -> None:
         there.take(first, 1)
 
 
+@pytest.mark.long
 def test_bodies_of_all_have_a_limit_and_who_stops_makes_room(tmp_path: Path) -> None:
     """Two clients hold most of it and stop; a third one finds no room at first."""
     with service(tmp_path / "data", "--max-bodies-bytes", "1000000") as running, running.client() as http:

@@ -33,6 +33,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield http
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("prefer", [NO_WAIT, RESPOND_ASYNC, {"Prefer": "wait=0"}], ids=["none", "async", "wait=0"])
 def test_a_job_finds_the_numbers_that_a_request_would_find(
     quick: httpx.Client, name: str, prefer: dict[str, str]

@@ -102,6 +102,7 @@ def connects(running: Running) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_who_is_not_served_before_the_end_is_told(tmp_path: Path) -> None:
     running = start(tmp_path / "data", "--shutdown-timeout", "1")
     body = wide(running)

@@ -15,6 +15,7 @@ def keys(data_dir: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     return run("keys", *command, "--data-dir", str(data_dir))
 
 
+@pytest.mark.long
 def test_the_first_key_is_made_before_the_first_start_and_others_while_the_service_runs(tmp_path: Path) -> None:
     data = tmp_path / "data"
     first = keys(data, "create", "ops", "--role", "admin")

@@ -21,6 +21,7 @@ print(count_collisions.stats.cache_path)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("writable", with_long([False], [True]))
 def test_where_nothing_can_be_written_loops_are_compiled_all_the_same(writable: bool, tmp_path: Path) -> None:
     # To root every directory is writable, so numba is told to try this one only; below /proc nobody makes another.

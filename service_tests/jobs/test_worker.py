@@ -151,6 +151,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
     two.start(*LIMITS)
 
 
+@pytest.mark.long
 def test_a_malformed_message_is_dropped_with_one_line_of_log(site: Site, tmp_path: Path) -> None:
     site.clean()
     log = tmp_path / "log"
@@ -178,6 +179,7 @@ DAMAGE: dict[str, dict[str, bytes]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("damage", with_long(["not text", "missing pieces"], ["no kind", "payload", "ran"]))
 def test_a_job_that_cannot_be_read_fails_and_costs_no_worker_its_life(site: Site, tmp_path: Path, damage: str) -> None:
     site.clean()

@@ -75,6 +75,7 @@ def test_a_cancelled_build_whose_reply_is_lost_is_still_reported_as_deleted(cut:
             maps.delete("m")
 
 
+@pytest.mark.long
 def test_over_http_a_lost_reply_is_not_seen(cut: Wire, tmp_path: Path, gaussian: dict[str, Any]) -> None:
     with (
         service(tmp_path / "data", "--redis-url", cut.url) as running,

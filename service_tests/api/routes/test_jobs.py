@@ -118,6 +118,7 @@ def test_a_job_that_is_cancelled_leaves_no_map(http: httpx.Client, store: redis.
     assert {key.rpartition(b":")[2] for key in left} == {b"record", b"events"}
 
 
+@pytest.mark.long
 def test_a_map_that_failed_says_why_and_may_be_tried_again(http: httpx.Client, store: redis.Redis, name: str) -> None:
     unlucky = {**SPEC, "s": 1}
     link = put(http, name, unlucky).json()["job"]
@@ -231,6 +232,7 @@ def test_what_makes_no_sense_is_refused(http: httpx.Client, path: str, status: i
     assert_problem(http, http.get(path), status, slug)
 
 
+@pytest.mark.long
 def test_a_job_of_a_newer_version_is_refused_by_name(http: httpx.Client, store: redis.Redis, name: str) -> None:
     link = put(http, name, SPEC).json()["job"]
     ended(http, link)

@@ -164,6 +164,7 @@ def test_without_a_dataset_nothing_that_learns_is_tried_and_the_answer_says_so()
     assert not recommended(ROWS, [GAUSSIAN], wanted(64), seeds=1, building=building(), shares=SHARED)["notes"]
 
 
+@pytest.mark.long
 def test_a_target_is_reached_with_fewer_columns() -> None:
     plain = recommended(ROWS, [GAUSSIAN], Wanted(None, 0.2), seeds=1)["ranked"][0]
     best = recommended(ROWS, [GAUSSIAN], wanted(None, 0.2), seeds=1, building=building(), shares=SHARED)["ranked"][0]
