@@ -48,6 +48,7 @@ def of_kind(cells: list[Cell]) -> list[Cell]:
     return list({cell.settings["figure"]: cell for cell in reversed(cells)}.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("paper", front.PAPERS)
 def test_a_cell_of_each_figure_is_measured(bench: Bench, paper: str) -> None:
     for cell in of_kind(front.PAPERS[paper].cells(tiny=True)):

@@ -242,6 +242,7 @@ def test_unfinished_jobs_are_told_of(at_rest: Stored) -> None:
         assert kept["id"] in listed
 
 
+@pytest.mark.long
 def test_jobs_that_were_left_come_to_the_same_answers(at_work: Stored) -> None:
     for told in at_work.expected["jobs"].values():
         ended = finished(at_work.http, job_at(f"/v1/jobs/{told['record']['id']}"))

@@ -18,13 +18,13 @@ import redis
 import trustme
 
 from app.store.keys import Role
-from service_tests.cases import with_long
 from service_tests.checks import post, put
 from service_tests.keyed import keyed
 from service_tests.running import Running, free_port, service
 from service_tests.servers import EVERY_WRITE, answers, until
 from service_tests.test_settings import serve
 
+pytestmark = pytest.mark.long
 REDIS = shutil.which("redis-server")
 
 
@@ -97,7 +97,6 @@ def test_clients_that_hang_up_leave_the_service_as_it_was(secure: Running) -> No
         assert http.get("/health/live").status_code == 200
 
 
-@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for memory")
 def test_silent_clients_keep_nobody_out(tmp_path: Path, local: Certified) -> None:
     """They do not count as connections before their first word. The system's default is 1,024 files for a process."""
@@ -122,14 +121,12 @@ def test_silent_clients_keep_nobody_out(tmp_path: Path, local: Certified) -> Non
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    with_long(
-        [(("--tls-certificate", "{certificate}"), "tls_key")],
-        [
-            (("--tls-certificate", "/no/such.pem", "--tls-key", "/no/such.key"), "tls_certificate"),
-            (("--tls-key", "{key}"), "tls_certificate"),
-            (("--tls-certificate", "{key}", "--tls-key", "{certificate}"), "tls_certificate"),
-        ],
-    ),
+    [
+        (("--tls-certificate", "{certificate}"), "tls_key"),
+        (("--tls-certificate", "/no/such.pem", "--tls-key", "/no/such.key"), "tls_certificate"),
+        (("--tls-key", "{key}"), "tls_certificate"),
+        (("--tls-certificate", "{key}", "--tls-key", "{certificate}"), "tls_certificate"),
+    ],
 )
 def test_files_that_make_no_certificate_are_refused_at_the_start(
     local: Certified, options: tuple[str, ...], words: str
@@ -160,7 +157,6 @@ def store(tmp_path: Path, local: Certified) -> Iterator[str]:
         process.wait(10)
 
 
-@pytest.mark.long
 def test_the_store_is_reached_over_tls(tmp_path: Path, store: str, gaussian: dict[str, Any]) -> None:
     with service(tmp_path / "data", "--redis-url", store) as running, running.client() as http:
         assert put(http, "m", gaussian).status_code == 201
@@ -178,7 +174,7 @@ def test_a_store_that_cannot_be_trusted_is_not_used(tmp_path: Path, store: str) 
             client.ping()
 
 
-@pytest.mark.parametrize("setting", with_long(["ssl_ca_certs"], ["ssl_certfile", "ssl_keyfile"]))
+@pytest.mark.parametrize("setting", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
 def test_files_for_the_store_that_are_not_there_are_refused_at_the_start(setting: str) -> None:
     ended = serve("--redis-url", f"rediss://127.0.0.1:1/0?{setting}=/no/such.pem")
     assert ended.returncode == 1

@@ -43,6 +43,7 @@ def status(running: Running) -> int:
         return answer.status_code
 
 
+@pytest.mark.long
 def test_slow_senders_make_room_for_others(narrow: Running) -> None:
     """They hold every place, send a byte from time to time, and come back when they are given up."""
     with ExitStack() as lines:

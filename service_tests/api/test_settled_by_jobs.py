@@ -54,6 +54,7 @@ def test_a_job_finds_the_numbers_that_a_request_would_find(
         assert put(quick, name, again).json() == found
 
 
+@pytest.mark.long
 def test_the_record_says_what_was_asked_until_there_are_numbers(quick: httpx.Client, name: str) -> None:
     taken = put(quick, name, ASKED)
     shown = taken.json()["spec"]

@@ -20,6 +20,7 @@ from service_tests.servers import answers, until
 ANSWER_BYTES = 32 << 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", with_long([["--workers", "2"]], [[]]), ids=["two processes", "one process"])
 def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str]) -> None:
     running = start(tmp_path / "data", *options)  # without a worker: the job goes on waiting

@@ -46,6 +46,7 @@ def waiting(running: Running, name: str, spec: dict[str, Any]) -> socket.socket:
     return line
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spec", with_long([LEFT], [SLOW]))
 def test_clients_that_wait_keep_others_out_no_longer_than_any_request(narrow: Running, spec: dict[str, Any]) -> None:
     with narrow.client() as http, ExitStack() as stack:

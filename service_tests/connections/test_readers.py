@@ -32,6 +32,7 @@ def impatient(tmp_path: Path) -> Iterator[Running]:
         yield running
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hang_up", with_long([False], [True]))
 def test_clients_that_stop_reading_keep_neither_memory_nor_connections(impatient: Running, hang_up: bool) -> None:
     """Each holds 16 MB of a body and 16 MB of blocks, until it is given up or hangs up."""

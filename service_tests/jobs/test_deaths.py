@@ -36,6 +36,7 @@ def undisturbed(site: Site, steps: int) -> bytes:
     return site.result(job_id)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deaths", few_and_many(2, 12))
 def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, deaths: int) -> None:
     """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""

@@ -99,6 +99,7 @@ def test_a_job_whose_process_always_dies_is_given_up(two: Site) -> None:
     assert job.error.reason == "died"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", few_and_many(6, 20))
 def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
     chance = random.Random(1)
@@ -118,6 +119,7 @@ def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
     assert two.counts() == (0, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("jobs", few_and_many(20, 100))
 def test_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path, jobs: int) -> None:
     def memory() -> int:

@@ -121,6 +121,7 @@ def test_more_maps_are_measured_of_those_that_may_be_the_best_and_others_are_tol
     assert {*range(6), *range(48, 58)} <= seeds <= {*range(58)}
 
 
+@pytest.mark.long
 def test_what_is_told_of_the_best_is_no_luck_of_being_chosen() -> None:
     # Four samplers with one law of errors, so that the best of them is the luckiest on the choosing rows.
     alike = [sampler(kind="subsampled_grid", points_per_dim=points) for points in (190, 193, 196, 199)]

@@ -50,6 +50,7 @@ def p_value(name: str, draws: int) -> float:
     return float(stats.chisquare(came, law, sum_check=False).pvalue)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("per_offer", "draws"), with_long([(256, 2000)], [(1, 8000), (2, 8000), (256, 8000)]))
 def test_pivots_have_the_law_of_one_at_a_time_however_many_are_drawn_at_once(
     per_offer: int, draws: int, monkeypatch: pytest.MonkeyPatch
@@ -108,5 +109,5 @@ assert memory.peak() < 1 << 30
 @pytest.mark.long
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_a_million_rows_take_bounded_memory_and_time(name: str) -> None:
-    # The rows are 256 MB. The time, seconds, and for leverage one minute, is bounded generously.
-    subprocess.run([sys.executable, "-c", MANY, name], check=True, timeout=300)
+    # The rows are 256 MB. The time, seconds, and for leverage one minute, has room for a busy machine.
+    subprocess.run([sys.executable, "-c", MANY, name], check=True, timeout=900)
