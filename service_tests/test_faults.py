@@ -109,6 +109,7 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths
     stop(running)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deaths", few_and_many(1, 12))
 def test_a_service_outlives_its_store_and_meanwhile_answers_503(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any], deaths: int

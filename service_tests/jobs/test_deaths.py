@@ -72,6 +72,7 @@ def embedded(tmp_path: Path) -> Iterator[Site]:
         here.clean()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deaths", few_and_many(2, 8))
 def test_deaths_of_the_store_change_nothing(embedded: Site, deaths: int) -> None:
     chance, steps = random.Random(4), STEPS_PER_DEATH * deaths
