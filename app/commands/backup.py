@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.options import STORE_SETTINGS, AddParser, add_settings, files_of, reached
+from app.settings import Settings
 from app.store.backup import back_up
 
 
@@ -18,8 +19,8 @@ def add(add_parser: AddParser) -> None:
 
 def run(file: Path, **options: Any) -> None:
     """Write the backup."""
-    if "redis_url" not in options:
-        files_of(options)
+    if Settings(**options).redis_url is None:
+        files_of(options)  # else one would be started, and its emptiness written
     with reached(options) as client:
         keys = back_up(client, file)
     sys.stdout.write(f"{file}: {file.stat().st_size} bytes, {keys} keys.\n")

@@ -351,6 +351,16 @@ def test_what_was_acknowledged_before_a_backup_begins_is_in_it_while_writes_go_o
             writer.join()
 
 
+def test_a_store_that_the_environment_names_is_backed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOCHNER_DATA_DIR", str(tmp_path / "none"))
+    with external(tmp_path / "source") as client:
+        client.set("bochner:1", b"x")
+        monkeypatch.setenv("REDIS_URL", url_of(client))
+        ended = run("backup", tmp_path / "file")
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "file").is_file()
+
+
 @pytest.mark.long
 def test_a_large_store_takes_little_memory(tmp_path: Path) -> None:
     """150 MB, of which a process holds a few pieces at a time."""
