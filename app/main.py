@@ -65,7 +65,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 def _context(settings: Settings) -> Context:
-    """What the routes work with."""
+    """The services, and what decides who is let in and when: everything that routes ask for as their `Context`."""
     wired = wire(settings)
     admission = Admission(
         settings.max_requests, settings.max_builds, settings.max_listeners, settings.max_bodies_bytes, settings.threads
@@ -88,7 +88,7 @@ def _context(settings: Settings) -> Context:
 
 @asynccontextmanager
 async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Settings]]:
-    """What goes on beside the requests, from the first to the last."""
+    """The life of a process: start the threads beside the requests, and close the services after the last request."""
     context.shutdown.notice()
     for change in (without_keys, shortened):
         logging.getLogger("uvicorn.access").addFilter(change)

@@ -73,7 +73,7 @@ class Sender:
         self._senders.there.pop(self, None)
 
     async def waited_for(self, receive: Callable[[], Awaitable[Message]]) -> Message:
-        """What comes next; Refusal if it takes too long."""
+        """The next message of the client, a part of its body; Refusal if that takes too long."""
         settings, passed = self._settings, self._passed()
         seconds, name = min(
             (settings.client_timeout, "client_timeout"),

@@ -24,7 +24,7 @@ class Draft(NamedTuple):
 
     @property
     def entries(self) -> list[Entry]:
-        """What of it is entered in the account."""
+        """Its entries in the account of the store: the record, and each part with its size."""
         record = Entry(key(self.job_id, "record"), 0, 1)
         return [record, *(Entry(prefix, len(data)) for prefix, data in self.parts.items())]
 

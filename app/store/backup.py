@@ -143,7 +143,7 @@ def _sent(line: socket.socket) -> Iterator[bytes]:
 
 
 def _until(line: socket.socket, mark: bytes) -> Iterator[bytes]:
-    """What comes before a mark, which ends the snapshot."""
+    """The bytes that a line receives before a mark, which ends the snapshot."""
     held = b""
     while not held.endswith(mark):
         yield held[: -len(mark)]
