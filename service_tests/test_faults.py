@@ -17,7 +17,6 @@ import redis
 
 from app.jobs.prelude import QUEUE
 from app.store.account import UNCOMMITTED_TTL
-from service_tests.cases import few_and_many
 from service_tests.checks import NPY, keys_of, post, post_npy, put, put_dataset
 from service_tests.jobs.site import kill, lives
 from service_tests.running import Running, service, start, stop
@@ -76,7 +75,7 @@ def test_what_is_stored_survives_the_death_of_service_and_store(
         until(lambda: http.get("/v1/datasets/short").status_code == 404)
 
 
-@pytest.mark.parametrize("deaths", few_and_many(1, 5))
+@pytest.mark.parametrize("deaths", [5])
 @pytest.mark.long
 def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths: int) -> None:
     """Whenever it is killed, the dataset is there whole or not at all, and what is left of it expires."""
@@ -110,7 +109,7 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("deaths", few_and_many(1, 12))
+@pytest.mark.parametrize("deaths", [12])
 def test_a_service_outlives_its_store_and_meanwhile_answers_503(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any], deaths: int
 ) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import psutil
 import pytest
 
-from service_tests.cases import with_long
 from service_tests.checks import npy, put
 from service_tests.connections.wire import received
 from service_tests.running import Running, start, stop
@@ -21,7 +20,7 @@ ANSWER_BYTES = 32 << 20
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("options", with_long([["--workers", "2"]], [[]]), ids=["two processes", "one process"])
+@pytest.mark.parametrize("options", [["--workers", "2"], []], ids=["two processes", "one process"])
 def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str]) -> None:
     running = start(tmp_path / "data", *options)  # without a worker: the job goes on waiting
     spec = {

@@ -12,7 +12,6 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.cases import with_long
 from service_tests.jobs.program import LONG_CALL
 from service_tests.jobs.site import PROGRAM
 from service_tests.running import Running, service, start, stop
@@ -47,7 +46,7 @@ def waiting(running: Running, name: str, spec: dict[str, Any]) -> socket.socket:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("spec", with_long([LEFT], [SLOW]))
+@pytest.mark.parametrize("spec", [LEFT, SLOW])
 def test_clients_that_wait_keep_others_out_no_longer_than_any_request(narrow: Running, spec: dict[str, Any]) -> None:
     with narrow.client() as http, ExitStack() as stack:
         assert http.put("/v1/maps/quick", json=QUICK).status_code == 201

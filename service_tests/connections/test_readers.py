@@ -11,7 +11,6 @@ import numpy as np
 import psutil
 import pytest
 
-from service_tests.cases import with_long
 from service_tests.checks import npy, post_npy, put
 from service_tests.running import Running, service
 
@@ -33,7 +32,7 @@ def impatient(tmp_path: Path) -> Iterator[Running]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("hang_up", with_long([False], [True]))
+@pytest.mark.parametrize("hang_up", [False, True])
 def test_clients_that_stop_reading_keep_neither_memory_nor_connections(impatient: Running, hang_up: bool) -> None:
     """Each holds 16 MB of a body and 16 MB of blocks, until it is given up or hangs up."""
     process = psutil.Process(impatient.process.pid)

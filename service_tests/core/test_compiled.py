@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from service_tests.cases import with_long
-
 PROGRAM = """
 import numpy as np
 from app.core.hashing.parameter_stream import logarithms
@@ -22,7 +20,7 @@ print(count_collisions.stats.cache_path)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("writable", with_long([False], [True]))
+@pytest.mark.parametrize("writable", [False, True])
 def test_where_nothing_can_be_written_loops_are_compiled_all_the_same(writable: bool, tmp_path: Path) -> None:
     # To root every directory is writable, so numba is told to try this one only; below /proc nobody makes another.
     place = {

@@ -13,7 +13,6 @@ import pytest
 from app.jobs.record import JobState
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore
-from service_tests.cases import few_and_many
 from service_tests.jobs.site import Site, gone, kill
 from service_tests.servers import answers, until
 
@@ -37,7 +36,7 @@ def undisturbed(site: Site, steps: int) -> bytes:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("deaths", few_and_many(2, 12))
+@pytest.mark.parametrize("deaths", [12])
 def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, deaths: int) -> None:
     """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""
     chance, steps = random.Random(2), STEPS_PER_DEATH * deaths
@@ -73,7 +72,7 @@ def embedded(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("deaths", few_and_many(2, 8))
+@pytest.mark.parametrize("deaths", [8])
 def test_deaths_of_the_store_change_nothing(embedded: Site, deaths: int) -> None:
     chance, steps = random.Random(4), STEPS_PER_DEATH * deaths
     wanted = undisturbed(embedded, steps)

@@ -12,7 +12,6 @@ import pytest
 from app.jobs.errors import JobHasNoResult
 from app.jobs.prelude import QUEUE, key
 from app.jobs.record import JobState
-from service_tests.cases import few_and_many, with_long
 from service_tests.jobs.site import Site, gone, job_processes
 from service_tests.servers import until
 
@@ -100,7 +99,7 @@ def test_a_job_whose_process_always_dies_is_given_up(two: Site) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("jobs", few_and_many(6, 20))
+@pytest.mark.parametrize("jobs", [20])
 def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
     chance = random.Random(1)
     cancelled = []
@@ -120,7 +119,7 @@ def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("jobs", few_and_many(20, 100))
+@pytest.mark.parametrize("jobs", [100])
 def test_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path, jobs: int) -> None:
     def memory() -> int:
         return sum(psutil.Process(worker.pid).memory_info().rss for worker in two.workers)
@@ -182,7 +181,7 @@ DAMAGE: dict[str, dict[str, bytes]] = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("damage", with_long(["not text", "missing pieces"], ["no kind", "payload", "ran"]))
+@pytest.mark.parametrize("damage", ["not text", "missing pieces", "no kind", "payload", "ran"])
 def test_a_job_that_cannot_be_read_fails_and_costs_no_worker_its_life(site: Site, tmp_path: Path, damage: str) -> None:
     site.clean()
     job_id = site.walk(1)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import redis
 
-from service_tests.cases import few_and_many
 from service_tests.checks import assert_problem, put, put_dataset
 from service_tests.ledger import assert_true, entries, held, pass_time
 from service_tests.running import Running, service, start, stop
@@ -67,7 +66,7 @@ def disturb(running: Running, gaussian: dict[str, Any]) -> None:
                 http.delete(f"/v1/{path}")
 
 
-@pytest.mark.parametrize("deaths", few_and_many(2, 10))
+@pytest.mark.parametrize("deaths", [10])
 @pytest.mark.long
 def test_services_killed_in_the_middle_leave_the_account_true(
     tmp_path: Path, gaussian: dict[str, Any], deaths: int

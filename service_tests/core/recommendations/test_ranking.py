@@ -8,7 +8,6 @@ import pytest
 from app.core.recommendations.candidates import Candidate, Objective, Wanted
 from app.core.recommendations.measuring import Measured
 from app.core.recommendations.ranking import TIE_RATE, Trial, in_order, is_hopeless, may_be_better, tied
-from service_tests.cases import with_long
 from service_tests.core.recommendations.test_trials import KERNELS, kernel, sampler
 from service_tests.core.specs import spec
 
@@ -31,7 +30,7 @@ def trial(errors: Any, fresh: Any = (), scores: Any = None, n_output: int = 64) 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("maps", "is_fresh"), with_long([(3, False)], [(10, True)]))
+@pytest.mark.parametrize(("maps", "is_fresh"), [(3, False), (10, True)])
 def test_what_is_as_good_is_told_apart_as_rarely_as_is_said(maps: int, is_fresh: bool) -> None:
     rng = np.random.default_rng(4)
     apart, repeats = 0, 800

@@ -19,7 +19,6 @@ from app.core.maps import FourierMap
 from app.core.maps.fourier.drawing import uniform_angles
 from app.core.progress import OutOfTime, TimedProgress
 from app.core.spec import MapSpec
-from service_tests.cases import with_long
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import fourier, gmm_spec, refusal, spec
 
@@ -219,7 +218,7 @@ def test_the_error_of_the_gram_matrix_falls_as_the_root_of_s(form: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("sampler", with_long(["moment_matching"], ["orthogonal"]))
+@pytest.mark.parametrize("sampler", ["moment_matching", "orthogonal"])
 def test_one_seed_builds_one_map_whatever_the_threads_of_the_linear_algebra(sampler: str) -> None:
     # Large enough for OpenBLAS to share the work out.
     made = spec(input_dim=250, s=1024, sampler={"kind": sampler}, dtype="float64")

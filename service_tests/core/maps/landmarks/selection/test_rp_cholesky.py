@@ -10,7 +10,6 @@ from app.core.arrays import Matrix
 from app.core.maps.landmarks.selection import SELECTIONS
 from app.core.maps.landmarks.selection import basis as its_basis
 from app.core.progress import unpacked
-from service_tests.cases import with_long
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, Linear, numbers_of, run, trace_error
 from service_tests.core.specs import kernel
@@ -51,7 +50,7 @@ def p_value(name: str, draws: int) -> float:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("per_offer", "draws"), with_long([(256, 2000)], [(1, 8000), (2, 8000), (256, 8000)]))
+@pytest.mark.parametrize(("per_offer", "draws"), [(1, 8000), (2, 8000), (256, 8000)])
 def test_pivots_have_the_law_of_one_at_a_time_however_many_are_drawn_at_once(
     per_offer: int, draws: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
