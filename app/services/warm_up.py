@@ -158,7 +158,9 @@ def _compile_elsewhere(part: str, place: Path, told: list[str]) -> None:
         if not _loads(part):
             logger.info("compiling %s; the next start finds them, if they can be kept", part)
             command = [sys.executable, "-m", "app.services.warm_up", part, *told]
-            code = subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode  # noqa: S603 - our own program
+            # In a checkout, its source would be compiled in the place of the package that is installed and runs here.
+            home = Path(__file__).parents[2]
+            code = subprocess.run(command, stdin=subprocess.DEVNULL, cwd=home, check=False).returncode  # noqa: S603
             if code:
                 logger.warning("the process that compiles %s ended with code %d", part, code)
             PARTS[part]()
