@@ -1,0 +1,124 @@
+import functools
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bochner
+from app.core.answers import RowBlocks
+from app.core.arrays import row_blocks
+from service_tests.core.combinations import Fields, rows
+from service_tests.core.specs import spec
+from service_tests.formats.exports.taken import DIGEST, features, taken, written
+
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "take-a-map-away.md"
+BLOCKS = [part.removeprefix("python\n") for part in PAGE.read_text().split("```") if part.startswith("python\n")]
+GAUSSIAN = {"kind": "gaussian", "length_scale": 1.5}
+
+
+def script(first: str) -> str:
+    """The lines of the page that begin so."""
+    (found,) = (block for block in BLOCKS if block.startswith(first))
+    return found
+
+
+def computed(of: Any, lines: str, **given: Any) -> dict[str, Any]:
+    """The variables that lines of the page leave, `m` being the file."""
+    with np.load(io.BytesIO(of), allow_pickle=False) as m:
+        names = {"np": np, "functools": functools, "m": m, **given}
+        exec(lines, names)
+    return names
+
+
+COSINES = script("x = rows")
+FORMS = {
+    "cos_sin": COSINES,
+    "phase": COSINES.rpartition("features = ")[0] + 'features = np.cos(phases + m["offsets"]) * m["amplitudes"]',
+    "complex": COSINES.rpartition("features = ")[0] + 'features = np.exp(-1j * phases) * m["amplitudes"]',
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("given", [{}, {"input": {"center": [9.0, 0, 1, 0], "scale": 2.0}}], ids=str)
+def test_numpy_alone_computes_features_by_the_lines_of_the_page(form: str, given: Fields) -> None:
+    assert len(COSINES.splitlines()) <= 5
+    assert form == "cos_sin" or FORMS[form].rpartition("features = ")[2] in PAGE.read_text()
+    away, here = taken(spec(form=form, **given))
+    x = rows(20, 1)
+    found = computed(written(away, "npz"), FORMS[form], rows=x)["features"]
+    np.testing.assert_allclose(found, features(here, x), rtol=0, atol=1e-6)
+    assert np.abs(found[0] - found[1]).max() > 0.01
+
+
+def test_the_lines_for_structured_maps_give_their_phases() -> None:
+    away, here = taken(spec(input_dim=20, s=70, sampler={"kind": "structured_orthogonal"}))
+    x = rows(9, 1, 20)
+    phases = computed(written(away, "npz"), script("blocks, _, size"), rows=x)["phases"]
+    np.testing.assert_allclose(phases, x @ here.arrays["frequencies"].T, rtol=0, atol=1e-5)
+
+
+def test_the_lines_for_landmarks_give_their_features() -> None:
+    landmarks = {"kind": "uploaded_landmarks", "landmarks": rows(30, 3).tolist()}
+    away, here = taken(spec(sampler=landmarks, dtype="float64"))
+    x = rows(9, 1)
+    found = computed(written(away, "npz"), script("differences ="), rows=x, length_scale=1.5)["features"]
+    np.testing.assert_allclose(found, features(here, x), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.5])
+def test_the_lines_for_hashes_give_their_codes(p: float) -> None:
+    away, here = taken(spec(kernel={"kind": "gmm", "p": p}, sampler={"kind": "gcws"}, dtype="float64", s=200))
+    x = rows(9, 1)
+    x[0, 1] = 0
+    for row, codes in zip(x, here.codes(x), strict=True):
+        assert (computed(written(away, "npz"), script("i = np.flatnonzero"), row=row, p=p)["codes"] == codes).all()
+
+
+def test_the_center_of_a_kernel_is_as_the_rows_of_the_map_are_read() -> None:
+    center = [0.1, 1e9 + 1, 0, 0]
+    away, _ = taken(spec(kernel={"kind": "gmm", "center": center}, sampler={"kind": "gcws"}))
+    with np.load(io.BytesIO(written(away, "npz"))) as members:
+        assert (members["center"] == np.array(center, np.float32)).all()
+
+
+def test_a_file_says_what_it_holds() -> None:
+    of = spec(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}, input_dim=1 << 31)
+    with np.load(io.BytesIO(written(taken(of)[0], "npz")), allow_pickle=False) as members:
+        assert members.files == ["spec", "digest", "parameter_stream"], "there is no table of so many parameters"
+        assert json.loads(members["spec"].item()) == json.loads(of.canonical())
+        assert members["digest"].item().decode() == DIGEST
+        assert int(members["parameter_stream"].item()) == 1
+
+
+def test_arrays_that_come_in_blocks_are_the_same_file() -> None:
+    away, _ = taken(spec(s=100))
+    whole = away.arrays["frequencies"]
+    assert isinstance(whole, np.ndarray)
+    blocks = RowBlocks(whole.shape, whole.dtype, [*row_blocks(100, 7)], lambda block: whole[block])
+    in_blocks = away._replace(arrays={**away.arrays, "frequencies": blocks})
+    for file_format in ("npz", "safetensors", "onnx"):
+        assert written(in_blocks, file_format) == written(away, file_format)
+
+
+def test_a_file_is_a_sound_zip_with_one_content_for_one_map() -> None:
+    away, _ = taken(spec())
+    first = written(away, "npz")
+    assert zipfile.ZipFile(io.BytesIO(first)).testzip() is None
+    assert written(away, "npz") == first
+
+
+def test_what_is_loaded_computes_what_the_map_computes() -> None:
+    for members in (
+        {"form": "phase", "normalize": True, "input": {"center": 3.0, "missing": 0}},
+        {"input_dim": 8, "sampler": {"kind": "structured_orthogonal"}},
+        {"sampler": {"kind": "sparse_grid", "level": 2}, "s": None},
+        {"sampler": {"kind": "uploaded_landmarks", "landmarks": [[1, 2, 3, 4], [0, 0, 1, 0]]}},
+    ):
+        away, here = taken(spec(**members))
+        x = rows(9, 1, here.spec.input_dim)
+        loaded = bochner.load(io.BytesIO(written(away, "npz")), threads=1)
+        assert (loaded.transform(x) == features(here, x)).all()

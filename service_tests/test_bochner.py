@@ -1,0 +1,86 @@
+"""The package `bochner`: the core under names of its own, for processes without a service."""
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import bochner
+from service_tests.core.combinations import rows
+from service_tests.core.specs import spec
+from service_tests.formats.exports.taken import taken, written
+from service_tests.formats.exports.test_npz import script
+
+SPEC = {"input_dim": 4, "s": 32, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}}
+HASHES = {"input_dim": 4, "s": 32, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
+
+
+def test_a_map_that_is_built_approximates_its_kernel() -> None:
+    built = bochner.build(SPEC | {"s": 2000})
+    x, y = rows(9, 1).tolist(), rows(7, 2)
+    features = built.transform(x)
+    assert features.shape == (9, built.n_output) == (9, 4000)
+    exact = built.kernel(x, y, exact=True)
+    np.testing.assert_allclose(built.kernel(x, y), exact, atol=0.05)
+    np.testing.assert_allclose(built.kernel(x), features @ features.T, atol=1e-5)
+    assert np.ptp(exact) > 0.2
+    assert built.spec["form"] == "cos_sin"
+
+
+def test_rows_are_checked_as_a_service_checks_them() -> None:
+    built = bochner.build(SPEC)
+    for bad, told in (([[1, 2, 3]], "rows have 3 entries"), ([[1, 2, 3, np.nan]], "row 0, column 3 is missing")):
+        with pytest.raises(bochner.InvalidInput, match=told):
+            built.transform(bad)
+    with pytest.raises(bochner.InvalidInput, match="codes come from"):
+        built.codes([[1, 2, 3, 4]])
+
+
+def test_codes_of_dense_and_sparse_rows_are_the_same() -> None:
+    built, x = bochner.build(HASHES), rows(9, 1)
+    x[:, 2] = 0
+    codes = built.codes(x, "b_bit", bits=4, bits_of="pair")
+    assert codes.dtype == np.uint8
+    assert (codes == built.codes(sparse.csr_matrix(x), "b_bit", bits=4, bits_of="pair")).all()
+    assert (built.codes([[0, 0, 0, 0]], on_zero="mark") == -1).all()
+    with pytest.raises(bochner.InvalidOption):
+        built.codes(x, bits=4)
+
+
+def test_samplers_learn_from_datasets_that_are_given() -> None:
+    learned = SPEC | {"s": 8, "sampler": {"kind": "landmarks", "dataset": "mine"}}
+    built = bochner.build(learned, datasets={"mine": rows(60, 1)})
+    assert built.transform(rows(3, 2)).shape == (3, built.n_output)
+    with pytest.raises(bochner.InvalidInput, match="dataset 'mine' is not at hand"):
+        bochner.build(learned, datasets={"other": rows(60, 1)})
+
+
+def test_a_file_of_another_hash_stream_is_refused() -> None:
+    away, _ = taken(spec(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}))
+    newer = written(away._replace(parameter_stream=2), "npz")
+    with pytest.raises(bochner.InvalidInput, match="hash stream 2; this version has 1"):
+        bochner.load(io.BytesIO(newer))
+
+
+def test_the_lines_of_the_page_run(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    away, here = taken(spec(input_dim=16))
+    folder = tmp_path_factory.mktemp("maps")
+    (folder / "letters.npz").write_bytes(written(away, "npz"))
+    monkeypatch.chdir(folder)
+    names: dict[str, Any] = {"rows": rows(120, 1, 16), "bochner": bochner}
+    exec(script("import bochner"), names)
+    assert (names["features"] == here.transform(names["rows"])).all()
+    exec(script("gaussian = "), names)
+    assert np.abs(names["approximate"] - names["exact"]).max() < 0.5
+
+
+@pytest.mark.long
+def test_nothing_of_a_service_is_loaded() -> None:
+    others = {"app.store", "app.services", "app.api", "app.jobs", "fastapi", "redis", "uvicorn", "httpx"}
+    source = f"import sys, bochner; print({others!r} & sys.modules.keys())"
+    loaded = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout
+    assert loaded.strip() == "set()"
