@@ -33,6 +33,7 @@ CMD ["/opt/bochner/bin/python", "-m", "pytest"]
 FROM dependencies AS service
 COPY pyproject.toml README.md LICENSE /source/
 COPY app /source/app
+COPY bochner /source/bochner
 COPY openapi/examples /source/openapi/examples
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/run/certificates \
     /opt/pip/bin/pip --python /opt/bochner/bin/python install --no-cache-dir --no-deps --target /opt/service /source

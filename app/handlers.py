@@ -12,7 +12,7 @@ from app.formats import Body, Buffer, Posted, json_measurements
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
 from app.services import building
-from app.services.errors import DatasetNotFound, MapNotReady, NotFound
+from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import warm_up
 from app.settings import Settings
@@ -72,7 +72,7 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
     """Run a measurement; InvalidInput if a map or dataset is not the one of the request any more."""
     try:
         measurement = prepare(context)
-    except (NotFound, DatasetNotFound, MapNotReady) as error:
+    except (MapNotFound, DatasetNotFound, MapNotReady) as error:
         raise InvalidInput(str(error)) from error
     changed = [called for called, digest in measurement.digests.items() if digest != payload["digests"][called]]
     if changed:

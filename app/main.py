@@ -7,7 +7,6 @@ import signal
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 
@@ -23,8 +22,9 @@ from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
 from app.api.middleware import ended_in_time, given_back, head_as_get, request_id, sent_in_time, shortened
 from app.api.rates import Rates
+from app.api.readers import counted
 from app.api.roles import permitted
-from app.api.routes import datasets, diagnostics, docs_page, jobs, keys, maps, service, vectors
+from app.api.routes import datasets, diagnostics, docs_page, exports, jobs, keys, maps, service, vectors
 from app.api.shutdown import Shutdown
 from app.api.together import Asked, Together
 from app.settings import Settings
@@ -50,6 +50,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         responses=documents.PROBLEM_ANSWER,
         exception_handlers=problems.HANDLERS,
     )
+    app.add_middleware(counted, readers=context.admission.readers)
     app.add_middleware(head_as_get)
     app.add_middleware(guarded, access=context.access)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
@@ -57,7 +58,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(given_back, senders=context.admission.senders)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
-    for part in (maps, vectors, datasets, diagnostics, jobs, keys, service, docs_page):
+    for part in (maps, exports, vectors, datasets, diagnostics, jobs, keys, service, docs_page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context
@@ -67,9 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 def _context(settings: Settings) -> Context:
     """The services, and what decides who is let in and when: everything that routes ask for as their `Context`."""
     wired = wire(settings)
-    admission = Admission(
-        settings.max_requests, settings.max_builds, settings.max_listeners, settings.max_bodies_bytes, settings.threads
-    )
+    admission = Admission(settings)
     access = Access(
         settings.keys_required,
         Hosts(settings.hosts, near=not settings.allowed_hosts),
@@ -77,7 +76,7 @@ def _context(settings: Settings) -> Context:
         Rates(wired.take_requests),
     )
     return Context(
-        **vars(replace(wired, find_map=Asked(wired.find_map))),
+        **(vars(wired) | {"find_map": Asked(wired.find_map)}),
         admission=admission,
         interest=Interest(),
         together=Together(admission),

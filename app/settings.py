@@ -76,9 +76,12 @@ class Settings(BaseSettings):
         1024 * MiB, ge=0, description="Memory each process may spend on maps and datasets kept ready."
     )
     max_body_bytes: int = Field(64 * MiB, ge=1, description="Largest request body.")
-    # Checking a spec field by field costs a hundred times its length; vectors are never checked so.
+    # A spec that is checked field by field takes up to fourteen times its length; vectors are never checked so.
     max_spec_bytes: int = Field(
-        4 * MiB, ge=1, description="Largest spec of a map, and the most that any other request says beside its rows."
+        4 * MiB,
+        ge=1,
+        description="Largest spec of a map, and the most that any other request says beside its rows. What stands in a "
+        "list counts as four bytes at least, its comma among them.",
     )
     max_result_bytes: int = Field(
         256 * MiB,
@@ -105,6 +108,12 @@ class Settings(BaseSettings):
     max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
     max_bodies_bytes: int = Field(
         1024 * MiB, ge=1, description="Memory per process for the bodies of all requests in work; beyond it, 503."
+    )
+    max_answers_bytes: int = Field(
+        1024 * MiB,
+        ge=1,
+        description="Memory per process for all long answers while they are sent. What takes more ends those whose "
+        "clients read less than 256 KiB a second; if there are none, 503.",
     )
     max_builds: int = Field(
         32,
@@ -138,7 +147,9 @@ class Settings(BaseSettings):
         description="Largest head of a request, address and headers together; beyond it, 431, or 414 if the address "
         "alone is larger.",
     )
-    head_timeout: float = Field(10.0, gt=0, description="Seconds the head of a request may take to come; then 408.")
+    head_timeout: float = Field(
+        10.0, gt=0, description="Seconds the head of a request may take to come, then 408; and a handshake of HTTPS."
+    )
     idle_timeout: int = Field(75, ge=1, description="Seconds a connection may be without a request.")
     client_timeout: float = Field(
         30.0, gt=0, description="Seconds a client may pause while it sends a body (then 408) or reads an answer."
@@ -216,7 +227,7 @@ class Settings(BaseSettings):
 
 
 class ClientSettings(BaseSettings):
-    """What the commands that talk to a service need to know; each is a variable (`BOCHNER_KEY`) and an option."""
+    """Settings of the commands that talk to a service; each is a variable (`BOCHNER_KEY`) and an option."""
 
     model_config = SettingsConfigDict(env_prefix="BOCHNER_", frozen=True, env_ignore_empty=True)
 

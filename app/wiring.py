@@ -27,7 +27,7 @@ from app.store.rates import RateStore, Taken
 
 @dataclass(frozen=True)
 class Wired:
-    """What requests and jobs both work with."""
+    """The services and stores that requests and jobs both work with."""
 
     settings: Settings
     close: Callable[[], Awaitable[None]]
@@ -47,6 +47,7 @@ class Wired:
     status: Status
     jobs: Jobs
     maps: Maps
+    map_creation: MapCreation
     datasets: Datasets
     recommendations: Recommendations
     measurements: Measurements
@@ -79,8 +80,6 @@ def wire(settings: Settings) -> Wired:
     cache = Cache(settings.cache_bytes)
     map_store, dataset_store = MapStore(client, quota), DatasetStore(client, quota)
     datasets = Datasets(dataset_store, limits, cache, status.unfit)
-
-    creation = MapCreation(map_store, limits, settings.threads, status.unfit, jobs, datasets)
     return Wired(
         settings=settings,
         close=close,
@@ -94,10 +93,11 @@ def wire(settings: Settings) -> Wired:
         limits=limits,
         status=status,
         jobs=jobs,
-        maps=Maps(map_store, limits, cache, settings.threads, jobs, creation),
+        maps=Maps(map_store, limits, cache, settings.threads, jobs),
+        map_creation=MapCreation(map_store, limits, settings.threads, status.unfit, jobs, datasets),
         datasets=datasets,
-        recommendations=Recommendations(datasets, limits, settings.max_job_bytes, settings.threads),
-        measurements=Measurements(jobs, limits, settings.max_job_bytes, settings.threads),
+        recommendations=Recommendations(datasets, limits, settings.threads),
+        measurements=Measurements(jobs, limits, settings.threads),
     )
 
 

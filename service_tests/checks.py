@@ -46,6 +46,8 @@ def post_npy(http: httpx.Client, path: str, body: bytes | ArrayLike, accept: str
     return http.post(f"/v1/maps/{path}", content=content, headers=headers)
 
 
+OF_ANY = {"date", "content-length", "content-type", "transfer-encoding"}
+"""Headers that the server itself gives, or of which the OpenAPI document tells in another place."""
 NO_WAIT = {"Prefer": ""}
 """Headers of a request that leaves to the service how long to wait."""
 RESPOND_ASYNC = {"Prefer": "respond-async"}

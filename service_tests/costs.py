@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +31,8 @@ class Cost(NamedTuple):
     sent: Sent
     peak: int
     """By how many bytes the memory of the service rose at most."""
+    of_job: int
+    """And that of the process of a job, beyond what its worker has; 0 if there was no job."""
     seconds: float
     """Of one core, of the service without its store."""
     longest_wait: float
@@ -38,16 +40,19 @@ class Cost(NamedTuple):
 
 
 def sent(http: httpx.Client, method: str, path: str, body: bytes = b"", **headers: str) -> Sent:
-    """Send a request, and read its answer without keeping it."""
+    """Send a request, and read its answer without keeping it. A job that goes on with it is cancelled."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with http.stream(method, path, content=body or None, headers=named) as answer:
-        return Sent(answer.status_code, len(body), sum(map(len, answer.iter_raw())))
+        found = Sent(answer.status_code, len(body), sum(map(len, answer.iter_raw())))
+    if found.status == 202:  # what it took is known by now, and the next request is to be alone
+        http.delete(answer.links["monitor"]["url"])
+    return found
 
 
 def cost(running: Running, send: Callable[[httpx.Client], Sent]) -> Cost:
     """Send a request alone, and measure what it costs. On Linux only."""
     process = psutil.Process(running.process.pid)
-    with running.client(Prefer="wait=30") as http, waits(running) as longest:
+    with running.client(Prefer="wait=30") as http, waits(running) as longest, _of_jobs(process) as of_jobs:
         http.timeout = httpx.Timeout(600)
         # From now on the system keeps the peak anew.
         Path(f"/proc/{process.pid}/clear_refs").write_text("5")
@@ -55,7 +60,7 @@ def cost(running: Running, send: Callable[[httpx.Client], Sent]) -> Cost:
         found = send(http)
         seconds = _seconds(process) - began
         peak = _memory(process, "VmHWM") - before
-    return Cost(found, peak, seconds, max(longest))
+    return Cost(found, peak, max(of_jobs), seconds, max(longest))
 
 
 @contextmanager
@@ -78,6 +83,33 @@ def waits(running: Running) -> Iterator[list[float]]:
     finally:
         done.set()
         watching.join()
+
+
+@contextmanager
+def _of_jobs(service: psutil.Process) -> Iterator[list[int]]:
+    """Bytes by which the processes of jobs rise above their workers, again and again while the block lasts."""
+    found, done = [0], threading.Event()
+
+    def watch() -> None:
+        workers = [one for one in service.children() if "worker" in one.cmdline()]
+        while not done.wait(0.05):
+            for worker in workers:
+                with suppress(OSError, psutil.Error, StopIteration):
+                    found.extend([_memory(job, "VmHWM") - _memory(worker, "VmRSS") for job in _children(worker)])
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        watching.join()
+
+
+def _children(process: psutil.Process) -> list[psutil.Process]:
+    """The processes that the main thread of this one has started, read from one file, which takes next to no time."""
+    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [psutil.Process(int(pid)) for pid in listed.split()]
 
 
 def _memory(process: psutil.Process, which: str) -> int:

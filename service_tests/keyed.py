@@ -1,4 +1,4 @@
-"""Keys of a service, made as its operator would."""
+"""Keys of a service, made as its operator would, and what is answered to who has none."""
 
 from typing import NamedTuple
 
@@ -42,6 +42,15 @@ def keyed(running: Running) -> Keyed:
 def bearer(text: str) -> dict[str, str]:
     """The header that sends a key."""
     return {"Authorization": f"Bearer {text}"}
+
+
+def assert_unauthorized(answer: httpx.Response, head: bool = False) -> None:
+    """The answer asks for a key; the one to a HEAD has no body."""
+    assert answer.status_code == 401, answer.text
+    assert answer.headers["www-authenticate"].startswith('Bearer realm="bochner"')
+    assert answer.headers["x-request-id"]
+    if not head:
+        assert answer.json()["type"] == "/problems/unauthorized"
 
 
 def secret_of(text: str) -> str:

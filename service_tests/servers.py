@@ -67,15 +67,19 @@ class Wire:
     def __init__(self, target: str) -> None:
         self._scheme, _, self._address = target.partition("://")
         self._command: bytes | None = None
+        self._meanwhile: Callable[[], object] = int
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.url = f"redis://127.0.0.1:{self.port}"
         self.lost = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def lose_reply_to(self, command: bytes) -> None:
-        """Cut the connection once, after the server has answered the next command that contains these bytes."""
-        self._command = command
+    def lose_reply_to(self, command: bytes, meanwhile: Callable[[], object] = int) -> None:
+        """Cut the connection once, after the server has answered the next command that contains these bytes.
+
+        What happens meanwhile has happened before anybody sees that it is cut.
+        """
+        self._command, self._meanwhile = command, meanwhile
 
     def close(self) -> None:
         """Take no more connections."""
@@ -110,6 +114,7 @@ class Wire:
                     if awaited.is_set() and not reply.startswith(b"-NOSCRIPT"):
                         self._command = None
                         self.lost += 1
+                        self._meanwhile()
                         return
                     near.sendall(reply)
             finally:

@@ -14,7 +14,8 @@ from docs.schemas import one_line
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = {
-    path.relative_to(ROOT).as_posix(): path.read_text() for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+    path.relative_to(ROOT).as_posix(): path.read_text()
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
 }
 GENERATED = pages()
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
@@ -59,10 +60,11 @@ def test_every_setting_that_a_page_names_is_there(page: str) -> None:
     assert named <= {Settings.variable(field) for field in (*Settings.model_fields, *ClientSettings.model_fields)}
 
 
-def test_every_link_of_the_readme_leads_to_a_file() -> None:
+@pytest.mark.parametrize(("page", "least"), [("README.md", 10), ("CONTRIBUTING.md", 4)])
+def test_every_link_at_the_top_leads_to_a_file(page: str, least: int) -> None:
     """Links between the pages are checked by the build of the documentation."""
-    links = re.findall(r"\]\(([^)#]+)", WRITTEN["README.md"])
-    assert len(links) > 10
+    links = re.findall(r"\]\(([^)#]+)", WRITTEN[page])
+    assert len(links) >= least
     assert all((ROOT / link).exists() for link in links if not link.startswith("https://"))
 
 

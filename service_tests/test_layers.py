@@ -11,22 +11,27 @@ import pytest
 import app
 
 ROOT = Path(app.__file__).parent
+PACKAGES = ("app", "bochner")
 # What each layer may import of this project, itself aside.
 MAY_IMPORT = {
+    # The core under names of its own, for processes without a service.
+    "bochner": {"app.core", "app.processors"},
     "app.core": set[str](),
     "app.processors": set[str](),
+    "app.own_process": set[str](),
     "app.settings": {"app.processors"},
     "app.store": {"app.core"},
     "app.formats": {"app.core", "app.pictures"},
     "app.pictures": {"app.core"},
     "app.client": set[str](),
     "app.connections": {"app.api", "app.settings"},
-    "app.jobs": {"app.core", "app.store"},
-    "app.services": {"app.core", "app.store", "app.jobs", "app.processors"},
+    "app.jobs": {"app.core", "app.store", "app.own_process"},
+    "app.services": {"app.core", "app.store", "app.jobs", "app.processors", "app.own_process"},
     "app.api": {"app.core", "app.store", "app.formats", "app.pictures", "app.jobs", "app.services"},
     # Routes work with what is wired.
     "app.api.context": {"app.core", "app.api", "app.wiring"},
-    # They say which of the settings a client was too slow for.
+    # They name the settings that a refusal is of.
+    "app.api.admission": {"app.settings", "app.api"},
     "app.api.senders": {"app.settings", "app.api"},
     # A problem document names the setting that moves a limit.
     "app.api.problems": {"app.core", "app.store", "app.formats", "app.jobs", "app.services", "app.settings", "app.api"},
@@ -93,7 +98,8 @@ def breaches(module: str, source: str) -> list[str]:
     allowed = MAY_IMPORT[layer] | {layer}
     found = []
     for name in imported(tree):
-        if within(name, "app") and not any(within(name, one) for one in allowed):
+        is_ours = any(within(name, package) for package in PACKAGES)
+        if is_ours and not any(within(name, one) for one in allowed):
             found.append(f"{module} imports {name}")
         if within(module, "app.core") and floor(name) > floor(module):
             found.append(f"{module} imports {name}")
@@ -111,15 +117,17 @@ def breaches(module: str, source: str) -> list[str]:
 
 def modules() -> list[tuple[str, Path]]:
     found = []
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = ("app", *path.relative_to(ROOT).with_suffix("").parts)
-        found.append((".".join(parts).removesuffix(".__init__"), path))
+    for package in PACKAGES:
+        for path in sorted((ROOT.parent / package).rglob("*.py")):
+            parts = path.relative_to(ROOT.parent).with_suffix("").parts
+            found.append((".".join(parts).removesuffix(".__init__"), path))
     return [(module, path) for module, path in found if module != "app"]
 
 
 def test_every_module_is_looked_at() -> None:
     names = {module for module, _ in modules()}
     assert {"app.main", "app.__main__", "app.settings", "app.core.spec", "app.store.maps", "app.api.routes"} <= names
+    assert {"bochner", "bochner.maps"} <= names
     assert (ROOT / "__init__.py").read_text().count("import") == 0
 
 
@@ -145,6 +153,9 @@ def test_imports_go_down_only(module: str, path: Path) -> None:
         ("app.core.hashing.bad", "from app.core.maps import FeatureMap"),
         ("app.core.maps.bad", "from app.core.diagnostics.random_pairs import row_pairs"),
         ("app.core.diagnostics.bad", "from app.core.recommendations.trials import recommended"),
+        ("app.services.bad", "import bochner"),
+        ("bochner", "from app.formats.exports import EXPORTS"),
+        ("bochner.bad", "from app.services.maps import Maps"),
         ("app.core.bad", "import redis"),
         ("app.core.bad", "from starlette.requests import Request"),
         ("app.store.bad", "from app.formats import Format"),
@@ -180,6 +191,7 @@ def test_a_breach_is_caught(module: str, source: str) -> None:
         ("app.core.maps.fourier.good", "from app.core.maps.base import FeatureMap"),
         ("app.core.spec", "from app.core.maps import FeatureMap"),
         ("app.core.recommendations.good", "from app.core import diagnostics"),
+        ("bochner.good", "from app.core.maps import made\nfrom bochner.maps import Map"),
         ("app.settings", "import os\nos.environ['HOME']"),
         ("app.services.good", "import redistribute"),
     ],

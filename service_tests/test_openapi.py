@@ -56,6 +56,7 @@ def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> N
         "GET /v1/maps/{name}/landmark_columns",
         "GET /v1/maps/{name}/landmark_ends",
         "GET /v1/maps/{name}/root",
+        "GET /v1/maps/{name}/export",
         "POST /v1/maps/{name}/transform",
         "POST /v1/maps/{name}/kernel",
         "POST /v1/maps/{name}/codes",

@@ -1,5 +1,6 @@
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 
 from app.settings import Settings
 from service_tests.cases import with_long
+from service_tests.running import free_port
 
 ROOT = Path(__file__).parent.parent
 # A value that each setting takes, other than its default.
@@ -36,6 +38,7 @@ VALUES = {
     "max_wait_seconds": "2.5",
     "max_listeners": "3",
     "max_bodies_bytes": "1000",
+    "max_answers_bytes": "1000",
     "max_connections": "3",
     "max_head_bytes": "2000",
     "head_timeout": "3.5",
@@ -77,6 +80,7 @@ BAD = {
     "max_wait_seconds": ["-1"],
     "max_listeners": ["0"],
     "max_bodies_bytes": ["0"],
+    "max_answers_bytes": ["0"],
     "max_connections": ["0"],
     "max_head_bytes": ["0", "1000"],
     "head_timeout": ["0", "soon"],
@@ -112,13 +116,31 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def serve(*options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run `serve` where it is expected to end by itself."""
-    environment = {**os.environ, "BOCHNER_DATA_DIR": "/dev/null/no-directory", **variables}
+    environment = {**os.environ, "BOCHNER_DATA_DIR": "/dev/null/no-directory", "BOCHNER_PORT": str(free_port())}
     command = [sys.executable, "-m", "app", "serve", *options]
+    environment |= variables
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("host", ["127.0.0.1", "203.0.113.1"])
+def test_an_address_that_cannot_be_listened_at_is_refused_before_the_store_is_read(host: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        ended = serve("--host", host, "--port", str(port))
+    assert ended.returncode == 1
+    assert f"host {host}, port {port}" in ended.stderr
+    assert "BOCHNER_PORT" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def option(field: str) -> str:
     return "--" + field.replace("_", "-")
+
+
+def test_every_setting_has_a_value_here() -> None:
+    other = Settings.model_fields.keys() ^ VALUES.keys()
+    assert not other, f"give {sorted(other)} a value in VALUES, and bad ones in BAD"
 
 
 @pytest.mark.parametrize("field", Settings.model_fields)

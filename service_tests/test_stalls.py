@@ -1,5 +1,6 @@
 """Clients that stop halfway, against a service of little patience."""
 
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -108,6 +109,17 @@ def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, pa
     problem = answer.json()
     assert (problem["limit"], problem["value"]) == ("max_operations", 700_000_000)
     assert problem["setting"] == "BOCHNER_MAX_OPERATIONS"
+
+
+@pytest.mark.parametrize(("path", "row"), [("small/transform", [1.0]), ("hashing/codes", [1.0, 2.0])])
+def test_the_refusal_says_how_many_rows_would_pass(impatient: Running, path: str, row: list[float]) -> None:
+    with impatient.client() as http:
+        refused = post(http, path, {"vectors": [row] * 70_000}).json()["detail"]
+        found = re.search(r"for 70000 rows, of which (\d+) at a time would pass", refused)
+        assert found, refused
+        fitting = int(found[1])
+        assert post(http, path, {"vectors": [row] * fitting}).status_code == 200
+        assert post(http, path, {"vectors": [row] * (fitting + 1)}).status_code == 413
 
 
 def test_a_number_of_json_takes_as_long_as_many_multiplications(impatient: Running) -> None:

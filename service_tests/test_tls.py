@@ -1,7 +1,5 @@
 """HTTPS of the service itself, and TLS between it and its store."""
 
-import contextlib
-import resource
 import shutil
 import socket
 import ssl
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import psutil
 import pytest
 import redis
 import trustme
@@ -97,28 +94,6 @@ def test_clients_that_hang_up_leave_the_service_as_it_was(secure: Running) -> No
         assert http.get("/health/live").status_code == 200
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc for memory")
-def test_silent_clients_keep_nobody_out(tmp_path: Path, local: Certified) -> None:
-    """They do not count as connections before their first word. The system's default is 1,024 files for a process."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, hard), hard))
-    try:
-        starting = service(tmp_path / "data", *local.options, scheme="https")
-        running = starting.__enter__()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    with contextlib.ExitStack() as stack:
-        stack.push(starting)
-        process = psutil.Process(running.process.pid)
-        before = process.memory_info().rss
-        host, port = running.url.removeprefix("https://").split(":")
-        for _ in range(1500):
-            stack.enter_context(socket.create_connection((host, int(port)), 30))
-        with running.client() as http:
-            assert [http.get("/health/live").status_code for _ in range(20)] == [200] * 20
-        assert process.memory_info().rss < before + (200 << 20)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -162,6 +137,18 @@ def test_the_store_is_reached_over_tls(tmp_path: Path, store: str, gaussian: dic
         assert put(http, "m", gaussian).status_code == 201
         assert post(http, "m/transform", {"vectors": [[1, 2, 3]]}).status_code == 200
         assert http.get("/v1/info").json()["store"]["server"].startswith(("redis ", "valkey "))
+
+
+def test_a_store_over_tls_is_backed_up_and_restored(tmp_path: Path, store: str) -> None:
+    with redis.Redis.from_url(store, retry=None) as client:
+        client.set("bochner:some", b"thing")
+        for command in ("backup", "restore"):
+            line = [sys.executable, "-m", "app", command, str(tmp_path / "file"), "--redis-url", store]
+            ran = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+            assert ran.returncode == 0, ran.stderr
+            if command == "backup":
+                client.flushall()
+        assert client.get("bochner:some") == b"thing"
 
 
 def test_a_store_that_cannot_be_trusted_is_not_used(tmp_path: Path, store: str) -> None:

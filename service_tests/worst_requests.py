@@ -4,7 +4,8 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ import httpx
 import numpy as np
 
 from service_tests.checks import JSON, NPY, npy, put, put_dataset
-from service_tests.costs import Sent, sent
+from service_tests.costs import MB, Sent, sent, waits
+from service_tests.running import Running
 
 MiB = 1 << 20
 SVG = "image/svg+xml"
@@ -28,14 +30,18 @@ class Worst(NamedTuple):
     """Makes its body, most often of 16 MiB: memory and time grow as they do, and a test of 64 takes four times as long."""
     content_type: str = JSON
     accept: str = JSON
-    beyond: str = ""
-    """Why it takes more memory than it should."""
+    within: int = 0
+    """Bytes of a setting that bounds it, where that is more than a multiple of its body and answer."""
+    method: str = ""
+    """HEAD, in the place of that of the call."""
+    headers: Mapping[str, str] = {}
     of: int = 1
     """How many times as much the limits allow, where the worst would take a test too long."""
 
     def send(self, http: httpx.Client, method: str) -> Sent:
         """Send it."""
-        return sent(http, method, self.path, self.body(), Content_Type=self.content_type, Accept=self.accept)
+        types = {"Content_Type": self.content_type, "Accept": self.accept}
+        return sent(http, self.method or method, self.path, self.body(), **types, **self.headers)
 
 
 def member(name: str, item: bytes, nbytes: int = 16 * MiB) -> bytes:
@@ -64,12 +70,17 @@ def array(shape: tuple[int, int], dtype: Any = np.bool_) -> Callable[[], bytes]:
 
 
 SPARSE, EMPTY = b'{"indices":[0],"values":[1]}', b'{"indices":[],"values":[]}'
+SAME = b'{"indices":[%b],"values":[%b]}' % (b",".join(b"%d" % i for i in range(1000)), b",".join([b"1"] * 1000))
 BITS = 16 * MiB, 1
+BUILD, RESULT, JOB = 512 * MiB, 256 * MiB, 4096 * MiB
+"""By default: `max_build_bytes`; `max_result_bytes`, which measurements may take too; `max_job_bytes`."""
+WIDEST = 8 * MiB
 GAUSSIAN = {"kind": "gaussian", "length_scale": 1.0}
 SUBSETS = [[(i + j) % 60 for j in range(14)] for i in range(1 << 16)]
 MAPS: dict[str, dict[str, Any]] = {
     "one": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1},
     "wide": {"input_dim": 2700, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 16},
+    "widest": {"input_dim": WIDEST, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1},
     "many": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 20, "form": "phase"},
     "frozen": {"input_dim": 256, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 16},
     "computed": {"input_dim": 1000, "kernel": GAUSSIAN, "sampler": {"kind": "structured_orthogonal"}, "s": 1 << 16},
@@ -78,8 +89,30 @@ MAPS: dict[str, dict[str, Any]] = {
     "hashes": {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
     "long": {"input_dim": 1 << 31, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
     "landmarks": {"input_dim": 2, "kernel": GAUSSIAN, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[i / 7, i % 5] for i in range(200)]}},
+    "powers": {"input_dim": 1000, "kernel": {"kind": "polynomial", "degree": 3}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1] * 1000]}},
+    "tables": {"input_dim": 1 << 15, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 128},
     "sparse": {"input_dim": 1 << 20, "kernel": {"kind": "gmm"}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [i, i + 9], "values": [1, i + 1]} for i in range(500)]}},
 }  # fmt: skip
+
+
+def allowed(one: Worst, found: Sent) -> int:
+    """How many bytes of memory it may take: so many times its body, more if that is JSON, and its answer."""
+    of_json = 14 * found.body if one.content_type == JSON else 0
+    return max(of_json, 4 * (found.body + found.answer), one.within) + 64 * MB
+
+
+def at_once(running: Running) -> tuple[list[int], list[float]]:
+    """Send 64 of the worst at once; the statuses of their answers, and how long others waited meanwhile."""
+    worst = WORST["POST /v1/maps/{name}/transform"][0]
+    body = worst.body()[: 2 * MiB].rpartition(b",")[0] + b"]}"
+
+    def send(_: int) -> int:
+        with running.client() as http:
+            http.timeout = 600
+            return http.post(worst.path, content=body, headers={"Content-Type": JSON}).status_code
+
+    with waits(running) as found, ThreadPoolExecutor(64) as pool:
+        return [*pool.map(send, range(64))], found
 
 
 def prepare(http: httpx.Client) -> None:
@@ -115,22 +148,35 @@ CHEAP = [
     *("GET /v1/jobs", "GET /v1/jobs/{id}", "DELETE /v1/jobs/{id}", "GET /v1/jobs/{id}/result", "GET /v1/jobs/{id}/events"),
     *("GET /health/live", "GET /health/ready", "GET /v1/info", "GET /v1/catalog", "GET /problems/{slug}"),
     *("DELETE /v1/maps/{name}", "DELETE /v1/datasets/{name}"),
-    *("GET /v1/keys", "POST /v1/keys", "DELETE /v1/keys/{id}"),
+    *("GET /v1/keys", "DELETE /v1/keys/{id}"),
 ]  # fmt: skip
 """Calls without bodies, or with such of a few names, whose answers are short or pages of bounded length."""
 WORST: dict[str, list[Worst]] = {
     "PUT /v1/maps/{name}": [
-        Worst("a spec of 65,536 subsets", "/v1/maps/new", said(**MAPS["subsets"]), beyond="each subset is a kernel of its own while a map is built: 142 MB of 102"),
+        Worst("a spec of 65,536 subsets", "/v1/maps/new", said(**MAPS["subsets"])),
+        Worst("65,536 subsets with scales of their own", "/v1/maps/newer", said(**(MAPS["subsets"] | {"kernel": MAPS["subsets"]["kernel"] | {"length_scale": [1 + i / 60 for i in range(60)]}}))),
+        Worst("as much as a request may build", "/v1/maps/large", said(**MAPS["frozen"] | {"seed": 1, "s": 1 << 17}), within=BUILD),
+        Worst("as much as a map may be, by a job", "/v1/maps/largest", said(**MAPS["frozen"] | {"seed": 2, "s": 700_000}), within=JOB),
+        Worst("frequencies of one digit", "/v1/maps/newest", lambda: b'{"input_dim":16,"kernel":{"kind":"gaussian","length_scale":1},"sampler":{"kind":"uploaded",' + member("frequencies", b"[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]", 2_090_000) + b"}}"),
+        Worst("frequencies of three digits, one row", "/v1/maps/digits", lambda: b'{"input_dim":1040000,"kernel":{"kind":"gaussian","length_scale":1},"sampler":{"kind":"uploaded","frequencies":[[' + b"0.5," * 1_039_999 + b"0.5]]}}"),
+        Worst("numbers of a million digits", "/v1/maps/new", lambda: b'{"input_dim":1,"s":1,"sampler":{"kind":"sobol"},"kernel":{"kind":"gaussian",' + member("length_scale", b"1" * 1_000_000, 4_000_000) + b"}}"),
+        Worst("a name that is escaped", "/v1/maps/new", lambda: b'{"kernel":{"kind":"' + b"\\u00e9" * 10_000 + b'"}}'),
+        Worst("a window in each place", "/v1/maps/windows", said(input_dim=65536, kernel={"kind": "anova", "length_scale": 1.0, "windows": {"image_shape": [256, 256], "patch_shape": [2, 2]}}, sampler={"kind": "monte_carlo"}, s=1 << 16), within=JOB),
         Worst("a million subsets", "/v1/maps/new", lambda: b'{"input_dim":1,"kernel":{"kind":"anova","length_scale":1,' + member("subsets", b"[0]", 4_190_000) + b"}}"),
         Worst("members without end", "/v1/maps/new", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),
         Worst("scales without end", "/v1/maps/new", lambda: b'{"input_dim":2,"s":1,"sampler":{"kind":"sobol"},"kernel":{"kind":"gaussian",' + member("length_scale", b"1", 4_190_000) + b"}}"),
         Worst("a fit beside much else", "/v1/maps/new", lambda: b'{"seed":null,"input_dim":2,"s":1,"sampler":{"kind":"sobol"},"kernel":{"kind":"gaussian",' + member("length_scale", b'""', 4_190_000) + b"}}"),
     ],
-    "GET /v1/maps/{name}": [Worst("a spec of 65,536 subsets", "/v1/maps/subsets")],
+    "GET /v1/maps/{name}": [
+        Worst("a spec of 65,536 subsets", "/v1/maps/subsets"),
+        Worst("its head alone", "/v1/maps/subsets", method="HEAD"),
+        Worst("a header of thousands of digests", "/v1/maps/subsets", headers={"If_None_Match": '"a",' * 15_000}),
+    ],
     "GET /v1/maps": [Worst("long specs", "/v1/maps?limit=1000"), Worst("a query of thousands of names", "/v1/maps?" + "a&" * 30_000)],
     "GET /v1/maps/{name}/frequencies": [
         Worst("all are held", "/v1/maps/frozen/frequencies"),
         Worst("all are computed", "/v1/maps/computed/frequencies", accept=NPY),
+        Worst("all are computed, and their head is asked for", "/v1/maps/computed/frequencies", method="HEAD", within=RESULT),
         Worst("a header of thousands of types", "/v1/maps/frozen/frequencies", accept="a/b," * 15_000),
     ],
     **of_map("computed", "weights", "signs", "radii"),
@@ -138,6 +184,13 @@ WORST: dict[str, list[Worst]] = {
     **of_map("signed", "signature"),
     **of_map("landmarks", "landmarks", "root"),
     **of_map("sparse", "landmark_values", "landmark_columns", "landmark_ends"),
+    "GET /v1/maps/{name}/export": [
+        Worst("many frequencies, as a graph", "/v1/maps/frozen/export?format=onnx"),
+        Worst("many frequencies, in a zip", "/v1/maps/frozen/export?format=npz"),
+        Worst("many signs and lengths", "/v1/maps/computed/export?format=onnx"),
+        Worst("many subsets", "/v1/maps/subsets/export?format=safetensors"),
+        Worst("the largest table of parameters", "/v1/maps/tables/export?format=npz", within=RESULT),
+    ],
     "POST /v1/maps/{name}/transform": [
         Worst("rows of one digit", "/v1/maps/one/transform", vectors(b"[0]")),
         Worst("rows of one bit", "/v1/maps/one/transform", array(BITS), NPY, NPY),
@@ -145,6 +198,11 @@ WORST: dict[str, list[Worst]] = {
         Worst("rows of one entry", "/v1/maps/one/transform", vectors(SPARSE), accept=NPY),
         Worst("rows without entries", "/v1/maps/one/transform", vectors(EMPTY), accept=NPY),
         Worst("brackets", "/v1/maps/one/transform", vectors(b"[]")),
+        Worst("brackets in brackets", "/v1/maps/one/transform", lambda: b'{"vectors":' + b"[" * 8 * MiB + b"]" * 8 * MiB + b"}"),
+        Worst("numbers of thousands of digits", "/v1/maps/one/transform", vectors(b"[0." + b"1" * 4000 + b"e-300]")),
+        Worst("numbers that are 0 but for rounding", "/v1/maps/one/transform", vectors(b"[1e-310]")),
+        Worst("one row, as wide as may be", "/v1/maps/widest/transform", lambda: b'{"vectors":[[' + b"1," * (WIDEST - 1) + b"1]]}"),
+        Worst("as much arithmetic as may be", "/v1/maps/frozen/transform", array((600, 256)), NPY, NPY, of=17),
         Worst("as many features as may be", "/v1/maps/many/transform", array((30, 1)), NPY, NPY, of=98),
         Worst("options that are none", "/v1/maps/one/transform", lambda: b'{"dataset":"bits",' + member("rows", b"0") + b"}"),
         Worst("one row of a long dataset", "/v1/maps/one/transform", said(dataset="bits", rows=1)),
@@ -153,13 +211,17 @@ WORST: dict[str, list[Worst]] = {
         Worst("the largest block", "/v1/maps/one/kernel", array((8000, 1)), NPY, NPY),
         Worst("the largest block in JSON, and exactly", "/v1/maps/one/kernel?exact=true", array((5700, 1)), NPY),
         Worst("exactly, of long sparse rows", "/v1/maps/sparse/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 20)),
-        Worst("exactly, of sparse rows that are made dense", "/v1/maps/wide/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 1200), of=17),
+        Worst("exactly, of sparse rows that are made dense", "/v1/maps/wide/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 4900), within=RESULT),
+        Worst("exactly, of 65,536 subsets", "/v1/maps/subsets/kernel?exact=true", said(x=[[i / 9] * 60 for i in range(100)]), of=4),
+        Worst("exactly, of sparse rows with the same columns", "/v1/maps/powers/kernel?exact=true", lambda: b"{" + member("x", SAME, 4 * MiB) + b"}", of=40),
+        Worst("a table of rows that are all alike", "/v1/maps/landmarks/kernel?exact=true", array((5600, 2)), NPY, NPY),
     ],
     "POST /v1/maps/{name}/codes": [
         Worst("rows of two digits", "/v1/maps/hashes/codes", vectors(b"[1,0]")),
         Worst("rows without entries", "/v1/maps/long/codes?on_zero=mark&encoding=pairs", vectors(EMPTY), accept=NPY),
         Worst("rows of two bits", "/v1/maps/hashes/codes?on_zero=mark", array((4 * MiB, 2)), NPY, NPY, of=15),
         Worst("ones of sparse rows", "/v1/maps/hashes/codes?encoding=one_hot&bits=16", vectors(b"[1,0]")),
+        Worst("numbers from one end to the other", "/v1/maps/hashes/codes", vectors(b"[1e-300,1e300]")),
     ],
     "POST /v1/maps/{name}/similarity": [
         Worst("vectors", "/v1/maps/hashes/similarity?gamma=1", pairs(b"[1,0]")),
@@ -176,11 +238,30 @@ WORST: dict[str, list[Worst]] = {
     "GET /v1/datasets": [Worst("all of them", "/v1/datasets?limit=1000")],
     DIAGNOSE: [
         Worst("rows of one digit", "/v1/maps/one/diagnostics/gram", vectors(b"[0]")),
-        Worst("options without end", "/v1/maps/hashes/diagnostics/variance", lambda: b"{" + member("correlations", b"0", 4_100_000) + b"}", beyond="two million numbers are a list, a text and a tuple for a moment: up to 172 MB of 121"),
+        Worst("options without end", "/v1/maps/hashes/diagnostics/variance", lambda: b"{" + member("correlations", b"0", 4_100_000) + b"}"),
+        Worst("as many options as may be", "/v1/maps/hashes/diagnostics/variance", lambda: b"{" + member("correlations", b"2", 2_080_000) + b"}"),
+        Worst("gram, of as many rows as may be, by a job", "/v1/maps/one/diagnostics/gram", said(dataset="bits", rows=20_000, seeds=20, estimators=["map", "cv1", "cv2"]), within=JOB),
+        Worst("gram, of as many as a request takes", "/v1/maps/one/diagnostics/gram", said(dataset="bits", rows=10_000, seeds=0), within=RESULT),
+        Worst("gram, of hashes of sparse rows", "/v1/maps/long/diagnostics/gram", lambda: b"{" + member("vectors", SPARSE, 280_000) + b"}", within=RESULT),
+        Worst("variance, of as many maps as may be", "/v1/maps/one/diagnostics/variance", said(correlations=[0.5] * 1000, repeats=10_000), within=RESULT),
+        Worst("variance, of as many pairs as a request takes", "/v1/maps/one/diagnostics/variance", lambda: b"{" + member("x", b"[0]", 400_000) + b"," + member("y", b"[0]", 400_000) + b',"repeats":2}', within=RESULT),
+        Worst("max-error, in as many balls as may be", "/v1/maps/one/diagnostics/max-error", said(diameters=[1.0] * 100, samples=1_000_000)),
+        Worst("max-error, of as many frequencies as may be", "/v1/maps/many/diagnostics/max-error", said(diameters=[1.0] * 100, samples=10), within=RESULT),
+        Worst("box-discrepancy, of as many frequencies and scales as may be", "/v1/maps/many/diagnostics/box-discrepancy", said(box=1.0, box_scales=[1.0] * 20), within=RESULT),
+        Worst("box-discrepancy, of a long dataset", "/v1/maps/one/diagnostics/box-discrepancy", said(dataset="bits"), within=RESULT),
+        Worst("collisions, of as many rows as a request takes", "/v1/maps/hashes/diagnostics/collisions", lambda: b"{" + member("vectors", b"[1,0]", 600_000) + b"}", within=RESULT),
     ],
     "POST /v1/recommendations": [
-        Worst("labels without end", "/v1/recommendations", lambda: b'{"vectors":[[1]],"kernel":{"kind":"gaussian","length_scale":1},"budget":2,' + member("y", b"0", 4_100_000) + b"}", beyond="two million numbers are a list, a text and a tuple for a moment: up to 172 MB of 121"),
+        Worst("labels without end", "/v1/recommendations", lambda: b'{"vectors":[[1]],"kernel":{"kind":"gaussian","length_scale":1},"budget":2,' + member("y", b"0", 4_100_000) + b"}"),
+        Worst("as many labels as may be", "/v1/recommendations", lambda: b'{"kernel":{"kind":"gaussian","length_scale":1},"budget":2,' + member("vectors", b"[0]", 4 * 999_999) + b"," + member("y", b"0,1", 2 * 999_998) + b"}", within=RESULT),
+        Worst("options that are all wrong", "/v1/recommendations", lambda: b'{"vectors":[[1]],"kernel":{"kind":"gaussian","length_scale":1},"budget":2,' + member("multiples", b"0", 2_080_000) + b"}"),
+        Worst("every sampler, as wide as may be", "/v1/recommendations", said(dataset="bits", kernel=GAUSSIAN, budget=1 << 16, seeds=20, objective="time", target_error=1e-9), within=JOB),
+        Worst("ten kernels at ten scales, with labels", "/v1/recommendations", said(vectors=[[i % 7 / 7, i % 11] for i in range(2000)], kernel=[GAUSSIAN] * 10, multiples=[1 + i / 10 for i in range(10)], y=[i % 100 for i in range(2000)], budget=64, seeds=20), within=JOB),
         Worst("subsets without end", "/v1/recommendations", lambda: b'{"vectors":[[1]],"budget":2,"kernel":{"kind":"anova","length_scale":1,' + member("subsets", b"[0]", 4_100_000) + b"}}"),
+    ],
+    "POST /v1/keys": [
+        Worst("names without end", "/v1/keys", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),
+        Worst("a list without end", "/v1/keys", lambda: b'{"role":"read",' + member("name", b"0", 4_100_000) + b"}"),
     ],
     **{call: [] for call in CHEAP},
 }  # fmt: skip

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.hosts import Hosts
 from app.api.known_keys import KnownKeys
-from app.api.problems import HANDLERS, Refusal
+from app.api.problems import HANDLERS, Refusal, limit
 from app.api.rates import Rates
 from app.api.roles import WITHOUT_KEY, unauthorized
 from app.store.errors import StoreUnavailable
@@ -47,11 +47,12 @@ class Access:
         self._check_host(scope)
         key = state["key"] = await self._key(scope)
         state["role"] = WITHOUT_KEY if key is None else key.role
-        if key is not None:
+        if key is not None and key.rate is not None:
             wait = await self._rates.wait(key)
             if wait > 0:
                 detail = f"key {key.name!r} may ask {key.rate:g} times a second, and {key.burst} times at once"
-                raise Refusal("overloaded", detail, status=429, headers={"Retry-After": str(math.ceil(wait))})
+                retry = {"Retry-After": str(math.ceil(wait))}
+                raise Refusal("overloaded", detail, status=429, headers=retry, **limit("key_rate", key.rate))
 
     async def holds(self, key: Key | None) -> bool:
         """Whether a request that was let in with this key would still be; for answers that last."""

@@ -10,7 +10,9 @@ import anyio
 import anyio.to_thread
 
 from app.api.problems import Refusal, limit
+from app.api.readers import Readers
 from app.api.senders import Senders
+from app.settings import Settings
 
 Result = TypeVar("Result")
 
@@ -43,27 +45,26 @@ class Places:
 
 
 class Admission:
-    """What one process takes on at the same time. Requests that find no place are refused.
+    """Lets requests in and computes for them, as much as one process can do at a time; refuses the others.
 
-    Args:
-        max_requests: requests that may be in work or wait. Each may hold a body in memory.
-        max_builds: maps that may be built, or wait to be, which takes no place of a request.
-        max_listeners: clients that may watch jobs. They wait most of the time.
-        max_bodies_bytes: memory of all bodies.
-        threads: requests that may compute at the same time.
+    `settings` say how many: `max_requests`, `max_builds`, `max_listeners`, `max_bodies_bytes`,
+    `max_answers_bytes` and `threads`.
     """
 
-    def __init__(
-        self, max_requests: int, max_builds: int, max_listeners: int, max_bodies_bytes: int, threads: int
-    ) -> None:
-        self.senders = Senders(max_bodies_bytes)
+    def __init__(self, settings: Settings) -> None:
+        threads = settings.threads
+        self.senders = Senders(settings.max_bodies_bytes)
         """Those inside whose bodies have not come yet."""
-        self.inside = Places("max_requests", max_requests, "requests are in work or waiting", self.senders.make_room)
-        """Places of requests."""
-        self.builds = Places("max_builds", max_builds, "maps are being built or wait to be")
-        """Places of clients that wait for a map to be built."""
-        self.listening = Places("max_listeners", max_listeners, "clients listen to jobs")
-        """Places of clients that watch jobs, which take none of a request."""
+        self.readers = Readers(settings.max_answers_bytes)
+        """Those who are sent long answers."""
+        self.inside = Places(
+            "max_requests", settings.max_requests, "requests are in work or waiting", self.senders.make_room
+        )
+        """Places of requests, each of which may hold a body in memory."""
+        self.builds = Places("max_builds", settings.max_builds, "maps are being built or wait to be")
+        """Places of clients that wait for a map to be built, which take none of a request."""
+        self.listening = Places("max_listeners", settings.max_listeners, "clients listen to jobs")
+        """Places of clients that watch jobs, which take none of a request: they wait most of the time."""
         self._computing = anyio.CapacityLimiter(threads)
         # Threads of their own, so that what takes milliseconds does not wait for what takes longer.
         self._brief = anyio.CapacityLimiter(threads)

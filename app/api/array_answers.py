@@ -11,7 +11,9 @@ from starlette.types import Receive, Scope, Send
 from app.api.admission import Admission
 from app.api.interest import hung_up
 from app.api.negotiation import Wanted
-from app.core.answers import Answer, dtype_of
+from app.api.readers import HELD
+from app.core.answers import Answer, dtype_of, held_bytes
+from app.formats.base import Encoded
 
 WARNING = "Bochner-Warning"
 """The header of an answer that tells what is doubtful about it."""
@@ -36,14 +38,22 @@ def array_response(answer: Answer, wanted: Wanted, admission: Admission, warning
         OutOfRange: numbers are too large for the dtype that the client takes.
     """
     form, dtype = wanted.choose(dtype_of(answer))
-    encoded, headers = form.encode(answer, dtype, warnings), warning_headers(warnings)
+    encoded, headers = form.encode(answer, dtype, warnings), {"Vary": "Accept"} | warning_headers(warnings)
+    return encoded_response(encoded, answer, form.media_type, headers, admission)
+
+
+def encoded_response(
+    encoded: Encoded, answer: Answer, media_type: str, headers: dict[str, str], admission: Admission
+) -> Response:
+    """A response with arrays that are encoded, whole or in pieces as `array_response` sends them."""
     if sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW:
-        return Response(b"".join(encoded.pieces), headers=headers, media_type=form.media_type)
+        return Response(b"".join(encoded.pieces), headers=headers, media_type=media_type)
     if encoded.nbytes is not None:
         headers["Content-Length"] = str(encoded.nbytes)
+    held = held_bytes(answer)
     if isinstance(encoded.pieces, list):
-        return _Ready(encoded.pieces, headers, form.media_type)
-    return _Streamed(_made(encoded.pieces, admission), headers, form.media_type)
+        return _Ready(encoded.pieces, held, headers, media_type)
+    return _Streamed(_made(encoded.pieces, admission), held, headers, media_type)
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
@@ -54,12 +64,13 @@ def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
 class _Ready(Response):
     """Pieces that are there, sent without a copy. Unlike `StreamingResponse` it watches for no hang-up."""
 
-    def __init__(self, pieces: list[Piece], headers: dict[str, str], media_type: str) -> None:
+    def __init__(self, pieces: list[Piece], held: int, headers: dict[str, str], media_type: str) -> None:
         super().__init__(headers=headers, media_type=media_type)
-        self._pieces = pieces
+        self._pieces, self._held = pieces, held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del scope, receive
+        del receive
+        scope["state"][HELD] = self._held
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         for piece in self._pieces:
             for part in _cut(piece):
@@ -74,12 +85,12 @@ class _Streamed(StreamingResponse):
     them to the last pieces and the request.
     """
 
-    def __init__(self, pieces: AsyncGenerator[Piece], headers: dict[str, str], media_type: str) -> None:
+    def __init__(self, pieces: AsyncGenerator[Piece], held: int, headers: dict[str, str], media_type: str) -> None:
         super().__init__(pieces, headers=headers, media_type=media_type)
-        self._pieces = pieces
+        self._pieces, self._held = pieces, held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del scope
+        scope["state"][HELD] = self._held
         gone = asyncio.create_task(hung_up(receive))
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})

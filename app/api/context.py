@@ -1,11 +1,11 @@
-"""What routes are given to work with: the services, and parameters that are clear."""
+"""The context that routes work with, and the parameters that several of them take."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, Path, Query, Request, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -63,9 +63,7 @@ async def refuse_unclear_parameters(request: Request) -> None:
     route = request.scope["route"]
     if not isinstance(route, APIRoute):
         return
-    known = {
-        field.alias for field in get_flat_params(route.dependant) if field.field_info.__class__.__name__ == "Query"
-    }
+    known = {field.alias for field in get_flat_params(route.dependant) if isinstance(field.field_info, params.Query)}
     takes = ", ".join(sorted(known)) or "none"
     unknown = sorted(set(request.query_params) - known)
     faults = [(name[:80], f"not known here; this address takes {takes}") for name in unknown]

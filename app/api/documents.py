@@ -6,6 +6,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
+from app.api.answer_headers import add_request_ids, headers
 from app.api.array_answers import WARNING
 from app.api.named_examples import add_named_examples
 from app.api.problems import MEDIA_TYPE, Problem
@@ -61,21 +62,21 @@ def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
 
 
 def answer_of(description: str, schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
-    """The answer 200 of a call that gives arrays, in all formats; the schema is that of JSON."""
+    """The answer 200 of a call that gives arrays made of rows, in all formats; the schema is that of JSON."""
     content = {_JSON: {"schema": schema}}
     for form in _OTHER_FORMATS:
         content[form.media_type] = {"schema": {**_BINARY, "description": form.answers_described}}
-    return {200: {"description": description, "content": content}}
+    return {200: {"description": description, "content": content, **headers("Vary", WARNING)}}
 
 
 NUMBERS = list_of({"type": "number"})
-_ENTRIES = ESTIMATES = list_of({"type": ["number", "null"]})
+NUMBERS_OR_NULL = list_of({"type": ["number", "null"]})
 _WHOLE = list_of({"type": "integer"})
 ROWS = {
     "oneOf": [
-        list_of(_ENTRIES, description="Dense rows, each of input_dim numbers; null where one is missing."),
+        list_of(NUMBERS_OR_NULL, description="Dense rows, each of input_dim numbers; null where one is missing."),
         list_of(
-            _object(["indices", "values"], indices=_WHOLE, values=_ENTRIES),
+            _object(["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
             description="Sparse rows; indices increase, and what is left out is 0, not missing.",
         ),
     ]
@@ -133,18 +134,6 @@ _PREFER: dict[str, Any] = {
         }
     ]
 }
-_APPLIED = "What was made of `Prefer`: `wait` with the seconds granted, `respond-async`, or both."
-
-
-def applied_headers(**others: str) -> dict[str, Any]:
-    """The headers of an answer to a request with `Prefer`, described; `others` describes more of them, by name."""
-    described = {**others, "Preference-Applied": _APPLIED}
-    return {"headers": {name: {"description": text, "schema": _STRING} for name, text in described.items()}}
-
-
-def taken_headers(location: str) -> dict[str, Any]:
-    """The headers of an answer 202, described; `location` says where `Location` leads."""
-    return applied_headers(Location=location, Link='Of the job, with `rel="monitor"`.')
 
 
 def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
@@ -170,9 +159,6 @@ DATASET_BODY = _rows_body(
 )
 GRAM_BODY = _rows_body(_object(["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
 PAIRS_BODY = _body({_JSON: {"schema": _object(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}})
-_WARNED = "What is doubtful about the answer, in one line: where the map's dtype is too coarse for the rows."
-WARNED = {WARNING: {"description": _WARNED, "schema": _STRING}}
-"""The header of answers that are made of rows, described."""
 _WARNINGS = {**list_of(_STRING), "description": "There where something is doubtful, as in the header Bochner-Warning."}
 _MAY_WARN = {"type": "object", "properties": {"warnings": _WARNINGS}}
 
@@ -183,12 +169,10 @@ def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 ARRAY_ANSWER = answer_of("The array, or an object of arrays; several arrays are stacked in .npy.", _MAY_WARN)
-ARRAY_ANSWER[200]["headers"] = WARNED
 CODES_ANSWER = answer_of(
     "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
     with_warnings({"type": "object", "required": ["codes"], "properties": {"codes": _CODES}}),
 )
-CODES_ANSWER[200]["headers"] = WARNED
 
 
 def _asked_spec() -> dict[str, Any]:
@@ -212,6 +196,7 @@ PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
     "default": {
         "description": "A problem document.",
         "content": {MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model="Problem")}}},
+        **headers("Retry-After", "WWW-Authenticate", "Allow"),
     }
 }
 """What every call may be answered."""
@@ -223,6 +208,7 @@ def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
         schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         own = {"MapSpec": schema_of(MapSpec), "AskedSpec": _asked_spec(), "Problem": schema_of(Problem)}
         schema["components"]["schemas"].update(own | _DEFINITIONS)
+        add_request_ids(schema)
         add_roles(schema, keys_required)
         add_named_examples(schema["paths"])
         app.openapi_schema = schema

@@ -65,7 +65,7 @@ KINDS = {
         413,
         "The request passes a limit",
         "`limit` names the limit, `value` is its value, `setting` the environment variable that moves it. "
-        "Send fewer rows at a time.",
+        "Send fewer rows at a time; `.npy` is shorter than JSON, and whole numbers of 8 bits shorter than float32.",
     ),
     "quota": Kind(
         507,
@@ -137,8 +137,8 @@ KINDS = {
         "BOCHNER_MAX_REQUESTS requests are in work or waiting, BOCHNER_MAX_BUILDS maps are being built or wait to be, "
         "BOCHNER_MAX_LISTENERS clients watch jobs, their bodies take BOCHNER_MAX_BODIES_BYTES, or all of "
         "BOCHNER_MAX_CONNECTIONS are at work; or, with status 429, BOCHNER_MAX_QUEUED_JOBS jobs wait, or the key has "
-        "asked more often than its rate allows. `limit` names which. Send the request again after `Retry-After` "
-        "seconds.",
+        "asked more often than its rate (`key_rate`) allows. `limit` names which. Send the request again after "
+        "`Retry-After` seconds.",
     ),
     "shutting-down": Kind(
         503,

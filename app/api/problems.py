@@ -15,7 +15,7 @@ from app.api.problem_kinds import KINDS
 from app.core.errors import InvalidInput, InvalidOption, OutOfRange, TooLarge
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.record import link
-from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotReady, NotFound
+from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotFound, MapNotReady
 from app.settings import Settings
 from app.store.disk import LIMIT, data_dir_of
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreFull, StoreUnavailable, in_full
@@ -70,16 +70,9 @@ def limit(name: str, value: float) -> dict[str, Any]:
     return {"limit": name, "value": value, **setting}
 
 
-def problem(
-    request: Request,
-    slug: str,
-    detail: str,
-    headers: Mapping[str, str] | None = None,
-    status: int | None = None,
-    **members: Any,
-) -> Response:
-    """A response with a problem document. Its status is that of the kind of problem, unless another is given."""
-    return written(slug, detail, request.scope["state"]["request_id"], headers, status, **members)
+def problem(request: Request, slug: str, detail: str, **members: Any) -> Response:
+    """A response with a problem document to a request; `members` are those of `written`."""
+    return written(slug, detail, request.scope["state"]["request_id"], **members)
 
 
 def written(
@@ -90,7 +83,16 @@ def written(
     status: int | None = None,
     **members: Any,
 ) -> Response:
-    """The same where there is no request, but only an id for it."""
+    """A response with a problem document. Its status is that of the kind of problem, unless another is given.
+
+    Args:
+        slug: the kind of problem.
+        detail: what came, and what was wanted.
+        request_id: of the request that is refused.
+        headers: further ones of the response.
+        status: in the place of that of the kind.
+        members: further ones of the document.
+    """
     kind = KINDS[slug]
     status = status or kind.status
     document = Problem(
@@ -125,7 +127,7 @@ def _invalid_parameter(request: Request, error: RequestValidationError) -> Respo
 def _http(request: Request, error: HTTPException) -> Response:
     slug = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
     headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
-    return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", headers)
+    return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", headers=headers)
 
 
 def _store_failed(request: Request, error: Exception) -> Response:
@@ -145,7 +147,7 @@ def _failed(request: Request, error: Exception) -> Response:
     logger.error("request %s failed", request_id, exc_info=error)
     # The framework calls this handler outside of the middleware that sets this header.
     headers = {"X-Request-ID": request_id}
-    return problem(request, "internal-error", "the service failed; the log has the request id", headers)
+    return problem(request, "internal-error", "the service failed; the log has the request id", headers=headers)
 
 
 def _limit(error: TooLarge | TooManyJobs | QuotaExceeded | TooManyKeys | StoreFull) -> dict[str, Any]:
@@ -175,7 +177,7 @@ HANDLERS: dict[Any, Any] = {
     TooManyJobs: _said("overloaded", lambda error: {"status": 429, "headers": {"Retry-After": "10"}, **_limit(error)}),
     QuotaExceeded: _said("quota", _limit),
     TooManyKeys: _said("quota", _limit),
-    NotFound: _said("map-not-found"),
+    MapNotFound: _said("map-not-found"),
     ArrayNotFound: _said("array-not-found"),
     MapExists: _said("map-exists"),
     MapNotReady: _said("map-not-ready", lambda error: {"job": link(error.job)}),

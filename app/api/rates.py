@@ -20,7 +20,7 @@ Take = Callable[[str, float, int, int], Awaitable[Taken]]
 
 
 class _Allowance:
-    """What one process has taken from the store for one key."""
+    """Requests of one key that one process has taken from the store and not let in yet."""
 
     def __init__(self) -> None:
         self.left = 0

@@ -1,23 +1,23 @@
-"""What the OpenAPI document says of the answers of /similarity."""
+"""The members of an answer of /similarity, described for the OpenAPI document."""
 
-from app.api.documents import ESTIMATES, NUMBERS, WARNED, answer_of, list_of, with_warnings
+from app.api.documents import NUMBERS, NUMBERS_OR_NULL, answer_of, list_of, with_warnings
 
 _INTERVALS = list_of(list_of({"type": ["number", "null"]}, minItems=2, maxItems=2))
 _SIMILARITIES = {
     "estimate": {
-        **ESTIMATES,
+        **NUMBERS_OR_NULL,
         "description": "Of the min-max kernel; corrected for chance, it may be below 0. It, its standard error and its "
         "interval are null (in .npy NaN) where one bit of the index was taken of two rows of one sign: it is always "
         "the same.",
     },
     "standard_error": {
-        **ESTIMATES,
+        **NUMBERS_OR_NULL,
         "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
         "the rate c are corrected. It is 0 where all hashes agree or none does, which is no certainty: see `interval`.",
     },
-    "rbf_estimate": {**ESTIMATES, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
+    "rbf_estimate": {**NUMBERS_OR_NULL, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
     "rbf_standard_error": {
-        **ESTIMATES,
+        **NUMBERS_OR_NULL,
         "description": "With gamma: the error of sampling alone of rbf_estimate. Its bias, which more hashes do not "
         "make smaller, is often larger; codes do not show it, vectors have it in `rbf_bias`.",
     },
@@ -25,7 +25,7 @@ _SIMILARITIES = {
     "zero_bit": {**NUMBERS, "description": "For vectors: the rate at which i* alone agrees."},
     "rbf_exact": {**NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
     "bias": {
-        **ESTIMATES,
+        **NUMBERS_OR_NULL,
         "description": "For vectors: what the estimate is on average above `exact`, reckoned from the two rows. It is "
         "0 for pairs, fingerprints and bits_of=pair.",
     },
@@ -37,7 +37,7 @@ _SIMILARITIES = {
         "to eight columns carry the weight together.",
     },
     "rbf_bias": {
-        **ESTIMATES,
+        **NUMBERS_OR_NULL,
         "description": "For vectors, with gamma: what rbf_estimate is above `rbf_exact` however many hashes there are, "
         "as the link of theorem 4 is not exact.",
     },
@@ -54,4 +54,3 @@ SIMILARITY_ANSWER = answer_of(
         {"type": "object", "required": ["estimate", "standard_error", "interval"], "properties": _SIMILARITIES}
     ),
 )
-SIMILARITY_ANSWER[200]["headers"] = WARNED

@@ -50,7 +50,7 @@ def files_of(options: dict[str, Any]) -> Path:
     """The data directory that the settings name, of a private store; ValueError if there is none."""
     data_dir = checked_settings(options).data_dir.expanduser().absolute()
     if not (data_dir / FOLDER).is_dir():
-        raise ValueError(f"{data_dir} has no files of a store")
+        raise ValueError(f"{data_dir} has no files of a store: name its data directory (BOCHNER_DATA_DIR)")
     return data_dir
 
 

@@ -1,8 +1,8 @@
 """`bochner serve`: the service, and with it, unless it was given one, a store of its own."""
 
 import logging
-import resource
 import signal
+import socket
 import ssl
 import sys
 from contextlib import nullcontext
@@ -14,9 +14,6 @@ from app.settings import Settings
 from app.store.embedded import EmbeddedStore
 
 logger = logging.getLogger(__name__)
-
-# Files that a service with HTTPS may open, where the system lets it.
-_TLS_FILES = 1 << 16
 
 # In which one of several processes must give a sign of life, or it is killed and replaced. Some computing holds up the
 # interpreter for seconds.
@@ -35,7 +32,8 @@ def run(**options: Any) -> None:
     import uvicorn
 
     settings = checked_settings(options)
-    _prepare_tls(settings)
+    _check_tls(settings)
+    _check_address(settings)
     _tell_who_is_let_in(settings)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end_once)
@@ -55,6 +53,7 @@ def run(**options: Any) -> None:
                 workers=settings.workers,
                 log_level=settings.log_level,
                 server_header=False,
+                loop="app.connections.handshakes:Loop",
                 http="app.connections.protocol:Connection",
                 ws="none",
                 proxy_headers=bool(settings.trusted_proxies),
@@ -84,8 +83,8 @@ def _ignore_signals() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-def _prepare_tls(settings: Settings) -> None:
-    """Make room for HTTPS, if files for it are named; ValueError unless they serve."""
+def _check_tls(settings: Settings) -> None:
+    """ValueError if files for HTTPS are named, and cannot be served."""
     certificate, key = settings.tls_certificate, settings.tls_key
     if certificate is None:
         if key is not None:
@@ -95,11 +94,19 @@ def _prepare_tls(settings: Settings) -> None:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
     except OSError as error:
         raise ValueError(f"tls_certificate {certificate} and tls_key {key} cannot be served: {error}") from error
-    # A connection counts from its first word in TLS on. Until then, a minute at most, it takes a file and no more.
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if now != resource.RLIM_INFINITY:
-        wanted = _TLS_FILES if most == resource.RLIM_INFINITY else min(most, _TLS_FILES)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
+
+
+def _check_address(settings: Settings) -> None:
+    """ValueError unless the service may listen there. It is asked before the store is read, which may take long."""
+    try:
+        found = socket.getaddrinfo(
+            settings.host or None, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, _, _, _, address = found[0]
+        socket.create_server(address[:2], family=family).close()
+    except OSError as error:
+        said = f"the service cannot listen at host {settings.host}, port {settings.port}: {error.strerror}"
+        raise ValueError(f"{said}; set BOCHNER_HOST or BOCHNER_PORT to others, or end what listens there") from error
 
 
 def _tell_who_is_let_in(settings: Settings) -> None:

@@ -36,10 +36,17 @@ class Connection(HttpToolsProtocol):
     is sent already, and keep that in memory until then.
     """
 
+    handshake: crowd.Member | None = None
+    """What has counted in its place until it is made, if that was over TLS."""
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the service."""
+        return cast(Settings, self.app_state["settings"])
+
     def connection_made(self, transport: BaseTransport) -> None:
         """Wait for a request, if there is room for one more connection."""
         sending = cast("Any", transport)  # sockets' transports are no subclass of asyncio's
-        self._settings = cast(Settings, self.app_state["settings"])
         self.app_state = {**self.app_state, "abort": sending.abort}
         self._unanswered: deque[RequestResponseCycle] = deque()
         # Whether what comes next belongs to the head of a request, or to its body.
@@ -51,13 +58,14 @@ class Connection(HttpToolsProtocol):
         self._is_deaf = False
         self._last_words: Refusal | None = None
         self.url = b""
+        self.connections.discard(cast("Any", self.handshake))
         super().connection_made(sending)
         self.flow = PatientFlow(sending, self.pipeline)
-        self._wait(self._settings.idle_timeout)
+        self._wait(self.settings.idle_timeout)
         # What it says is heard in the next turn of the loop. Until then it is not silent, and makes no room for others.
         self.waits_since = inf
         self.loop.call_soon(self.loop.call_soon, self._begin_to_count)
-        most = crowd.most_connections(self._settings.max_connections)
+        most = crowd.most_connections(self.settings.max_connections)
         if len(self.connections) > most:
             others = cast("set[Connection]", self.connections) - {self}
             if not crowd.make_room(others, most, self.loop.time()):
@@ -74,13 +82,13 @@ class Connection(HttpToolsProtocol):
     def eof_received(self) -> None:
         """Close, without waiting for ever for the client to read what is sent already."""
         super().eof_received()
-        self._wait(self._settings.client_timeout)
+        self._wait(self.settings.client_timeout)
 
     def shutdown(self) -> None:
         """Close as soon as nothing is in work, without waiting likewise."""
         super().shutdown()
         if self.transport.is_closing():
-            self._wait(self._settings.client_timeout)
+            self._wait(self.settings.client_timeout)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came. Refuse heads without end, and bodies that are mostly something else."""
@@ -95,13 +103,13 @@ class Connection(HttpToolsProtocol):
             said = f"what came cannot be read as HTTP: {reason}"[:_MOST_CHARACTERS]
             self._refuse(reason if isinstance(reason, Refusal) else Refusal("bad-request", said))
             return
-        most = self._settings.max_head_bytes
+        most = self.settings.max_head_bytes
         if self._in_head and self._unused > most:
             self._refuse(heads.too_large(len(self.url), self._unused, most))
         elif self._unused > 2 * most:
             self._refuse(Refusal("bad-request", "most of the body is not its own bytes, but what frames its pieces"))
         elif begins and self._in_head and self._unused and not self._unanswered:
-            self._wait(self._settings.head_timeout)
+            self._wait(self.settings.head_timeout)
 
     def _parse(self, data: bytes) -> None:
         while data:
@@ -134,7 +142,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Begin to answer a request, unless its head is refused."""
-        most = self._settings.max_head_bytes
+        most = self.settings.max_head_bytes
         heads.check(self.parser.get_method(), self.parser.get_http_version(), self.url, self.headers, most)
         if self.parser.should_upgrade():
             return
@@ -155,20 +163,20 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
         self._in_head, self._unused = True, 0
         if not self._unanswered and not self.transport.is_closing():  # the rest of a body that nobody wanted
-            self._wait(self._settings.idle_timeout)
+            self._wait(self.settings.idle_timeout)
 
     def on_response_complete(self) -> None:
         """Go on with the next request that came, or wait for one."""
         self._unanswered.popleft()
         super().on_response_complete()
         if self.transport.is_closing():  # once the client has read all
-            self._wait(self._settings.client_timeout)
+            self._wait(self.settings.client_timeout)
         elif self._unanswered:
             return
         elif self._last_words is not None:
             self._tell(self._last_words)
         else:
-            self._wait(self._settings.idle_timeout if self._in_head else self._settings.body_timeout)
+            self._wait(self.settings.idle_timeout if self._in_head else self.settings.body_timeout)
 
     def pause_writing(self) -> None:
         """Note that the client does not read."""
@@ -184,7 +192,7 @@ class Connection(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """End the wait for a client that has taken too long."""
         if self._in_head and self._unused and not self._is_deaf and not self.transport.is_closing():
-            patience = self._settings.head_timeout
+            patience = self.settings.head_timeout
             detail = f"{self._unused} bytes of a head came in {patience:g} seconds, and not its end"
             self._refuse(Refusal("request-timeout", detail, **limit("head_timeout", patience)))
         else:
@@ -232,7 +240,9 @@ class Connection(HttpToolsProtocol):
         answer = written(refusal.slug, str(refusal), request_id, **refusal.members)
         headers = {**answer.headers, "x-request-id": request_id, "connection": "close"}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        self.transport.write(STATUS_LINE[answer.status_code] + lines.encode() + b"\r\n" + bytes(answer.body))
+        is_head = self.url and self.parser.get_method() == b"HEAD"  # without a url, it is the method of the one before
+        body = b"" if is_head else bytes(answer.body)
+        self.transport.write(STATUS_LINE[answer.status_code] + lines.encode() + b"\r\n" + body)
         self.flow.resume_reading()
         self.is_leaving = True
         self._wait(_LEAVE_SECONDS)

@@ -1,4 +1,4 @@
-"""What requests are answered: arrays, as they are or made block by block while they are sent."""
+"""Answers to requests: arrays, as they are or made block by block while they are sent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +29,12 @@ class RowBlocks:
     def nbytes(self) -> int:
         """Size of the whole array."""
         return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def held_bytes(self) -> int:
+        """Size of two blocks, the largest: one waits to be sent while the next is made."""
+        longest = max((block.stop - block.start for block in self.blocks), default=0)
+        return 2 * longest * prod(self.shape[1:]) * self.dtype.itemsize
 
     def made(self) -> Iterator[Array]:
         """The blocks, each made when its turn has come."""
@@ -76,6 +82,12 @@ class OneHot:
 
 Answer = Mapping[str, Array | RowBlocks | OneHot]
 """Arrays by the names they have in a JSON answer, rows first."""
+
+
+def held_bytes(answer: Answer) -> int:
+    """Memory that an answer takes while it is sent."""
+    every = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
+    return sum(one.held_bytes if isinstance(one, RowBlocks) else one.nbytes for one in every)
 
 
 def in_parts(array: Array | RowBlocks) -> Iterator[Array]:

@@ -14,6 +14,7 @@ MAX_DIM = 1 << 31
 
 Array = NDArray[Any]
 Matrix = NDArray[np.float64]
+"""Of any number of dimensions, which docstrings tell, as of all arrays."""
 Whole = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 PostedRows = Array | sparse.csr_array
@@ -39,7 +40,7 @@ def vectors(
             value outside the dtype's range, or a whole number that the dtype does not hold exactly.
     """
     found = floats(rows, input_dim, dtype, pointer)
-    if not np.isfinite(_values(found)).all():
+    if not np.isfinite(stored_values(found)).all():
         refuse_not_finite(found, pointer, missing=missing)
     check_range(found, dtype, pointer)
     return found
@@ -82,7 +83,7 @@ def check_range(rows: Rows, dtype: np.dtype[Any], pointer: str, when: str = "") 
     with np.errstate(over="ignore"):  # what overflows is refused by name
         if not np.isfinite(dtype.type(largest(rows))):
             outside = f"is outside the range of {dtype}, the dtype of this map{when}"
-            _refuse_entry(rows, np.isinf(_values(rows).astype(dtype)), outside, pointer)
+            _refuse_entry(rows, np.isinf(stored_values(rows).astype(dtype)), outside, pointer)
 
 
 def refuse_not_finite(
@@ -92,7 +93,7 @@ def refuse_not_finite(
 
     The rows are those of the request from `first_row` on. Return if all are finite.
     """
-    values = _values(rows)
+    values = stored_values(rows)
     is_odd = ~np.isfinite(values)
     if is_odd.any():
         is_missing = bool(np.isnan(values.ravel()[np.argmax(is_odd)]))
@@ -105,13 +106,22 @@ def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:
         yield slice(start, min(n, start + max(1, per_block)))
 
 
-def dense(rows: Rows) -> NDArray[np.float64]:
+def stored_values(rows: Rows) -> Floats:
+    """The entries of dense rows, (n, d), or those that sparse ones store, (nnz,): themselves, not copied."""
+    return rows if isinstance(rows, np.ndarray) else rows.data
+
+
+def made_dense(rows: Rows) -> Floats:
+    """The rows as one matrix of their dtype, not copied where they are that."""
+    return rows if isinstance(rows, np.ndarray) else rows.toarray()
+
+
+def dense(rows: Rows) -> Matrix:
     """The rows as one float64 matrix, not copied where they are that."""
-    matrix = rows if isinstance(rows, np.ndarray) else rows.toarray()
-    return matrix.astype(np.float64, copy=False)
+    return made_dense(rows).astype(np.float64, copy=False)
 
 
-def leading_columns(values: NDArray[np.float64], input_dim: int) -> sparse.csr_array:
+def leading_columns(values: Matrix, input_dim: int) -> sparse.csr_array:
     """Sparse rows (n, input_dim) that begin with these values (n, k), as far as there is room, and go on with zeros."""
     values = values[:, :input_dim]
     n, width = values.shape
@@ -133,19 +143,15 @@ def largest_by_row(rows: Rows) -> Floats:
     return found.reshape(-1)
 
 
-def named(numbers: NDArray[np.int64]) -> str:
+def named(numbers: Whole) -> str:
     """Row numbers as an error names them: the first ten."""
     return ", ".join(str(number) for number in numbers[:10]) + (", …" if numbers.size > 10 else "")
 
 
 def largest(rows: Rows) -> float:
     """The largest absolute entry, 0 for no entries; allocates nothing of the rows' size."""
-    values = _values(rows)
+    values = stored_values(rows)
     return float(max(values.max(), -values.min())) if values.size else 0.0
-
-
-def _values(rows: Rows) -> Floats:
-    return rows if isinstance(rows, np.ndarray) else rows.data
 
 
 def _check_exact(rows: Array, dtype: np.dtype[Any], pointer: str) -> None:

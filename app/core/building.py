@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Rows
+from app.core.arrays import Matrix, Rows
 from app.core.errors import InvalidInput
 from app.core.progress import Progress
 
@@ -20,7 +19,7 @@ def no_rows(dataset: str, pointer: str) -> Rows:
 
 
 class Use(NamedTuple):
-    """What a map makes of its frequencies; as it is here, real features in float64."""
+    """The features that a map makes of its frequencies; as it is here, real ones in float64."""
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
     """In which it reads rows and freezes frequencies."""
@@ -29,13 +28,13 @@ class Use(NamedTuple):
     normalize: bool = False
     """Whether feature rows are scaled to unit norm."""
 
-    def rounded(self, entries: NDArray[np.float64]) -> NDArray[np.float64]:
+    def rounded(self, entries: Matrix) -> Matrix:
         """Entries as the map has them. Those beyond its range stay: it refuses them by name."""
         with np.errstate(over="ignore"):
-            rounded: NDArray[np.float64] = entries.astype(self.dtype).astype(np.float64)
+            rounded: Matrix = entries.astype(self.dtype).astype(np.float64)
         return np.where(np.isfinite(rounded), rounded, entries)
 
-    def weighed(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weighed(self, weights: Matrix) -> Matrix:
         """Weights as inner products of the features have them, where norms of cosines and sines are one for all."""
         return weights / weights.sum() if self.normalize else weights
 
@@ -49,4 +48,4 @@ class Building(NamedTuple):
     """Takes its progress and states, and gives back the state to go on from."""
     rows: RowsOf = no_rows
     use: Use = Use()
-    """What the set is for: sets are judged, and may be learned, by the features that they will make."""
+    """The features that the set is for: by their errors sets are judged, and may be learned."""

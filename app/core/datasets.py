@@ -47,6 +47,14 @@ def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:
     return np.sort(numbers)
 
 
+def held_out(n: int, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Row numbers, increasing, of a `sampled` sample of `count` of n rows, (count,), after those of the others."""
+    apart = np.zeros(n, np.bool_)
+    if count:
+        apart[sampled(n, count, seed)] = True
+    return np.flatnonzero(~apart), np.flatnonzero(apart)
+
+
 def column_ranges(rows: Rows) -> Floats:
     """The least and the largest entry of each column, (2, d), in the dtype of the rows, of which there is at least one.
 

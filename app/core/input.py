@@ -1,4 +1,4 @@
-"""What a map does to a row first: fills in what is missing, shifts, scales, and brings it to unit length."""
+"""The first steps of a map: missing entries are filled in, rows shifted, scaled and brought to unit length."""
 
 from enum import StrEnum
 from functools import cached_property
@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Discriminator, Field, Tag
 from scipy import sparse
 
-from app.core.arrays import Floats, Matrix, Rows, dense, largest_by_row, refuse_not_finite, row_blocks
+from app.core.arrays import Floats, Matrix, Rows, dense, largest_by_row, refuse_not_finite, row_blocks, stored_values
 from app.core.datasets import MOST_RANGES, column_ranges, is_constant
 from app.core.errors import InvalidInput
 from app.core.model import Frozen, check_entries
@@ -43,7 +43,7 @@ Missing = Annotated[
     Annotated[Literal["refuse"], Tag("refuse")] | Annotated[float, Tag("number")],
     Discriminator(lambda value: "refuse" if isinstance(value, str) else "number"),
 ]
-"""What stands for a missing entry, or `refuse`."""
+"""The number that takes the place of a missing entry, or `refuse`."""
 MISSING = 'What stands for an entry that is missing, NaN or null in JSON, before all else; or "refuse".'
 UNIT_NORM = "Whether rows are scaled to unit L2 norm in the end; a row that is all zero stays so."
 
@@ -111,7 +111,7 @@ class Input(Frozen):
 
     def _change(self, changed: Rows, came: Rows, first: int, pointer: str) -> None:
         """Fill in, shift and scale rows in place, which came so, and are those of the request from `first` on."""
-        values = changed if isinstance(changed, np.ndarray) else changed.data
+        values = stored_values(changed)
         if self.missing != "refuse":
             np.copyto(values, self.missing, where=np.isnan(values))
         with np.errstate(over="ignore"):  # refused by name
@@ -126,7 +126,7 @@ class Input(Frozen):
 def _filled(rows: Rows) -> Rows:
     """The rows with zeros for NaN."""
     found = rows.copy()
-    np.nan_to_num(found if isinstance(found, np.ndarray) else found.data, copy=False, posinf=np.inf, neginf=-np.inf)
+    np.nan_to_num(stored_values(found), copy=False, posinf=np.inf, neginf=-np.inf)
     return found
 
 

@@ -1,6 +1,6 @@
 """Where the lists of a JSON text lie, found without parsing it and without the interpreter lock."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ _MOST_LISTS = 64
 # What pydantic reads in a fifth of a second: it takes a microsecond and a hundred bytes for each list, and for each
 # name of a member, of which options have few.
 _MOST_BRACKETS, _MOST_REST = 1 << 17, 1 << 16
+# Of items, of brackets, and of commas.
+_N_COUNTS = 3
 _UNBALANCED, _TOO_MANY = -1, -2
 
 
@@ -29,6 +31,8 @@ class Span(NamedTuple):
     """How many items it has."""
     n_brackets: int
     """How many lists and objects begin in it."""
+    n_commas: int
+    """How many commas part the things in it."""
 
 
 def spans(text: bytes | bytearray | memoryview, part_bytes: int) -> Iterator[Span]:
@@ -42,43 +46,51 @@ def spans(text: bytes | bytearray | memoryview, part_bytes: int) -> Iterator[Spa
     """
     characters = np.frombuffer(text, np.uint8)
     characters.flags.writeable = False
-    lists = np.empty((_MOST_LISTS + 1, 3), np.int64)
+    lists = np.empty((_MOST_LISTS + 1, 1 + _N_COUNTS), np.int64)
     bounds = np.empty(2 * (len(characters) // part_bytes) + 4 * _MOST_LISTS, np.int64)
     n = _find(characters, part_bytes, lists, bounds)
     if n == _TOO_MANY:
         raise InvalidInput(f"the body has more than {_MOST_LISTS} lists that stand in no other")
     if n == _UNBALANCED:
         raise InvalidInput("the body is not JSON: a bracket or a quotation mark is missing")
-    for (first, n_items, n_brackets), (end, _, _) in pairwise(lists[: n + 1].tolist()):
-        yield Span(bounds[first:end].tolist(), n_items, n_brackets)
+    for (first, *counts), (end, *_) in pairwise(lists[: n + 1].tolist()):
+        yield Span(bounds[first:end].tolist(), *counts)
 
 
-def check_options(text: bytes | bytearray) -> None:
-    """Raise InvalidInput for the text of options, models of which would take too long to read, whatever they say.
+CheckSize = Callable[[int, int], None]
+"""Is told the bytes of options and the commas in their lists before they are parsed; raises TooLarge for too many."""
 
-    They are not JSON, or have too much text around their lists, or too many lists and objects in these.
+
+def check_options(text: bytes | bytearray, check_size: CheckSize) -> None:
+    """Raise for the text of options, models of which would take too long or too much memory to read.
+
+    Raises:
+        InvalidInput: it is not JSON, has too much text around its lists, or too many lists and objects in these.
+        TooLarge: `check_size` says so.
     """
     if len(text) <= _MOST_REST:
         return
-    at, rest, n_brackets = 0, b"", 0
-    for bounds, _, of_list in spans(text, len(text)):
-        rest += text[at : bounds[0]]
-        at, n_brackets = bounds[-1] + 1, n_brackets + of_list
+    at, rest, lists = 0, b"", list(spans(text, len(text)))
+    for one in lists:
+        rest += text[at : one.bounds[0]]
+        at = one.bounds[-1] + 1
     n_rest = len((rest + text[at:]).translate(None, b" \t\r\n"))
     if n_rest > _MOST_REST:
         raise InvalidInput(f"{n_rest} bytes came beside lists; {_MOST_REST} are the most that options have there")
-    check_brackets(n_brackets)
+    check_lists(len(text), lists, check_size)
 
 
-def check_brackets(n_brackets: int) -> None:
-    """Raise InvalidInput for options with so many lists and objects in their lists."""
+def check_lists(nbytes: int, lists: Collection[Span], check_size: CheckSize) -> None:
+    """Raise for options of so many bytes that have these lists; likewise."""
+    check_size(nbytes, sum(one.n_commas for one in lists))
+    n_brackets = sum(one.n_brackets for one in lists)
     if n_brackets > _MOST_BRACKETS:
         raise InvalidInput(f"{n_brackets} lists and objects came in lists; {_MOST_BRACKETS} are the most in options")
 
 
 @compiled
 def _find(text: NDArray[np.uint8], part_bytes: int, lists: NDArray[np.int64], bounds: NDArray[np.int64]) -> int:
-    """Write of each list the number of its first bound, of its items and of brackets in it, and all bounds of all.
+    """Write of each list the number of its first bound, of its items, brackets and commas, and all bounds of all.
 
     Gives the number of lists.
 
@@ -114,15 +126,16 @@ def _list_end(
 ) -> tuple[int, int]:
     """Where the list that starts here ends, the length of the text if nowhere; and the number of bounds.
 
-    Its items are counted in `counts`, and the brackets that open in it.
+    Its items are counted in `counts`, and the brackets that open in it, and commas.
     """
     depth, filled, i = 0, 0, start + 1
-    counts[0] = counts[1] = 0
+    counts[0] = counts[1] = counts[2] = 0
     last_bound, last_comma = start, start
     bounds[n_bounds] = start
     n_bounds += 1
     while i < len(text):
         character = text[i]
+        counts[2] += character == _COMMA
         if character == _QUOTE:
             i = _string_end(text, i)
         elif character in (_LIST, _OBJECT):

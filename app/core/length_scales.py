@@ -24,6 +24,8 @@ _MOST_PAIRS, _FEWEST_PAIRS, _MOST_PAIR_ENTRIES = 1 << 17, 1 << 12, 1 << 28
 # Entries that are made dense at a time.
 _ENTRIES_AT_A_TIME = 1 << 20
 _SEED = 0
+# Where all that is refused stands in a spec.
+_POINTER = "/kernel/length_scale"
 
 
 class Heuristic(StrEnum):
@@ -46,7 +48,6 @@ def length_scale(
     heuristic: Heuristic,
     rows: Rows,
     metric: Metric,
-    pointer: str = "/kernel/length_scale",
     *,
     seen: Seen = as_they_are,
     threads: int = 1,
@@ -63,7 +64,7 @@ def length_scale(
     least = _NEIGHBOUR + 1 if heuristic is Heuristic.nearest_neighbor else 2
     if rows.shape[0] < least:
         detail = f"{rows.shape[0]} rows came; length_scale {heuristic.value!r} needs {least} at least"
-        raise InvalidInput(detail, pointer)
+        raise InvalidInput(detail, _POINTER)
     with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
         if heuristic is Heuristic.median:
             found = float(np.median(_distances_of_pairs(rows, metric, seen, pause)))
@@ -72,14 +73,13 @@ def length_scale(
             distances = distances_to_neighbour(queries, rows, _NEIGHBOUR, metric, seen, threads, pause)
             found = fsum(distances) / len(distances)
     if not 0 < found < np.inf:
-        raise InvalidInput(f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", pointer)
+        raise InvalidInput(f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", _POINTER)
     return found
 
 
 def per_column(
     scale: float,
     rows: Rows,
-    pointer: str = "/kernel/length_scale",
     *,
     seen: Seen = as_they_are,
     pause: Pause = no_pause,
@@ -94,7 +94,7 @@ def per_column(
     """
     if rows.shape[1] > MOST_RANGES:
         raise InvalidInput(
-            f"one length_scale per column is for up to {MOST_RANGES} columns; there are {rows.shape[1]}", pointer
+            f"one length_scale per column is for up to {MOST_RANGES} columns; there are {rows.shape[1]}", _POINTER
         )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # refused by name below
         deviations, is_constant = _deviations(rows, seen, pause)
@@ -103,7 +103,7 @@ def per_column(
         ratios = deviations / deviations.max()  # whose squares stay in range
         found: Matrix = np.where(is_constant, scale, scale * (ratios / np.sqrt(np.mean(ratios**2))))
     if not (np.isfinite(found).all() and found.all()):
-        raise InvalidInput("the columns are so different that a length_scale leaves the range of float64", pointer)
+        raise InvalidInput("the columns are so different that a length_scale leaves the range of float64", _POINTER)
     return tuple(map(float, found))
 
 

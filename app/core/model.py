@@ -1,6 +1,6 @@
 """The bases of every model a client can write."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
@@ -39,7 +39,13 @@ class Kind(Frozen):
     choose_when: ClassVar[str]
     """When to take it and when not, with measured figures where there are any."""
     limits: ClassVar[tuple[str, ...]] = ()
-    """What is refused beyond the ranges of the fields, with the numbers that the checks use."""
+    """Each a rule, beyond the ranges of the fields, that specs are refused by, with the numbers that the checks use."""
+
+    @classmethod
+    def kind_name(cls) -> str:
+        """The only value of the field `kind`."""
+        name: str = get_args(cls.model_fields["kind"].annotation)[0]
+        return name
 
 
 class DumpOf:

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Rows, largest_by_row, named
+from app.core.arrays import Floats, Matrix, Rows, Whole, largest_by_row, named
 from app.core.compiled import compiled
 from app.core.errors import InvalidInput
+from app.core.sparse_rows import compressed, row_numbers
 
 # Sums that are kept side by side: that of coordinate j is number j mod 16. Part of what features are: never change it.
 _LANES = 16
@@ -26,28 +27,37 @@ def unit_rows(rows: Rows, pointer: str = "") -> Rows:
 
 def unit_or_zero_rows(rows: Rows) -> Rows:
     """The rows scaled to unit L2 norm, in their dtype and memory of their own; rows that are all zero stay so."""
-    top, squares = largest_by_row(rows), np.zeros(rows.shape[0])
+    top = largest_by_row(rows)
     is_zero = top == 0
     top[is_zero] = 1
     # Divided by its largest entry first, a row has no squares that leave the range of the dtype.
     if isinstance(rows, np.ndarray):
         scaled = rows / top[:, None]
-        add_squared_norms(scaled, squares)
+        squares = squared_norms(scaled)
         squares[is_zero] = 1
         scaled /= np.sqrt(squares).astype(rows.dtype)[:, None]
         return scaled
-    unit = rows.copy()
-    unit.sort_indices()
-    lengths = np.diff(unit.indptr)
-    unit.data /= np.repeat(top, lengths)
-    _add_squares_of_sparse(unit.data, unit.indices.astype(np.int64), unit.indptr.astype(np.int64), squares)
+    unit = rows.sorted_indices()
+    numbers = row_numbers(unit)
+    unit.data /= top[numbers]
+    squares = squared_norms(unit)
     squares[is_zero] = 1
-    unit.data /= np.repeat(np.sqrt(squares).astype(rows.dtype), lengths)
+    unit.data /= np.sqrt(squares).astype(rows.dtype)[numbers]
     return unit
 
 
+def squared_norms(rows: Rows) -> Matrix:
+    """The squared L2 norm of every row (n, d), (n,), in float64; the same bits for dense and sparse rows."""
+    squares = np.zeros(rows.shape[0])
+    if isinstance(rows, np.ndarray):
+        add_squared_norms(rows, squares)
+    else:
+        _add_squares_of_sparse(*compressed(rows if rows.has_sorted_indices else rows.sorted_indices()), squares)
+    return squares
+
+
 @compiled
-def add_squared_norms(rows: Floats, squares: Floats) -> None:
+def add_squared_norms(rows: Floats, squares: Matrix) -> None:
     """Add the squared L2 norm of every row, (n, k), in float64, to `squares`, (n,)."""
     lanes = np.empty(_LANES)
     for i in range(len(rows)):
@@ -64,10 +74,10 @@ def add_squared_norms(rows: Floats, squares: Floats) -> None:
 
 
 @compiled
-def _add_squares_of_sparse(values: Floats, coordinates: Array, ends: Array, squares: Floats) -> None:
+def _add_squares_of_sparse(values: Matrix, coordinates: Whole, ends: Whole, squares: Matrix) -> None:
     lanes = np.empty(_LANES)
     for i in range(len(squares)):
         lanes[:] = 0
         for t in range(ends[i], ends[i + 1]):
-            lanes[coordinates[t] % _LANES] += np.float64(values[t]) ** 2
+            lanes[coordinates[t] % _LANES] += values[t] ** 2
         squares[i] += lanes.sum()

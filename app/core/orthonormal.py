@@ -5,13 +5,11 @@ of `panels`, or those of a compiled loop.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.core.arrays import Matrix
 from app.core.compiled import compiled
 from app.core.panels import add_products
 from app.core.progress import no_pause
-
-Doubles = NDArray[np.float64]
 
 # Columns that the loop makes orthonormal; those before them are taken off by products.
 _WIDTH = 64
@@ -20,14 +18,14 @@ _WIDTH = 64
 _NEAR, _MOST_STEPS = 1e-9, 60
 
 
-def row_products(x: Doubles, y: Doubles) -> Doubles:
+def row_products(x: Matrix, y: Matrix) -> Matrix:
     """Products of the rows of two matrices (n, k) and (m, k), float64, (n, m), made in one thread."""
     found = np.zeros((len(x), len(y)))
     add_products(found, x, y, 1, no_pause)
     return found
 
 
-def orthonormal(columns: Doubles) -> Doubles:
+def orthonormal(columns: Matrix) -> Matrix:
     """Q of the columns of matrices (k, d, n), n ≤ d, float64: (k, d, n); R has no entry below 0 on its diagonal.
 
     By Gram and Schmidt, column by column from those before, and twice, which is enough for columns that are independent
@@ -49,7 +47,7 @@ def orthonormal(columns: Doubles) -> Doubles:
 
 
 @compiled
-def _orthonormalize(matrices: Doubles) -> None:
+def _orthonormalize(matrices: Matrix) -> None:
     """Make the columns of matrices (k, d, n) orthonormal, by the modified Gram–Schmidt method."""
     k, d, n = matrices.shape
     shares = np.empty(n)
@@ -74,7 +72,7 @@ def _orthonormalize(matrices: Doubles) -> None:
                     row[j] -= value * shares[j]
 
 
-def inverse_root(matrix: Doubles) -> Doubles | None:
+def inverse_root(matrix: Matrix) -> Matrix | None:
     """The symmetric root of the inverse of a symmetric positive definite matrix (d, d); None where it is singular.
 
     By the coupled iteration of Newton and Schulz (Higham: Functions of matrices, 2008, (6.35)): Y = A/c and Z = I at
@@ -85,8 +83,8 @@ def inverse_root(matrix: Doubles) -> Doubles | None:
     scale = np.trace(matrix) / len(matrix)
     if not scale > 0:
         return None
-    y: Doubles = matrix / scale
-    z: Doubles = eye
+    y: Matrix = matrix / scale
+    z: Matrix = eye
     if _norm(y - eye) > 0.5:
         # Twice the root of the norm of Y⁴ is above no eigenvalue, and mostly not far above.
         square = row_products(y, y)
@@ -104,6 +102,6 @@ def inverse_root(matrix: Doubles) -> Doubles | None:
     return None
 
 
-def _norm(matrix: Doubles) -> float:
+def _norm(matrix: Matrix) -> float:
     """The Frobenius norm; that of NumPy is a product of a library."""
     return float(np.sqrt(np.square(matrix).sum()))

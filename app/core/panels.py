@@ -1,7 +1,7 @@
 """Products of rows with a matrix, whose bits hang on nothing but the row and the matrix.
 
 A library's product gives a row other last digits in another place of its batch, alone, or on another processor, as it
-adds the terms of an entry in another order there. Here every entry is made alike: the terms of each `DEPTH` coordinates
+adds the terms of an entry in another order there. Here every entry is made alike: the terms of each 128 coordinates
 in their order by fused multiplications and additions from 0 on, and then these sums in theirs. A fused product of 0
 changes nothing, so that rows in sparse form have the same bits too.
 """
@@ -13,13 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from app.core.arrays import Array, Floats, Rows, row_blocks
-from app.core.compiled import compiled
+from app.core.panel_products import multiply_dense, multiply_sparse
 from app.core.progress import Pause
 from app.core.threads import for_each
-from app.core.tiles import COLUMN_BYTES, ROWS, tile
-
-DEPTH = 128
-"""Coordinates whose terms are added one after the other. Part of what a map's features are: never change it."""
+from app.core.tiles import COLUMN_BYTES, ROWS
 
 # Of fewer rows, each is multiplied by itself: a tile takes the time of three.
 _LEAST_ROWS_FOR_A_TILE = 3
@@ -27,8 +24,10 @@ _LEAST_ROWS_FOR_A_TILE = 3
 _LEAST_SHARE_OF_A_FULL_MATRIX = 0.7
 # Products that one thread does at a time, less than a tenth of a second; and how many are worth a thread.
 _MOST_PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART = 1 << 28, 1 << 22
-
-_MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
+# Lines of a narrow matrix that are filled up at a time; a multiple of the `DEPTH` of products.
+_LINES_AT_A_TIME = 1 << 13
+# Entries of sparse rows that are multiplied with a narrow matrix at a time.
+_ENTRIES_AT_A_TIME = 1 << 16
 
 
 class Panels:
@@ -36,6 +35,9 @@ class Panels:
 
     A panel has a line for every coordinate of which one of its columns has an entry. Where most have none, as in
     kernels that are sums over subsets of the coordinates, it is short, unless zeros are kept.
+
+    A matrix that is narrow and long is held as it is. Filled up to the columns of a tile it could take thirty times its
+    size, so that this is done for some lines at a time, while they are multiplied.
     """
 
     def __init__(self, matrix: Floats, keeps_zeros: bool = False) -> None:
@@ -46,8 +48,14 @@ class Panels:
         # Whether one of the columns of a panel has an entry of a coordinate, (panels, d).
         has_line = np.logical_or.reduceat((matrix != 0) | keeps_zeros, first_of_panels, axis=0)
         self._is_full = bool(has_line.sum() >= _LEAST_SHARE_OF_A_FULL_MATRIX * has_line.size)
+        self._is_narrow = columns <= self.step // 2 and d > _LINES_AT_A_TIME
+        if self._is_narrow:
+            self._coordinates = np.flatnonzero(has_line[0])
+            self._starts = np.array([0, len(self._coordinates)])
+            self._lines: Floats = np.ascontiguousarray((matrix if self._is_full else matrix[:, self._coordinates]).T)
+            return
         if self._is_full:
-            self._lines: Floats = side_by_side(matrix, self.step).reshape(-1, self.step)
+            self._lines = side_by_side(matrix, self.step).reshape(-1, self.step)
             self._coordinates = np.tile(np.arange(d), len(first_of_panels))
             self._starts = np.arange(len(first_of_panels) + 1) * d
             return
@@ -68,12 +76,16 @@ class Panels:
         """Multiplications that the products of the rows with all columns take."""
         if self._is_full:
             return int(rows.size * self.shape[0])
-        return int(rows.shape[0] * self._lines.size)
+        return int(rows.shape[0] * len(self._lines) * self.step)
 
     @property
     def matrix(self) -> Floats:
         """The matrix, (columns, d), in memory of its own."""
         columns, d = self.shape
+        if self._is_narrow:
+            narrow: Floats = np.zeros((columns, d), self._lines.dtype)
+            narrow[:, self._coordinates] = self._lines.T
+            return narrow
         padded: Floats = np.zeros((len(self._starts) - 1, self.step, d), self._lines.dtype)
         panels = np.repeat(np.arange(len(padded)), np.diff(self._starts))
         padded[panels, :, self._coordinates] = self._lines
@@ -89,7 +101,9 @@ class Panels:
             return self._multiplier_of_sparse(rows)
         height = 1 if rows.shape[0] < _LEAST_ROWS_FOR_A_TILE else ROWS
         beside = side_by_side(rows, height)
-        return lambda columns, out, adds=False: _multiply_dense(
+        if self._is_narrow:
+            return lambda columns, out, adds=False: self._multiply_narrow(beside, columns.stop, out, adds)
+        return lambda columns, out, adds=False: multiply_dense(
             beside, self._lines, self._coordinates, self._of(columns), columns.stop - columns.start, out, adds
         )
 
@@ -98,9 +112,51 @@ class Panels:
         ordered.sort_indices()
         # In one dtype whatever came, as the loop is compiled for one.
         coordinates, ends = (indices.astype(np.int64) for indices in (ordered.indices, ordered.indptr))
-        return lambda columns, out: _multiply_sparse(
-            ordered.data, coordinates, ends, self._lines, self._of(columns), columns.stop - columns.start, out
+        if self._is_narrow:
+            return lambda columns, out: self._multiply_narrow_sparse(ordered.data, coordinates, ends, columns.stop, out)
+        return lambda columns, out: multiply_sparse(
+            ordered.data,
+            coordinates,
+            coordinates,
+            ends,
+            self._lines,
+            self._of(columns),
+            columns.stop - columns.start,
+            out,
         )
+
+    def _multiply_narrow_sparse(self, values: Floats, coordinates: Array, ends: Array, k: int, out: Floats) -> None:
+        """Likewise, with the lines of the coordinates of some rows at a time, or of one."""
+        first = 0
+        while first < len(out):
+            most = int(np.searchsorted(ends, ends[first] + _ENTRIES_AT_A_TIME, side="right")) - 1
+            last = min(len(out), max(first + 1, most))
+            entries = slice(ends[first], ends[last])
+            needed, of_entries = np.unique(coordinates[entries], return_inverse=True)
+            multiply_sparse(
+                values[entries],
+                coordinates[entries],
+                of_entries,
+                ends[first : last + 1] - ends[first],
+                self._filled_up(needed),
+                np.zeros(2, np.int64),
+                k,
+                out[first:last],
+            )
+            first = last
+
+    def _multiply_narrow(self, beside: Floats, k: int, out: Floats, adds: bool) -> None:
+        for first in range(0, max(1, len(self._lines)), _LINES_AT_A_TIME):
+            coordinates = self._coordinates[first : first + _LINES_AT_A_TIME]
+            lines = self._filled_up(slice(first, first + _LINES_AT_A_TIME))
+            multiply_dense(beside, lines, coordinates, np.array([0, len(lines)]), k, out, adds or first > 0)
+
+    def _filled_up(self, some: slice | Array) -> Floats:
+        """Some lines of a narrow matrix, with zeros behind them."""
+        lines = self._lines[some]
+        found: Floats = np.zeros((len(lines), self.step), lines.dtype)
+        found[:, : self.shape[0]] = lines
+        return found
 
     def _of(self, columns: slice) -> Array:
         """Where the lines of each panel begin, from that of the first of these columns on."""
@@ -135,89 +191,3 @@ def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:
         entries = rows.tocoo()
         np.add.at(found, (entries.row // height, entries.col, entries.row % height), entries.data)
     return found
-
-
-@compiled
-def _multiply_dense(
-    beside: Floats, lines: Floats, coordinates: Array, starts: Array, k: int, out: Floats, adds: bool
-) -> None:
-    n = len(out)
-    _, d, height = beside.shape
-    width = lines.shape[1]
-    # Takes the tiles that are not whole.
-    edge = np.empty((height, width), out.dtype)
-    values, entries = beside.reshape(-1), lines.reshape(-1)
-    for p in range(-(-k // width)):
-        start, end = starts[p], starts[p + 1]
-        for i in range(0, n, height):
-            if i + height <= n and (p + 1) * width <= k:
-                _multiply_tile(values, i * d, height, coordinates, entries, start, end, out, i, p * width, adds)
-            else:
-                for r in range(min(height, n - i)):
-                    for c in range(min(width, k - p * width)):
-                        edge[r, c] = out[i + r, p * width + c]
-                _multiply_tile(values, i * d, height, coordinates, entries, start, end, edge, 0, 0, adds)
-                for r in range(min(height, n - i)):
-                    for c in range(min(width, k - p * width)):
-                        out[i + r, p * width + c] = edge[r, c]
-
-
-@compiled
-def _multiply_tile(
-    values: Floats,
-    at: int,
-    height: int,
-    coordinates: Array,
-    entries: Floats,
-    start: int,
-    end: int,
-    out: Floats,
-    i: int,
-    j: int,
-    adds: bool,
-) -> None:
-    """Products of the rows of a tile, or of one row, with the lines of a panel from start to end."""
-    width = COLUMN_BYTES // entries.itemsize
-    first = start
-    while first == start or first < end:  # once for a panel without lines
-        depth, line = min(DEPTH, end - first), first * width
-        if height == 1:
-            _ONE_ROW(values, at, coordinates, first, entries, line, out, i, j, depth, adds or first > start)
-        else:
-            _MANY_ROWS(values, at, coordinates, first, entries, line, out, i, j, depth, adds or first > start)
-        first += DEPTH
-
-
-@compiled
-def _multiply_sparse(
-    values: Floats, coordinates: Array, ends: Array, lines: Floats, starts: Array, k: int, out: Floats
-) -> None:
-    width = lines.shape[1]
-    # Where the sums of each `DEPTH` coordinates end.
-    groups = np.empty(len(values), np.int64)
-    for i in range(len(out)):
-        end = ends[i + 1]
-        for t in range(ends[i + 1] - 1, ends[i] - 1, -1):
-            if t + 1 < ends[i + 1] and coordinates[t] // DEPTH != coordinates[t + 1] // DEPTH:
-                end = t + 1
-            groups[t] = end
-    edge = np.empty((1, width), values.dtype)
-    entries = lines.reshape(-1)
-    for p in range(-(-k // width)):
-        whole = (p + 1) * width <= k
-        tile, column = (out, p * width) if whole else (edge, 0)
-        for i in range(len(out)):
-            row = i if whole else 0
-            start = ends[i]
-            while True:
-                end = groups[start] if start < ends[i + 1] else start
-                depth, adds = end - start, start > ends[i]
-                _ONE_SPARSE_ROW(
-                    values, start, coordinates, start, entries, starts[p] * width, tile, row, column, depth, adds
-                )
-                start = end
-                if start >= ends[i + 1]:
-                    break
-            if not whole:
-                for c in range(k - p * width):
-                    out[i, p * width + c] = edge[0, c]

@@ -10,12 +10,10 @@ law, ends of it) and 1.9e-17 (tangent).
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.core.arrays import Matrix
 from app.core.compiled import compiled, multiply_add
 from app.core.exponential import log_of_one_more
-
-Doubles = NDArray[np.float64]
 
 NORMAL, CAUCHY, LAPLACE = range(3)
 """The laws that `quantiles` knows, each at scale 1."""
@@ -40,7 +38,7 @@ _LARGEST_NEAR = 0.425
 _ROOT_2_PI = math.sqrt(2 * math.pi)
 
 
-def quantiles(law: int, uniforms: Doubles) -> Doubles:
+def quantiles(law: int, uniforms: Matrix) -> Matrix:
     """Quantiles of a law, elementwise, for float64 uniforms from 2⁻⁵³ to 1 − 2⁻⁵³.
 
     Errors are below 3 units in the last place, and the laws are symmetric to the bit. They are written over the
@@ -52,7 +50,7 @@ def quantiles(law: int, uniforms: Doubles) -> Doubles:
 
 
 @compiled
-def _replace(law: int, values: Doubles) -> None:
+def _replace(law: int, values: Matrix) -> None:
     """Replace uniforms, (n,), by the quantiles."""
     for i in range(len(values)):
         uniform = values[i]

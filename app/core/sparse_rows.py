@@ -16,6 +16,16 @@ def compressed(rows: sparse.csr_array | sparse.csc_array, indices: Array | None 
     return rows.data.astype(np.float64), indices.astype(np.int64), rows.indptr.astype(np.int64)
 
 
+def row_numbers(rows: sparse.csr_array) -> NDArray[np.intp]:
+    """The row that each stored entry is in, (nnz,), increasing."""
+    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+
+
+def row_sums(rows: sparse.csr_array) -> Matrix:
+    """Sums of the entries of each row, (n,), in float64, added in their order: equal rows have equal sums."""
+    return np.asarray(np.bincount(row_numbers(rows), rows.data, rows.shape[0]), np.float64)
+
+
 def divide_columns(rows: Rows, divisors: Matrix) -> None:
     """Divide rows (n, d) in place by one number, (), or by one for each column, (d,)."""
     if isinstance(rows, np.ndarray):

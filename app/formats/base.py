@@ -1,7 +1,7 @@
-"""What every format does."""
+"""The base of every format, and what it reads and writes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from app.core.answers import Answer
 from app.core.arrays import PostedRows
 from app.core.datasets import Reference
+from app.core.json_spans import CheckSize
 
 Buffer = bytes | bytearray
 
@@ -19,8 +20,8 @@ class Body(NamedTuple):
     content: Buffer
     headers: Mapping[str, str] = {}
     """Its headers, by the names in `Format.request_headers`. Headers that did not come are missing."""
-    check_options: Callable[[int], None] = lambda _: None
-    """Is told the bytes of all that is no rows before that is parsed, and raises TooLarge if they are too many."""
+    check_options: CheckSize = lambda *_: None
+    """Checks all that is no rows before that is parsed."""
 
 
 Posted = dict[str, PostedRows | Reference]

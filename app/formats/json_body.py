@@ -7,7 +7,7 @@ from typing import Any
 from app.core.arrays import MAX_DIM, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
-from app.core.json_spans import check_brackets
+from app.core.json_spans import check_lists
 from app.core.model import NAME_PATTERN
 from app.formats.base import Body
 from app.formats.json_lists import PART_BYTES, LongList, called, document, loads
@@ -30,7 +30,7 @@ def members(
         InvalidInput: the body is not JSON, or has other members.
         TooLarge: all that is not in a list of rows is longer than the body allows. It is not parsed then.
     """
-    found = loads(body.content) if _is_short(body) else document(body.content, body.check_options)
+    found = loads(body.content) if _is_short(body) else document(body.content, lambda n: body.check_options(n, 0))
     if not isinstance(found, dict):
         raise InvalidInput(f"the body is {called(found)}; an object with {', '.join(wanted or optional)} is wanted")
     for name in wanted:
@@ -50,7 +50,7 @@ def _is_short(body: Body) -> bool:
     if len(body.content) > PART_BYTES:
         return False
     try:
-        body.check_options(len(body.content))
+        body.check_options(len(body.content), 0)
     except TooLarge:
         return False
     return True
@@ -59,9 +59,8 @@ def _is_short(body: Body) -> bool:
 def _parse_options(body: Body, found: dict[str, Any], of_rows: Collection[str]) -> None:
     """Parse the lists of all members but those of rows; TooLarge if there is too much beside lists of rows."""
     in_rows = sum(one.nbytes for _, _, one in _long_lists(found, of_rows))
-    body.check_options(len(body.content) - in_rows)
     options = _long_lists(found, [name for name in found if name not in of_rows])
-    check_brackets(sum(one.n_brackets for _, _, one in options))
+    check_lists(len(body.content) - in_rows, [one.span for _, _, one in options], body.check_options)
     for holder, name, one in options:
         holder[name] = one.whole()
 

@@ -21,11 +21,10 @@ class LongList:
     """A list of a JSON text. Whoever walks through it holds the items of one part at a time."""
 
     def __init__(self, text: memoryview, span: Span) -> None:
-        self._text = text
-        self._bounds, self._count, self.n_brackets = span
+        self._text, self.span = text, span
 
     def __len__(self) -> int:
-        return self._count
+        return self.span.n_items
 
     def __iter__(self) -> Iterator[Any]:
         return chain.from_iterable(self.parts())
@@ -33,7 +32,7 @@ class LongList:
     @property
     def nbytes(self) -> int:
         """Length of its text."""
-        return self._bounds[-1] + 1 - self._bounds[0]
+        return self.span.bounds[-1] + 1 - self.span.bounds[0]
 
     def parts(self) -> Iterator[list[Any]]:
         """Its items, some at a time, none of which is an empty list unless it is the only one.
@@ -41,17 +40,17 @@ class LongList:
         Raises:
             InvalidInput: it is not JSON.
         """
-        for before, end in pairwise(self._bounds):
+        for before, end in pairwise(self.span.bounds):
             piece = self._text[before + 1 : end]
             # An item so long stands alone.
             items = [document(piece, _check_item)] if len(piece) > _WHOLE_ITEM else loads(b"".join((b"[", piece, b"]")))
-            if not items and self._count:
+            if not items and self.span.n_items:
                 raise InvalidInput("the body is not JSON: an item of a list is missing")
             yield items
 
     def whole(self) -> Any:
         """It as a list like any other."""
-        return loads(self._text[self._bounds[0] : self._bounds[-1] + 1])
+        return loads(self._text[self.span.bounds[0] : self.span.bounds[-1] + 1])
 
 
 JsonList = list[Any] | LongList

@@ -46,16 +46,17 @@ class Npy(Format):
         first, *others = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
         if isinstance(first, RowBlocks):
             rows = first.narrowed(dtype)
-            header = _header(rows.shape, dtype)
+            header = array_header(rows.shape, dtype)
             return Encoded(chain([header], map(_numbers, rows.made())), len(header) + rows.nbytes)
         alike = [one for one in others if isinstance(one, np.ndarray) and one.shape == first.shape]
         array = narrowed(np.stack([first, *alike]) if alike else first, dtype)
-        header = _header(array.shape, array.dtype)
+        header = array_header(array.shape, array.dtype)
         return Encoded([header, _numbers(array)], len(header) + array.nbytes)
 
 
 @lru_cache(256)
-def _header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+def array_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """What stands before the numbers of an array in C order."""
     header = io.BytesIO()
     fields = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     npy_format.write_array_header_1_0(header, fields)

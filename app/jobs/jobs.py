@@ -156,7 +156,8 @@ class Jobs:
         Raises JobHasEnded, and what `fields` raises.
         """
         self.fields(job_id)
-        before = scripts.run(self._client, "cancel", job_id, "", self._ttl, receipt).decode()
+        args = [self._ttl, receipt, secrets.token_hex(8)]
+        before = scripts.run(self._client, "cancel", job_id, "", *args).decode()
         if not before:
             raise JobNotFound(job_id)
         if before not in ("queued", "running"):

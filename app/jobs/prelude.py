@@ -67,8 +67,8 @@ end
 local function free_name()
   local found = reserved()
   if not found then return end
-  drop_spec(get('placeholder_key'), found)
   redis.call('DEL', get('placeholder_key'))
+  drop_spec(get('placeholder_key'), found)
   redis.call('ZREM', get('placeholder_index'), get('placeholder_member'))
 end
 local function mark_failed()

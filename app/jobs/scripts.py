@@ -109,22 +109,26 @@ if state == 'succeeded' then set('bodies', ARGV[6]) end
 finish(state, tonumber(ARGV[4]))
 return 1
 """,
-    # ARGV: id, '', seconds to keep, receipt to leave if this frees the name that the job holds, '' for none.
+    # ARGV: id, '', seconds to keep, receipt to leave if this frees the name that the job holds ('' for none), token of
+    # this call. A store without memory lets a script write anything once it has deleted something, so that comes first.
     "cancel": """
 local state = get('state')
+if get('canceller') == ARGV[5] then return 'running' end
 if state ~= 'queued' and state ~= 'running' then return state end
 if get('started') ~= '' and get('cancel') == '' and get('placeholder_key') ~= '' and not reserved() then
   -- What it was to make is made, and only its own end is not written down yet.
   return 'made'
 end
-if reserved() and ARGV[4] ~= '' then leave(ARGV[4]) end
+local frees = reserved() and ARGV[4] ~= ''
 if state == 'queued' then finish('cancelled', tonumber(ARGV[3])) end
 if state == 'running' and get('cancel') == '' then
-  set('cancel', 1)
   free_name()
+  set('cancel', 1)
   -- With its worker dead, nobody else might be there to end it.
   if not held() then finish('cancelled', tonumber(ARGV[3])) end
 end
+if get('canceller') == '' then set('canceller', ARGV[5]) end
+if frees then leave(ARGV[4]) end
 return state
 """,
     # ARGV: id, message, deaths to count, most deaths, seconds to keep, error. A job whose message was read and not
@@ -169,9 +173,13 @@ end
 """,
 }
 
-# KEYS: index, queue, ended. Makes sure that workers can read, and forgets the ids of jobs that have expired.
+# KEYS: index, queue, ended. Makes sure that workers can read, and forgets the ids of jobs that have expired. Where the
+# clock was set back, a message was read in what is the future now, and shows no idle time until then: it begins anew.
 TEND = f"""
 redis.pcall('XGROUP', 'CREATE', KEYS[2], '{GROUP}', '0', 'MKSTREAM')
+for _, read in ipairs(redis.call('XPENDING', KEYS[2], '{GROUP}', '-', '+', 1000)) do
+  if read[3] <= 0 then redis.call('XCLAIM', KEYS[2], '{GROUP}', '{CONSUMER}', 0, read[1], 'JUSTID') end
+end
 for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', redis.call('TIME')[1], 'LIMIT', 0, 1000)) do
   redis.call('ZREM', KEYS[3], id)
   redis.call('ZREM', KEYS[1], id)

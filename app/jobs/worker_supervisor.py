@@ -3,9 +3,10 @@
 import logging
 import os
 import subprocess
-import sys
 import time
 from threading import Event, Thread
+
+from app.own_process import command
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +57,8 @@ class WorkerSupervisor:
 
 def _start() -> "subprocess.Popen[bytes]":
     # A session of its own: Ctrl-C at the terminal is for the service, which then ends its workers.
-    command = [sys.executable, "-m", PROGRAM, "worker", "--parent", str(os.getpid())]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - our own program
+    line = command(PROGRAM, "worker", "--parent", str(os.getpid()))
+    return subprocess.Popen(line, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - our own program
 
 
 def _end(worker: "subprocess.Popen[bytes]") -> None:

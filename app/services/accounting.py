@@ -17,7 +17,7 @@ _PAUSE_SECONDS = 10.0
 
 
 class Counted(Protocol):
-    """What the store keeps of one kind."""
+    """A part of the store: its maps, its datasets or its jobs."""
 
     def count(self) -> None:
         """Enter into the account what is there and not in it."""

@@ -18,7 +18,7 @@ from app.core.building import RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.input import Input, fitted
-from app.core.json_spans import check_options
+from app.core.json_spans import CheckSize, check_options
 from app.core.kernels import KERNELS, Kernel
 from app.core.length_scales import Heuristic, as_they_are, length_scale, per_column
 from app.core.model import Frozen
@@ -45,14 +45,15 @@ Parse = Callable[[type[Any], bytes | bytearray], Any]
 _SEED_BITS = 53
 
 
-def asked_spec(body: bytes | bytearray, parse: Parse) -> AskedSpec:
+def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> AskedSpec:
     """Read a spec in which numbers may be left open; raises what `parse` raises.
 
     Raises:
         InvalidInput: the kernel has no length scale, or no dataset is named to take it from. Or the spec is made of so
             many small things that reading it would take too long.
+        TooLarge: `check_size` says so.
     """
-    check_options(body)
+    check_options(body, check_size)
     with suppress(ValidationError):
         return AskedSpec(MapSpec.model_validate_json(body))  # as good as always, and then the body is read once
     try:

@@ -11,7 +11,7 @@ from app.store.manifest import Manifest
 
 
 class Sized(Protocol):
-    """What can be kept ready."""
+    """A thing that knows its size, and so can be kept ready."""
 
     @property
     def bytes(self) -> int:

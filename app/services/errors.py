@@ -3,7 +3,7 @@
 from typing import Any
 
 
-class NotFound(Exception):
+class MapNotFound(Exception):
     """There is no map of that name."""
 
     def __init__(self, name: str) -> None:

@@ -8,11 +8,10 @@ from enum import StrEnum
 import numpy as np
 
 from app.core.answers import Answer, OneHot
-from app.core.arrays import Array, Rows, row_blocks
+from app.core.arrays import Array, Matrix, Rows, Whole, row_blocks
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing import estimates
 from app.core.hashing.encodings import BitsOf, Codes, Encoder, Encoding, encoder
-from app.core.hashing.estimates import Counts, Numbers
 from app.core.maps import FeatureMap
 from app.services import results
 from app.services.limits import Limits
@@ -69,7 +68,7 @@ def similarity_of_vectors(
     """
     _check_paired(x, y)
     limits.check_result(sampling.kernel.exact_bytes(x, y))
-    limits.check_operations(sampling.operations(x) + sampling.operations(y))
+    limits.check_operations(sampling.operations(x) + sampling.operations(y), x.shape[0])
     sampling.check_rows(x, "/x")
     sampling.check_rows(y, "/y")
     x, y = sampling.kernel.in_one_form(x, y)
@@ -109,7 +108,7 @@ def similarity_of_codes(sampling: FeatureMap, x: Codes, y: Codes, by: Encoder, g
     return _estimates(counts, chance, s, gamma) | {"interval": estimates.kernel_interval(counts, s, chance)}
 
 
-def _estimates(counts: Counts, chance: Numbers, s: int, gamma: float | None) -> dict[str, Array]:
+def _estimates(counts: Whole, chance: Matrix, s: int, gamma: float | None) -> dict[str, Array]:
     """Estimates with the errors of sampling, from how many of s codes agree, and how often they do by chance."""
     estimate = estimates.kernel_estimate(counts / s, s, chance)
     answer: dict[str, Array] = {"estimate": estimate.value, "standard_error": estimate.standard_error}

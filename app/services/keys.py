@@ -35,7 +35,7 @@ class AskedKey(Frozen):
 
 
 class KeyRecord(BaseModel):
-    """What is known of a key."""
+    """A key without its text, and how much is kept of what it has created."""
 
     id: str
     name: str

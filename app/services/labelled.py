@@ -17,7 +17,7 @@ from app.services.datasets import Datasets, GatedRows
 
 
 class Task(NamedTuple):
-    """What is measured on."""
+    """The rows that maps are measured on, where they come from, and their labels."""
 
     rows: Rows
     """Up to `MOST_ROWS`, without a column of labels."""

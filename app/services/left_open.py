@@ -82,7 +82,7 @@ class InputOfRows(Frozen):
 
 
 class LeftOpen(Frozen):
-    """What a spec leaves to data or to chance."""
+    """The input, length scale and seed that a spec leaves to data or to chance; each may be settled already."""
 
     input: InputOfRows | None = None
     """How the input is taken."""

@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from app.core.errors import TooLarge
 
+# What a thing in a list of a spec counts as, however short it is written: models of it take up to eighty bytes.
+_BYTES_PER_COMMA = 4
+
 
 class Limits(NamedTuple):
     """The values of the settings of the same names, in bytes; `max_operations` in multiplications."""
@@ -25,6 +28,10 @@ class Limits(NamedTuple):
         """Raise TooLarge for a map whose building takes more memory than `max_job_bytes`."""
         self._check("max_job_bytes", nbytes, self.max_job_bytes, "building the map would take")
 
+    def check_job(self, nbytes: int, advice: str = "") -> None:
+        """Raise TooLarge for work of more memory than `max_job_bytes`; `advice` says what to ask for instead."""
+        self._check("max_job_bytes", nbytes, self.max_job_bytes, "it would take", "bytes of memory", advice)
+
     def check_dataset(self, nbytes: int) -> None:
         """Raise TooLarge for a dataset whose arrays take more than `max_dataset_bytes`."""
         self._check("max_dataset_bytes", nbytes, self.max_dataset_bytes, "the dataset would take")
@@ -33,24 +40,36 @@ class Limits(NamedTuple):
         """Raise TooLarge for a result that takes more than `max_result_bytes`."""
         self._check("max_result_bytes", nbytes, self.max_result_bytes, "the result would take")
 
-    def check_operations(self, operations: int) -> None:
-        """Raise TooLarge for work of more multiplications than `max_operations`."""
-        self._check("max_operations", operations, self.max_operations, "the request takes", "operations")
+    def check_operations(self, operations: int, rows: int = 0) -> None:
+        """Raise TooLarge for work of more multiplications than `max_operations`.
 
-    def check_spec(self, nbytes: int) -> None:
-        """Raise TooLarge for the body of a spec that is longer than `max_spec_bytes`."""
-        self._check("max_spec_bytes", nbytes, self.max_spec_bytes, "the spec has")
+        Where each of `rows` takes as much of the work, the refusal says how many at a time would pass.
+        """
+        fitting = rows * self.max_operations // max(1, operations)
+        unit = f"operations for {rows} rows, of which {fitting} at a time would pass" if fitting else "operations"
+        self._check("max_operations", operations, self.max_operations, "the request takes", unit)
 
-    def check_options(self, nbytes: int) -> None:
-        """Raise TooLarge for a request that says more than `max_spec_bytes` beside its rows."""
-        self._check("max_spec_bytes", nbytes, self.max_spec_bytes, "beside its rows the request has")
+    def check_spec(self, nbytes: int, n_commas: int = 0) -> None:
+        """Raise TooLarge for a spec of more than `max_spec_bytes`, or of lists that count as more."""
+        self._check_said("the spec", nbytes, n_commas)
+
+    def check_options(self, nbytes: int, n_commas: int = 0) -> None:
+        """Raise TooLarge for a request that says more than `max_spec_bytes` beside its rows, or counts as more."""
+        self._check_said("beside its rows the request", nbytes, n_commas)
 
     def check_body(self, nbytes: int) -> None:
         """Raise TooLarge for a body that is longer than `max_body_bytes`."""
         self._check("max_body_bytes", nbytes, self.max_body_bytes, "the body has")
 
+    def _check_said(self, what: str, nbytes: int, n_commas: int) -> None:
+        self._check("max_spec_bytes", nbytes, self.max_spec_bytes, f"{what} has")
+        counted = (
+            f"{what} has {n_commas} commas in lists, where each thing counts as {_BYTES_PER_COMMA} bytes at least:"
+        )
+        self._check("max_spec_bytes", _BYTES_PER_COMMA * n_commas, self.max_spec_bytes, counted)
+
     @staticmethod
-    def _check(limit: str, value: int, allowed: int, what: str, unit: str = "bytes") -> None:
+    def _check(limit: str, value: int, allowed: int, what: str, unit: str = "bytes", advice: str = "") -> None:
         if value > allowed:
-            detail = f"{what} {value} {unit}; {limit} is {allowed}"
+            detail = f"{what} {value} {unit}; {limit} is {allowed}" + (f": {advice}" if advice else "")
             raise TooLarge(detail, limit=limit, allowed=allowed, value=value)

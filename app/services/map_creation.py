@@ -8,7 +8,6 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import family_of
 from app.core.progress import OutOfTime, Progress, begin_anew
-from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
 from app.services.asked import drawn, settled
@@ -27,7 +26,7 @@ _COPIES_OF_ROWS = 4
 
 
 class Created(NamedTuple):
-    """What a creation has led to."""
+    """The map that a creation has made, found, or left to a job."""
 
     record: MapRecord
     new: bool
@@ -51,9 +50,8 @@ class MapCreation(NamedTuple):
     def create(
         self,
         name: str,
-        spec: MapSpec,
+        asked: AskedSpec,
         progress: Progress | None,
-        left_open: LeftOpen = NOTHING,
         settling: Progress | None = None,
         owner: str = "",
     ) -> Created:
@@ -76,7 +74,7 @@ class MapCreation(NamedTuple):
         while True:
             # Another was at the name just now, or at a dataset.
             with suppress(Gone, NameTaken, DatasetReplaced):
-                return self._create(name, AskedSpec(spec, left_open), progress, settling, owner)
+                return self._create(name, asked, progress, settling, owner)
 
     def there(self, name: str, asked: AskedSpec) -> MapRecord | None:
         """The record of a map of this name and spec, be it ready or being built; None if there is none, or it failed.

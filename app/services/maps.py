@@ -1,8 +1,9 @@
-"""Create, find, list and delete maps, and keep those in use ready."""
+"""Find, list and delete maps, and keep those in use ready."""
 
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,13 +13,15 @@ from pydantic_core import to_json
 
 from app.core.answers import RowBlocks
 from app.core.arrays import row_blocks
-from app.core.maps import FeatureMap, Gives, family_of, opened
+from app.core.maps import FeatureMap, Gives, derived, family_of, opened
+from app.core.maps.taken_map import TakenMap
+from app.core.maps.terms import ArraysOnDemand
+from app.core.spec import MapSpec
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
 from app.services.cache import Cache, latest
-from app.services.errors import ArrayNotFound, MapNotReady, NotFound
+from app.services.errors import ArrayNotFound, MapNotFound, MapNotReady
 from app.services.limits import Limits
-from app.services.map_creation import MapCreation
 from app.services.map_records import MapRecord, read_spec, record, written
 from app.services.results import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged
@@ -39,40 +42,32 @@ class OpenMap(NamedTuple):
 class Maps:
     """The maps of the service.
 
-    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, NotFound. A call of
-    a map may use so many `threads`. New maps come from `creation`.
+    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, MapNotFound. A call
+    of a map may use so many `threads`.
     """
 
-    def __init__(
-        self, store: MapStore, limits: Limits, cache: Cache, threads: int, jobs: Jobs, creation: MapCreation
-    ) -> None:
+    def __init__(self, store: MapStore, limits: Limits, cache: Cache, threads: int, jobs: Jobs) -> None:
         self._store = store
         self._jobs = jobs
         self._limits = limits
         self._threads = threads
-        self.create, self.there = creation.create, creation.there
         self._open, self._kept = cache.keeping(self._load), cache.there
 
     def get(self, name: str) -> MapRecord:
         """The record of a map, ready or not."""
-        found = self._store.with_spec(self._store.find(name))
-        if found is None:
-            raise NotFound(name)
-        return record(*found)
+        return record(*self._with_spec(name))
 
     def digest(self, name: str) -> str | None:
         """The digest of a map, None of one that is not ready."""
         found = self._store.find(name)
         if found is None:
-            raise NotFound(name)
+            raise MapNotFound(name)
         return found.digest or None
 
     def written(self, name: str) -> tuple[str | None, bytes]:
         """The digest of a map, None of one that is not ready, and its record as JSON."""
-        found = self._store.with_spec(self._store.find(name))
-        if found is None:
-            raise NotFound(name)
-        return found[0].digest or None, written(*found)
+        manifest, spec = self._with_spec(name)
+        return manifest.digest or None, written(manifest, spec)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> bytes:
         """A `MapPage` as JSON, in order of names."""
@@ -89,7 +84,7 @@ class Maps:
     def delete(self, name: str) -> None:
         """Remove a map; the job that builds it is cancelled. Of many at once, one removes it."""
         if not self._store.delete(name, self._cancel):
-            raise NotFound(name)
+            raise MapNotFound(name)
 
     def ready(self, name: str, wanted: Gives | None = None) -> FeatureMap:
         """The map as it is in the store now, from memory if it is kept there.
@@ -146,6 +141,39 @@ class Maps:
             self._limits.check_operations(_operations_for(found, array_name))
         return found.arrays[array_name]
 
+    def taken_away(self, name: str) -> TakenMap:
+        """A map to be taken away. Arrays past the size of a block are read while they are sent, and are not kept.
+
+        Raises:
+            MapNotReady: it is still being built, or could not be.
+            NewerVersion: it has a later parameter stream than this version knows.
+            TooLarge: a row of an array, or one that is computed or computed from, passes `max_result_bytes`.
+        """
+        return latest(lambda: self._taken_away(_built(name, self._store.find(name))))
+
+    def _taken_away(self, manifest: MapManifest) -> TakenMap:
+        text, spec = self._spec_of(manifest)
+        whole = ArraysOnDemand({}, {array: partial(self._whole, manifest, array) for array in manifest.arrays})
+        arrays: dict[str, NDArray[Any] | RowBlocks] = {}
+        for array, entry in manifest.arrays.items():
+            is_small = entry.nbytes <= min(BLOCK_BYTES, self._limits.max_result_bytes)
+            arrays[array] = whole[array] if is_small else self._in_blocks(manifest, array)
+        computed = derived(spec, whole)
+        self._limits.check_result(max((array.nbytes for array in computed.values()), default=0))
+        arrays |= computed
+        return TakenMap(spec, text, manifest.digest, manifest.parameter_stream, arrays)
+
+    def _whole(self, manifest: MapManifest, array_name: str) -> NDArray[Any]:
+        self._limits.check_result(manifest.arrays[array_name].nbytes)
+        return self._store.read(manifest, array_name)
+
+    def _with_spec(self, name: str) -> tuple[MapManifest, str]:
+        """The manifest of a map, ready or not, and the text of its spec."""
+        found = self._store.with_spec(self._store.find(name))
+        if found is None:
+            raise MapNotFound(name)
+        return found
+
     def _cancel(self, stored: bytes, receipt: str) -> None:
         """Cancel the job that builds a map, if there is one, and free its name with that."""
         with suppress(StoreDamaged, NewerVersion, JobNotFound, JobHasEnded):
@@ -163,6 +191,11 @@ class Maps:
         return RowBlocks(shape, dtype, blocks, lambda _: next(read))
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
+        _, spec = self._spec_of(manifest)
+        return opened(spec, self._store.read_all(manifest), self._threads)
+
+    def _spec_of(self, manifest: MapManifest) -> tuple[str, MapSpec]:
+        """The text and the spec of a map that this version knows, and that was not changed."""
         text, stream = self._store.spec(manifest), manifest.parameter_stream
         manifest.check_sealed(digest(text, manifest.arrays, stream))
         spec = read_spec(manifest.name, text)
@@ -172,18 +205,18 @@ class Maps:
         if stream != known:
             made = f"map {manifest.name!r} was made with parameter stream {stream}"
             raise StoreDamaged(f"{made}; this version knows {known}")
-        return opened(spec, self._store.read_all(manifest), self._threads)
+        return text, spec
 
 
 def _built(name: str, found: MapManifest | None) -> MapManifest:
     """The manifest found under a name.
 
     Raises:
-        NotFound: there is none.
+        MapNotFound: there is none.
         MapNotReady: its map is still being built, or could not be.
     """
     if found is None:
-        raise NotFound(name)
+        raise MapNotFound(name)
     if found.job is not None:
         raise MapNotReady(name, found.job, found.error)
     return found

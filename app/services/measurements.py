@@ -8,7 +8,6 @@ from scipy import sparse
 
 from app.core.arrays import Rows
 from app.core.diagnostics import Diagnostic, Finding
-from app.core.errors import TooLarge
 from app.core.model import Frozen
 from app.core.progress import OutOfTime, Progress, packed, unpacked
 from app.jobs.checkpoints import Checkpoint
@@ -49,9 +48,7 @@ class Measurements(NamedTuple):
 
     jobs: Jobs
     limits: Limits
-    """The limits on one request. In it, a measurement may take as much memory as a result may."""
-    max_job_bytes: int
-    """The most memory that a job may take."""
+    """The limits on one request, in which a measurement may take as much memory as a result may, and on a job."""
     threads: int
     """How many a diagnostic may use."""
 
@@ -90,13 +87,9 @@ class Measurements(NamedTuple):
             TooManyJobs: it takes a job, and as many wait as may.
             QuotaExceeded: there is no room for what the job is given.
         """
-        nbytes = measurement.nbytes
-        if nbytes > self.max_job_bytes:
-            advice = f": {measurement.advice}" if measurement.advice else ""
-            detail = f"it would take {nbytes} bytes of memory; max_job_bytes is {self.max_job_bytes}{advice}"
-            raise TooLarge(detail, limit="max_job_bytes", allowed=self.max_job_bytes, value=nbytes)
+        self.limits.check_job(measurement.nbytes, measurement.advice)
         checkpoint = None
-        if progress is not None and nbytes <= self.limits.max_result_bytes:
+        if progress is not None and measurement.nbytes <= self.limits.max_result_bytes:
             try:
                 return measurement.run(progress)
             except OutOfTime as over:

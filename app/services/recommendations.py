@@ -28,7 +28,7 @@ from app.core.recommendations.candidates import (
     widest_map_bytes,
 )
 from app.core.recommendations.held_out import FEWEST_ROWS, Shares, shared_out
-from app.core.recommendations.trials import MOST_ROWS, check_rows, check_shape, recommended
+from app.core.recommendations.trials import MOST_ROWS, check_shape, recommended
 from app.services.asked import Parse, after_input, fit_of, rows_of, with_scale, without_scale
 from app.services.building import kept_rows
 from app.services.datasets import Datasets, dataset_digests
@@ -103,9 +103,7 @@ class Recommendations(NamedTuple):
     datasets: Datasets
     """The datasets that samplers may learn from."""
     limits: Limits
-    """The limits on one request."""
-    max_job_bytes: int
-    """The most memory that trials may take."""
+    """The limits on one request, and on the memory of a job, which trials may take."""
     threads: int
     """How many a trial may use; the times that it measures are of so many."""
 
@@ -156,7 +154,7 @@ class Recommendations(NamedTuple):
         every = []
         for place, kernel, scale in zip(places, kernels, scales, strict=True):
             if not kernel.compares_sparse:
-                self._check_dense(task.rows)
+                self.limits.check_result(8 * task.rows.shape[0] * task.rows.shape[1])  # of dense rows
             multiples = options.multiples or (1.0,)
             with _at_place(place):
                 if scale is not None:
@@ -164,7 +162,7 @@ class Recommendations(NamedTuple):
                     kernel = with_scale(kernel, scale, rows, seen=seen, threads=self.threads)
                     if options.multiples is None and asked.objective is Objective.score:
                         multiples = _MULTIPLES
-                check_rows(task.rows, kernel)
+                kernel.check(task.rows.shape[1])
                 every += at_multiples(kernel, multiples)
         return every
 
@@ -243,11 +241,7 @@ class Recommendations(NamedTuple):
         """The wishes within the limits for n rows; TooLarge where a map that is best could not be put."""
         for kernel in kernels:
             asked = fitting(
-                asked, n, input_dim, kernel, map_bytes=self.limits.max_map_bytes, work_bytes=self.max_job_bytes
+                asked, n, input_dim, kernel, map_bytes=self.limits.max_map_bytes, work_bytes=self.limits.max_job_bytes
             )
         self.limits.check_map(max(widest_map_bytes(input_dim, asked, kernel) for kernel in kernels))
         return asked
-
-    def _check_dense(self, rows: Rows) -> None:
-        """Raise TooLarge if sparse rows, made dense, would take more memory than a request may."""
-        self.limits.check_result(8 * rows.shape[0] * rows.shape[1])

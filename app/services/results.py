@@ -42,10 +42,11 @@ def made(
         TooLarge: a single row of the result, or all work with it, passes a limit.
     """
     shape, dtype = row
-    limits.check_operations(operations + (per_number + _OPERATIONS_PER_NUMBER) * x.shape[0] * prod(shape))
+    n = x.shape[0]
+    limits.check_operations(operations + (per_number + _OPERATIONS_PER_NUMBER) * n * prod(shape), n)
     row_bytes = prod(shape) * dtype.itemsize
     limits.check_result(row_bytes)
-    n, most = x.shape[0], min(BLOCK_BYTES, limits.max_result_bytes)
+    most = min(BLOCK_BYTES, limits.max_result_bytes)
     if n * row_bytes <= most:
         return make(x)
     check()

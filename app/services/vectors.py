@@ -1,4 +1,4 @@
-"""What is done with vectors: features and Gram blocks."""
+"""Features and Gram blocks of vectors."""
 
 from collections.abc import Mapping
 from itertools import chain
@@ -36,11 +36,6 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int)
     return answer(feature_map, features)
 
 
-def check(feature_map: FeatureMap, x: Rows, limits: Limits) -> None:
-    """Raise TooLarge if the work passes a limit."""
-    limits.check_operations(feature_map.operations(x))
-
-
 def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
     """An answer of features, with the map's signature if it has one."""
     found: dict[str, Array | RowBlocks] = {"features": features}
@@ -50,7 +45,7 @@ def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
 
 
 def warnings_of(feature_map: FeatureMap, rows: Mapping[str, Rows]) -> tuple[str, ...]:
-    """What a client should know of features of these rows; the keys are their names in the request, such as `x`."""
+    """Doubts about features of these rows, a sentence each; the keys are their names in the request, such as `x`."""
     every = (feature_map.warnings(given, member) for member, given in rows.items())
     return tuple(chain.from_iterable(every))
 

@@ -34,6 +34,7 @@ from app.core.neighbours import distances_to_neighbour
 from app.core.norms import unit_rows
 from app.core.orthonormal import orthonormal
 from app.core.spec import MapSpec
+from app.own_process import command
 from app.processors import available
 
 logger = logging.getLogger(__name__)
@@ -157,10 +158,8 @@ def _compile_elsewhere(part: str, place: Path, told: list[str]) -> None:
     with FileLock(place / f"{part}.lock"):
         if not _loads(part):
             logger.info("compiling %s; the next start finds them, if they can be kept", part)
-            command = [sys.executable, "-m", "app.services.warm_up", part, *told]
-            # In a checkout, its source would be compiled in the place of the package that is installed and runs here.
-            home = Path(__file__).parents[2]
-            code = subprocess.run(command, stdin=subprocess.DEVNULL, cwd=home, check=False).returncode  # noqa: S603
+            line = command("app.services.warm_up", part, *told)
+            code = subprocess.run(line, stdin=subprocess.DEVNULL, check=False).returncode  # noqa: S603
             if code:
                 logger.warning("the process that compiles %s ended with code %d", part, code)
             PARTS[part]()

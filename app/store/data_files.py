@@ -96,7 +96,7 @@ def torn_end(data_dir: Path) -> Checked | None:
         return damaged[0]
     raise StoreNotStarted(
         f"The store in {data_dir} is damaged, and not only at its end. {damaged[0]}. Restore a backup; or see what "
-        f"`bochner check --data-dir {data_dir}` tells, and what `bochner repair` would cut off."
+        f"`bochner check --data-dir {data_dir}` tells, and what `bochner repair --data-dir {data_dir}` would cut off."
     )
 
 
@@ -163,12 +163,15 @@ def _write_manifest(data_dir: Path) -> None:
         f"file {path.name} seq {_number(path)} type {'b' if path in bases else 'i'}\n"
         for path in bases + [path for path in files if path not in bases]
     ]
-    if (folder / MANIFEST).exists():
-        (folder / MANIFEST).rename(_unused(f"{folder / MANIFEST}{CUT}0"))
-    with (folder / MANIFEST).open("x") as manifest:
+    # Its name comes last: half a manifest would have a server start without the files that the other half names.
+    whole = folder / f"temp-{MANIFEST}"
+    with whole.open("w") as manifest:
         manifest.writelines(lines)
         manifest.flush()
         os.fsync(manifest.fileno())
+    if (folder / MANIFEST).exists():
+        (folder / MANIFEST).rename(_unused(f"{folder / MANIFEST}{CUT}0"))
+    whole.rename(folder / MANIFEST)
     sync(folder)
 
 

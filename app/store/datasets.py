@@ -11,7 +11,8 @@ from pydantic import model_validator
 from app.store.account import UNLIMITED, Quota
 from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
-from app.store.named import Arrays, NamedStore, contents
+from app.store.named import NamedStore, contents
+from app.store.named_reader import Arrays
 
 # Names looked at with each new dataset that will expire.
 _LOOKED_AT = 8

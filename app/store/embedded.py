@@ -2,6 +2,7 @@
 
 import logging
 import os
+import resource
 import shutil
 import tempfile
 import time
@@ -78,11 +79,13 @@ class EmbeddedStore:
         """Lock the directory, and adopt or start its server. It answers, and has all its data, when this returns.
 
         Raises:
-            StoreNotStarted: the directory is not usable or in use, or no server can be brought up.
+            StoreNotStarted: the directory is not usable or in use, files are limited in size, or no server can be
+                brought up.
         """
         if self._lock.is_locked:
             raise StoreNotStarted(f"The embedded store in {self._data_dir} is already running.")
         program = find_binary(self._binary)
+        _require_files_of_any_size()
         self._stopping.clear()
         self._take_directory()
         try:
@@ -149,7 +152,8 @@ class EmbeddedStore:
             self._lock.acquire()
             make_lasting(self._data_dir / FOLDER)  # the server would make it, and not sync its name
         except Timeout as error:
-            raise StoreNotStarted(f"Another service uses the data directory {self._data_dir}.") from error
+            said = f"Another service uses the data directory {self._data_dir}"
+            raise StoreNotStarted(f"{said}: stop it, or name another directory (BOCHNER_DATA_DIR).") from error
         except OSError as error:
             raise StoreNotStarted(f"The data directory {self._data_dir} cannot be used: {error.strerror}.") from error
 
@@ -189,6 +193,16 @@ class EmbeddedStore:
             except Exception:
                 if not self._stopping.is_set():
                     logger.exception("the store's server does not start; next attempt in %.1f s", pause)
+
+
+def _require_files_of_any_size() -> None:
+    """StoreNotStarted where the system limits them: a server ends at the first write beyond, as often as it starts."""
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if most != resource.RLIM_INFINITY:
+        raise StoreNotStarted(
+            f"A file may have no more than {most} bytes here, and the file of the store may grow to any size: lift the "
+            "limit with `ulimit -f unlimited`, or with LimitFSIZE=infinity in a unit of systemd."
+        )
 
 
 def _short_link(data_dir: Path) -> Path:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.store.errors import store_errors
 from app.store.manifest import now
+from app.store.reservations import RECEIPT_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -31,21 +32,25 @@ _ID_BYTES, _SECRET_BYTES = 8, 32
 _TEXT = re.compile(rb"bochner_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _SHOWN = re.compile(r"(bochner_[0-9a-f]{16}_)[A-Za-z0-9_-]+")
 
-# KEYS: keys, state. ARGV: id, record, new state, most keys. Gives 1, or 0 where there are too many.
+# A call that is repeated because its reply was lost must find what the first one has done, whatever others have done
+# since: whoever revokes a key leaves a trace of it for a while, longer than a client library repeats a call.
+
+# KEYS: keys, state, trace. ARGV: id, record, new state, most keys. Gives 1, or 0 where there are too many.
 _CREATE = """
+if redis.call('EXISTS', KEYS[3]) == 1 then return 1 end
 if redis.call('HGET', KEYS[1], ARGV[1]) == false and #redis.call('HGETALL', KEYS[1]) >= 2 * ARGV[4] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 redis.call('SET', KEYS[2], ARGV[3])
 return 1
 """
 
-# KEYS: keys, state. ARGV: id, new state. Gives 1, or 0 where there is no such key. A call that is repeated because its
-# reply was lost finds the state that it has made itself.
-_REVOKE = """
+# KEYS: keys, state, trace. ARGV: id, new state. Gives 1, or 0 where there is no such key.
+_REVOKE = f"""
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then
-  return redis.call('GET', KEYS[2]) == ARGV[2] and 1 or 0
+  return redis.call('GET', KEYS[3]) == ARGV[2] and 1 or 0
 end
 redis.call('SET', KEYS[2], ARGV[2])
+redis.call('SET', KEYS[3], ARGV[2], 'EX', {RECEIPT_SECONDS})
 return 1
 """
 
@@ -147,14 +152,14 @@ class KeyStore:
         """Keep a key; TooManyKeys if there are enough."""
         record = key.model_dump_json()
         with store_errors():
-            created = self._create(keys=[KEYS, STATE], args=[key.id, record, _new_state(), self._most])
+            created = self._create(keys=[KEYS, STATE, _trace(key.id)], args=[key.id, record, _new_state(), self._most])
         if not created:
             raise TooManyKeys(self._most)
 
     def revoke(self, key_id: str) -> bool:
         """Remove a key; False if there is none."""
         with store_errors():
-            return bool(self._revoke(keys=[KEYS, STATE], args=[key_id, _new_state()]))
+            return bool(self._revoke(keys=[KEYS, STATE, _trace(key_id)], args=[key_id, _new_state()]))
 
     def all(self) -> list[Key]:
         """Every key, oldest first."""
@@ -193,6 +198,10 @@ def _readable(stored: Iterable[bytes]) -> Iterable[Key]:
             logger.error("key %s was made by a newer version, and lets nobody in", key.id)
             continue
         yield key
+
+
+def _trace(key_id: str) -> str:
+    return f"bochner:deleted:{key_id}"
 
 
 def _new_state() -> str:

@@ -2,7 +2,7 @@
 
 
 def unpacked(packed: bytes) -> bytes:
-    """What was packed: runs of new bytes, and copies of what was there before; ValueError if it is damaged."""
+    """What was packed: runs of new bytes, and copies of what was there before; IndexError if it is damaged."""
     out, at = bytearray(), 0
     while at < len(packed):
         control, at = packed[at], at + 1

@@ -1,31 +1,26 @@
 """Named things in the store, each a manifest and arrays in pieces: what maps and datasets have in common.
 
-A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<name>:<i>`;
-the sorted set `bochner:maps` lists the names. Pieces are written first, under a token of their own and with a time to
-live, so that a creator that dies leaves nothing for long; one script then makes pieces, manifest and listing stay
-together, for ever or for the time that the thing has to live.
+Their keys are told in app/store/named_reader.py; the sorted set `bochner:maps` lists the names. Pieces are written
+first, under a token of their own and with a time to live, so that a creator that dies leaves nothing for long; one
+script then makes pieces, manifest and listing stay together, for ever or for the time that the thing has to live.
 """
 
-import hashlib
 import logging
 import secrets
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import accumulate
-from math import prod
-from typing import Any, Generic, TypeVar, cast
+from typing import cast
 
 import numpy as np
 import redis
-import redis.asyncio
-from numpy.typing import NDArray
 
 from app.store import identity, pieces, scripts
 from app.store.account import Account, Entry, Quota
 from app.store.connection import check_room
-from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
-from app.store.manifest import Manifest
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.named_reader import Arrays, M, NamedReader
 
 logger = logging.getLogger(__name__)
 
@@ -33,37 +28,22 @@ _PAGE_BYTES = 1 << 22
 # Things that are counted by one call.
 _AT_ONCE = 500
 
-M = TypeVar("M", bound=Manifest)
-Arrays = dict[str, NDArray[Any]]
 Buffer = bytes | memoryview
 
 
-class NamedStore(Generic[M]):
-    """Find, list, read and delete things of one kind; their stores add how they are created.
+class NamedStore(NamedReader[M]):
+    """List and delete things of one kind, beside reading them; their stores add how they are created.
 
     Every method raises StoreUnavailable where the store does not answer.
     """
 
     def __init__(self, client: redis.Redis, manifest: type[M], quota: Quota) -> None:
-        self._client = client
-        self._manifest = manifest
+        super().__init__(client, manifest)
         self._account = Account(client, quota)
         self.check_room = self._account.check
         self._index = f"bochner:{manifest.kind}s"
         every = scripts.COMMIT, scripts.DELETE, scripts.FORGET, scripts.COUNT
         self._commit, self._delete, self._forget, self._count = map(client.register_script, every)
-
-    def find(self, name: str) -> M | None:
-        """The manifest of a thing, None if there is none."""
-        return self._parsed(self._stored(name))
-
-    async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
-        """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
-        with store_errors():
-            stored = cast(bytes | None, await client.get(self._key(name)))
-            if stored is None:
-                identity.compare(self._client, cast(bytes | None, await client.get(identity.KEY)))
-        return self._parsed(stored)
 
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
         """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
@@ -111,42 +91,6 @@ class NamedStore(Generic[M]):
                     logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
 
-    def read(self, manifest: M, array_name: str) -> NDArray[Any]:
-        """One array, its digest verified.
-
-        Raises:
-            Gone: the thing is not there any more.
-            StoreDamaged: the array is not what was written.
-        """
-        entry = manifest.arrays[array_name]
-        read = self._read(manifest, array_name, entry.sha256)
-        return np.frombuffer(read, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
-
-    def read_all(self, manifest: M) -> Arrays:
-        """All arrays of a thing, by name; raises what `read` raises."""
-        return {array_name: self.read(manifest, array_name) for array_name in manifest.arrays}
-
-    def read_in_blocks(self, manifest: M, array_name: str, blocks: Sequence[slice]) -> Iterator[NDArray[Any]]:
-        """One array, some rows at a time in order, so that it never stands in memory as a whole.
-
-        Raises:
-            StoreDamaged: a piece is missing, or, before the last block is given, the array is not what was written.
-        """
-        entry = manifest.arrays[array_name]
-        coming = pieces.parts(self._client, self._prefix(manifest, array_name), pieces.count(entry.nbytes))
-        dtype, read, digest = np.dtype(entry.dtype).newbyteorder("<"), bytearray(), hashlib.sha256()
-        for block in blocks:
-            shape = (block.stop - block.start, *entry.shape[1:])
-            nbytes = prod(shape) * dtype.itemsize
-            while len(read) < nbytes:
-                piece = next(coming)
-                digest.update(piece)
-                read += piece
-            if block.stop == entry.shape[0] and digest.hexdigest() != entry.sha256:
-                raise StoreDamaged(f"{array_name} of {manifest.kind} {manifest.name!r} does not have its digest")
-            yield np.frombuffer(bytes(read[:nbytes]), dtype).reshape(shape)
-            del read[:nbytes]
-
     def count(self) -> None:
         """Enter into the account what a version without one has stored."""
         more, after = True, None
@@ -158,24 +102,6 @@ class NamedStore(Generic[M]):
             args = [part for one in new for part in (one.token, sum(one.lengths.values()))]
             with store_errors():
                 self._count(keys=[self._key(one.name) for one in new], args=args)
-
-    def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
-        """The bytes of an array or a spec, put together from their pieces and verified; raises what `read` raises."""
-        length = manifest.lengths[name]
-        buffer, end = bytearray(length), 0
-        called = f"{name} of {manifest.kind} {manifest.name!r}"
-        try:
-            for piece in pieces.parts(self._client, self._prefix(manifest, name), pieces.count(length)):
-                buffer[end : end + len(piece)] = piece
-                end += len(piece)
-        except StoreDamaged as error:
-            there = self.find(manifest.name)
-            if there is not None and there.token == manifest.token:
-                raise StoreDamaged(f"a piece of {called} is missing") from error
-            raise Gone from error
-        if hashlib.sha256(buffer).hexdigest() != sha256:
-            raise StoreDamaged(f"{called} does not have the digest it was stored with")
-        return buffer
 
     def _put(
         self,
@@ -233,16 +159,6 @@ class NamedStore(Generic[M]):
         with suppress(StoreUnavailable), store_errors():
             self._forget(keys=[self._index, *map(self._key, names)], args=names)
 
-    def _parsed(self, stored: bytes | None) -> M | None:
-        return None if stored is None else self._manifest.parse(stored)
-
-    def _stored(self, name: str) -> bytes | None:
-        with store_errors():
-            stored = cast(bytes | None, self._client.get(self._key(name)))
-        if stored is None:
-            identity.check(self._client)
-        return stored
-
     def _pieces(self, name: str, stored: bytes) -> list[str]:
         """Keys of a thing's pieces, found by their names where its manifest cannot be read."""
         try:
@@ -252,22 +168,6 @@ class NamedStore(Generic[M]):
             with store_errors():
                 found = list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
             return [piece.decode() for piece in found if piece != key.encode()]
-
-    def _key(self, name: str) -> str:
-        return f"bochner:{{{self._manifest.kind}:{name}}}:manifest"
-
-    def _entry(self, manifest: M) -> str:
-        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}"
-
-    def _prefix(self, manifest: M, name: str) -> str:
-        return f"{self._entry(manifest)}:{name}"
-
-    def _piece_keys(self, manifest: M) -> list[str]:
-        return [
-            key
-            for name, length in manifest.lengths.items()
-            for key in pieces.keys(self._prefix(manifest, name), length)
-        ]
 
 
 def contents(arrays: Arrays) -> dict[str, Buffer]:

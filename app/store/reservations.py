@@ -14,7 +14,7 @@ from app.store.pieces import PIECE_BYTES
 SPEC = "spec.json"
 """Name of the pieces of a thing's spec; no array has a dot in its name."""
 # Longer than a client library repeats a call.
-_RECEIPT_SECONDS = 300
+RECEIPT_SECONDS = 300
 
 
 class State(StrEnum):
@@ -65,5 +65,5 @@ local function drop_spec(key, found)
   for i = 0, math.ceil(found.spec.nbytes / {PIECE_BYTES}) - 1 do redis.call('UNLINK', own .. ':{SPEC}:' .. i) end
 end
 local function receipt(of) return 'bochner:deleted:' .. of end
-local function leave(of) redis.call('SET', receipt(of), '', 'EX', {_RECEIPT_SECONDS}) end
+local function leave(of) redis.call('SET', receipt(of), '', 'EX', {RECEIPT_SECONDS}) end
 """

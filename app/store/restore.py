@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 import redis
+from pydantic import ValidationError
 
 from app.store import backup, snapshot
 from app.store.backup import BackupFailed
@@ -13,7 +14,7 @@ from app.store.connection import Client, check_room
 from app.store.errors import StoreFull, StoreUnavailable, store_errors
 from app.store.identity import KEY, Mark
 from app.store.snapshot import Key
-from app.store.snapshot_walk import STREAMS
+from app.store.snapshot_walk import STREAMS, SnapshotBroken
 
 PREFIX = b"bochner:"
 _PROBE = b"bochner:probe:"
@@ -38,12 +39,13 @@ def restore(client: Client, path: Path) -> int:
         mark = Mark(id=data[-8:].hex(), state="restoring")
         _require_empty(client, mark)
         _require_one_database(data)
+        accepted = _mark_in(data, mark).model_copy(update={"state": "accepted"})
         with store_errors():
             client.set(KEY, mark.model_dump_json())
         # The queue last: a worker that waits for it finds all that its jobs need.
         kept = _written(client, data, streams=False) + _written(client, data, streams=True)
         with store_errors():
-            client.set(KEY, _mark_in(data, mark).model_copy(update={"state": "accepted"}).model_dump_json())
+            client.set(KEY, accepted.model_dump_json())
     return kept
 
 
@@ -68,7 +70,10 @@ def _mark_in(data: mmap.mmap, otherwise: Mark) -> Mark:
     """The mark of the store that the backup is of."""
     for key in snapshot.keys(data):
         if key.name == KEY.encode():
-            return Mark.model_validate_json(snapshot.text(data, key))
+            try:
+                return Mark.model_validate_json(snapshot.text(data, key))
+            except (ValidationError, SnapshotBroken) as error:
+                raise BackupFailed("The mark of its store, which the backup holds, cannot be read.") from error
     return otherwise
 
 

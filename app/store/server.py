@@ -37,6 +37,7 @@ OPTIONS = (
     *("--auto-aof-rewrite-percentage", "0"),  # see app/store/upkeep.py
     *("--repl-diskless-sync", "yes"),  # a backup needs no room here, and begins at once
     *("--repl-diskless-sync-delay", "0"),
+    *("--sanitize-dump-payload", "clients"),  # else a backup that somebody made up crashes the server
     *("--save", ""),
     *("--maxmemory-policy", "noeviction"),
     *("--daemonize", "no"),

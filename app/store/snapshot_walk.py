@@ -101,7 +101,10 @@ def _unpacked(string: bytes) -> bytes:
     if packed != _LZF:
         return str(int.from_bytes(walk.take(_PACKED_INTEGERS[packed]), "little", signed=True)).encode()
     n, _ = walk.length(), walk.length()
-    return lzf.unpacked(walk.take(n))
+    try:
+        return lzf.unpacked(walk.take(n))
+    except IndexError as error:
+        raise SnapshotBroken(walk.at, "a packed string is damaged") from error
 
 
 def pair(walk: Walk) -> None:

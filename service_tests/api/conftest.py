@@ -5,7 +5,8 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.checks import put
+from service_tests.api.left_open import ROWS
+from service_tests.checks import put, put_dataset
 
 SPEC: dict[str, Any] = {
     "input_dim": 3,
@@ -21,6 +22,13 @@ HASHES: dict[str, Any] = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": 
 @pytest.fixture
 def fourier(http: httpx.Client, name: str) -> str:
     assert put(http, name, SPEC).status_code == 201
+    return name
+
+
+@pytest.fixture
+def dataset(http: httpx.Client, name: str) -> str:
+    """The rows to take numbers from that are left open."""
+    assert put_dataset(http, name, ROWS).status_code == 201
     return name
 
 

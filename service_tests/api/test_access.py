@@ -1,26 +1,21 @@
 """Who is let in: every way into the service asks for a key, for a role, and for a name that is its own."""
 
 import base64
-import json
-import socket
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import redis
 
 from app.api.roles import ROLES
 from app.store.keys import Role
+from service_tests.api.operations import OPERATIONS
 from service_tests.checks import JSON, assert_problem, post, put
-from service_tests.keyed import Keyed, bearer, keyed, made, secret_of
+from service_tests.connections.wire import first_answer
+from service_tests.keyed import Keyed, assert_unauthorized, bearer, keyed, secret_of
 from service_tests.running import Running, service
-from service_tests.servers import until
 
-DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
 FILLED = {"{name}": "m", "{kind}": "variance", "{slug}": "forbidden", "{id}": "0" * 24}
 ROWS = {"vectors": [[1, 2, 3]]}
 
@@ -31,12 +26,8 @@ def address(path: str) -> str:
     return path
 
 
-OPERATIONS = {
-    operation["operationId"]: (method.upper(), address(path))
-    for path, methods in DOCUMENT["paths"].items()
-    for method, operation in methods.items()
-}
-GUARDED = {name: call for name, call in OPERATIONS.items() if ROLES[name] is not None}
+CALLS = {operation: (method, address(path)) for operation, (method, path) in OPERATIONS.items()}
+GUARDED = {operation: call for operation, call in CALLS.items() if ROLES[operation] is not None}
 OTHERS = [
     *(
         ("GET", path)
@@ -50,6 +41,12 @@ OTHERS = [
     *(("HEAD", path) for path in ("/docs", "/openapi.json", "/v1/jobs/" + "0" * 24 + "/events")),
     *(("POST", path) for path in ("/v1/maps/none/transform", "/v1/maps/none/codes?bits=3", "/v1/maps/-/transform")),
     ("PUT", "/v1/maps/not%20a%20name"),
+]
+SPELLINGS = [
+    *("//v1/maps", "/v1//maps", "/./v1/maps", "/v1/maps%00", "/v1/maps?/health/live", "/V1/MAPS", "*", "here:80"),
+    *("/health/live/../../v1/maps", "/health/live/%2e%2e/%2e%2e/v1/maps", "/health/live%2f..%2f..%2fv1%2fmaps"),
+    *("/health%2f/live", "/HEALTH/LIVE", "/health/live;/v1/maps", "//here/v1/maps", "?/health/live"),
+    *("http://here/v1/maps", "http://x@here/v1/keys", "http://here/health/live/../../v1/keys", "http://other/v1/maps"),
 ]
 NAMES = [
     "GET /v1/maps/{}",
@@ -81,14 +78,6 @@ def stranger(here: Keyed) -> Iterator[httpx.Client]:
         yield client
 
 
-def assert_unauthorized(answer: httpx.Response, head: bool = False) -> None:
-    assert answer.status_code == 401, answer.text
-    assert answer.headers["www-authenticate"].startswith('Bearer realm="bochner"')
-    assert answer.headers["x-request-id"]
-    if not head:
-        assert answer.json()["type"] == "/problems/unauthorized"
-
-
 def asked(client: httpx.Client, method: str, path: str, **options: Any) -> httpx.Response:
     return client.request(method, path, content=b"{}" if method in ("PUT", "POST") else None, **options)
 
@@ -99,6 +88,13 @@ def test_nothing_is_told_without_a_key(stranger: httpx.Client, method: str, path
     for headers in ({}, bearer(wrong), bearer("nonsense"), {"Authorization": "Basic eDp5"}):
         answer = asked(stranger, method, path, headers={"Content-Type": JSON, **headers})
         assert_unauthorized(answer, method == "HEAD")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "get"])
+def test_no_other_spelling_of_an_address_needs_no_key(here: Keyed, method: str) -> None:
+    for spelled in SPELLINGS:
+        came = first_answer(here.running, f"{method} {spelled} HTTP/1.1\r\nHost: here\r\n".encode())
+        assert came[9:12] in (b"401", b"400"), (spelled, came)
 
 
 @pytest.mark.parametrize("call", NAMES)
@@ -151,25 +147,17 @@ def test_a_body_is_not_waited_for(here: Keyed) -> None:
     """Its length is a gigabyte, and nothing of it is sent."""
     for method, path in (("PUT", "/v1/datasets/d"), ("POST", "/v1/maps/m/transform"), ("POST", "/v1/recommendations")):
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {JSON}\r\nContent-Length: 1000000000\r\n"
-        assert answered(here.running, head).startswith(b"HTTP/1.1 401")
-        asks_first = answered(here.running, head + "Expect: 100-continue\r\n")
+        assert first_answer(here.running, head.encode()).startswith(b"HTTP/1.1 401")
+        asks_first = first_answer(here.running, (head + "Expect: 100-continue\r\n").encode())
         assert asks_first.startswith(b"HTTP/1.1 401")  # and no 100
         reads = f"Authorization: Bearer {here.texts[Role.read]}\r\n"
         if method == "PUT":
-            assert answered(here.running, head + reads).startswith(b"HTTP/1.1 403")
-
-
-def answered(running: Running, head: str | bytes) -> bytes:
-    """What is answered to a head of which no body comes."""
-    host, port = running.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), 30) as line:
-        line.sendall((head if isinstance(head, bytes) else head.encode()) + b"\r\n")
-        return line.recv(65536)
+            assert first_answer(here.running, (head + reads).encode()).startswith(b"HTTP/1.1 403")
 
 
 def status(running: Running, *headers: bytes) -> int:
-    answer = answered(running, b"\r\n".join([b"GET /v1/maps HTTP/1.1", b"Host: x", *headers, b""]))
-    return int(answer.split()[1])
+    head = b"\r\n".join([b"GET /v1/maps HTTP/1.1", b"Host: x", *headers, b""])
+    return int(first_answer(running, head).split()[1])
 
 
 def test_a_key_counts_only_as_it_is_sent_in_order(here: Keyed) -> None:
@@ -223,63 +211,13 @@ def test_a_browser_is_asked_for_the_key_as_a_password_and_may_look(here: Keyed, 
 
 def test_what_a_browser_sends_by_itself_changes_nothing(here: Keyed, stranger: httpx.Client) -> None:
     given = basic("anybody", here.texts[Role.admin])
-    for method, path in OPERATIONS.values():
+    for method, path in CALLS.values():
         if method not in ("GET", "HEAD"):
             assert_unauthorized(asked(stranger, method, path, headers={"Content-Type": JSON, **given}))
 
 
 def basic(user: str, password: str) -> dict[str, str]:
     return {"Authorization": "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()}
-
-
-def test_a_revoked_key_is_refused_within_a_second_and_its_events_end(here: Keyed) -> None:
-    watcher, admin = here.make(Role.read), here.client(Role.admin)
-    job = job_that_waits(here)
-    with here.running.client(**bearer(watcher.key)) as client, admin, ThreadPoolExecutor(1) as pool:
-        watched = pool.submit(client.get, f"/v1/jobs/{job}/events")
-        until(lambda: client.get(f"/v1/jobs/{job}").status_code == 200)
-        assert not watched.done()
-        assert admin.delete(f"/v1/keys/{watcher.id}").status_code == 204
-        assert_unauthorized(client.get("/v1/maps"))
-        assert "event: end" not in watched.result(30).text
-        assert admin.get(f"/v1/jobs/{job}").json()["state"] == "queued"  # others go on
-        assert admin.delete(f"/v1/jobs/{job}").status_code == 202
-
-
-def job_that_waits(here: Keyed) -> str:
-    """A job of a service without workers."""
-    with here.client(Role.write) as client:
-        body = {"vectors": [[1, 2, 3], [4, 5, 6]], "kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 16}
-        taken = client.post("/v1/recommendations", json=body, headers={"Prefer": "respond-async"})
-        assert taken.status_code == 202, taken.text
-        return str(taken.json()["id"])
-
-
-def test_a_key_asks_as_often_as_its_rate_allows(here: Keyed) -> None:
-    limited = here.make(Role.read, rate=0.05, burst=3)
-    with here.running.client(**bearer(limited.key)) as client, here.client(Role.read) as other:
-        answers = [client.get("/v1/maps/m") for _ in range(5)]
-        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
-        problem = assert_problem(other, answers[-1], 429, "overloaded")
-        assert problem["detail"] == "key 'a-read' may ask 0.05 times a second, and 3 times at once"
-        assert 15 <= int(answers[-1].headers["retry-after"]) <= 20
-        assert_problem(other, post(client, "m/transform", ROWS), 429, "overloaded")
-        assert other.get("/v1/maps/m").status_code == 200
-        assert client.get("/health/live").status_code == 200
-
-
-@pytest.mark.long
-def test_an_emptied_store_opens_no_door(tmp_path: Path) -> None:
-    with service(tmp_path / "data", "--require-keys", "true") as running:
-        here = keyed(running)
-        with here.client(Role.admin) as client, redis.Redis.from_url(running.socket) as store:
-            assert client.get("/v1/keys").status_code == 200
-            store.flushall()
-            until(lambda: client.get("/v1/keys").status_code == 401, 10)
-            assert_unauthorized(client.get("/v1/maps"))
-            with running.client() as stranger:
-                assert_unauthorized(stranger.get("/v1/maps"))
-                assert_unauthorized(stranger.post("/v1/keys", json={"name": "mine", "role": "admin"}))
 
 
 def test_no_log_and_no_answer_has_a_key(here: Keyed) -> None:
@@ -302,42 +240,6 @@ def test_no_log_and_no_answer_has_a_key(here: Keyed) -> None:
         assert all(secret not in one for one in told)
 
 
-def test_without_keys_a_key_is_heeded_all_the_same(running: Running) -> None:
-    from app.services.keys import AskedKey
-
-    text = made(running.socket, AskedKey(name="k", role=Role.read)).key
-    with running.client(**bearer(text)) as client:
-        assert client.get("/v1/maps").status_code == 200
-        assert_problem(client, put(client, "m", {}), 403, "forbidden")
-        assert_unauthorized(client.get("/v1/maps", headers=bearer(text[:-1] + "_")))
-
-
-def test_without_keys_credentials_of_others_mean_nothing(http: httpx.Client) -> None:
-    for header in ("Basic eDp5", "Bearer of-a-proxy", "Negotiate abc"):
-        assert http.get("/v1/maps", headers={"Authorization": header}).status_code == 200
-
-
-def test_keys_are_not_made_without_a_key_even_where_none_is_needed(http: httpx.Client) -> None:
-    assert_unauthorized(http.post("/v1/keys", json={"name": "mine", "role": "admin"}))
-    assert_unauthorized(http.get("/v1/keys"))
-    assert_unauthorized(http.delete("/v1/keys/" + "0" * 16))
-
-
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example"])
-@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/maps"), ("POST", "/v1/maps/m/transform"), ("GET", "/docs")])
-def test_without_keys_a_page_that_leads_its_name_here_reads_nothing(
-    http: httpx.Client, method: str, path: str, host: str
-) -> None:
-    answer = http.request(method, path, headers={"Host": host})
-    problem = assert_problem(http, answer, 421, "misdirected")
-    assert "BOCHNER_ALLOWED_HOSTS" in problem["detail"]
-
-
-def test_a_request_with_two_hosts_is_refused(running: Running) -> None:
-    both = b"GET /v1/maps HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n"
-    assert answered(running, both).startswith(b"HTTP/1.1 400")
-
-
 @pytest.mark.long
 def test_guesses_cost_little(here: Keyed) -> None:
     """A guess takes no longer than a request that is answered, though the store may have to be looked at."""
@@ -350,45 +252,3 @@ def test_guesses_cost_little(here: Keyed) -> None:
                 one.get("/v1/maps", headers=headers)
             seconds.append(time.monotonic() - began)
     assert seconds[0] < 100 * 0.02 + 10 * seconds[1]
-
-
-@pytest.mark.long
-def test_every_process_of_every_service_on_a_store_knows_the_same_keys(tmp_path: Path) -> None:
-    """Two services, one of two processes. New connections reach either process."""
-    with service(tmp_path / "one", "--require-keys", "true", "--workers", "2") as one:
-        here = keyed(one)
-        with service(tmp_path / "two", "--require-keys", "true", "--redis-url", one.socket) as two:
-            urls = [one.url] * 12 + [two.url] * 4
-
-            def statuses(text: str) -> set[int]:
-                return {httpx.get(url + "/v1/maps", headers=bearer(text)).status_code for url in urls}
-
-            made = here.make(Role.read)
-            assert statuses(made.key) == {200}  # at once
-            assert httpx.delete(f"{two.url}/v1/keys/{made.id}", headers=bearer(here.texts[Role.admin])).is_success
-            until(lambda: statuses(made.key) == {401}, 10)
-            for _ in range(3):
-                assert statuses(made.key) == {401}  # and for good
-
-            limited = here.make(Role.read, rate=5, burst=20)
-            began = time.monotonic()
-            with ThreadPoolExecutor(8) as pool:
-                asked_for = [pool.submit(httpx.get, url + "/v1/maps", headers=bearer(limited.key)) for url in urls * 8]
-                let_in = sum(one.result().status_code == 200 for one in asked_for)
-            assert 20 <= let_in <= 20 + 5 * (time.monotonic() - began) + 1
-
-
-@pytest.mark.long
-def test_a_job_goes_on_when_the_key_that_asked_for_it_is_revoked(tmp_path: Path, module_spec: dict[str, Any]) -> None:
-    with service(tmp_path / "data", "--require-keys", "true", "--job-workers", "1") as running:
-        here = keyed(running)
-        writer = here.make(Role.write, quota=10_000_000)
-        with running.client(**bearer(writer.key)) as client, here.client(Role.admin) as admin:
-            spec = {**module_spec, "sampler": {"kind": "global_adaptive", "base": {"kind": "sobol"}, "box": 3.0}}
-            taken = client.put("/v1/maps/m", json=spec, headers={"Prefer": "respond-async"})
-            assert taken.status_code == 202, taken.text
-            assert admin.delete(f"/v1/keys/{writer.id}").status_code == 204
-            assert_unauthorized(client.get(taken.json()["job"]))
-            until(lambda: admin.get("/v1/maps/m").json()["status"] != "building", 120)
-            assert admin.get("/v1/maps/m").json()["status"] == "ready"
-            assert admin.delete("/v1/maps/m").status_code == 204

@@ -42,7 +42,7 @@ def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
         request = Request({"type": "http", "method": "POST", "headers": headers, "state": {}}, receive)
         return asyncio.run(bodies.read_in(form, request, cast(Context, context)))
 
-    def check(_: int) -> None:
+    def check(*_: int) -> None:
         """Any length will do."""
 
     limits = SimpleNamespace(check_body=check, check_options=check)

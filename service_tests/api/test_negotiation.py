@@ -1,3 +1,4 @@
+import httpx
 import numpy as np
 import pytest
 from fastapi import Request
@@ -151,3 +152,11 @@ def test_what_cannot_be_read_is_refused_by_name(headers: dict[str, str], named: 
 def test_a_dtype_that_is_not_named_clearly_is_refused(parameters: str) -> None:
     with pytest.raises(Refusal, match="can be written"):
         chosen(f"{NPY};{parameters}", NPY)
+
+
+@pytest.mark.parametrize("accept", [JSON, NPY])
+def test_caches_are_told_that_the_format_depends_on_accept(
+    http: httpx.Client, standing: dict[str, str], accept: str
+) -> None:
+    answer = http.get(f"/v1/maps/{standing['cos_sin']}/frequencies", headers={"Accept": accept})
+    assert (answer.headers["content-type"], answer.headers["vary"]) == (accept, "Accept")

@@ -1,7 +1,5 @@
 """Each call needs a role: the table says which of every operation that the service has."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,13 +12,8 @@ from app.api.roles import ROLES, add_roles, permit
 from app.main import create_app
 from app.settings import Settings
 from app.store.keys import Role, drawn
+from service_tests.api.operations import OPERATIONS
 
-DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
-OPERATIONS = {
-    operation["operationId"]: (method, path)
-    for path, methods in DOCUMENT["paths"].items()
-    for method, operation in methods.items()
-}
 CHANGES_NOTHING = {"transform", "kernel", "codes", "similarity", "diagnose", "recommend"}
 """What is posted and yet leaves everything as it is."""
 
@@ -34,7 +27,7 @@ def test_every_operation_needs_the_role_that_its_method_calls_for(operation: str
         assert needed is Role.admin
     elif path in OPEN:
         assert needed is None
-    elif method == "get" or operation in CHANGES_NOTHING:
+    elif method == "GET" or operation in CHANGES_NOTHING:
         assert needed is Role.read
     else:
         assert needed is Role.write

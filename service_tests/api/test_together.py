@@ -10,6 +10,7 @@ from app.core.arrays import Array
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap
 from app.core.progress import Pause, no_pause
+from app.settings import Settings
 from service_tests.core.combinations import rows
 from service_tests.core.specs import fourier
 
@@ -42,7 +43,7 @@ def served(counted: FeatureMap, each: list[Any], steps: int, late: list[Any] | N
     """What requests get that come in one turn of the loop, and those that come late, while these are computed."""
 
     async def serve() -> list[Any]:
-        together = Together(Admission(10, 1, 1, 1, 1))
+        together = Together(Admission(Settings(threads=1)))
         asked = [asyncio.ensure_future(together.features(counted, one, steps)) for one in each]
         if late:
             await asyncio.sleep(0)
@@ -83,7 +84,7 @@ def test_a_client_that_leaves_takes_nothing_from_the_others(counted: Counted) ->
     each = posted(counted, 3)
 
     async def leave() -> list[Any]:
-        together = Together(Admission(10, 1, 1, 1, 1))
+        together = Together(Admission(Settings(threads=1)))
         asked = [asyncio.ensure_future(together.features(counted, one, FEW)) for one in each]
         await asyncio.sleep(0)
         asked[1].cancel()
@@ -99,7 +100,7 @@ def test_maps_do_not_mix() -> None:
     maps = [fourier(seed=seed) for seed in range(3)]
 
     async def serve() -> list[Array]:
-        together = Together(Admission(10, 1, 1, 1, 1))
+        together = Together(Admission(Settings(threads=1)))
         return list(await asyncio.gather(*(together.features(one, x, FEW) for one in maps)))
 
     x = rows(2, 1, maps[0].spec.input_dim, "float32")

@@ -78,30 +78,20 @@ def test_what_has_no_end_is_refused_early(
         assert document["setting"] == "BOCHNER_MAX_HEAD_BYTES"
 
 
-@pytest.mark.parametrize(("excess", "status"), [(0, 200), (1, 431)])
-def test_a_head_has_a_limit_to_the_byte(strict: Running, excess: int, status: int) -> None:
-    filled = sum(map(len, (b"/health/live", b"Host", b"here", b"Connection", b"close", b"X-Long")))
-    head = LIVE + b"Connection: close\r\nX-Long: " + b"a" * (MOST_HEAD - filled + excess) + b"\r\n\r\n"
-    assert [answer.status_code for answer in asked(strict, head)] == [status]
-
-
-@pytest.mark.parametrize(("fields", "status"), [(256, 200), (257, 431)])
-def test_a_head_has_no_more_fields_than_some(strict: Running, fields: int, status: int) -> None:
-    head = LIVE + b"Connection: close\r\n" + b"X: y\r\n" * (fields - 2) + b"\r\n"
-    assert [answer.status_code for answer in asked(strict, head)] == [status]
-
-
-@pytest.mark.parametrize(("count_", "status"), [(100, 422), (101, 414)])
-def test_an_address_has_no_more_parameters_than_some(strict: Running, count_: int, status: int) -> None:
-    address = b"/v1/maps?" + b"&".join([b"a="] * count_)
-    (answer,) = asked(strict, b"GET " + address + b" HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
-    assert answer.status_code == status
-
-
 def test_the_log_has_the_beginning_of_a_long_address(strict: Running) -> None:
     asked(strict, b"GET /" + b"%ff" * 20_000 + b" HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
     (log,) = strict.data_dir.parent.glob("*.log")
     assert max(map(len, log.read_bytes().splitlines())) < 500
+
+
+@pytest.mark.parametrize("path", [b"x%0d%0aINFO:forged", b"%1b%5b2Jred", b"%e2%80%a8forged", b"\xc2\x85", b"\x1b[2J"])
+def test_no_client_writes_lines_or_colours_of_the_log(strict: Running, path: bytes) -> None:
+    asked(strict, b"PUT /v1/maps/%s HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n" % path)
+    asked(strict, LIVE.replace(b"live", path) + b"X-Request-ID: a\x1b[2J\r\n\r\n")
+    (log,) = strict.data_dir.parent.glob("*.log")
+    lines = log.read_bytes().split(b"\n")
+    assert all(line.isascii() and line.decode().isprintable() for line in lines)
+    assert not any(line.startswith(b"INFO:forged") for line in lines)
 
 
 @pytest.mark.parametrize("head", [b"\r\n", b"GET /health/live HTT", LIVE])
@@ -253,3 +243,13 @@ def test_http_1_0_is_answered(strict: Running, lines: bytes, closes: bool) -> No
     (answer,) = asked(strict, b"GET /health/live HTTP/1.0\r\n" + lines + b"\r\n")
     assert answer.status_code == 200
     assert (answer.headers.get("connection") == "close") is closes
+
+
+@pytest.mark.parametrize(("method", "has_body"), [(b"GET", True), (b"HEAD", False)])
+def test_a_refused_head_of_head_is_answered_without_a_body(strict: Running, method: bytes, has_body: bool) -> None:
+    head = method + LIVE.removeprefix(b"GET") + b"X-Long: " + b"a" * MOST_HEAD + b"\r\n\r\n"
+    with connected(strict) as line:
+        line.sendall(head)
+        first, _, body = received(line).partition(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 431")
+    assert bool(body) == has_body

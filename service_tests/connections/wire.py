@@ -54,6 +54,13 @@ def asked(running: Running, *pieces: bytes) -> list[httpx.Response]:
         return answers(received(line))
 
 
+def first_answer(running: Running, head: bytes) -> bytes:
+    """What is answered to a head of which no body comes, as far as it comes at once."""
+    with connected(running) as line:
+        line.sendall(head + b"\r\n")
+        return line.recv(1 << 16)
+
+
 def refusal(answer: httpx.Response, status: int, slug: str) -> dict[str, Any]:
     """The problem document of an answer that ends its connection."""
     assert answer.status_code == status, answer.text

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from app.core.datasets import MOST_RANGES, column_ranges, is_constant, sampled
+from app.core.datasets import MOST_RANGES, column_ranges, held_out, is_constant, sampled
 from app.core.errors import InvalidInput
 
 
@@ -96,3 +96,11 @@ def test_a_column_is_constant_if_its_numbers_differ_by_few_roundings() -> None:
     reach = np.array([3.0, 3.0, 0.0, 1e-300])
     spread = 2.0**-52 * np.array([29.9, 30.1, 0.0, 1e-300])
     assert is_constant(spread, reach).tolist() == [True, False, True, True]
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 20])
+def test_every_row_is_held_out_or_not(count: int) -> None:
+    others, apart = held_out(20, count, 3)
+    assert sorted([*others, *apart]) == list(range(20))
+    assert (np.diff(others) > 0).all()
+    assert apart.tolist() == (sampled(20, count, 3).tolist() if count else [])

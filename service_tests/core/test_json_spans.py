@@ -75,10 +75,16 @@ def test_brackets_in_lists_are_counted() -> None:
 
 
 def test_options_of_many_small_things_are_refused() -> None:
-    check_options(b'{"a":[0],' + b" " * 100_000 + b'"b":0}')
-    check_options(b'{"a":[' + b"0," * 1_000_000 + b"0]}")
-    check_options(b'{"a":[' + b"[0]," * 100_000 + b"[0]]}")
+    told = []
+
+    def check(text: bytes) -> None:
+        check_options(text, lambda *counts: told.append(counts))
+
+    check(b'{"a":[0],' + b" " * 100_000 + b'"b":0}')
+    check(b'{"a":[' + b"0," * 1_000_000 + b"0]}")
+    check(b'{"a":[' + b"[0]," * 100_000 + b'[0,","]]}')
+    assert told == [(100_015, 0), (2_000_009, 1_000_000), (400_015, 100_001)]
     with pytest.raises(InvalidInput, match="200001 lists and objects"):
-        check_options(b'{"a":[' + b"[0]," * 200_000 + b"[0]]}")
+        check(b'{"a":[' + b"[0]," * 200_000 + b"[0]]}")
     with pytest.raises(InvalidInput, match="bytes came beside lists"):
-        check_options(b"{" + b'"a":[0],' * 30 + b'"a":0,' * 20_000 + b'"a":0}')
+        check(b"{" + b'"a":[0],' * 30 + b'"a":0,' * 20_000 + b'"a":0}')

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from app.core.errors import InvalidInput
-from app.core.norms import unit_or_zero_rows, unit_rows
+from app.core.norms import squared_norms, unit_or_zero_rows, unit_rows
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -59,3 +59,14 @@ def test_a_row_without_direction_stays_zero_where_that_is_wanted(dtype: Any) -> 
     assert not found[[0, 4, 29]].any()
     made_sparse: Any = unit_or_zero_rows(csr_array(given))
     np.testing.assert_array_equal(made_sparse.toarray(), found)
+
+
+@every_dtype
+def test_squared_norms_are_those_of_numpy_with_the_same_bits_in_both_forms(dtype: Any) -> None:
+    x = rows(300, dtype)
+    backwards = csr_array(x[:, ::-1])[:, ::-1]
+    assert not backwards.has_sorted_indices
+    found = squared_norms(x)
+    np.testing.assert_allclose(found, np.square(x, dtype=np.float64).sum(axis=1), rtol=1e-14)
+    for one in (csr_array(x), backwards):
+        np.testing.assert_array_equal(squared_norms(one), found)

@@ -10,7 +10,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from app.core.arrays import Floats, Rows
-from app.core.panels import DEPTH, Panels
+from app.core.panel_products import DEPTH
+from app.core.panels import Panels
 
 SIZES = [(1, 1), (3, 7), (37, 130), (100, 3), (70, 2 * DEPTH), (65, 3 * DEPTH + 5)]
 
@@ -72,6 +73,31 @@ def test_a_matrix_of_few_entries_takes_less_and_gives_the_same(columns: int, d: 
     for n in (1, 2, 13):
         assert (product(panels, rows[3 : 3 + n], columns) == wanted[3 : 3 + n]).all()
         assert (product(panels, csr_array(rows[3 : 3 + n]), columns) == wanted[3 : 3 + n]).all()
+
+
+@every_dtype
+@pytest.mark.parametrize("density", [1.0, 0.1], ids=["of all coordinates", "of few"])
+@pytest.mark.parametrize("columns", [1, 3, 8])
+def test_a_narrow_matrix_is_not_filled_up_and_gives_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch, columns: int, density: float, dtype: Any
+) -> None:
+    d = 5 * DEPTH + 7
+    of, rows = matrix(columns, d, dtype, 1, density), matrix(29, d, dtype, 2, density=0.3)
+    rows[7] = 0
+    filled_up = Panels(of)
+    monkeypatch.setattr("app.core.panels._LINES_AT_A_TIME", DEPTH)
+    monkeypatch.setattr("app.core.panels._ENTRIES_AT_A_TIME", 500)
+    narrow = Panels(of)
+    assert narrow.nbytes < 0.7 * filled_up.nbytes
+    assert narrow.operations(rows) == filled_up.operations(rows)
+    assert (narrow.matrix == of).all()
+    for some in (rows, rows[:2], rows[7:8], csr_array(rows), csr_array(rows[5:9]), csr_array(rows[7:8])):
+        assert (product(narrow, some, columns) == product(filled_up, some, columns)).all()
+    wanted, found = np.ones((2, 29, columns), dtype)
+    filled_up.multiplier(rows)(slice(0, columns), wanted, True)
+    narrow.multiplier(rows)(slice(0, columns), found, True)
+    assert (found == wanted).all()
+    assert (product(Panels(0 * of), rows, columns) == 0).all()
 
 
 def test_sparse_rows_may_name_their_coordinates_in_any_order() -> None:

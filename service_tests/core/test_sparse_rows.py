@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from app.core.sparse_rows import compressed, divide_columns, in_shared_columns, stored
+from app.core.sparse_rows import compressed, divide_columns, in_shared_columns, row_numbers, row_sums, stored
 
 
 def test_columns_that_the_second_has_are_kept_in_their_order() -> None:
@@ -47,3 +47,16 @@ def test_columns_are_divided_alike_in_both_forms(divisors: NDArray[np.float64]) 
     divide_columns(of_sparse, divisors)
     assert (of_dense == x / divisors).all()
     assert (of_sparse.toarray() == x / divisors).all()
+
+
+def test_every_stored_entry_has_the_number_of_its_row() -> None:
+    x = csr_array(np.array([[0, 2.5, 0], [0, 0, 0], [3, 0, -4]]))
+    assert row_numbers(x).tolist() == [0, 2, 2]
+    assert row_sums(x).tolist() == [2.5, 0, -1]
+    none = row_sums(csr_array((2, 3)))
+    assert none.tolist() == [0, 0]
+    assert none.dtype == np.float64
+
+
+def test_sums_are_added_in_the_order_of_the_entries() -> None:
+    assert row_sums(csr_array(np.array([[1.0, 1e16, -1e16], [1e16, -1e16, 1.0]]))).tolist() == [0, 1]

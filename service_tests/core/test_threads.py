@@ -18,10 +18,10 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 import app
-from app.core import panels, threads
+from app.core import kernels, panels, threads
 from app.core.diagnostics.gram import Gram
 from app.core.maps import opened
-from app.core.maps.fourier import features, fourier_map, inner_products
+from app.core.maps.fourier import features, inner_products
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 from service_tests.core.combinations import rows
@@ -187,7 +187,7 @@ SMALL_PARTS = [
     (inner_products, "_FREQUENCIES_PER_BLOCK", 1),
     (panels, "_MOST_PRODUCTS_PER_PART", 40_000),
     (panels, "_LEAST_PRODUCTS_PER_PART", 1),
-    (fourier_map, "_EXACT_ENTRIES_PER_PART", 1000),
+    (kernels.base, "_ENTRIES_PER_PART", 1000),
 ]
 
 

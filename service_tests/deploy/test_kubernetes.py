@@ -1,9 +1,14 @@
 """The resources of deploy/kubernetes: of valid form, with references that lead somewhere, and pods without rights."""
 
 import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from app.settings import Settings
 from service_tests.deploy.manifests import KUBERNETES, OVERLAYS, ROOT, Resource, built, chosen, of_kind, pods
@@ -166,3 +171,20 @@ def test_a_pod_has_time_to_end_in_order() -> None:
     assert seconds_to_end("api") >= before + Settings().shutdown_timeout + 20
     assert seconds_to_end("worker") >= 30
     assert seconds_to_end("store") >= 30
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_kubectl_builds_the_same_resources(tmp_path: Path, overlay: str) -> None:
+    copy = shutil.copytree(KUBERNETES, tmp_path / "kubernetes")
+    secrets = copy / "with-store" / "secrets"
+    secrets.mkdir(exist_ok=True)
+    (secrets / "redis_url").write_text("redis://bochner:password@store:6379/0")
+    ran = subprocess.run(["kubectl", "kustomize", str(copy / overlay)], capture_output=True, text=True, check=True)
+
+    def named(resources: Iterable[Resource]) -> list[tuple[str, str]]:
+        # Generated names end with a hash there.
+        return sorted((one["kind"], re.sub("-[a-z0-9]{10}$", "", one["metadata"]["name"])) for one in resources)
+
+    assert named(yaml.safe_load_all(ran.stdout)) == named(built(KUBERNETES / overlay))

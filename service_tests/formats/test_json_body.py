@@ -111,7 +111,7 @@ def test_a_body_that_has_both_or_neither_is_refused(document: Any, pointer: str)
 
 @pytest.mark.parametrize("member", ["samplers", "kernel", "multiples", "input", "y"])
 def test_options_of_a_recommendation_are_counted_before_they_are_read(member: str) -> None:
-    def check(nbytes: int) -> None:
+    def check(nbytes: int, _: int) -> None:
         if nbytes > 2000:
             raise TooLarge("", limit="max_spec_bytes", allowed=2000, value=nbytes)
 
@@ -122,7 +122,7 @@ def test_options_of_a_recommendation_are_counted_before_they_are_read(member: st
 
 
 def test_options_of_a_diagnostic_are_counted_before_they_are_read() -> None:
-    def check(nbytes: int) -> None:
+    def check(nbytes: int, _: int) -> None:
         if nbytes > 2000:
             raise TooLarge("", limit="max_spec_bytes", allowed=2000, value=nbytes)
 

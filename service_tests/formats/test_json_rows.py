@@ -93,7 +93,7 @@ def test_what_is_wrong_in_sparse_rows_far_behind_is_named_at_its_place(row: Any,
 
 
 def test_all_that_is_no_rows_is_counted_and_lists_of_rows_are_not() -> None:
-    def check(nbytes: int) -> None:
+    def check(nbytes: int, _: int) -> None:
         counted.append(nbytes)
         if nbytes > 1000:
             raise TooLarge("", limit="max_spec_bytes", allowed=1000, value=nbytes)

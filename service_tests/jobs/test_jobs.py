@@ -4,13 +4,14 @@ import time
 
 import pytest
 
-from app.jobs import checkpoints
+from app.jobs import checkpoints, scripts
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.jobs import Jobs
 from app.jobs.prelude import INDEX, key
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobState
+from app.store.maps import MapStore
 from service_tests.checks import keys
 from service_tests.jobs.site import Site
 
@@ -124,3 +125,19 @@ def test_a_first_state_that_is_too_large_is_left_out(site: Site, monkeypatch: py
     job = site.jobs.submit("test-walk", {}, checkpoint=Checkpoint(b"0" * 11, 5, 20))
     assert (job.progress, job.step, job.of) == (0, None, None)
     assert site.attempt(job.id).restored() is None
+
+
+@pytest.mark.parametrize("runs", [False, True], ids=["waiting", "running"])
+def test_what_takes_memory_is_cancelled_though_the_store_has_none_left(site: Site, runs: bool) -> None:
+    maps, building = MapStore(site.client), site.jobs.new_id()
+    site.jobs.submit("build-map", {}, reservation=maps.reserve("m", "{}", building)[1], job_id=building)
+    attempts = [site.attempt(building)] if runs else []
+    site.client.config_set("maxmemory", 1)
+    try:
+        assert site.jobs.cancel(building, "a receipt").state is (JobState.running if runs else JobState.cancelled)
+        assert maps.find("m") is None
+        for attempt in attempts:
+            scripts.run(site.client, "end", building, attempt.message, "succeeded", 60, "", "[]")
+    finally:
+        site.client.config_set("maxmemory", 0)
+    assert site.jobs.get(building).state is JobState.cancelled

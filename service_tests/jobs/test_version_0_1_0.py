@@ -1,4 +1,4 @@
-"""A queue as version 0.1.0 left it; see also test_stored_versions.py."""
+"""A queue as version 0.1.0 left it; see also stored/."""
 
 import time
 

@@ -55,7 +55,7 @@ class Disk:
         self.root, self._journal = home.resolve() / "disk", home.resolve() / "journal"
         self.root.mkdir()
         self._journal.mkdir()
-        self._library = _compiled(home)
+        self._library = compiled(SOURCE, home)
         self.settle()
 
     @property
@@ -189,12 +189,12 @@ def _make(path: Path, mode: int, content: bytes) -> None:
     path.chmod(stat.S_IMODE(mode))
 
 
-def _compiled(home: Path) -> Path:
-    """The library; the test is skipped where it cannot be made."""
+def compiled(source: Path, home: Path) -> Path:
+    """A library to preload, made in a directory; the test is skipped where it cannot be made."""
     compiler = shutil.which("cc")
     if compiler is None:
-        pytest.skip("no C compiler (cc) to make the library with that journals what was synced")
-    library = home / "synced.so"
+        pytest.skip(f"no C compiler (cc) to make the library of {source.name} with")
+    library = home / f"{source.stem}.so"
     options = ["-shared", "-fPIC", "-O1", "-Wall", "-Werror"]
-    subprocess.run([compiler, *options, "-o", library, SOURCE, "-ldl"], check=True)
+    subprocess.run([compiler, *options, "-o", library, source, "-ldl"], check=True)
     return library

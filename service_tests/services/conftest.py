@@ -1,21 +1,27 @@
-"""A store, and services of maps over it."""
+"""A store, services of maps over it, and a spec to put there."""
 
 from collections.abc import Callable, Iterator
 
 import pytest
 import redis
 
+from app.core.progress import Progress
+from app.core.spec import MapSpec
 from app.jobs.jobs import Jobs
 from app.services.cache import Cache
 from app.services.datasets import Datasets
+from app.services.left_open import NOTHING, AskedSpec, LeftOpen
 from app.services.limits import Limits
-from app.services.map_creation import MapCreation
+from app.services.map_creation import Created, MapCreation
 from app.services.maps import Maps
 from app.store.connection import connect
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 from service_tests.servers import EVERY_WRITE, valkey
 
+SPEC = MapSpec.model_validate(
+    {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 50}
+)
 LIMITS = Limits(
     max_body_bytes=1000,
     max_spec_bytes=1000,
@@ -28,25 +34,35 @@ LIMITS = Limits(
 )
 
 
+def seeded(seed: int) -> MapSpec:
+    return SPEC.model_copy(update={"seed": seed})
+
+
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
     with valkey(tmp_path_factory.mktemp("services"), *EVERY_WRITE) as url, connect(url, 5) as client:
         yield client
 
 
-def maps_of(client: redis.Redis, cache: Cache, limits: Limits = LIMITS, unfit: str | None = None) -> Maps:
-    """A service of the maps of a store."""
-    datasets = Datasets(DatasetStore(client), limits, cache, lambda: unfit)
-    store, jobs = MapStore(client), Jobs(client, 10, 60)
-    return Maps(store, limits, cache, 1, jobs, MapCreation(store, limits, 1, lambda: unfit, jobs, datasets))
+class Service(Maps):
+    """The maps of a store, and their creation from specs."""
+
+    def __init__(self, client: redis.Redis, cache: Cache, limits: Limits = LIMITS, unfit: str | None = None) -> None:
+        store, jobs = MapStore(client), Jobs(client, 10, 60)
+        super().__init__(store, limits, cache, 1, jobs)
+        datasets = Datasets(DatasetStore(client), limits, cache, lambda: unfit)
+        self._creation = MapCreation(store, limits, 1, lambda: unfit, jobs, datasets)
+
+    def create(self, name: str, spec: MapSpec, progress: Progress | None, left_open: LeftOpen = NOTHING) -> Created:
+        return self._creation.create(name, AskedSpec(spec, left_open), progress)
 
 
 @pytest.fixture
-def service(client: redis.Redis) -> Callable[..., Maps]:
+def service(client: redis.Redis) -> Callable[..., Service]:
     """Makes services of one store, each with a cache of its own."""
     client.flushall()
 
-    def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Maps:
-        return maps_of(client, Cache(cache_bytes), unfit=unfit)
+    def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Service:
+        return Service(client, Cache(cache_bytes), unfit=unfit)
 
     return make

@@ -23,9 +23,8 @@ from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import MapExists
 from app.services.left_open import NOTHING, AskedSpec, LeftOpen, Settled
-from app.services.maps import Maps
 from app.store.datasets import DatasetStore
-from service_tests.services.conftest import LIMITS
+from service_tests.services.conftest import LIMITS, Service
 
 ROWS = np.random.default_rng(4).normal(size=(40, 3)) * [1, 2, 5] + 7
 PLAIN: dict[str, Any] = {
@@ -49,6 +48,10 @@ def datasets(client: redis.Redis) -> Datasets:
     return made
 
 
+def any_size(*_: int) -> None:
+    """Options of any size."""
+
+
 def parse(model: type[Any], body: bytes | bytearray) -> Any:
     return model.model_validate_json(body)
 
@@ -59,7 +62,7 @@ def rows_in(datasets: Datasets) -> RowsOf:
 
 
 def asked(spec: dict[str, Any]) -> AskedSpec:
-    return asked_spec(json.dumps(spec).encode(), parse)
+    return asked_spec(json.dumps(spec).encode(), parse, any_size)
 
 
 def test_a_plain_spec_leaves_nothing_open_and_is_settled_as_it_is() -> None:
@@ -101,10 +104,10 @@ def test_each_may_be_left_open_alone(datasets: Datasets, member: str) -> None:
 )
 def test_what_is_no_spec_is_refused_as_ever(body: bytes) -> None:
     with pytest.raises(ValidationError):
-        asked_spec(body, parse)
+        asked_spec(body, parse, any_size)
 
 
-def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., Maps], datasets: Datasets) -> None:
+def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., Service], datasets: Datasets) -> None:
     maps, spec = service(), asked(OPEN)
     datasets.create("rows", ROWS, None)
     made = maps.create("m", spec.spec, Progress(), spec.left_open)
@@ -122,7 +125,7 @@ def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., 
 
 
 def test_all_that_is_taken_from_a_dataset_is_of_the_same_rows(
-    service: Callable[..., Maps], datasets: Datasets, monkeypatch: pytest.MonkeyPatch
+    service: Callable[..., Service], datasets: Datasets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is replaced after the input was fitted, before the length scale is taken."""
     maps, spec = service(), asked(OPEN)
@@ -146,7 +149,7 @@ def test_all_that_is_taken_from_a_dataset_is_of_the_same_rows(
 
 
 def test_one_that_comes_second_gets_the_map_of_the_first(
-    service: Callable[..., Maps], monkeypatch: pytest.MonkeyPatch
+    service: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both have found the name free, and have drawn a seed each."""
     maps, (spec, left_open) = service(), asked(PLAIN | {"seed": None})

@@ -14,11 +14,10 @@ from app.jobs.jobs import Jobs
 from app.services.building import build
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.maps import Maps
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 from service_tests.jobs.site import attempt
-from service_tests.services.conftest import LIMITS
+from service_tests.services.conftest import LIMITS, Service
 
 SPEC = MapSpec.model_validate(
     {
@@ -62,7 +61,7 @@ class Site(NamedTuple):
 
 
 @pytest.fixture
-def submitted(client: redis.Redis, service: Callable[..., Maps]) -> Site:
+def submitted(client: redis.Redis, service: Callable[..., Service]) -> Site:
     maps = service()
     datasets = Datasets(DatasetStore(client), LIMITS, Cache(1 << 20), lambda: None)
     datasets.create("rows", ROWS, None)

@@ -20,7 +20,7 @@ from app.store.errors import StoreDamaged, StoreUnavailable
 from service_tests.checks import keys
 from service_tests.races import at_once, reads_during
 from service_tests.servers import until
-from service_tests.services.conftest import LIMITS, maps_of
+from service_tests.services.conftest import LIMITS, Service
 
 ROWS: Any = np.random.default_rng(1).normal(size=(40, 3))
 SPARSE: Any = sparse.csr_array(np.where([True, False, False] | (ROWS > 0.5), ROWS, 0))
@@ -87,7 +87,7 @@ def test_a_dataset_is_read_once_and_kept_and_nobody_may_write_to_it(kept: Callab
 def test_maps_and_datasets_share_one_memory(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
     cache = Cache(1500)
     datasets = kept(cache)
-    maps = maps_of(client, cache)
+    maps = Service(client, cache)
     spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "halton"}, "s": 50}
     maps.create("m", MapSpec.model_validate(spec), Progress())
     datasets.create("d", ROWS, None)

@@ -35,7 +35,7 @@ def measured(nbytes: int, progress: Progress | None, run: Any = lambda _: FOUND)
     options, digests = MaxError(diameters=(1.0, 2.0)), {"dataset 'd'": "sha256:1"}
     measurement = Measurement("diagnose", {"map": "m"}, options, given, digests, run, nbytes)
     jobs = Submitted()
-    return Measurements(cast(Jobs, jobs), LIMITS._replace(max_result_bytes=100), 200, 1).run_or_submit(
+    return Measurements(cast(Jobs, jobs), LIMITS._replace(max_result_bytes=100, max_job_bytes=200), 1).run_or_submit(
         measurement, progress
     ), jobs
 

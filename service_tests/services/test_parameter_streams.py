@@ -10,11 +10,11 @@ import redis
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound
-from app.services.maps import Maps
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.manifest import ArrayEntry
 from app.store.maps import digest
 from service_tests.checks import keys
+from service_tests.services.conftest import Service
 
 GAUSSIAN = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 5}
@@ -48,7 +48,7 @@ def without_stream(manifest: dict[str, Any]) -> dict[str, Any]:
     ids=["changed", "taken away", "of a newer version", "of no version", "of a version without"],
 )
 def test_a_map_of_another_parameter_stream_gives_no_codes(
-    service: Callable[..., Maps],
+    service: Callable[..., Service],
     client: redis.Redis,
     change: Callable[[Any], Any],
     error: type[Exception],
@@ -66,7 +66,7 @@ def test_a_map_of_another_parameter_stream_gives_no_codes(
     assert service().create("m", GMM, Progress())[1]
 
 
-def test_a_fourier_map_has_no_parameter_stream(service: Callable[..., Maps], client: redis.Redis) -> None:
+def test_a_fourier_map_has_no_parameter_stream(service: Callable[..., Service], client: redis.Redis) -> None:
     assert service().create("m", GAUSSIAN, Progress())[0].parameter_stream is None
     key = "bochner:{map:m}:manifest"
     manifest = json.loads(cast(bytes, client.get(key)))
@@ -76,7 +76,7 @@ def test_a_fourier_map_has_no_parameter_stream(service: Callable[..., Maps], cli
 
 
 def test_a_hashing_map_takes_no_room_but_its_manifest_and_spec(
-    service: Callable[..., Maps], client: redis.Redis
+    service: Callable[..., Service], client: redis.Redis
 ) -> None:
     maps = service(cache_bytes=0)
     huge = GMM.model_copy(update={"input_dim": 1 << 31, "s": 1 << 24})
@@ -88,7 +88,7 @@ def test_a_hashing_map_takes_no_room_but_its_manifest_and_spec(
         maps.array("m", "frequencies", lambda _: None)
 
 
-def test_tables_of_parameters_count_as_memory_of_the_cache(service: Callable[..., Maps]) -> None:
+def test_tables_of_parameters_count_as_memory_of_the_cache(service: Callable[..., Service]) -> None:
     one_map = 4 * 8 * 2 * 3 * 5
     maps = service(cache_bytes=2 * one_map)
     for seed in range(3):

@@ -24,7 +24,8 @@ def put_map(client: Client) -> None:
     name, stands = client.settled(client.model.maps)
     if not stands.known:
         return
-    spec, later, there = client.chance.choice(list(SPECS)), client.chance.random() < 0.3, stands.value
+    spec, there = client.chance.choice(list(SPECS)), stands.value
+    later = client.chance.random() < 0.3 and not client.waits
     if there is None:
         # While it ends in order, a service leaves every map to a job.
         wanted: tuple[int, ...] = (202,) if later else (201, 202)
@@ -102,6 +103,8 @@ def list_maps(client: Client) -> None:
 
 def diagnose(client: Client) -> None:
     """Have a job measure the standing map."""
+    if client.waits:
+        return
     path, headers = f"/v1/maps/{STANDING}/diagnostics/max-error", RESPOND_ASYNC
     answer = client.ask("POST", path, (202, *REFUSED), json=MAX_ERROR, headers=headers)
     if answer is not None and answer.status_code == 202:

@@ -14,6 +14,8 @@ from service_tests.soak.truth import Truth
 
 NAMES = 6
 """Of maps, and as many of datasets, for each client."""
+MOST_WAITING = 3
+"""Jobs that a client leaves to the service at once, so that its work adapts to the machine."""
 AWAY = 503
 REFUSED = (429, 507)
 """The service says that it did not do it: too many jobs wait, or the disk is full."""
@@ -169,6 +171,11 @@ class Client:
         """A job that was submitted just now."""
         self.model.jobs.append(Job(link, self.disturbances.ended, measures))
         return self.model.jobs[-1]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it must see a job end before it leaves another."""
+        return sum(job.record is None for job in self.model.jobs) >= MOST_WAITING
 
     def job(self, ended: bool) -> Job | None:
         """One that has ended as far as this client knows, or one that has not; None if there is none."""

@@ -34,9 +34,10 @@ class Deployment:
         home: a new directory for it.
         program: the module that is run as the service, and what stands before the command.
         options: further ones of the replicas.
+        job_ttl: seconds that an ended job is kept. Whoever writes its end down decides: a replica or the worker.
     """
 
-    def __init__(self, home: Path, program: Sequence[str], *options: str) -> None:
+    def __init__(self, home: Path, program: Sequence[str], *options: str, job_ttl: int = 86400) -> None:
         self.disk = Disk(home)
         self.data = self.disk.root / "data"
         self.done = home / "done"
@@ -49,10 +50,11 @@ class Deployment:
         behind = ("--redis-url", self.store_wire.url)
         # Long enough that only slow maps become jobs of themselves, on a busy machine too.
         serve = ("--job-workers", "0", "--require-keys", "true", "--max-request-seconds", "20", *options)
+        kept = ("--job-ttl", str(job_ttl))
         self._commands = {
-            "first": ("serve", "--port", str(self._ports["first"]), "--data-dir", str(self.data), *serve),
-            "second": ("serve", "--port", str(self._ports["second"]), *behind, *serve),
-            WORKER: ("worker", *behind),
+            "first": ("serve", "--port", str(self._ports["first"]), "--data-dir", str(self.data), *serve, *kept),
+            "second": ("serve", "--port", str(self._ports["second"]), *behind, *serve, *kept),
+            WORKER: ("worker", *behind, *kept),
         }
         self._program = program
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -131,13 +133,13 @@ class Deployment:
         self.disk.lose_power(loss, chance)
         self.start()
 
-    def replicas(self) -> list[psutil.Process]:
-        """All processes of the replicas that answer requests."""
+    def replicas(self) -> list[list[psutil.Process]]:
+        """The processes of each replica that answer requests."""
         found = []
         for name in REPLICAS:
             parent = psutil.Process(self.processes[name].pid)
             workers = [one for one in parent.children() if "spawn_main" in " ".join(one.cmdline())]
-            found += workers or [parent]
+            found.append(workers or [parent])
         return found
 
     def close(self) -> None:
@@ -155,5 +157,5 @@ class Deployment:
     @staticmethod
     def _ready(port: int) -> bool:
         with suppress(httpx.TransportError):
-            return httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=60).status_code == 200
+            return httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=60, verify=False).status_code == 200
         return False

@@ -1,33 +1,23 @@
-"""The account says what the store holds, whatever happens to those who write."""
+"""The account says what the store holds, and refuses what has no room."""
 
-import random
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
 
-import numpy as np
 import pytest
 import redis
 
 from app.jobs.checkpoints import Checkpoint
-from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
 from app.store.account import UNCOMMITTED_TTL, UNLIMITED, Account, Entry, Quota, Usage
-from app.store.connection import connect
-from app.store.datasets import DatasetStore, described
-from app.store.errors import QuotaExceeded, StoreUnavailable
-from app.store.maps import MapManifest, MapStore
-from app.store.named import Arrays
+from app.store.datasets import DatasetStore
+from app.store.errors import QuotaExceeded
+from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken
-from service_tests.cases import with_long
 from service_tests.checks import keys
 from service_tests.jobs.site import attempt
-from service_tests.ledger import assert_true, entries, held, pass_time
+from service_tests.ledger import assert_true, entries, pass_time
 from service_tests.races import at_once
-from service_tests.servers import EVERY_WRITE, valkey, wire
+from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_maps import new
 
 NOTHING = Usage(0, 0)
@@ -37,23 +27,6 @@ NOTHING = Usage(0, 0)
 def store(client: redis.Redis) -> redis.Redis:
     client.flushall()
     return client
-
-
-def put_dataset(client: redis.Redis, name: str, rows: int = 10, ttl: int | None = None, **others: object) -> bool:
-    quota, owner = others.get("quota", UNLIMITED), others.get("owner", "")
-    assert isinstance(quota, Quota)
-    arrays: Arrays = {"rows": np.random.default_rng(rows).random((rows, 4))}
-    manifest = described(name, (rows, 4), arrays, ttl)
-    return DatasetStore(client, quota).create(manifest, arrays, ttl, str(owner))[1]
-
-
-def building(client: redis.Redis, name: str, quota: Quota = UNLIMITED, promised: int = 0, owner: str = "") -> str:
-    """A map that a job is to build; gives the id of the job."""
-    jobs = Jobs(client, 100, 60, quota)
-    job = jobs.new_id()
-    _, reservation = MapStore(client, quota).reserve(name, '{"seed": 0}', job, promised=promised, owner=owner)
-    jobs.submit("build-map", {"name": name}, reservation=reservation, job_id=job, owner=owner)
-    return job
 
 
 def test_maps_and_datasets_are_entered_and_taken_out(store: redis.Redis) -> None:
@@ -267,46 +240,3 @@ def test_what_versions_without_account_do_is_found_out(store: redis.Redis) -> No
     assert assert_true(store).names == 4
     pass_time(store)
     assert assert_true(store).names == 2
-
-
-def free(jobs: Jobs, stored: bytes, receipt: str) -> None:
-    there = MapManifest.parse(stored)
-    if there.job is not None:
-        with suppress(JobHasEnded):
-            jobs.cancel(there.job, receipt)
-
-
-def renew(client: redis.Redis, name: str, ttl: int | None) -> None:
-    there = DatasetStore(client).find(name)
-    if there is not None:
-        DatasetStore(client).renew(there, ttl)
-
-
-def chances(cut: Callable[[bytes], None], client: redis.Redis, seed: int) -> None:
-    """A hundred changes of all kinds, of which some lose a reply."""
-    chance = random.Random(seed)
-    maps, datasets, jobs = MapStore(client), DatasetStore(client), Jobs(client, 100, 60)
-    changes: list[Callable[[str, int], object]] = [
-        lambda name, step: maps.create(new(name, seed=step)),
-        lambda name, _: maps.delete(name, partial(free, jobs)),
-        lambda name, step: put_dataset(client, name, 1 + step, ttl=chance.choice([None, 100])),
-        lambda name, _: datasets.delete(name),
-        lambda name, _: building(client, name),
-        lambda name, _: renew(client, name, chance.choice([None, 100])),
-        lambda _, step: jobs.submit("walk", {}, attachments={"x": bytes(step)}),
-    ]
-    for step in range(100):
-        if chance.random() < 0.3:
-            cut(chance.choice([b"EVALSHA", b"SET"]))
-        with suppress(NameTaken, StoreUnavailable):
-            chance.choice(changes)(f"n{chance.randrange(4)}", step)
-
-
-@pytest.mark.parametrize("seed", with_long([0], [1, 2]))
-def test_lost_replies_leave_the_account_true(tmp_path: Path, seed: int) -> None:
-    with valkey(tmp_path, *EVERY_WRITE) as url, wire(url) as cut, connect(url, 5) as near, connect(cut.url, 5) as far:
-        chances(cut.lose_reply_to, far, seed)
-        assert cut.lost > 5
-        assert_true(near)
-        pass_time(near)
-        assert assert_true(near).nbytes == held(near).nbytes > 0

@@ -144,6 +144,23 @@ def test_a_manifest_that_cannot_be_read_is_written_anew_by_repair_alone(data: Pa
     assert keys(data) == before
 
 
+def test_a_repair_that_dies_leaves_no_half_of_a_manifest(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = written((data / APPENDED).read_bytes())
+    (data / FOLDER / MANIFEST).unlink()
+
+    def die(_: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("app.store.data_files.os.fsync", die)
+    with pytest.raises(KeyboardInterrupt):
+        repair(data)
+    monkeypatch.undo()
+    with pytest.raises(StoreNotStarted, match="would start empty"):
+        EmbeddedStore(data).start()
+    repair(data)
+    assert keys(data) == before
+
+
 def test_a_first_start_that_was_cut_short_leaves_nothing_to_lose(data: Path) -> None:
     """A server writes an empty base, then the manifest."""
     (data / FOLDER / MANIFEST).unlink()

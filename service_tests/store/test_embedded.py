@@ -14,6 +14,7 @@ import app
 from app.store import binary, server
 from app.store.binary import StoreNotStarted, find_binary
 from app.store.embedded import EmbeddedStore
+from service_tests.running import free_port
 from service_tests.servers import until
 from service_tests.store.site import DEADLINE, Site, lives, reachable, server_pid
 
@@ -156,6 +157,19 @@ def test_a_data_directory_that_is_not_writable_is_refused_by_name(site: Site) ->
         pytest.skip("this user may write everywhere")
     with pytest.raises(StoreNotStarted, match=f"{site.data} is not writable"):
         site.store().start()
+
+
+@pytest.mark.long
+def test_where_files_are_limited_in_size_the_operator_is_told_what_to_do(tmp_path: Path) -> None:
+    """A server would end at the first write beyond the limit, and be started again, and end again."""
+    command = [sys.executable, "-m", "app", "serve", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
+    limited = ["sh", "-c", 'ulimit -f 200 && exec "$@"', "sh", *command]
+    ended = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert "A file may have no more than" in ended.stderr
+    assert "ulimit -f unlimited" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_program_that_exits_at_once_is_quoted(site: Site) -> None:

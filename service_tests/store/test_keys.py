@@ -124,6 +124,21 @@ def test_a_reply_that_is_lost_changes_nothing(keys: KeyStore, url: str, command:
     assert keys.all() == []
 
 
+def test_a_reply_that_is_lost_while_another_changes_keys_changes_nothing(keys: KeyStore, url: str) -> None:
+    with wire(url) as line, connect(line.url, 5) as client:
+        over_it = KeyStore(client, 3)
+        one, other = new(), new()
+        keys.create(new().key)  # its script is known to the server then
+        line.lose_reply_to(b"bochner:keys", lambda: keys.revoke(one.key.id))
+        over_it.create(one.key)
+        assert one.key not in keys.all()
+        keys.create(other.key)
+        line.lose_reply_to(b"bochner:keys", lambda: keys.create(new().key))
+        assert over_it.revoke(other.key.id)
+        assert line.lost == 2
+        assert not over_it.revoke(other.key.id)
+
+
 def test_a_process_reads_the_keys_again_only_when_something_has_changed(keys: KeyStore, url: str) -> None:
     made = new()
     keys.create(made.key)

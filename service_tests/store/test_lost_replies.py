@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
+from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
 from app.services.cache import Cache
-from app.services.errors import NotFound
+from app.services.errors import MapNotFound
 from app.store.connection import connect
 from app.store.maps import MapStore
 from app.store.reservations import NameTaken
 from service_tests.checks import keys, put
 from service_tests.running import service
 from service_tests.servers import EVERY_WRITE, Wire, valkey, wire
-from service_tests.services.conftest import maps_of
+from service_tests.services.conftest import Service
 from service_tests.store.new_maps import new
 
 # Only the script that commits a manifest, or deletes one, is given it.
@@ -64,15 +65,27 @@ def test_a_delete_whose_reply_is_lost_is_still_reported_as_done(cut: Wire) -> No
 
 def test_a_cancelled_build_whose_reply_is_lost_is_still_reported_as_deleted(cut: Wire) -> None:
     with connect(cut.url, 5) as client:
-        jobs, maps = Jobs(client, 10, 60), maps_of(client, Cache(1))
+        jobs, maps = Jobs(client, 10, 60), Service(client, Cache(1))
         job = jobs.new_id()
         jobs.submit("build-map", {}, reservation=MapStore(client).reserve("m", "{}", job)[1], job_id=job)
         cut.lose_reply_to(b"EVALSHA")
         maps.delete("m")
         assert cut.lost == 1
         assert jobs.get(job).state == "cancelled"
-        with pytest.raises(NotFound):
+        with pytest.raises(MapNotFound):
             maps.delete("m")
+
+
+def test_a_cancel_whose_reply_is_lost_is_still_reported_as_done(cut: Wire) -> None:
+    with connect(cut.url, 5) as client:
+        jobs = Jobs(client, 10, 60)
+        known, job = (jobs.submit("test-walk", {}).id for _ in range(2))
+        jobs.cancel(known)  # the script is known to the server then
+        cut.lose_reply_to(b"EVALSHA")
+        assert jobs.cancel(job).state == "cancelled"
+        assert cut.lost == 1
+        with pytest.raises(JobHasEnded):
+            jobs.cancel(job)
 
 
 @pytest.mark.long

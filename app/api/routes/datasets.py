@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
 from app.api.access import owner_of
+from app.api.answer_headers import headers
 from app.api.context import Admitted, ContextOf, Cursor, DatasetName, Limit, Prefix
 from app.api.documents import DATASET_BODY
 from app.api.negotiation import posted_format
@@ -22,7 +23,7 @@ _LONGEST_TTL = 366 * 24 * 3600
     operation_id="put_dataset",
     responses={
         200: {"description": "The dataset was there already, with the same rows."},
-        201: {"model": DatasetRecord},
+        201: {"model": DatasetRecord, **headers(location="Link of the dataset.")},
     },
     openapi_extra=DATASET_BODY,
 )

@@ -1,24 +1,21 @@
-"""What a map is worth, and which one to take."""
+"""Diagnostics of a map, and recommendations of one; at once, or by a job where they take long."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
-from pydantic import AfterValidator, BaseModel
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
-from app.api.array_answers import warning_headers
+from app.api.answer_headers import headers
+from app.api.array_answers import WARNING, warning_headers
 from app.api.context import Context, ContextOf, MapName
 from app.api.documents import (
     GIVEN,
     ROWS,
-    WARNED,
-    applied_headers,
     preferring_body,
     schema_of,
-    taken_headers,
     with_warnings,
 )
 from app.api.negotiation import JSON, favourite, posted_format
@@ -33,19 +30,6 @@ from app.pictures import MEDIA_TYPE as SVG
 from app.services.measurements import Measurement
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
-
-
-def _named(kind: str) -> str:
-    if kind not in DIAGNOSTICS:
-        *most, last = map(repr, DIAGNOSTICS)
-        raise PydanticCustomError("enum", f"Input should be {', '.join(most)} or {last}")
-    return kind
-
-
-DiagnosticKind = Annotated[
-    str, Path(description="Name of a diagnostic.", json_schema_extra={"enum": [*DIAGNOSTICS]}), AfterValidator(_named)
-]
-
 
 _MEMBERS: dict[str, dict[str, Any]] = {
     "vectors": {"oneOf": ROWS["oneOf"], "description": "Rows; instead, `dataset`."},
@@ -69,12 +53,12 @@ def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, 
 def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
     content = {JSON: {"schema": with_warnings(schema)}, SVG: {"schema": {"type": "string"}}}
     return {
-        200: {"description": description, "content": content, "headers": applied_headers()["headers"] | WARNED},
+        200: {"description": description, "content": content, **headers("Vary", "Preference-Applied", WARNING)},
         202: {
             "model": JobRecord,
             "description": "It takes long: a job will have the same answer at its `result`. "
             "Or the client waited for a job that failed: then the record says so, and why.",
-            **taken_headers("Link of the job."),
+            **headers("Link", "Vary", "Preference-Applied", WARNING, location="Link of the job."),
         },
     }
 
@@ -92,7 +76,12 @@ _DRAWN = [one.kind for one in _EVERY if one.draws]
         f"The figures; those of {', '.join(_DRAWN)}, and no others, also as a picture.",
     ),
 )
-async def diagnose(name: MapName, kind: DiagnosticKind, request: Request, context: ContextOf) -> Response:
+async def diagnose(
+    name: MapName,
+    kind: Annotated[Literal[tuple(DIAGNOSTICS)], Path(description="Name of a diagnostic.")],  # type: ignore[valid-type]
+    request: Request,
+    context: ContextOf,
+) -> Response:
     """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
     wanted = DIAGNOSTICS[kind]
 
@@ -142,7 +131,7 @@ async def _answer(
 async def _measured(
     form: Format, request: Request, context: Context, media_type: str, prepare: Callable[[Body], Measurement]
 ) -> tuple[long_work.Clock, tuple[str, ...], bytes | JobRecord]:
-    """What is left of the client's time, warnings, and the answer or the record of a job.
+    """The clock of the request, warnings about its rows, and the answer or the record of a job.
 
     The work takes a place of a request; rows are let go when it leaves that.
     """

@@ -12,12 +12,15 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import AfterValidator
 
+from app.api.answer_headers import headers
 from app.api.context import Admitted, Context, ContextOf, Limit, Listening
 from app.api.negotiation import JSON, favourite
+from app.api.readers import HELD
 from app.jobs.errors import JobNotFound, ResultElsewhere
 from app.jobs.jobs import Event, JobPage
 from app.jobs.record import JobRecord, JobState
 from app.store.errors import StoreUnavailable
+from app.store.pieces import PIECE_BYTES
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -54,14 +57,20 @@ _RESULT: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "What the request that became a job would have been answered.",
         "content": {JSON: {"schema": {}}, "*/*": {"schema": {"type": "string", "format": "binary"}}},
+        **headers("Vary"),
     },
-    303: {"description": "The job has made a map: `Location` says where it is."},
+    303: {
+        "description": "The job has made a map: `Location` says where it is.",
+        **headers(location="Link of the map."),
+    },
 }
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events `progress` and, at last, `end`; `data` has id, state, progress, step, of, objective and "
         "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
-        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        # Without a schema, as readers of the document differ on whether it would be that of an event or of them all.
+        "content": {"text/event-stream": {}},
+        **headers("Cache-Control", "X-Accel-Buffering"),
     },
     204: {"description": "The job has ended, and no event of it comes after `Last-Event-ID`."},
 }
@@ -103,6 +112,7 @@ async def get_job_result(job_id: JobId, request: Request, context: Admitted) -> 
         return RedirectResponse(str(elsewhere), 303)
     chosen = favourite(request, [body.media_type for body in kept])
     body = next(one for one in kept if one.media_type == chosen)
+    request.scope["state"][HELD] = 2 * PIECE_BYTES
     return StreamingResponse(context.jobs.parts(body), media_type=chosen, headers={"Vary": "Accept"})
 
 

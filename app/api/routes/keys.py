@@ -8,10 +8,12 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 
 from app.api import bodies
 from app.api.access import owner_of
+from app.api.answer_headers import headers
 from app.api.context import Admitted, ContextOf
 from app.api.documents import KEY_BODY
 from app.api.negotiation import JSON, posted_format
 from app.api.problems import Refusal
+from app.core.json_spans import check_options
 from app.services.keys import AskedKey, CreatedKey, KeyList
 
 logger = logging.getLogger(__name__)
@@ -31,12 +33,19 @@ def _known_form(key_id: Annotated[str, Path(alias="id", description="Id of a key
 KeyId = Annotated[str, Depends(_known_form)]
 
 
-@router.post("", operation_id="create_key", status_code=201, openapi_extra=KEY_BODY)
+@router.post(
+    "", operation_id="create_key", status_code=201, openapi_extra=KEY_BODY, responses={201: headers("Cache-Control")}
+)
 async def create_key(request: Request, response: Response, context: Admitted) -> CreatedKey:
     """Create a key. It is valid at once, in every process of the service."""
     posted_format(request, (JSON,))
-    asked = bodies.parse(AskedKey, await bodies.read(request, context, context.limits.check_spec))
-    made = await context.admission.ask(lambda: context.keys.create(asked))
+    body = await bodies.read(request, context, context.limits.check_spec)
+
+    def create() -> CreatedKey:
+        check_options(body, context.limits.check_spec)
+        return context.keys.create(bodies.parse(AskedKey, body))
+
+    made = await context.admission.ask(create)
     logger.info("key %s made key %s, %r with role %s", owner_of(request), made.id, made.name, made.role)
     response.headers["Cache-Control"] = "no-store"
     return made

@@ -4,9 +4,10 @@ from fastapi import APIRouter, Request, Response
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
+from app.api.answer_headers import headers
 from app.api.array_answers import array_response
 from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, Prefix
-from app.api.documents import ARRAY_ANSWER, MAP_BODY, applied_headers, taken_headers
+from app.api.documents import ARRAY_ANSWER, MAP_BODY
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
 from app.core.progress import TimedProgress
@@ -16,18 +17,32 @@ from app.services.map_records import MapPage, MapRecord
 
 router = APIRouter(prefix="/v1/maps", tags=["maps"])
 
+_PUT = headers("ETag", "Vary", "Preference-Applied")
+_MADE = headers("ETag", "Vary", "Preference-Applied", location="Link of the map.")
+_KNOWN = {
+    "parameters": [
+        {
+            "name": "If-None-Match",
+            "in": "header",
+            "required": False,
+            "description": "ETag of an earlier answer; 304 if it is still that of the map.",
+            "schema": {"type": "string"},
+        }
+    ]
+}
+
 
 @router.put(
     "/{name}",
     operation_id="put_map",
     response_model=MapRecord,
     responses={
-        200: {"description": "The map was there already, with the same spec.", **applied_headers()},
-        201: {"model": MapRecord, **applied_headers(Location="Link of the map.")},
+        200: {"description": "The map was there already, with the same spec.", **_PUT},
+        201: {"model": MapRecord, **_MADE},
         202: {
             "model": MapRecord,
             "description": "A job builds the map; `job` is its link.",
-            **taken_headers("Link of the map."),
+            **headers("Link", "Vary", "Preference-Applied", location="Link of the map."),
         },
     },
     openapi_extra=MAP_BODY,
@@ -63,8 +78,8 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_spec)
         clock, owner = long_work.started(request, context), owner_of(request)
-        asked = await context.admission.compute(lambda: asked_spec(body, bodies.parse))
-        there = await context.admission.ask(lambda: context.maps.there(name, asked))
+        asked = await context.admission.compute(lambda: asked_spec(body, bodies.parse, context.limits.check_spec))
+        there = await context.admission.ask(lambda: context.map_creation.there(name, asked))
     if there is not None:
         return clock, Created(there, False)
     with context.admission.builds:
@@ -73,7 +88,7 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
             context,
             clock,
             context.admission.building,
-            lambda progress: context.maps.create(name, asked.spec, progress, asked.left_open, settling, owner),
+            lambda progress: context.map_creation.create(name, asked, progress, settling, owner),
             request,
             same=(name, asked.spec.canonical(), asked.left_open.text, owner),
             before=[settling],
@@ -92,7 +107,8 @@ async def list_maps(context: ContextOf, limit: Limit = 100, cursor: Cursor = Non
     "/{name}",
     operation_id="get_map",
     response_model=MapRecord,
-    responses={304: {"description": "`If-None-Match` names the digest."}},
+    responses={200: headers("ETag"), 304: {"description": "`If-None-Match` names the digest.", **headers("ETag")}},
+    openapi_extra=_KNOWN,
 )
 async def get_map(name: MapName, request: Request, context: ContextOf) -> Response:
     """Look at a map."""

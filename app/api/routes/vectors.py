@@ -57,7 +57,7 @@ async def transform(name: MapName, request: Request, context: Admitted) -> Respo
 
     async def brief(feature_map: FeatureMap, rows: Floats, wanted: Wanted, steps: int) -> Answer:
         wanted.choose(feature_map.gram_dtype)
-        vectors.check(feature_map, rows, context.limits)
+        context.limits.check_operations(feature_map.operations(rows), rows.shape[0])
         return vectors.answer(feature_map, await context.together.features(feature_map, rows, steps))
 
     return await _answer_rows(name, request, context, Gives.features, work, brief)

@@ -4,7 +4,7 @@ A new diagnostic is a file beside this one, with a class derived from `Diagnosti
 jobs, the catalogue and the OpenAPI document read the list.
 """
 
-from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Takes
+from app.core.diagnostics.base import Diagnostic, Finding, Takes
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.diagnostics.collisions import Collisions
 from app.core.diagnostics.gram import Gram
@@ -16,4 +16,4 @@ _EVERY: tuple[type[Diagnostic], ...] = (Gram, BoxDiscrepancy, MaxError, Variance
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {diagnostic.kind: diagnostic for diagnostic in _EVERY}
 """Every diagnostic by its kind, which is its name in addresses."""
 
-__all__ = ["DIAGNOSTICS", "Diagnostic", "Finding", "GivenRows", "Takes"]
+__all__ = ["DIAGNOSTICS", "Diagnostic", "Finding", "Takes"]

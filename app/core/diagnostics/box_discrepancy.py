@@ -54,11 +54,12 @@ class BoxDiscrepancy(Diagnostic):
     )
 
     box: Annotated[
-        Positive | tuple[Positive, ...] | None,
+        Positive | Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None,
         Field(description="b_j, half the width of the box of differences; of a dataset, the ranges of its columns."),
     ] = None
     box_scales: Annotated[
-        tuple[Positive, ...], Field(min_length=1, max_length=20, description="Factors of the box.")
+        tuple[Positive, ...],
+        Field(min_length=1, max_length=20, fail_fast=True, description="Factors of the box."),
     ] = (1.0, 0.5, 0.25)
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:

@@ -135,22 +135,20 @@ class Collisions(Diagnostic):
         found = agreement_counts(feature_map, vectors, pairs, by, self.gamma, progress or Progress())
         exact, odd = found["exact"], found["odd"]
         chance = chances(by, feature_map.spec.input_dim, s, odd[pairs[0]], odd[pairs[1]])
+        full, zero_bit, b_bit = (
+            kernel_estimate(found[name] / s, s, by_chance).value
+            for name, by_chance in (("full", 0.0), ("zero_bit", 0.0), ("b_bit", chance))
+        )
         answer = CollisionErrors(
             pairs=len(exact),
             exact=Exact(mean=float(exact.mean())),
-            full=_collided(found["full"], s, exact),
-            zero_bit=_collided(found["zero_bit"], s, exact, true_chance=found["zero_bit_chance"]),
-            b_bit=_collided(found["b_bit"], s, exact, chance, found["b_bit_chance"]),
+            full=_collided(found["full"], s, full, exact),
+            zero_bit=_collided(found["zero_bit"], s, zero_bit, exact, true_chance=found["zero_bit_chance"]),
+            b_bit=_collided(found["b_bit"], s, b_bit, exact, chance, found["b_bit_chance"]),
             rbf=None if self.gamma is None else _of_rbf(found["full"], s, exact, found["rbf"], self.gamma),
         )
-        values = {
-            "(i*, t*)": kernel_estimate(found["full"] / s, s, 0.0).value,
-            "i*": kernel_estimate(found["zero_bit"] / s, s, 0.0).value,
-            f"{by.bits} bit{'s' * (by.bits > 1)} of {by.bits_of.value}": kernel_estimate(
-                found["b_bit"] / s, s, chance
-            ).value,
-        }
-        return Finding(answer, _drawing(values, exact))
+        bits = f"{by.bits} bit{'s' * (by.bits > 1)} of {by.bits_of.value}"
+        return Finding(answer, _drawing({"(i*, t*)": full, "i*": zero_bit, bits: b_bit}, exact))
 
 
 def _drawing(values: dict[str, Matrix], exact: Matrix) -> Drawing:
@@ -166,10 +164,10 @@ def _drawing(values: dict[str, Matrix], exact: Matrix) -> Drawing:
 
 
 def _collided(
-    counts: Whole, s: int, exact: Matrix, chance: float | Matrix = 0.0, true_chance: float | Matrix = 0.0
+    counts: Whole, s: int, value: Matrix, exact: Matrix, chance: float | Matrix = 0.0, true_chance: float | Matrix = 0.0
 ) -> Collided:
+    """Figures of the estimates `value` that were made of how many of s codes agree."""
     rate = float((counts / s).mean())
-    value = kernel_estimate(counts / s, s, chance).value
     known = np.isfinite(value)
     if not known.any():
         return Collided(rate=rate, mean=None, bias=None, rms_error=None, coverage=None)

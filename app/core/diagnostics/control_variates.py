@@ -18,7 +18,7 @@ _PRODUCTS_PER_SECOND = 1 << 34
 
 
 class Estimator(StrEnum):
-    """What estimates the kernel of two rows."""
+    """An estimate of the kernel of two rows: the map's, or that corrected by one or two moments of its frequencies."""
 
     map = "map"
     cv1 = "cv1"

@@ -74,6 +74,7 @@ class Gram(Diagnostic):
         Field(
             min_length=1,
             max_length=3,
+            fail_fast=True,
             description="map: The inner product of the features. cv1: With the first moment of the frequencies as a "
             "control. It corrects the imaginary part of the form complex; in the real forms the best coefficient is 0, "
             "and cv1 is the map. cv2: With the first two moments as controls; to first order what moment matching "

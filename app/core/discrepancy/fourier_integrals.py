@@ -16,9 +16,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, Whole
 from app.core.compiled import compiled
 from app.core.kernels.scaled import ProductKernel
 
@@ -42,7 +41,7 @@ class Expansion(NamedTuple):
     """Centres of the panels, (d, p)."""
     halves: Matrix
     """Half the lengths of the panels, (d, p)."""
-    sizes: NDArray[np.int64]
+    sizes: Whole
     """Polynomials that count, (d, p); 0 for a panel that adds nothing."""
     values: Matrix
     """Coefficients of φ, (d, p, n), times the length of the panel and the sign of iⁿ."""
@@ -67,12 +66,12 @@ def expansion(kernel: ProductKernel, ratios: Matrix) -> tuple[Expansion, Matrix]
     return Expansion(centres, halves, sizes, values, moments), np.log(energies)
 
 
-def _sizes(coefficients: Matrix) -> NDArray[np.int64]:
+def _sizes(coefficients: Matrix) -> Whole:
     magnitudes = np.abs(coefficients)
     counts = magnitudes > _NEGLIGIBLE * magnitudes.max(axis=(1, 2), keepdims=True)
     orders = np.arange(1, coefficients.shape[2] + 1)
     # Two at least: the recurrence starts from two.
-    sizes: NDArray[np.int64] = np.where(counts.any(axis=2), np.maximum((counts * orders).max(axis=2), 2), 0)
+    sizes: Whole = np.where(counts.any(axis=2), np.maximum((counts * orders).max(axis=2), 2), 0)
     return sizes
 
 

@@ -1,4 +1,4 @@
-"""What samplers that learn ask of a measure of differences: the mean squared error of a set of frequencies over it."""
+"""The base of the objectives of samplers that learn: mean squared errors of frequency sets over differences of rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -3,20 +3,17 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from app.core.arrays import Matrix, Whole
 from app.core.hashing.encodings import Codes, Encoder, Samples
 from app.core.hashing.intervals import rate_intervals
-
-Numbers = NDArray[np.float64]
-Counts = NDArray[np.int64]
 
 
 class Estimate(NamedTuple):
     """Estimates of a kernel, pair by pair, and their standard errors."""
 
-    value: Numbers
-    standard_error: Numbers
+    value: Matrix
+    standard_error: Matrix
 
 
 class Agreements(NamedTuple):
@@ -25,14 +22,14 @@ class Agreements(NamedTuple):
     Beside them, how many codes of x and of y are odd, as `odd_codes` counts them.
     """
 
-    codes: Counts
-    zero_bit: Counts
-    odd_x: Counts
-    odd_y: Counts
+    codes: Whole
+    zero_bit: Whole
+    odd_x: Whole
+    odd_y: Whole
 
     @classmethod
     def none(cls, n: int) -> "Agreements":
-        """Counts of 0 for n pairs, before the first hash."""
+        """Whole of 0 for n pairs, before the first hash."""
         return cls(*(np.zeros(n, np.int64) for _ in cls._fields))
 
     def add(self, by: Encoder, x: Samples, y: Samples, first_hash: int) -> None:
@@ -44,28 +41,28 @@ class Agreements(NamedTuple):
         np.add(self.odd_y, odd_codes(by, y_codes), out=self.odd_y)
 
 
-def collisions(x: Codes, y: Codes) -> Counts:
+def collisions(x: Codes, y: Codes) -> Whole:
     """Number of hashes whose codes agree, row i of x with row i of y: (n, s) or (n, s, 2) to (n,)."""
     equal = x == y
-    count: Counts = (equal if equal.ndim == 2 else equal.all(axis=2)).sum(axis=1)
+    count: Whole = (equal if equal.ndim == 2 else equal.all(axis=2)).sum(axis=1)
     return count
 
 
-def collision_rate(x: Codes, y: Codes) -> Numbers:
+def collision_rate(x: Codes, y: Codes) -> Matrix:
     """Share of hashes whose codes agree, row i of x with row i of y: (n, s) or (n, s, 2) to (n,)."""
-    rate: Numbers = collisions(x, y) / x.shape[1]
+    rate: Matrix = collisions(x, y) / x.shape[1]
     return rate
 
 
-def odd_codes(by: Encoder, codes: Codes) -> Counts:
+def odd_codes(by: Encoder, codes: Codes) -> Whole:
     """How many codes (n, s) of each row have the lowest bit 1, which says a negative entry; 0 if it says nothing."""
     if not by.shows_sign:
         return np.zeros(len(codes), np.int64)
-    count: Counts = (codes % 2 == 1).sum(axis=1)
+    count: Whole = (codes % 2 == 1).sum(axis=1)
     return count
 
 
-def chances(by: Encoder, input_dim: int, s: int, odd_x: Counts, odd_y: Counts) -> Numbers:
+def chances(by: Encoder, input_dim: int, s: int, odd_x: Whole, odd_y: Whole) -> Matrix:
     """How often codes agree by chance, pair by pair, (n,).
 
     Codes whose lowest bit is the sign tell by their `odd_codes` which share of their s samples is negative. It is 1 for
@@ -75,7 +72,7 @@ def chances(by: Encoder, input_dim: int, s: int, odd_x: Counts, odd_y: Counts) -
     return by.chance(input_dim, negative_x * negative_y + (1 - negative_x) * (1 - negative_y))
 
 
-def kernel_estimate(rate: Numbers, s: int, chance: float | Numbers) -> Estimate:
+def kernel_estimate(rate: Matrix, s: int, chance: float | Matrix) -> Estimate:
     """The min-max kernel from the rate at which codes agree.
 
     Codes of b bits also agree by chance c, at the rate g + (1 − g)c, which is turned around. The estimate is then
@@ -92,7 +89,7 @@ def kernel_estimate(rate: Numbers, s: int, chance: float | Numbers) -> Estimate:
         return Estimate((rate - chance) / (1 - chance), np.sqrt(rate * (1 - rate) / s) / (1 - chance))
 
 
-def kernel_interval(counts: Counts, s: int, chance: float | Numbers, bias: float | Numbers = 0.0) -> Numbers:
+def kernel_interval(counts: Whole, s: int, chance: float | Matrix, bias: float | Matrix = 0.0) -> Matrix:
     """An interval for the kernel, (n, 2), that holds it 95 times in 100, from how many of s codes agree.
 
     It is `rate_intervals` with chance collisions taken out as in `kernel_estimate`, moved by the `bias` that the
@@ -109,13 +106,13 @@ def kernel_interval(counts: Counts, s: int, chance: float | Numbers, bias: float
     return np.clip(ends, 0, 1)
 
 
-def kernel_bias(kernel: Numbers, chance: float | Numbers, true_chance: float | Numbers) -> Numbers:
+def kernel_bias(kernel: Matrix, chance: float | Matrix, true_chance: float | Matrix) -> Matrix:
     """How far the mean of an estimate lies above the kernel, (n,).
 
     Codes of different samples are assumed to agree with the probability `chance`. They do with `true_chance`, which
     `row_chances` computes, and which is larger on most rows.
     """
-    bias: Numbers = (1 - kernel) * (true_chance - chance) / _remaining(chance)
+    bias: Matrix = (1 - kernel) * (true_chance - chance) / _remaining(chance)
     return bias
 
 
@@ -131,22 +128,22 @@ def rbf_estimate(kernel: Estimate, gamma: float) -> Estimate:
     return Estimate(value, slope * kernel.standard_error)
 
 
-def rbf_bias(kernel: Numbers, bias: float | Numbers, rbf: Numbers, gamma: float) -> Numbers:
+def rbf_bias(kernel: Matrix, bias: float | Matrix, rbf: Matrix, gamma: float) -> Matrix:
     """How far the link's value at `kernel` + `bias`, an estimate's mean, lies above the RBF kernel `rbf`, (n,)."""
     return _rbf_and_slope(np.clip(kernel + bias, 0, 1), gamma)[0] - rbf
 
 
-def rbf_interval(mean_interval: Numbers, bias: Numbers, gamma: float) -> Numbers:
+def rbf_interval(mean_interval: Matrix, bias: Matrix, gamma: float) -> Matrix:
     """An interval for the RBF kernel, (n, 2), that holds it as often as `mean_interval` holds an estimate's mean.
 
     That is `kernel_interval` without a bias; `bias` is that of `rbf_bias`. The RBF kernel is between e^(−2γ) and 1.
     """
     least = np.square(np.exp(-gamma))
-    ends: Numbers = np.clip(_rbf_and_slope(mean_interval, gamma)[0] - _column(bias), least, 1)
+    ends: Matrix = np.clip(_rbf_and_slope(mean_interval, gamma)[0] - _column(bias), least, 1)
     return ends
 
 
-def estimate_variances(kernel: Numbers, s: int, gamma: float | None) -> dict[str, Numbers]:
+def estimate_variances(kernel: Matrix, s: int, gamma: float | None) -> dict[str, Matrix]:
     """Variances of estimates from s hashes, for pairs of min-max kernel g, (n,); with gamma, of the RBF kernel too."""
     gcws = kernel * (1 - kernel) / s
     if gamma is None:
@@ -154,18 +151,18 @@ def estimate_variances(kernel: Numbers, s: int, gamma: float | None) -> dict[str
     return {"gcws": gcws, "rbf_from_gcws": np.square(_rbf_and_slope(kernel, gamma)[1]) * gcws}
 
 
-def _rbf_and_slope(x: Numbers, gamma: float) -> tuple[Numbers, Numbers]:
+def _rbf_and_slope(x: Matrix, gamma: float) -> tuple[Matrix, Matrix]:
     """The RBF kernel at min-max kernels x, and its slope there, in an order that overflows for no finite γ."""
     ratio = (1 - x) / (1 + x)
     value = np.square(np.exp(-gamma * ratio * ratio))
     return value, 8 * ratio / (1 + x) ** 2 * (gamma * value)
 
 
-def _remaining(chance: float | Numbers) -> Numbers:
+def _remaining(chance: float | Matrix) -> Matrix:
     """1 − c, how often codes can tell samples apart; NaN where they never can."""
     return np.where(np.less(chance, 1), np.subtract(1, chance), np.nan)
 
 
-def _column(numbers: float | Numbers) -> Numbers:
+def _column(numbers: float | Matrix) -> Matrix:
     """One number for both ends of each pair's interval."""
     return np.asarray(numbers, np.float64)[..., None]

@@ -1,10 +1,9 @@
 """Intervals for the probability that two codes agree, from how many of s hashes do."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, Whole
 
 CONFIDENCE = 0.95
 """How often an interval is to hold the truth."""
@@ -14,7 +13,7 @@ _TAIL = (1 - CONFIDENCE) / 2
 _HALVINGS = 30
 
 
-def rate_intervals(counts: NDArray[np.int64], s: int) -> Matrix:
+def rate_intervals(counts: Whole, s: int) -> Matrix:
     """The mid-p interval of each count of s independent hashes that agree, (n,) to (n, 2).
 
     Its ends are the probabilities p with P(X > k) + P(X = k)/2 = 0.025, and with P(X < k) + P(X = k)/2 = 0.025, for X

@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Whole
+from app.core.arrays import Matrix, Whole
 from app.core.compiled import compiled
 
 STREAM_VERSION = 1
@@ -37,14 +37,12 @@ _EXPONENT = np.int64(52)
 _LN2_HIGH = math.floor(math.log(2) * 2**32) / 2**32
 _LN2_LOW = 1.9082149292705877e-10
 
-Row = NDArray[np.float64]
-Draws = NDArray[np.float64]
 Words = NDArray[np.uint64]
 Word = np.uint64
 
 
 @compiled
-def logarithms(x: Row, out: Row) -> None:
+def logarithms(x: Matrix, out: Matrix) -> None:
     """Fill out (n,) with log x for finite x > 0, to two units in the last place and to the same bits on every machine.
 
     Libraries round the last bit of a logarithm differently, and NumPy's differs between processors; a code that hangs
@@ -63,7 +61,7 @@ def logarithms(x: Row, out: Row) -> None:
 
 
 @compiled
-def _scaled_logarithms(x: Row, exponent: Row) -> None:
+def _scaled_logarithms(x: Matrix, exponent: Matrix) -> None:
     """Replace x (n,), normal numbers > 0, by log(x 2^exponent), and the exponents by others.
 
     x = 2^k m with m in [√½, √2), and log m = 2 artanh f with f = (m − 1)/(m + 1), |f| < 0.172: eleven terms of its
@@ -142,7 +140,7 @@ def _uniform(word: Word) -> float:
 
 
 @compiled
-def sampling_parameters(seed: Word, coordinates: Whole, first_hash: int, drawn: Draws) -> None:
+def sampling_parameters(seed: Word, coordinates: Whole, first_hash: int, drawn: Matrix) -> None:
     """Fill drawn (4, coordinates, hashes) with r ~ Gamma(2, 1), 1/r, log c with c ~ Gamma(2, 1), and β ~ U(0, 1).
 
     Hash 0 of it is `first_hash`. Quickest with about a thousand draws: enough for vector units, and all in the cache.

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Rows, in_dtype, named, row_blocks
+from app.core.arrays import Matrix, Rows, in_dtype, named, row_blocks
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Samples
 from app.core.hashing.sampling import DRAWS, Entries, entries, fill_table, sample_columns, sample_rows
@@ -62,11 +62,12 @@ class HeldParameters(Parameters):
 
     def __init__(self, seed: int, n_coordinates: int, s: int, threads: int) -> None:
         self.blocks_at_once = threads
-        self._table = _aligned((n_coordinates, 4, s))
-        self.nbytes = self._table.nbytes
+        self.table = _aligned((n_coordinates, 4, s))
+        """r, 1/r, κ and β of each coordinate and hash."""
+        self.nbytes = self.table.nbytes
 
         def fill(block: slice) -> None:
-            fill_table(np.uint64(seed), np.arange(block.start, block.stop), 0, self._table[block])
+            fill_table(np.uint64(seed), np.arange(block.start, block.stop), 0, self.table[block])
 
         for_each(fill, row_blocks(n_coordinates, -(-n_coordinates // threads)), threads)
 
@@ -74,7 +75,7 @@ class HeldParameters(Parameters):
         """(i*, t*) of every row and hash, sampled row by row in a quarter of a second or less."""
         del pause
         samples = np.empty((n_rows, hashes.stop - hashes.start, 2), np.int64)
-        sample_rows(entries.indptr, entries.coordinate, entries.logs, self._table, hashes.start, samples)
+        sample_rows(entries.indptr, entries.coordinate, entries.logs, self.table, hashes.start, samples)
         return samples
 
 
@@ -132,7 +133,7 @@ def filling_bytes(n_coordinates: int, s: int) -> int:
     return _TABLES_WHILE_FILLED * table_bytes(n_coordinates, s)
 
 
-def _aligned(shape: tuple[int, ...]) -> NDArray[np.float64]:
+def _aligned(shape: tuple[int, ...]) -> Matrix:
     """An empty array that begins at a cache line, so that no vector register is loaded from two."""
     spare = 64 // 8
     memory = np.empty(prod(shape) + spare)

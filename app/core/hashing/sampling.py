@@ -8,15 +8,12 @@ coordinate and hash stand in tables of shape (coordinates, 4, hashes): the hash 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Rows, Whole, dense
+from app.core.arrays import Matrix, Rows, Whole, dense
 from app.core.compiled import compiled
 from app.core.hashing.parameter_stream import Word, logarithms, sampling_parameters
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.sparse_rows import compressed
-
-Table = NDArray[np.float64]
 
 # All rows meet this many coordinates before the next ones, with this many hashes: half a megabyte of parameters, which
 # stays in a core's cache. Of more coordinates each of _MOST_PARTS parts gets its share, as rows have few entries there.
@@ -33,7 +30,7 @@ class Entries(NamedTuple):
     indptr: Whole
     """Row k has the entries indptr[k] … indptr[k + 1] − 1."""
     coordinate: Whole
-    logs: Table
+    logs: Matrix
     """p·log ũ_i."""
 
 
@@ -56,7 +53,7 @@ def entries(rows: Rows, kernel: GeneralizedMinMax) -> Entries:
 
 
 @compiled
-def _fill(columns: Whole, values: Table, ends: Whole, indptr: Whole, coordinate: Whole, magnitude: Table) -> None:
+def _fill(columns: Whole, values: Matrix, ends: Whole, indptr: Whole, coordinate: Whole, magnitude: Matrix) -> None:
     """Compact what is not zero of rows whose values stand one after the other, each row up to its one of `ends`.
 
     `columns` are those of the values, or of the first row only where all have the same. Of each entry, `coordinate`
@@ -77,7 +74,7 @@ def _fill(columns: Whole, values: Table, ends: Whole, indptr: Whole, coordinate:
 
 
 @compiled
-def _memory() -> Table:
+def _memory() -> Matrix:
     """Memory for the numbers drawn at a time, (4·DRAWS,), which begins at a cache line: it saves a tenth."""
     spare = 64 // 8
     memory = np.empty(4 * DRAWS + spare)
@@ -86,7 +83,7 @@ def _memory() -> Table:
 
 
 @compiled
-def fill_table(seed: Word, coordinates: Whole, first_hash: int, table: Table) -> None:
+def fill_table(seed: Word, coordinates: Whole, first_hash: int, table: Matrix) -> None:
     """Fill a table (coordinates, 4, hashes) with the parameters from a hash on."""
     n_hashes = table.shape[2]
     memory = _memory()
@@ -108,7 +105,7 @@ def fill_table(seed: Word, coordinates: Whole, first_hash: int, table: Table) ->
 
 
 @compiled
-def sample_rows(indptr: Whole, coordinates: Whole, logs: Table, table: Table, first_hash: int, out: Whole) -> None:
+def sample_rows(indptr: Whole, coordinates: Whole, logs: Matrix, table: Matrix, first_hash: int, out: Whole) -> None:
     """Sample `Entries` with the parameters of a table of all coordinates and hashes.
 
     `out`, (rows, hashes, 2), receives (i*, t*) of the hashes from `first_hash` on, −1 for a row without entries.
@@ -155,7 +152,14 @@ def sample_rows(indptr: Whole, coordinates: Whole, logs: Table, table: Table, fi
 
 @compiled
 def sample_columns(
-    seed: Word, first_hash: int, coordinates: Whole, indptr: Whole, rows: Whole, logs: Table, index: Whole, level: Table
+    seed: Word,
+    first_hash: int,
+    coordinates: Whole,
+    indptr: Whole,
+    rows: Whole,
+    logs: Matrix,
+    index: Whole,
+    level: Matrix,
 ) -> None:
     """Sample sparse rows coordinate by coordinate, drawing the parameters of each once and keeping none.
 

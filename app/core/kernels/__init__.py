@@ -30,7 +30,5 @@ Kernel = Annotated[
     Discriminator("kind"),
 ]
 
-KERNELS: dict[str, type[AnyKernel]] = {
-    get_args(model.model_fields["kind"].annotation)[0]: model for model in get_args(get_args(Kernel)[0])
-}
+KERNELS: dict[str, type[AnyKernel]] = {model.kind_name(): model for model in get_args(get_args(Kernel)[0])}
 """The kernels by kind."""

@@ -1,6 +1,6 @@
 """Sums of Gaussian kernels on subsets of the coordinates."""
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import prod
 from typing import Annotated, Any, Literal, Self
@@ -25,6 +25,12 @@ _MOST_COORDINATES = 1 << 18
 
 Extent = Annotated[int, Field(ge=1, le=1 << 15)]
 Subset = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, fail_fast=True)]
+
+
+@lru_cache(1)
+def _gaussian(scale: LengthScale) -> Gaussian:
+    """The kernel of a subset. Tens of thousands that have one scale share it."""
+    return Gaussian(kind="gaussian", length_scale=scale)
 
 
 class Windows(Frozen):
@@ -106,7 +112,7 @@ class Anova(ShiftInvariantKernel):
         """A Gaussian kernel for each subset."""
         weights = self.weights or (1.0,) * len(self._subsets)
         return tuple(
-            Block(Gaussian(kind="gaussian", length_scale=self._scale(subset)), subset, weight)
+            Block(_gaussian(self._scale(subset)), subset, weight)
             for subset, weight in zip(self._subsets, weights, strict=True)
         )
 

@@ -1,15 +1,21 @@
 """Bases of the kernels: of all, of those with frequencies, of those with one spectral law."""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Discriminator, Field, Tag
 
-from app.core.arrays import Matrix, Rows, dense
+from app.core.arrays import Matrix, Rows, dense, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.rounding import Rounding
 from app.core.model import Kind
+from app.core.neighbours import Metric
+from app.core.progress import Pause
+from app.core.threads import for_each
+
+# What one thread computes of an exact Gram block between two pauses, a tenth of a second or less.
+_ENTRIES_PER_PART, _OPERATIONS_PER_PART, _FEWEST_ROWS = 1 << 17, 1 << 28, 32
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -39,14 +45,14 @@ class AnyKernel(Kind):
 
     served_by: ClassVar[str] = "sobol"
     """A sampler that serves it, to name in refusals of others."""
-    metric: ClassVar[Literal["euclidean", "cityblock"]] = "euclidean"
+    metric: ClassVar[Metric] = "euclidean"
     """The distance of rows that a length scale is taken from; rows equally far apart have about the same kernel."""
 
     compares_unit_rows: ClassVar[bool] = False
     """Whether rows are brought to unit length before they are compared, so that no two differ by more than 2."""
 
     def rounding(self, dtype: np.dtype[np.floating]) -> Rounding | None:
-        """What rounding to a dtype does to rows; None where that is some ε of each kernel, wherever rows lie."""
+        """The error that rounding rows to a dtype makes; None where it is some ε of each kernel, wherever rows lie."""
         return None
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
@@ -63,6 +69,20 @@ class AnyKernel(Kind):
     @abstractmethod
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel of row i of x with row i of y, both prepared, (n,)."""
+
+    def exact_in_parts(self, x: Rows, y: Rows, threads: int, pause: Pause) -> Matrix:
+        """What `exact` gives, (n, m), some rows of x at a time on up to `threads` threads, which change no bit."""
+        x, y = self.in_one_form(x, y)
+        n, m = int(x.shape[0]), int(y.shape[0])
+        found = np.empty((n, m))
+
+        def fill(part: slice) -> None:
+            found[part] = self.exact(x[part], y)
+
+        # A kernel of thousands of summands takes milliseconds to begin with each part.
+        most = max(_FEWEST_ROWS, _OPERATIONS_PER_PART * n // max(1, self.exact_operations(x, y)))
+        for_each(fill, row_blocks(n, min(most, _ENTRIES_PER_PART // max(1, m))), threads, pause)
+        return found
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications of a matrix product that take as long as `exact`."""
@@ -126,6 +146,10 @@ class ShiftInvariantKernel(AnyKernel):
     def exact(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel block of prepared rows, which are made dense."""
         return self.gram(dense(x), dense(y))
+
+    def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
+        """The rows in their dense form."""
+        return dense(x), dense(y)
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel of the differences of prepared rows, which are made dense."""

@@ -6,12 +6,12 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, dense, place_of, row_blocks
+from app.core.arrays import Matrix, Rows, dense, place_of, row_blocks, stored_values
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
-from app.core.kernels.chi_squared_sums import dense_distances, row_sums, sparse_distances
+from app.core.kernels.chi_squared_sums import dense_distances, sparse_distances
 from app.core.kernels.rounding import OfRoots
-from app.core.sparse_rows import compressed, in_shared_columns, stored
+from app.core.sparse_rows import compressed, in_shared_columns, row_sums, stored
 
 _BYTES_PER_STORED = 16
 # Entries of rows that are compared with each other at a time.
@@ -49,7 +49,7 @@ class ChiSquared(AnyKernel):
 
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
         """The rows as they came; InvalidInput names the first negative entry."""
-        values = rows if isinstance(rows, np.ndarray) else rows.data
+        values = stored_values(rows)
         if values.size and values.min() < 0:
             entry = int(np.argmax(values.ravel() < 0))
             row, column = place_of(rows, entry)
@@ -77,7 +77,7 @@ class ChiSquared(AnyKernel):
         distances = np.empty((x.shape[0], y.shape[0]))
         if sparse.issparse(x) and sparse.issparse(y):
             x, y = _smaller(x), _smaller(y)
-            sums = [row_sums(rows.data, rows.indptr.astype(np.int64)) for rows in (x, y)]
+            sums = [row_sums(rows) for rows in (x, y)]
             x, y = in_shared_columns(x, y)
             sparse_distances((*compressed(x), sums[0]), (*compressed(y.tocsc()), sums[1]), distances)
         else:

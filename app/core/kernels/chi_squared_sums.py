@@ -59,13 +59,3 @@ def sparse_distances(x: Summed, y: Summed, out: Matrix) -> None:
                 out[i, j] += apart * (apart / both)
         for j in range(m):
             out[i, j] += max(0.0, x_sums[i] + y_sums[j] - shared[j])
-
-
-@compiled
-def row_sums(values: Matrix, ends: Whole) -> Matrix:
-    """Sums of the entries of sparse rows, (n,), each added in their order."""
-    sums = np.zeros(len(ends) - 1)
-    for i in range(len(sums)):
-        for k in range(ends[i], ends[i + 1]):
-            sums[i] += values[k]
-    return sums

@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows, row_blocks
+from app.core.arrays import Rows, row_blocks
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import MOST
+from app.core.sparse_rows import row_numbers
 
 # Entries that are looked at together.
 _ENTRIES_PER_BLOCK = 1 << 18
@@ -26,7 +27,7 @@ class Coarseness:
         self._counts_exact = counts_exact or (self._rounding is not None and self._rounding.looks_at_exact)
 
     def warnings(self, rows: Rows, called: str = "vectors") -> tuple[str, ...]:
-        """What to tell of rows (n, d) behind the gate, which the request calls so; nothing of most rows.
+        """The warning about rows (n, d) behind the gate, which the request calls so; none for most rows.
 
         Those cost no more than the sum of the squares of their entries, or what a center leaves of them.
         """
@@ -36,7 +37,9 @@ class Coarseness:
         n, sizes = rows.shape[0], np.zeros(rows.shape[0])
         with np.errstate(over="ignore"):
             for block in row_blocks(n, _ENTRIES_PER_BLOCK // rows.shape[1]):
-                sizes[block] = self._sizes(rows[block])
+                sizes[block] = rounding.sizes(rows[block])
+                if not self._counts_exact:
+                    sizes[block][~_changed(rows[block], self._dtype)] = 0
         worst = int(np.argmax(sizes)) if n else 0
         count = int((sizes > MOST).sum())
         if not count:
@@ -44,19 +47,9 @@ class Coarseness:
         what, cure = rounding.told(rows[worst : worst + 1], float(sizes[worst]))
         return (f"{self._dtype.name} is too coarse for {count} of {n} rows of {called}: at row {worst} {what}: {cure}",)
 
-    def _sizes(self, rows: Rows) -> Matrix:
-        """What rounding does to each row, (n,); 0 for those that do not count."""
-        if self._rounding is None:
-            return np.zeros(rows.shape[0])
-        found = self._rounding.sizes(rows)
-        if not self._counts_exact:
-            found[~_changed(rows, self._dtype)] = 0
-        return found
-
 
 def _changed(rows: Rows, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
     """Whether a dtype rounds an entry of a row, (n,)."""
     if isinstance(rows, np.ndarray):
         return np.asarray((rows.astype(dtype) != rows).any(axis=1))
-    numbers = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-    return np.bincount(numbers[rows.data.astype(dtype) != rows.data], minlength=rows.shape[0]) > 0
+    return np.bincount(row_numbers(rows)[rows.data.astype(dtype) != rows.data], minlength=rows.shape[0]) > 0

@@ -8,14 +8,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, dense, leading_columns, named
+from app.core.arrays import Matrix, Rows, Whole, dense, leading_columns, named
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
 from app.core.kernels.rounding import OfCenter
 from app.core.model import check_entries
 from app.core.papers import GMM
-from app.core.sparse_rows import stored
+from app.core.sparse_rows import row_numbers, stored
 
 # Memory of an entry in the two forms; a sparse one has its column beside it.
 _BYTES_PER_STORED = 16
@@ -68,8 +68,7 @@ class GeneralizedMinMax(AnyKernel):
     def empty(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows (n, d) are all zero after centering, (n,): they have no sample, and no kernel, which is 0/0."""
         if self.stays_sparse(rows):
-            row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
-            counts = np.bincount(row[rows.data != 0], minlength=rows.shape[0])
+            counts = np.bincount(row_numbers(rows)[rows.data != 0], minlength=rows.shape[0])
             return np.asarray(counts == 0)
         return np.logical_not(self.centered(dense(rows)).any(axis=1))
 
@@ -201,13 +200,12 @@ class GeneralizedMinMax(AnyKernel):
             dense_min_max(*self._powers(dense(x)), *self._powers(dense(y)), self.p, paired, out)
         return out
 
-    def _sparse_powers(self, rows: sparse.csr_array, columns: NDArray[np.int64]) -> Sparse:
+    def _sparse_powers(self, rows: sparse.csr_array, columns: Whole) -> Sparse:
         """Signed powers of the entries that are stored and log top of each row, as `_powers` has them."""
         values = rows.data.astype(np.float64)
         magnitude: Matrix = np.abs(values)
-        lengths = np.diff(rows.indptr)
-        top = np.zeros(len(lengths))
-        np.maximum.at(top, np.repeat(np.arange(len(lengths)), lengths), magnitude)
+        numbers, top = row_numbers(rows), np.zeros(rows.shape[0])
+        np.maximum.at(top, numbers, magnitude)
         log_top = np.log(top)
-        powers = self._signed_powers(magnitude, np.repeat(log_top, lengths), values)
+        powers = self._signed_powers(magnitude, log_top[numbers], values)
         return powers, columns, rows.indptr.astype(np.int64), log_top

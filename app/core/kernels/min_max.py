@@ -7,12 +7,10 @@ that no power over- or underflows. Opposite signs share nothing; Σ max = Σ|u| 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, Whole
 from app.core.compiled import compiled
 
-Whole = NDArray[np.int64]
 Sparse = tuple[Matrix, Whole, Whole, Matrix]
 """Sparse rows in CSR form: signed powers, numbers of their columns, indptr, and top of each row."""
 

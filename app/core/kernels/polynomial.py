@@ -15,6 +15,8 @@ from app.core.sparse_rows import in_shared_columns, stored
 # Entries of a block that are raised to the power, or made dense, at a time.
 _ENTRIES_PER_BLOCK = 1 << 16
 _BYTES_PER_STORED = 16
+# Multiplications of a matrix product that take as long as one of sparse rows, where all have the same columns.
+_OPERATIONS_PER_STORED = 10
 
 
 class Polynomial(AnyKernel):
@@ -69,8 +71,9 @@ class Polynomial(AnyKernel):
         return self._powers(products[:, None], x.shape[1])[:, 0]
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """A multiplication for each entry of x and row of y, and the powers."""
-        of_x = stored(x) if sparse.issparse(x) and sparse.issparse(y) else x.shape[0] * x.shape[1]
+        """A multiplication for each entry of x and row of y, or what takes as long, and the powers."""
+        both_sparse = sparse.issparse(x) and sparse.issparse(y)
+        of_x = _OPERATIONS_PER_STORED * stored(x) if both_sparse else x.shape[0] * x.shape[1]
         return int(y.shape[0] * (of_x + x.shape[0] * 2 * self.degree.bit_length()))
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:

@@ -1,4 +1,4 @@
-"""What rounding rows to a dtype does to kernels: by length scales, by directions, by square roots, by a center."""
+"""Errors of kernels whose rows are rounded to a dtype: by length scales, directions, square roots, or a center."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -7,22 +7,22 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Floats, Matrix, Rows, dense, in_dtype
+from app.core.arrays import Floats, Matrix, Rows, dense, in_dtype, stored_values
 from app.core.sparse_rows import divide_columns
 
 MOST = 1e-3
-"""What rounding may do to a row, in the unit of `Rounding.sizes`, before a client is warned."""
+"""The largest of `Rounding.sizes` that a client is not warned of."""
 
 
 class Told(NamedTuple):
-    """What a client is told of the row for which a dtype is most too coarse, and what helps."""
+    """The two halves of a warning that a dtype is too coarse: what it does to the worst row, and what helps."""
 
     what: str
     cure: str
 
 
 class Rounding(ABC):
-    """What rounding to a dtype does to rows, as one kernel sees them.
+    """The errors of one kernel where rows are rounded to a dtype.
 
     Args:
         dtype: of the map, to which rows are rounded.
@@ -41,11 +41,11 @@ class Rounding(ABC):
 
     @abstractmethod
     def sizes(self, rows: Rows) -> Matrix:
-        """What rounding does to each row (n, d), (n,): kernels are off by about as much."""
+        """About how far the kernels of each row (n, d) are off where it is rounded, (n,)."""
 
     @abstractmethod
     def told(self, row: Rows, size: float) -> Told:
-        """What to say of the row (1, d) of this size."""
+        """The warning about the row (1, d) of this size."""
 
     def entry(self, row: Rows, column: int) -> str:
         """The words for an entry of the row (1, d), and how far the next number is from it."""
@@ -78,7 +78,7 @@ class OfLengthScales(Rounding):
 
     def may_matter(self, rows: Rows) -> bool:
         """Compare the sum of all squares: no less than any row's, and a row's than the square of its sum over d."""
-        values = _values(rows).reshape(-1)
+        values = stored_values(rows).reshape(-1)
         return not np.vdot(values, values) * (rows.shape[1] if self._is_sum else 1) <= self._most_squares
 
     def sizes(self, rows: Rows) -> Matrix:
@@ -87,7 +87,7 @@ class OfLengthScales(Rounding):
 
     def told(self, row: Rows, size: float) -> Told:
         """Name the entry that is farthest from 0 in length scales."""
-        column = _farthest(row, _values(self._scaled(row)))
+        column = _farthest(row, stored_values(self._scaled(row)))
         scale = float(self._scales[column] if self._scales.ndim else self._scales)
         return Told(
             f"its numbers are {size:.3g} length scales apart ({self.entry(row, column)}, the length scale there "
@@ -144,7 +144,7 @@ class OfRoots(Rounding):
 
     def may_matter(self, rows: Rows) -> bool:
         """Compare the largest row sum there could be."""
-        values = _values(rows)
+        values = stored_values(rows)
         with np.errstate(over="ignore"):
             return bool(values.size) and self.epsilon**2 * self._gamma * float(np.abs(values).sum()) > MOST**2
 
@@ -157,7 +157,7 @@ class OfRoots(Rounding):
         """Name the largest entry."""
         return Told(
             f"the square roots of its numbers are {size:.3g} of 1/sqrt(gamma) apart "
-            f"({self.entry(row, _farthest(row, _values(row)))}), and features and kernels are off by as much",
+            f"({self.entry(row, _farthest(row, stored_values(row)))}), and features and kernels are off by as much",
             self.or_wider("take a smaller gamma"),
         )
 
@@ -211,10 +211,6 @@ class OfCenter(Rounding):
         is_odd = ~(np.isfinite(came) & np.isfinite(left))
         came[is_odd] = left[is_odd] = 0
         return came, left
-
-
-def _values(rows: Rows) -> Floats:
-    return rows if isinstance(rows, np.ndarray) else rows.data
 
 
 def _farthest(row: Rows, sizes: Floats) -> int:

@@ -3,9 +3,12 @@
 A new family is a file or folder of its own, with its samplers, and its class in `FAMILIES`.
 """
 
+from collections.abc import Mapping
 from functools import partial
 
-from app.core.arrays import Rows
+import numpy as np
+
+from app.core.arrays import Array, Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps.base import FeatureMap
@@ -40,6 +43,15 @@ def made(spec: BaseSpec, building: Building | None = None) -> FeatureMap:
     """A map that is built and opened at once, and uses as many threads as its building; raises what `build` does."""
     building = building or Building()
     return opened(spec, build(spec, building).arrays, building.threads)
+
+
+def derived(spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+    """Arrays that results are made with beside the frozen ones: those of the family, and the numbers of the input."""
+    found = family_of(spec.sampler).derived(spec, arrays)
+    if spec.input is None:
+        return found
+    of_input = {"input_center": spec.input.center, "input_scale": spec.input.scale}
+    return found | {name: np.array(numbers, np.float64) for name, numbers in of_input.items()}
 
 
 def _rows_after_input(spec: BaseSpec, building: Building, dataset: str, pointer: str) -> Rows:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Matrix, Rows, in_dtype, row_blocks
+from app.core.arrays import Array, Matrix, Rows, in_dtype
 from app.core.building import Building
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.coarseness import Coarseness
@@ -18,9 +18,6 @@ from app.core.maps.optional_results import OptionalResults
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
-
-# What is computed of an exact Gram block between two pauses, a tenth of a second or less.
-_EXACT_ENTRIES_PER_PART, _EXACT_OPERATIONS_PER_PART = 1 << 17, 1 << 26
 
 
 class FeatureMap(OptionalResults):
@@ -65,6 +62,8 @@ class FeatureMap(OptionalResults):
     """Whether what it computes of rows far from 0 has lost digits even where the dtype holds the rows exactly."""
     form: Form | None = None
     """Form of the features, where there are several."""
+    threads: int = 1
+    """How many threads a call may use."""
     signature: NDArray[np.int8] | None = None
     """±1 for each frequency, where some weights are negative; else None."""
 
@@ -125,6 +124,15 @@ class FeatureMap(OptionalResults):
             InvalidInput: there is no such map.
         """
 
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """Arrays that results are made with beside the frozen ones, for whoever computes them elsewhere; here none.
+
+        Each is computed from the spec and from frozen arrays of a number for each frequency. They are no part of what
+        `build` freezes.
+        """
+        return {}
+
     # The Gram block, approximate and exact.
 
     @abstractmethod
@@ -146,15 +154,8 @@ class FeatureMap(OptionalResults):
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself of the rows as they came, which `gram` approximates, (n, m). Raises as `gram` does."""
-        kernel = self.spec.kernel
-        x, y = kernel.in_one_form(self.compared_exactly(x, "/x"), self.compared_exactly(y, "/y"))
-        n, m = int(x.shape[0]), int(y.shape[0])
-        gram = np.empty((n, m))
-        most = _EXACT_OPERATIONS_PER_PART * n // max(1, kernel.exact_operations(x, y))
-        for part in row_blocks(n, min(most, _EXACT_ENTRIES_PER_PART // max(1, m))):
-            gram[part] = kernel.exact(x[part], y)
-            pause()
-        return gram
+        x, y = self.compared_exactly(x, "/x"), self.compared_exactly(y, "/y")
+        return self.spec.kernel.exact_in_parts(x, y, self.threads, pause)
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
         """The exact kernel of row i of x and row i of y, (n,)."""
@@ -184,9 +185,9 @@ class FeatureMap(OptionalResults):
         self.compared(rows, pointer)
 
     def warnings(self, rows: Rows, called: str = "vectors") -> tuple[str, ...]:
-        """What a client should know of features and Gram blocks of these rows: that the dtype is too coarse for them.
+        """The warning that the dtype is too coarse for features and Gram blocks of these rows, if it is.
 
-        Each is a line of ASCII.
+        It is a line of ASCII.
         """
         return self._coarseness.warnings(rows, called)
 

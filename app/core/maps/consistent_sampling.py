@@ -1,6 +1,6 @@
 """Maps of kernel gmm: generalized consistent weighted sampling."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal, Self
 
 import numpy as np
@@ -13,7 +13,15 @@ from app.core.hashing.encodings import Codes, Encoder, Samples
 from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
 from app.core.hashing.parameter_stream import STREAM_VERSION
 from app.core.hashing.row_chances import row_chances
-from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, filling_bytes, refuse_rows, refuse_unsampled
+from app.core.hashing.row_samples import (
+    STEPS_PER_THREAD,
+    HeldParameters,
+    RowSampler,
+    filling_bytes,
+    refuse_rows,
+    refuse_unsampled,
+    table_bytes,
+)
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
@@ -71,7 +79,7 @@ class ConsistentSamplingMap(FeatureMap):
         self.kernel = kernel.rounded(spec.numpy_dtype)
         self.n_frequencies = self.n_output
         self.arrays = arrays or {}
-        self._threads = threads
+        self.threads = threads
         self._sampler = RowSampler(self.kernel, spec.seed, spec.input_dim, self.n_output, threads, spec.numpy_dtype)
         self.bytes = self._sampler.nbytes
 
@@ -112,6 +120,19 @@ class ConsistentSamplingMap(FeatureMap):
         """No arrays: there is nothing to draw."""
         _, s = _hashed(spec)
         return Built({}, s, s, ())
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """The `parameters` r, 1/r, κ and β of coordinate i and hash, (2d, 4, s), where such a table is held at all.
+
+        Of others, which are too large for a table, it draws none. A `center` (d,) is as the rows of the map are read.
+        """
+        kernel, s = _hashed(spec)
+        found: Arrays = {}
+        if table_bytes(2 * spec.input_dim, s):
+            found["parameters"] = HeldParameters(spec.seed, 2 * spec.input_dim, s, 1).table
+        center = kernel.rounded(spec.numpy_dtype).center
+        return found if center is None else found | {"center": np.array(center)}
 
     def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """The encoded samples of the rows; InvalidInput if some are all zero and the encoder does not mark them."""
@@ -221,7 +242,7 @@ class ConsistentSamplingMap(FeatureMap):
 
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
         """Share n rows out to the threads."""
-        threads = self._threads if steps > STEPS_PER_THREAD else 1
+        threads = self.threads if steps > STEPS_PER_THREAD else 1
         for_each(work, row_blocks(n, min(-(-n // threads), n * _STEPS_PER_PART // max(1, steps))), threads, pause)
 
     def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:

@@ -1,4 +1,4 @@
-"""What only some families of maps give: features, codes, frequencies. All others refuse it by name."""
+"""Results that only some families of maps give: features, codes, frequencies. All others refuse them by name."""
 
 from abc import ABC
 from typing import ClassVar
@@ -21,7 +21,7 @@ class OptionalResults(ABC):
     """The results that a family may give; here each is refused."""
 
     gives: ClassVar[frozenset[Gives]]
-    """What maps of this family give beside their Gram block; all else they refuse."""
+    """The results that maps of this family give beside their Gram block; others they refuse."""
 
     spec: BaseSpec
 

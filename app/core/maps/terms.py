@@ -1,4 +1,4 @@
-"""What families of maps take and give: the fields of a spec, frozen arrays, and results beside features and codes."""
+"""Types that all families of maps share: the fields of a spec, frozen arrays, results beside features and codes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum

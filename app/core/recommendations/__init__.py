@@ -21,7 +21,7 @@ class KernelMember(Frozen):
 class KernelsMember(Frozen):
     """The kernels of a request, their length scales numbers by now."""
 
-    kernel: tuple[Kernel, ...]
+    kernel: Annotated[tuple[Kernel, ...], Field(fail_fast=True)]
 
 
 class InputMember(Frozen):
@@ -50,13 +50,13 @@ class LabelColumn(Frozen):
 Label = bool | int | float | str
 Described = Annotated[
     Annotated[dict[str, Any], Tag("one")]
-    | Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=10), Tag("list")],
+    | Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=10, fail_fast=True), Tag("list")],
     Discriminator(lambda value: "list" if isinstance(value, list | tuple) else "one"),
 ]
 
 
 class RecommendationOptions(Frozen):
-    """What a request for recommendations says beside its rows."""
+    """Options of recommendations: kernels, labels, what is best, and what to try; the rows come beside them."""
 
     kernel: Annotated[
         Described,
@@ -78,6 +78,7 @@ class RecommendationOptions(Frozen):
             Field(
                 min_length=1,
                 max_length=10,
+                fail_fast=True,
                 description="Each kernel is tried at so many times its length scale. If not given, 0.5, 1 and 2 for "
                 "objective score where it is taken from rows, else 1.",
             ),
@@ -116,7 +117,10 @@ class RecommendationOptions(Frozen):
         | None
     ) = None
     samplers: (
-        Annotated[tuple[Sampler, ...], Field(min_length=1, max_length=50, description="What to try; kinds or objects.")]
+        Annotated[
+            tuple[Sampler, ...],
+            Field(min_length=1, max_length=50, fail_fast=True, description="What to try; kinds or objects."),
+        ]
         | None
     ) = None
     seeds: Annotated[

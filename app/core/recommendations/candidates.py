@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
     input: Input | None = None
     """What every map does to a row first. It has been done to the rows that maps are measured on."""
 
-    def check(self, has_labels: bool = False) -> None:
+    def check(self, has_labels: bool) -> None:
         """Raise InvalidInput for an objective without what it needs: labels, columns to score within, or an error."""
         if has_labels != (self.objective is Objective.score):
             pointer = "/objective" if has_labels else "/y"

@@ -46,7 +46,7 @@ class Shares(NamedTuple):
     """The rows of a request, shared out."""
 
     reported: Fold
-    """What the errors of the answer are of."""
+    """The rows that the errors of the answer are of."""
     choosing: tuple[Fold, ...]
     """What maps are chosen by: those of one seed by one fold. No row of them is `reported.measured`, if there are
     enough for both; nor is one learned from or trained with."""
@@ -78,10 +78,8 @@ def shared_out(
         InvalidInput: there are too few rows to learn from some and measure on others.
     """
     if learns and n < FEWEST_ROWS:
-        raise InvalidInput(
-            f"the dataset has {n} rows; a sampler that learns wants {FEWEST_ROWS}, as errors are measured on others",
-            "/samplers",
-        )
+        wanted = f"a sampler that learns wants {FEWEST_ROWS}, as errors are measured on others"
+        raise InvalidInput(f"the dataset has {n} rows; {wanted}", "/samplers")
     t = len(taken)
     of_order, of_learned = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
     order = np.lexsort((np.random.PCG64(of_order).random_raw(t), np.zeros(t) if strata is None else strata))

@@ -22,7 +22,7 @@ _CUT_OFF = 1e-12
 
 
 class Labels:
-    """What is to be told of each row: a number, or one of several classes."""
+    """A label of each row, to be told from its features: a number, or one of several classes."""
 
     def __init__(self, given: Sequence[Any] | NDArray[Any], are_numbers: bool | None = None) -> None:
         """Read labels.

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from app.core.arrays import Matrix, Rows, in_dtype, row_blocks
+from app.core.arrays import Matrix, Rows, in_dtype
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
@@ -16,10 +16,6 @@ from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.held_out import Fold, Places, Shares
 from app.core.recommendations.labels import Labels
 from app.core.spec import MapSpec
-from app.core.threads import for_each
-
-# Of exact kernels, what one thread computes at a time.
-_EXACT_COORDINATES_PER_PART = 1 << 25
 
 
 class Measured(TypedDict, total=False):
@@ -87,7 +83,8 @@ class Measuring:
             progress.checkpoint(lambda: progress.restored() or begin_anew())
 
         if self._exact is None or self._exact[0] != spec.kernel:
-            self._exact = spec.kernel, exact_gram(spec.kernel, self._rows, building.threads, pause)
+            rows = spec.kernel.prepared(in_dtype(self._rows, np.dtype(np.float64)), "/vectors")
+            self._exact = spec.kernel, spec.kernel.exact_in_parts(rows, rows, building.threads, pause)
         exact = self._exact[1]
         try:
             its_map = made(spec, building._replace(progress=progress, rows=rows_of))
@@ -128,19 +125,6 @@ class Measuring:
         gram[np.ix_(every, fold.trained)] = its_map.gram(self._rows[every], self._rows[fold.trained], pause)
         pause()
         return labels.score(gram, fold)
-
-
-def exact_gram(kernel: Kernel, rows: Rows, threads: int, pause: Pause) -> Matrix:
-    """The exact Gram matrix, some rows at a time."""
-    prepared = kernel.prepared(in_dtype(rows, np.dtype(np.float64)), "/vectors")
-    n = prepared.shape[0]
-    exact = np.empty((n, n))
-
-    def fill(part: slice) -> None:
-        exact[part] = kernel.exact(prepared[part], prepared)
-
-    for_each(fill, row_blocks(n, _EXACT_COORDINATES_PER_PART // max(1, int(prepared.size))), threads, pause)
-    return exact
 
 
 def _seconds(its_map: FeatureMap, rows: Rows, calls: int, pause: Pause) -> float:

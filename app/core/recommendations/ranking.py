@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
 from app.core.recommendations.answer import RankedTrial, Ranking, Skipped
 from app.core.recommendations.candidates import Candidate, Objective, Wanted
@@ -166,9 +167,9 @@ def _told(trial: Trial, is_tied: bool | None) -> RankedTrial:
     )
 
 
-def _of(maps: list[Measured], name: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _of(maps: list[Measured], name: str) -> Matrix:
     return np.array([one[name] for one in maps])  # type: ignore[literal-required]
 
 
-def _deviation(values: "np.ndarray[tuple[int], np.dtype[np.float64]]") -> float:
+def _deviation(values: Matrix) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0

@@ -59,8 +59,7 @@ def recommended(
     Of every candidate as many maps are measured as there are `seeds`; the first is of `seed`, and the others follow it.
     More are measured, up to 48, of those that may be the best by what the maps so far are on the choosing rows of
     `shares`, as long as that is open. The answer tells of other rows, and of the best and its rivals by ten other maps.
-    The progress of `building` is told how far the work is, at least; its states hold what was measured of each map. Its
-    `rows` are whole datasets.
+    The progress of `building` is told how far the work is, at least; its states hold what was measured of each map.
 
     Args:
         rows: (n, d), 2 to `MOST_ROWS`.
@@ -70,13 +69,14 @@ def recommended(
         seed: of the first map, and of the shares.
         shares: which rows are for choosing; None to share them out here.
         labels: of the rows, where scores are wanted.
-        building: surroundings of the builds.
+        building: surroundings of the builds; its `rows` are whole datasets.
 
     Raises:
         InvalidInput: there are other numbers of rows, or no sampler can be tried.
     """
+    check_shape(rows)
     for kernel in kernels:
-        check_rows(rows, kernel)
+        kernel.check(rows.shape[1])
     wanted.check(labels is not None)
     building = building or Building()
     shares = shares or shared_out(np.arange(rows.shape[0]), rows.shape[0], seed)
@@ -99,14 +99,8 @@ def check_shape(rows: Rows) -> None:
         raise InvalidInput("rows have 0 entries; 1 is wanted at least", "/vectors")
 
 
-def check_rows(rows: Rows, kernel: Kernel) -> None:
-    """Refuse what `check_shape` refuses, and columns that the kernel cannot do with."""
-    check_shape(rows)
-    kernel.check(rows.shape[1])
-
-
 class _Trials:
-    """What is tried for a request, and what was found."""
+    """The trials of a request: begun, extended while it is open which is best, and ended."""
 
     def __init__(self, measuring: Measuring, wanted: Wanted, seeds: int) -> None:
         self._measuring, self._wanted, self._seeds = measuring, wanted, seeds

@@ -217,6 +217,11 @@ class PointSampler(FrequencySampler):
     _before: int = PrivateAttr(0)
     """How many points other summands of a kernel have taken of a sequence in which nothing is random."""
 
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """The sampler as it is by default, unless the kind says why it is `untried`."""
+        return () if cls.untried else (cls.model_validate({"kind": cls.kind_name()}),)
+
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Points serve every kernel; a method with limits of its own overrides this."""
 

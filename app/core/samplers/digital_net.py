@@ -3,11 +3,10 @@
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.arrays import Matrix
-from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.arrays import Matrix, Whole
+from app.core.kernels.base import SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 from app.core.samplers.sobol import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
@@ -32,11 +31,6 @@ class DigitalNet(PointSampler):
     kind: Literal["digital_net"]
     alpha: Annotated[int, Field(ge=1, le=4, description="Order: how many coordinates are interlaced into one.")] = 2
     scramble: bool = Field(True, description="Digital shift; without it the first point, the origin, is left out.")
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """As it is by default."""
-        return (cls(kind="digital_net"),)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse dimensions that take, alpha for each, more than the 21,201 coordinates with direction numbers."""
@@ -70,7 +64,7 @@ class DigitalNet(PointSampler):
         return tuple(warnings)
 
 
-def _interlaced(digits: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+def _interlaced(digits: Whole, bits: int) -> Whole:
     """Numbers of `bits` bits, shape (n, d, alpha), to (n, d): first bits of all, then second bits of all, and so on."""
     alpha = digits.shape[2]
     mixed = np.zeros(digits.shape[:2], np.int64)

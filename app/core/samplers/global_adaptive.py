@@ -21,7 +21,6 @@ from app.core.samplers.learning import (
     check_operations,
     check_products,
     gradient_products,
-    rows_bytes,
 )
 from app.core.samplers.points import Points, check_base
 
@@ -57,8 +56,7 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The memory of the minimisation, and the pairs of some frequencies at a time."""
-        of_rows = rows_bytes(s, input_dim) if self.on_rows else 0
-        return self.base.drawing_bytes(s, input_dim) + minimisation_bytes(s * input_dim) + of_rows
+        return self.base.drawing_bytes(s, input_dim) + minimisation_bytes(s * input_dim) + self.rows_bytes(s, input_dim)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a kernel or box that nothing is learned on, a base that learns, and more work than some hours."""

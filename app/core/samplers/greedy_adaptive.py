@@ -23,7 +23,6 @@ from app.core.samplers.learning import (
     PRODUCT_LAW,
     LearningFields,
     check_operations,
-    rows_bytes,
 )
 from app.core.samplers.points import Points, check_base
 
@@ -70,8 +69,9 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """The memory of the base, and the set beside it."""
-        of_rows = rows_bytes(s, input_dim) if self.on_rows else 0
-        return self.base.drawing_bytes(s, input_dim) + super().drawing_bytes(s, input_dim) + of_rows
+        return (
+            self.base.drawing_bytes(s, input_dim) + super().drawing_bytes(s, input_dim) + self.rows_bytes(s, input_dim)
+        )
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a kernel or box that nothing is learned on, a base that learns, and more work than some hours."""

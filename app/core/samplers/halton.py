@@ -4,12 +4,11 @@ import math
 from typing import Annotated, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, Whole
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.kernels.base import SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 
@@ -44,11 +43,6 @@ class Halton(PointSampler):
     skip: Annotated[int, Field(ge=0, le=1 << 31, description="Points left out at the start.")] = 0
     leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0
 
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """As it is by default."""
-        return (cls(kind="halton"),)
-
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse too many dimensions, and a leap that would never change the first digit of a coordinate."""
         check_dimensions(self.kind, _MOST_DIMENSIONS, kernel, input_dim)
@@ -57,7 +51,7 @@ class Halton(PointSampler):
         if stuck:
             works = _primes(dimensions + 1)[-1] - 1
             raise InvalidInput(
-                f"leap {self.leap} takes every {self.leap + 1}th point, a multiple of base {stuck[0]} of the sequence; "
+                f"leap {self.leap} takes one point of {self.leap + 1}, a multiple of base {stuck[0]} of the sequence; "
                 f"leap {works} works",
                 "/sampler/leap",
             )
@@ -87,7 +81,7 @@ class Halton(PointSampler):
             )
         return tuple(warnings)
 
-    def _coordinate(self, indices: NDArray[np.int64], base: int, rng: Rng) -> Matrix:
+    def _coordinate(self, indices: Whole, base: int, rng: Rng) -> Matrix:
         """Digits of the indices, permuted and mirrored at the point: Σ_k permutations[k](digit_k) base^(−k−1)."""
         last = int(indices[-1])
         n_digits = 1
@@ -123,7 +117,7 @@ def _primes(count: int) -> list[int]:
     return primes
 
 
-def _reversed_radix(base: int) -> NDArray[np.int64]:
+def _reversed_radix(base: int) -> Whole:
     """The reverse-radix permutation of the digits: bit reversals of 0 … 2^k − 1, those below the base kept in order."""
     mirrored = np.zeros(1, np.int64)
     while len(mirrored) < base:

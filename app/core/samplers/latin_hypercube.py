@@ -1,11 +1,10 @@
 """Latin hypercube sampling."""
 
-from typing import Literal, Self
+from typing import Literal
 
 import scipy
 
 from app.core.arrays import Matrix
-from app.core.kernels.base import AnyKernel
 from app.core.samplers.base import PointSampler, Rng
 
 
@@ -24,11 +23,6 @@ class LatinHypercube(PointSampler):
     held_at_once = 3
 
     kind: Literal["latin_hypercube"]
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """As it is by default."""
-        return (cls(kind="latin_hypercube"),)
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` points, stratified in each coordinate."""

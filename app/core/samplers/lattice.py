@@ -5,14 +5,13 @@ from pathlib import Path
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, Whole
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.kernels.base import SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import FrequencySet, PointSampler, Rng, SizeAdvice, check_dimensions, inside
 from app.core.samplers.lattice_search import lattice_points, learned_vector
@@ -22,7 +21,7 @@ from app.core.samplers.learning import PRODUCT_LAW, LearningFields
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
 _MOST_LEARNED = 1 << 12
 _BYTES_PER_PAIR = 40
-_VECTOR: NDArray[np.int64] = np.load(Path(__file__).with_name("kuo_lattice_33002.npy")).astype(np.int64)
+_VECTOR: Whole = np.load(Path(__file__).with_name("kuo_lattice_33002.npy")).astype(np.int64)
 _MOST_DIMENSIONS = len(_VECTOR)
 
 
@@ -55,11 +54,6 @@ class Lattice(LearningFields, PointSampler):
     kind: Literal["lattice"]
     shift: bool = Field(True, description="False moves the lattice by half a step instead of at random.")
     learn: bool = Field(False, description="Search a vector for this kernel on the box, instead of the one for all.")
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """As it is by default."""
-        return (cls(kind="lattice"),)
 
     @property
     def learns(self) -> bool:
@@ -136,12 +130,12 @@ class Lattice(LearningFields, PointSampler):
         return (0.5 / n + mirrored * _multipliers(n, d) / n) % 1
 
 
-def _classes(multipliers: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+def _classes(multipliers: Whole, n: int) -> Whole:
     """The smaller of z and n − z: the two make mirrored columns, which depend on each other as much as equal ones."""
     return np.minimum(multipliers, -multipliers % n)
 
 
-def _multipliers(n: int, d: int) -> NDArray[np.int64]:
+def _multipliers(n: int, d: int) -> Whole:
     """The generating vector modulo n, shape (d,), no two entries of one class while there are classes left.
 
     Entries whose class came before, and those that share a factor with n and so reach a part of its n values only,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, Whole
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.kernels.scaled import ProductKernel
@@ -27,8 +27,8 @@ Joined = tuple[Matrix, Matrix]
 
 
 def learned_vector(
-    kernel: ProductKernel, box: Matrix, start: NDArray[np.int64], shift: Matrix, n: int, rng: Rng, building: Building
-) -> tuple[NDArray[np.int64], Callable[[], bytes]]:
+    kernel: ProductKernel, box: Matrix, start: Whole, shift: Matrix, n: int, rng: Rng, building: Building
+) -> tuple[Whole, Callable[[], bytes]]:
     """Component by component, the multiplier that makes the box discrepancy of the coordinates so far least.
 
     H and v are products over the coordinates: with those of the components before, a candidate costs one comparison of
@@ -86,7 +86,7 @@ class _Best(NamedTuple):
             return cls(n_candidates, int(state["vector"][j]), 0.0)
         return cls(int(state["behind"]), int(state["multiplier"]), float(state["error"]))
 
-    def packed(self, vector: NDArray[np.int64]) -> bytes:
+    def packed(self, vector: Whole) -> bytes:
         """The state of the search, in which these components were found before."""
         return packed(vector=vector, **{name: np.array(one) for name, one in self._asdict().items()})
 
@@ -110,7 +110,7 @@ class _Component:
         return gram, self._measure.means(frequencies) * before[1]
 
 
-def lattice_points(n: int, multipliers: NDArray[np.int64], shift: Matrix) -> Matrix:
+def lattice_points(n: int, multipliers: Whole, shift: Matrix) -> Matrix:
     """Point i is {i·z/n + shift}, (n, d); products are taken modulo n, so that no digit is lost."""
     steps = np.multiply.outer(np.arange(n, dtype=np.int64), multipliers)
     steps %= n
@@ -120,7 +120,7 @@ def lattice_points(n: int, multipliers: NDArray[np.int64], shift: Matrix) -> Mat
     return points
 
 
-def _candidates(d: int, n: int, rng: Rng) -> list[NDArray[np.int64]]:
+def _candidates(d: int, n: int, rng: Rng) -> list[Whole]:
     """Units modulo n for each component: all of them, or a random subset of its own."""
     units = np.arange(1, max(2, n))
     units = units[np.gcd(units, n) == 1]

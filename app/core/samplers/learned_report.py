@@ -1,4 +1,4 @@
-"""What a learned set is worth beside the set that learning began with, on rows learned from and on others."""
+"""Gram errors of a learned set beside those of the set that learning began with, on rows learned from and others."""
 
 import math
 from typing import NamedTuple, Self
@@ -7,7 +7,7 @@ import numpy as np
 
 from app.core.arrays import Matrix, Rows, dense
 from app.core.building import Use
-from app.core.datasets import sampled
+from app.core.datasets import held_out, sampled
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.kernels.base import SpectralKernel
 from app.core.progress import Pause
@@ -60,7 +60,7 @@ class Compared(NamedTuple):
 
     start: FrequencySet
     called: str
-    """What the start is, for the client."""
+    """The name of the start in warnings."""
     objective_start: float
     objective_end: float
 
@@ -69,10 +69,8 @@ def split(rows: Rows) -> Split:
     """A quarter of the rows, 1,000 at most, held out; of fewer than eight none."""
     n = rows.shape[0]
     count = min(_MOST_HELD_OUT, n // _SHARE)
-    apart = np.zeros(n, np.bool_)
-    if count > 1:
-        apart[sampled(n, count, _HELD_OUT_STREAM)] = True
-    return Split(rows[np.flatnonzero(~apart)], rows[np.flatnonzero(apart)])
+    learned, apart = held_out(n, count if count > 1 else 0, _HELD_OUT_STREAM)
+    return Split(rows[learned], rows[apart])
 
 
 def of_a_box(rows: Rows) -> Split:

@@ -51,7 +51,7 @@ class Differences(StrEnum):
 
 
 class Learning(NamedTuple):
-    """What a set is learned on."""
+    """The error that a set is learned to make small, over a box or over rows."""
 
     measure: Discrepancy
     scales: Matrix
@@ -82,7 +82,7 @@ class LearningFields(Frozen):
         ),
     ] = Differences.box
     box: Annotated[
-        Positive | tuple[Positive, ...] | None,
+        Positive | Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None,
         Field(description="b_j, half the width of the box of differences: one number for all, or a list of one each."),
     ] = None
     dataset: Dataset | None = Field(
@@ -105,6 +105,13 @@ class LearningFields(Frozen):
     def on_rows(self) -> bool:
         """Whether the differences are those of rows."""
         return self.differences is Differences.data
+
+    def rows_bytes(self, s: int, input_dim: int) -> int:
+        """Memory of learning s frequencies on the differences of rows: Gram matrices, and waves in several forms.
+
+        It is 0 for a box.
+        """
+        return 8 * MOST_ROWS * (3 * MOST_ROWS + _NUMBERS_PER_WAVE * s + 2 * input_dim) if self.on_rows else 0
 
     def check_differences(self, kernel: SpectralKernel, kind: str, input_dim: int) -> None:
         """Raise InvalidInput unless there is a dataset or a box, on which the kernel can be learned."""
@@ -196,11 +203,6 @@ class LearningFields(Frozen):
                 pointer,
             )
         return measure
-
-
-def rows_bytes(s: int, input_dim: int) -> int:
-    """Memory of learning s frequencies on the differences of rows: Gram matrices, and waves in several forms."""
-    return 8 * MOST_ROWS * (3 * MOST_ROWS + _NUMBERS_PER_WAVE * s + 2 * input_dim)
 
 
 def gradient_products(input_dim: int) -> int:

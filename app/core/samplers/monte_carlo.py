@@ -1,9 +1,8 @@
 """Independent random points."""
 
-from typing import Literal, Self
+from typing import Literal
 
 from app.core.arrays import Matrix
-from app.core.kernels.base import AnyKernel
 from app.core.papers import RFF
 from app.core.samplers.base import PointSampler, Rng
 
@@ -18,11 +17,6 @@ class MonteCarlo(PointSampler):
     )
 
     kind: Literal["monte_carlo"]
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """The yardstick."""
-        return (cls(kind="monte_carlo"),)
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """`n` independent uniform points."""

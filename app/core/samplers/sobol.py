@@ -8,7 +8,7 @@ import scipy
 from pydantic import Field
 
 from app.core.arrays import Matrix
-from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.kernels.base import SpectralKernel
 from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, SizeAdvice, check_dimensions
 
@@ -44,11 +44,6 @@ class Sobol(PointSampler):
 
     kind: Literal["sobol"]
     scramble: bool = Field(True, description="False gives the plain sequence without its first point, the origin.")
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """As it is by default."""
-        return (cls(kind="sobol"),)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse more than the 21,201 dimensions that direction numbers are known for."""

@@ -25,7 +25,7 @@ _BYTES_PER_RADIUS = 48
 
 
 class Rotations(NamedTuple):
-    """What makes s frequencies, the first d columns of the blocks S H D₁ H D₂ H D₃, divided by σ."""
+    """Signs and lengths of s frequencies: the first d columns of the blocks S H D₁ H D₂ H D₃, divided by σ."""
 
     signs: Bits
     """Of D₁, D₂, D₃ of each block, (blocks, 3, D/8), a bit an entry, set for −1."""

@@ -17,7 +17,7 @@ from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings
 from app.core.samplers.halton import Halton
 from app.core.samplers.learned_report import Compared, reported
-from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields, rows_bytes
+from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields
 from app.core.samplers.points import Points, check_base
 
 # Eigenvalues below this part of the largest are rounding.
@@ -60,8 +60,7 @@ class Weighted(LearningFields, LearnedSampler):
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory of the matrix of all pairs, its eigenvectors and root; with differences data, of waves of rows."""
-        of_rows = rows_bytes(s, input_dim) if self.on_rows else 0
-        return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_PAIR * s**2 + of_rows
+        return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_PAIR * s**2 + self.rows_bytes(s, input_dim)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a kernel or box that nothing is learned on, a base that learns, and too many frequencies."""

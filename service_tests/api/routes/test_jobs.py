@@ -2,19 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import httpx
-import psutil
 import pytest
 import redis
 
 from app.jobs.prelude import key
-from service_tests.checks import NPY, assert_problem, keys, keys_of, post, put
-from service_tests.conftest import AT_ONCE
-from service_tests.jobs.site import PROGRAM, Site, gone
-from service_tests.running import Running, start, stop
+from service_tests.checks import assert_problem, keys, keys_of, post, put
+from service_tests.jobs.site import Site
+from service_tests.running import Running
 from service_tests.servers import until
 
 SPEC = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "s": 4}
@@ -34,14 +31,10 @@ def store(jobs_service: Running) -> Iterator[redis.Redis]:
         yield client
 
 
-def job_of(http: httpx.Client, link: str) -> dict[str, Any]:
-    answer: dict[str, Any] = http.get(link).json()
-    return answer
-
-
 def ended(http: httpx.Client, link: str) -> dict[str, Any]:
-    until(lambda: job_of(http, link)["state"] not in ("queued", "running"))
-    return job_of(http, link)
+    until(lambda: http.get(link).json()["state"] not in ("queued", "running"))
+    job: dict[str, Any] = http.get(link).json()
+    return job
 
 
 def events(lines: Iterator[str]) -> Iterator[dict[str, Any]]:
@@ -62,7 +55,7 @@ def test_a_map_is_building_then_ready(http: httpx.Client, store: redis.Redis, na
     assert answer.headers["location"] == f"/v1/maps/{name}"
     record = answer.json()
     assert (record["status"], record["digest"], record["n_output"], record["error"]) == ("building", None, None, None)
-    job = job_of(http, record["job"])
+    job = http.get(record["job"]).json()
     assert (job["kind"], job["subject"]) == ("build-map", {"map": name})
     again = put(http, name, SPEC)
     if again.status_code == 202:
@@ -94,7 +87,7 @@ def test_a_map_that_is_not_ready_says_so_everywhere_and_goes_without_a_trace(
     assert_problem(http, put(http, name, {**LONG, "seed": 9}), 409, "map-exists")
     assert name in [record["name"] for record in http.get("/v1/maps?limit=1000").json()["maps"]]
     assert http.get(f"/v1/maps/{name}").json()["status"] == "building"
-    until(lambda: job_of(http, link)["state"] == "running")
+    until(lambda: http.get(link).json()["state"] == "running")
     assert link in ["/v1/jobs/" + job["id"] for job in http.get("/v1/jobs?state=running").json()["jobs"]]
     assert_problem(http, http.get(link + "/result"), 409, "job-has-no-result")
     assert http.delete(f"/v1/maps/{name}").status_code == 204
@@ -107,7 +100,7 @@ def test_a_map_that_is_not_ready_says_so_everywhere_and_goes_without_a_trace(
 
 def test_a_job_that_is_cancelled_leaves_no_map(http: httpx.Client, store: redis.Redis, name: str) -> None:
     link = put(http, name, LONG).json()["job"]
-    until(lambda: (job_of(http, link)["step"] or 0) > 0)
+    until(lambda: (http.get(link).json()["step"] or 0) > 0)
     answer = http.delete(link)
     assert answer.status_code == 202
     assert ended(http, link)["state"] == "cancelled"
@@ -199,7 +192,7 @@ def listens(running: Running, link: str) -> bool:
 
 def test_more_jobs_than_may_wait_are_refused(http: httpx.Client, store: redis.Redis, name: str) -> None:
     first = put(http, name, LONG).json()["job"]
-    until(lambda: job_of(http, first)["state"] == "running")
+    until(lambda: http.get(first).json()["state"] == "running")
     links = [first] + [put(http, f"{name}-{i}", LONG).json()["job"] for i in range(3)]
     before = keys(store)
     answer = put(http, f"{name}-x", LONG)
@@ -255,28 +248,3 @@ def test_a_result_is_answered_in_the_media_type_that_is_wanted(http: httpx.Clien
         assert answer.headers["content-type"].partition(";")[0] == media_type
     assert http.get(link + "/result").json()["end"].startswith("0x")
     assert_problem(http, http.get(link + "/result", headers={"Accept": "image/png"}), 406, "not-acceptable")
-
-
-@pytest.mark.long
-def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tmp_path: Path, name: str) -> None:
-    """The frozen map is the one that nobody disturbed."""
-    spec = {**SPEC, "s": 3}
-    running = start(tmp_path / "data", "--job-workers", "1", *AT_ONCE, program=PROGRAM)
-    try:
-        with running.client() as client:
-            assert ended(client, put(client, name, spec).json()["job"])["state"] == "succeeded"
-            link = put(client, f"{name}-b", spec).json()["job"]
-            until(lambda: (job_of(client, link)["step"] or 0) > 30)
-            beside = psutil.Process(running.process.pid).children(recursive=True)
-        working = [process for process in beside if "worker" in process.cmdline()]
-        assert len(working) == 2
-        running.process.kill()
-        running.process.wait(10)
-        gone(working)
-        running = start(tmp_path / "data", "--job-workers", "1", *AT_ONCE, program=PROGRAM)
-        with running.client(Accept=NPY) as client:
-            assert ended(client, link)["state"] == "succeeded"
-            one, other = (client.get(f"/v1/maps/{each}/frequencies").content for each in (name, f"{name}-b"))
-            assert one == other
-    finally:
-        stop(running)

@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -7,8 +8,8 @@ import pytest
 import redis
 
 from app.store.keys import Role
-from service_tests.checks import RESPOND_ASYNC, assert_problem, put, put_dataset
-from service_tests.keyed import Keyed, bearer, keyed, secret_of
+from service_tests.checks import RESPOND_ASYNC, assert_problem, post, put, put_dataset
+from service_tests.keyed import Keyed, assert_unauthorized, bearer, keyed, secret_of
 from service_tests.running import service
 from service_tests.servers import until
 
@@ -196,3 +197,41 @@ def test_a_revoked_key_leaves_what_it_made_and_nothing_of_itself(
         assert admin.delete("/v1/maps/m").status_code == 204
         assert made.id not in str(store.hgetall("bochner:account"))
         until(lambda: not store.keys("bochner:rate:*"), 10)
+
+
+def test_a_revoked_key_is_refused_within_a_second_and_its_events_end(here: Keyed, admin: httpx.Client) -> None:
+    watcher = here.make(Role.read)
+    job = job_that_waits(here)
+    with here.running.client(**bearer(watcher.key)) as client, ThreadPoolExecutor(1) as pool:
+        watched = pool.submit(client.get, f"/v1/jobs/{job}/events")
+        until(lambda: client.get(f"/v1/jobs/{job}").status_code == 200)
+        assert not watched.done()
+        assert admin.delete(f"/v1/keys/{watcher.id}").status_code == 204
+        assert_unauthorized(client.get("/v1/maps"))
+        assert "event: end" not in watched.result(30).text
+        assert admin.get(f"/v1/jobs/{job}").json()["state"] == "queued"  # others go on
+        assert admin.delete(f"/v1/jobs/{job}").status_code == 202
+
+
+def job_that_waits(here: Keyed) -> str:
+    """A job of a service without workers."""
+    with here.client(Role.write) as client:
+        body = {"vectors": [[1, 2, 3], [4, 5, 6]], "kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 16}
+        taken = client.post("/v1/recommendations", json=body, headers={"Prefer": "respond-async"})
+        assert taken.status_code == 202, taken.text
+        return str(taken.json()["id"])
+
+
+def test_a_key_asks_as_often_as_its_rate_allows(here: Keyed, admin: httpx.Client) -> None:
+    limited = here.make(Role.read, rate=0.05, burst=3)
+    with here.running.client(**bearer(limited.key)) as client:
+        answers = [client.get("/v1/maps") for _ in range(5)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        problem = assert_problem(admin, answers[-1], 429, "overloaded")
+        assert problem["detail"] == "key 'a-read' may ask 0.05 times a second, and 3 times at once"
+        assert (problem["limit"], problem["value"]) == ("key_rate", 0.05)
+        assert "setting" not in problem
+        assert 15 <= int(answers[-1].headers["retry-after"]) <= 20
+        assert_problem(admin, post(client, "m/transform", {"vectors": [[1, 2, 3]]}), 429, "overloaded")
+        assert admin.get("/v1/maps").status_code == 200
+        assert client.get("/health/live").status_code == 200

@@ -31,6 +31,7 @@ def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Cli
         "max_builds": 32,
         "max_listeners": 256,
         "max_bodies_bytes": 1 << 30,
+        "max_answers_bytes": 1 << 30,
         "max_connections": 1000,
         "max_head_bytes": 64 << 10,
         "max_build_bytes": 512 << 20,

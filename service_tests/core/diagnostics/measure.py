@@ -10,7 +10,8 @@ from app.core.diagnostics.collisions import CollisionErrors, Collisions
 from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.gram import Gram, GramErrors
 from app.core.diagnostics.max_error import MaxError, MaxErrors
-from app.core.diagnostics.variance import Variance, Variances
+from app.core.diagnostics.variance import Variance
+from app.core.diagnostics.variance_answer import Variances
 from app.core.drawing import Histogram, Points
 from app.core.maps import FeatureMap
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from app.core import maps
-from app.core.diagnostics.variance import PairVariance, Variance
-from app.core.drawing import Curve
+from app.core.diagnostics.variance import Variance
+from app.core.diagnostics.variance_answer import PairVariance
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
 from app.core.spec import Form
@@ -242,29 +242,3 @@ def test_memory_stays_within_what_is_reckoned(made: FeatureMap, n: int, repeats:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.2 < peak / Variance(repeats=repeats).memory_bytes(made, {"x": x, "y": y}) < 1
-
-
-def test_the_picture_has_the_simulated_variance_and_every_known_closed_form_by_kernel() -> None:
-    made = fourier(s=16)
-    x, y = rows(5, 1), rows(5, 2)
-    finding = Variance(repeats=3).run(made, {"x": x, "y": y})
-    assert finding.drawing is not None
-    ((panel,),) = finding.drawing.rows
-    pairs = sorted(finding.answer["pairs"], key=lambda pair: pair["exact"])
-    simulated, *closed = panel.marks
-    assert isinstance(simulated, Curve)
-    assert simulated.x == [pair["exact"] for pair in pairs]
-    assert simulated.y == [pair["empirical"]["variance"] for pair in pairs]
-    assert simulated.deviations == [pair["empirical"]["standard_error"] for pair in pairs]
-    forms = {name: value for name, value in pairs[0]["closed_forms"].items() if value is not None}
-    drawn = {curve.label: curve.y[0] for curve in closed if isinstance(curve, Curve)}
-    own = finding.answer["own"]
-    assert drawn == {name + " (this map's)" * (name == own): value for name, value in forms.items()}
-    assert own == "monte_carlo"
-
-
-def test_the_picture_of_hashes_has_the_rbf_kernel_too() -> None:
-    finding = Variance(repeats=3, correlations=(0.2, 0.9), gamma=2.0).run(hashing(), {})
-    assert finding.drawing is not None
-    labels = [curve.label for curve in finding.drawing.rows[0][0].marks if isinstance(curve, Curve)]
-    assert labels == ["3 maps", "their RBF kernel", "gcws (this map's)", "rbf_from_gcws"]

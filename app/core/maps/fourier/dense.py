@@ -13,7 +13,7 @@ from app.core.panels import Panels
 
 # Entries of the matrix looked at together.
 _ENTRIES_PER_BLOCK = 1 << 18
-# A set as it is frozen, and the map that holds it: for a coordinate.
+# A set as it is frozen, and the map that holds it: for a coordinate of a frequency, and for that of all.
 _BYTES_PER_COORDINATE = 16
 
 
@@ -39,7 +39,7 @@ class DenseProjection(Projection):
     @classmethod
     def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
         """Memory of the matrix in two layouts, in float64."""
-        return _BYTES_PER_COORDINATE * spec.input_dim * s
+        return _BYTES_PER_COORDINATE * spec.input_dim * (s + 1)
 
     @classmethod
     def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows
+from app.core.arrays import Floats, Matrix, Rows
 from app.core.building import Building, Use
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Block, ShiftInvariantKernel
@@ -185,14 +185,8 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
         # Summands of one size have the same to tell, and there may be thousands.
         if (dim, allocation.size) not in told:
             told[dim, allocation.size] = [of_allocation(warning, allocation, every, spec) for warning in drawn.warnings]
-        frequencies = drawn.frequencies
-        if block.coordinates is not None:
-            frequencies = np.zeros((len(drawn.weights), spec.input_dim))
-            frequencies[:, block.coordinates] = drawn.frequencies
-        sets.append(FrequencySet(frequencies, drawn.weights * block.weight, report=drawn.report))
-    frequencies, weights = sets[0][:2]
-    if len(sets) > 1:
-        frequencies, weights = (np.concatenate([one[i] for one in sets]) for i in range(2))
+        sets.append(FrequencySet(drawn.frequencies, drawn.weights * block.weight, report=drawn.report))
+    frequencies, weights = _together(sets, [one.block.coordinates for one in every], spec.input_dim)
     warnings = [*kernel.warnings()]
     warnings += dict.fromkeys(warning for of_size in told.values() for warning in of_size)
     warnings += sampler.form_warnings(real=not FORMS[spec.form].is_complex)
@@ -201,6 +195,20 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
         warnings.append(f"{sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
     # Only sets of a single summand are learned.
     return FrequencySet(frequencies, weights, tuple(warnings), sets[0].report)
+
+
+def _together(
+    sets: list[FrequencySet], coordinates: list[tuple[int, ...] | None], input_dim: int
+) -> tuple[Matrix, Matrix]:
+    """The frequencies (n, input_dim) and weights (n,) of all sets, each on coordinates of its own, 0 on others."""
+    if coordinates[0] is None:  # of the only summand
+        return sets[0].frequencies, sets[0].weights
+    weights = np.concatenate([one.weights for one in sets])
+    frequencies, end = np.zeros((len(weights), input_dim)), 0
+    for one, own in zip(sets, coordinates, strict=True):
+        start, end = end, end + len(one.weights)
+        frequencies[start:end, own] = one.frequencies
+    return frequencies, weights
 
 
 def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from app.core.arrays import Array, Rows, row_blocks
-from app.core.maps.fourier.forms import FORMS
+from app.core.maps.fourier.forms import FORMS, amplitudes
 from app.core.maps.fourier.projection import Projection
 from app.core.maps.fourier.sine_cosine import scale_to_unit_norm, write_columns
 from app.core.maps.terms import Arrays, BaseSpec
@@ -29,10 +29,7 @@ class Features:
         self._projection, self._columns, self._threads = projection, FORMS[spec.form], threads
         self._dtype = spec.numpy_dtype
         self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else np.zeros(0)
-        squared = np.abs(weights).astype(np.float64) * self._columns.squared_amplitude
-        if spec.normalize and self._columns.has_one_norm:
-            squared /= squared.sum()
-        self._amplitudes = np.sqrt(squared).astype(spec.numpy_dtype)
+        self._amplitudes = amplitudes(spec, weights)
         self.norms_differ = spec.normalize and not self._columns.has_one_norm
         """Whether rows must be scaled to unit norm one by one, which `of` leaves undone unless it is told."""
         self.largest = 1.0 if spec.normalize else float(self._amplitudes.max())
@@ -64,8 +61,8 @@ class Features:
                 for some in row_blocks(k, step):
                     of = slice(frequencies.start + some.start, frequencies.start + some.stop)
                     project(of, of_block)
-                    amplitudes, offsets = self._amplitudes[of], self._offsets[of]
-                    write_columns(self._columns.written, of_block, offsets, amplitudes, numbers[block], some.start)
+                    factors, offsets = self._amplitudes[of], self._offsets[of]
+                    write_columns(self._columns.written, of_block, offsets, factors, numbers[block], some.start)
                 if unit_norm:
                     scale_to_unit_norm(features[block])
 

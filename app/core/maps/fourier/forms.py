@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from app.core.arrays import Matrix
+from app.core.arrays import Array, Floats, Matrix
 from app.core.maps.fourier.sine_cosine import COSINES, COSINES_AND_SINES, EXPONENTIALS
-from app.core.maps.terms import Form
+from app.core.maps.terms import BaseSpec, Form
 from app.core.papers import GMM, MM, QMC, RFF
 
 
@@ -19,7 +19,7 @@ class Columns(ABC):
     choose_when: ClassVar[str]
 
     written: ClassVar[int]
-    """What `write_columns` writes."""
+    """The kind of columns, one of three, as `write_columns` takes it."""
     per_frequency: ClassVar[int] = 1
     """Columns of a frequency."""
     is_complex: ClassVar[bool] = False
@@ -79,3 +79,16 @@ class _Phase(Columns):
 
 
 FORMS: dict[Form, Columns] = {Form.complex: _Complex(), Form.cos_sin: _CosSin(), Form.phase: _Phase()}
+
+
+def amplitudes(spec: BaseSpec, weights: Array) -> Floats:
+    """What the columns of each frequency are multiplied by, (n_frequencies,) in the map's dtype, from the weights.
+
+    With `normalize`, rows of the forms that have one norm have unit norm by that.
+    """
+    columns = FORMS[spec.form]
+    squared = np.abs(weights).astype(np.float64) * columns.squared_amplitude
+    if spec.normalize and columns.has_one_norm:
+        squared /= squared.sum()
+    found: Floats = np.sqrt(squared).astype(spec.numpy_dtype)
+    return found

@@ -1,6 +1,6 @@
 """The family of Fourier maps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
@@ -13,7 +13,7 @@ from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.dense import DenseProjection
 from app.core.maps.fourier.drawing import allocations, check_allocations, drawn
 from app.core.maps.fourier.features import Features
-from app.core.maps.fourier.forms import FORMS
+from app.core.maps.fourier.forms import FORMS, amplitudes
 from app.core.maps.fourier.inner_products import gram
 from app.core.maps.fourier.projection import Projection
 from app.core.maps.fourier.spectral import spectral
@@ -27,8 +27,8 @@ from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.structured_orthogonal import StructuredOrthogonal
 from app.core.threads import for_each
 
-# What one thread does at a time, a tenth of a second or less: exact kernels and coordinates.
-_EXACT_ENTRIES_PER_PART, _EXACT_COORDINATES_PER_PART = 1 << 17, 1 << 26
+# Coordinates of differences whose exact kernels one thread computes at a time, a tenth of a second or less.
+_COORDINATES_PER_PART = 1 << 17
 
 _PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
 """The projections of samplers that do not freeze a matrix of frequencies."""
@@ -60,14 +60,14 @@ class FourierMap(FeatureMap):
     kernel: ShiftInvariantKernel
 
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
-        self._threads = threads
+        self.threads = threads
         self.spec = spec
         self.kernel, _ = spectral(spec)
         self.form = spec.form
         self._projection = _projection_of(spec)(spec, arrays)
         s = self.n_frequencies = self._projection.n_frequencies
         is_dense = self._projection.is_dense
-        self._weights = arrays["weights"] if is_dense else np.broadcast_to(spec.numpy_dtype.type(1 / s), s)
+        self._weights = self._projection.weights(spec, arrays)
         self.signature = arrays.get("signature")
         self._features = Features(spec, self._projection, self._weights, arrays, threads)
         self.gram_dtype, self.largest_feature = self._features.dtype, self._features.largest
@@ -120,6 +120,13 @@ class FourierMap(FeatureMap):
         return arrays
 
     @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """The `amplitudes` of the frequencies, and what the projection makes phases with."""
+        projection = _projection_of(spec)
+        of_form = amplitudes(spec, projection.weights(spec, arrays))
+        return {"amplitudes": of_form, **projection.derived(spec, arrays)}
+
+    @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
         """What is frozen, and the sampler at the largest summand of the kernel, or the open projection.
 
@@ -153,19 +160,12 @@ class FourierMap(FeatureMap):
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Inner products of the features, Σ_l z_l(x) z̄_l(y) times the signature_l if there are any."""
         x, y = self._in_range(x, "/x"), self._in_range(y, "/y")
-        return gram(self._features, x, y, self.signature, self._threads, pause)
+        return gram(self._features, x, y, self.signature, self.threads, pause)
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""
-        x, y = dense(self.compared_exactly(x, "/x")), dense(self.compared_exactly(y, "/y"))
-        gram = np.empty((len(x), len(y)))
-
-        def fill(part: slice) -> None:
-            gram[part] = self.kernel.gram(x[part], y)
-            gram[part] /= self._scale
-
-        per_part = min(_EXACT_ENTRIES_PER_PART // max(1, len(y)), _EXACT_COORDINATES_PER_PART // max(1, y.size))
-        for_each(fill, row_blocks(len(x), per_part), self._threads, pause)
+        gram = super().exact_gram(x, y, pause)
+        gram /= self._scale
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
@@ -182,14 +182,14 @@ class FourierMap(FeatureMap):
         features = self._features
         if FORMS[self.spec.form].has_offsets:  # whose noise is no function of δ
             without = self.spec.model_copy(update={"form": Form.cos_sin})
-            features = Features(without, self._projection, self._weights, {}, self._threads)
-        estimate = gram(features, rows, origin, self.signature, self._threads, pause)[:, 0]
+            features = Features(without, self._projection, self._weights, {}, self.threads)
+        estimate = gram(features, rows, origin, self.signature, self.threads, pause)[:, 0]
         exact = np.empty(len(lags))
 
         def fill(part: slice) -> None:
             exact[part] = self.kernel.gram(lags[part], origin.astype(np.float64))[:, 0] / self._scale
 
-        for_each(fill, row_blocks(len(lags), _EXACT_ENTRIES_PER_PART // lags.shape[1]), self._threads, pause)
+        for_each(fill, row_blocks(len(lags), _COORDINATES_PER_PART // lags.shape[1]), self.threads, pause)
         return np.abs(estimate - exact)
 
     def baseline(self, seed: int) -> BaseSpec:

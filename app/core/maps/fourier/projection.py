@@ -1,12 +1,12 @@
 """The base of the projections: what makes phases of rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows
+from app.core.arrays import Array, Floats, Rows
 from app.core.building import Building
 from app.core.maps.terms import Arrays, BaseSpec, FrozenArray
 
@@ -54,6 +54,16 @@ class Projection(ABC):
     @abstractmethod
     def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
         """Memory of these arrays and of the open projection."""
+
+    @classmethod
+    def weights(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Array:
+        """The weights of the frequencies, (n_frequencies,), in the map's dtype; here those that are frozen."""
+        return arrays["weights"]
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """What phases are made with beside the frozen arrays; here nothing."""
+        return {}
 
     @classmethod
     @abstractmethod

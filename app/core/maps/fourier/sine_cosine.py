@@ -152,7 +152,7 @@ def _single_cosine(phase: Any, offset: Any, dtype_of: Any) -> Any:  # noqa: ARG0
 
 
 COSINES, COSINES_AND_SINES, EXPONENTIALS = range(3)
-"""What columns may hold, as `write_columns` takes it."""
+"""The kinds of columns that `write_columns` writes."""
 
 
 @compiled

@@ -1,11 +1,11 @@
 """The structured projection: phases by random signs and Walsh–Hadamard matrices."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
 
-from app.core.arrays import Floats, Rows
+from app.core.arrays import Array, Floats, Matrix, Rows, made_dense
 from app.core.building import Building
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded, rotate, tile_width, tiles_of
 from app.core.kernels.base import SpectralKernel
@@ -45,9 +45,10 @@ class StructuredProjection(Projection):
         self.most_rows = max(1, _ENTRIES_PER_BLOCK // (self._size * width)) * width
         # What is larger is rotated anew for each slice: features of a slice are held.
         self.frequencies_per_block, longer = min(self._size, _MOST_FREQUENCIES), gain(self._size)
-        self._inverse_scales = 1 / with_lengths(_only_summand(spec)).scales(spec.input_dim)
-        self._scales: Floats = self._inverse_scales.astype(spec.numpy_dtype)
-        self._lengths: Floats = (self._radii.astype(np.float64) / longer).astype(spec.numpy_dtype)
+        self._inverse_scales = _inverse_scales(spec)
+        derived = self.derived(spec, arrays)
+        self._scales: Floats = derived["scales"]
+        self._lengths: Floats = derived["lengths"]
         # Nothing on the way to a phase may overflow either. A norm by way of ratios, whose squares do not.
         largest = self._inverse_scales.max()
         norm = float(largest * np.linalg.norm(self._inverse_scales / largest))
@@ -67,6 +68,19 @@ class StructuredProjection(Projection):
         """Memory of what is frozen, of lengths as they are used, and of weights."""
         size = padded(spec.input_dim)
         return _BYTES_PER_FREQUENCY * s + ROUNDS * (s // size + 1) * size // 8 + 16 * size
+
+    @classmethod
+    def weights(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Array:
+        """1/n_frequencies each."""
+        s = len(arrays["radii"])
+        return np.broadcast_to(spec.numpy_dtype.type(1 / s), s)
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """`scales` (d,), what the columns of rows are multiplied by, and `lengths`, the radii over the `gain`."""
+        radii = arrays["radii"].astype(np.float64)
+        lengths = (radii / gain(padded(spec.input_dim))).astype(spec.numpy_dtype)
+        return {"scales": _inverse_scales(spec).astype(spec.numpy_dtype), "lengths": lengths}
 
     @classmethod
     def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
@@ -100,13 +114,17 @@ class StructuredProjection(Projection):
 
     def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
         """The rotation of the rows, which are made dense."""
-        scaled = (rows if isinstance(rows, np.ndarray) else rows.toarray()) * self._scales
+        scaled = made_dense(rows) * self._scales
         tiles = tiles_of(scaled)
 
         def write(frequencies: slice, out: Floats) -> None:
             rotate(tiles, self._signs, self._lengths, frequencies.start, frequencies.stop, out)
 
         return write
+
+
+def _inverse_scales(spec: BaseSpec) -> Matrix:
+    return 1 / with_lengths(_only_summand(spec)).scales(spec.input_dim)
 
 
 def _only_summand(spec: BaseSpec) -> SpectralKernel:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Floats, Matrix, Rows, dense
+from app.core.arrays import Floats, Matrix, Rows, dense, made_dense
 from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
 from app.core.maps.landmarks.profiles import (
@@ -15,14 +15,12 @@ from app.core.maps.landmarks.profiles import (
     write_kernels,
     write_sparse_differences,
 )
-from app.core.norms import add_squared_norms
+from app.core.norms import squared_norms
 from app.core.panels import Panels
 from app.core.sparse_rows import Compressed, compressed, of_columns
 
 # A centre is subtracted where this share of the squared norms of the landmarks is left, or less.
 _MOST_SHARE = 0.25
-# Sums that are kept side by side in `add_squared_norms`.
-_LANES = 16
 
 
 class DistanceBlocks(KernelBlocks):
@@ -62,7 +60,7 @@ class DistanceBlocks(KernelBlocks):
         """Write products, and kernels in their place; then anew what they say too little of."""
         s, given = self._landmarks.shape[0], rows
         if self._center is not None:
-            rows = (rows if isinstance(rows, np.ndarray) else rows.toarray()) - self._center
+            rows = made_dense(rows) - self._center
         doubtful = np.empty(rows.shape[0], np.bool_)
         with np.errstate(over="ignore"):
             self._products(rows, out)
@@ -89,7 +87,7 @@ class DistanceBlocks(KernelBlocks):
             with np.errstate(over="ignore"):  # compared exactly
                 found[:] = differences
         else:
-            rows = rows if isinstance(rows, np.ndarray) else rows.toarray()
+            rows = made_dense(rows)
             write_differences(rows, self._columns, np.broadcast_to(self._per_scale, rows.shape[1]).copy(), found)
         none, doubtful = np.zeros(max(found.shape), self._dtype), np.empty(len(found), np.bool_)
         of_rows, of_landmarks = none[: len(found)], none[: found.shape[1]]
@@ -137,16 +135,11 @@ class DistanceBlocks(KernelBlocks):
 
     def _half_squares(self, rows: Rows) -> Matrix:
         """Σ (x_j/scale_j)²/2 of each row, (n,), the same bits for dense and sparse rows."""
-        per_scale, squares = self._per_scale.astype(self._dtype), np.zeros(rows.shape[0])
+        if not self._per_scale.ndim:
+            return squared_norms(rows) * (self._per_scale**2 / 2)
+        per_scale = self._per_scale.astype(self._dtype)
         if isinstance(rows, np.ndarray):
-            add_squared_norms(rows * per_scale if per_scale.ndim else rows, squares)
-        else:
-            ordered = rows.sorted_indices()
-            values = ordered.data * per_scale[ordered.indices] if per_scale.ndim else ordered.data
-            row = np.repeat(np.arange(len(squares)), np.diff(ordered.indptr))
-            lanes = np.bincount(
-                row * _LANES + ordered.indices % _LANES, values.astype(np.float64) ** 2, len(squares) * _LANES
-            )
-            for lane in range(_LANES):
-                squares += lanes[lane::_LANES]
-        return squares / 2 if per_scale.ndim else squares * (self._per_scale**2 / 2)
+            return squared_norms(rows * per_scale) / 2
+        scaled = rows.copy()
+        scaled.data = rows.data * per_scale[rows.indices]
+        return squared_norms(scaled) / 2

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Floats, Rows, row_blocks
+from app.core.arrays import Floats, Rows, made_dense, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 
@@ -71,4 +71,4 @@ class ExactBlocks(KernelBlocks):
         """The rows in the form in which the kernel compares the landmarks: sums of another may differ in a bit."""
         if self._kernel.compares_sparse and not isinstance(self._landmarks, np.ndarray):
             return sparse.csr_array(rows)
-        return rows if isinstance(rows, np.ndarray) else rows.toarray()
+        return made_dense(rows)

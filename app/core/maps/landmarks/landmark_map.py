@@ -25,7 +25,7 @@ from app.core.maps.landmarks.root import LONG_DECOMPOSITION, rooted
 from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
 from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
 from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
-from app.core.norms import add_squared_norms
+from app.core.norms import squared_norms
 from app.core.panels import add_products
 from app.core.progress import Pause, begin_anew, no_pause
 from app.core.samplers.base import AnySampler
@@ -62,7 +62,7 @@ class LandmarkMap(FeatureMap):
     )
 
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
-        self.spec, self.arrays, self._threads = spec, arrays, threads
+        self.spec, self.arrays, self.threads = spec, arrays, threads
         self.kernel = _kernel(spec)
         self._landmarks = opened_landmarks(arrays, spec.input_dim)
         self._features = LandmarkFeatures(
@@ -113,10 +113,7 @@ class LandmarkMap(FeatureMap):
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """The landmarks' kernel block, or that of pilots, with its decomposition, the arrays twice, and some features.
-
-        Without the rows of the dataset.
-        """
+        """A kernel block of landmarks or pilots, decomposed, the arrays twice, and some features; not the dataset."""
         s, measured_features, side = _size(spec), 0, _size(spec)
         if isinstance(spec.sampler, Landmarks):
             learned = MOST_MEASURED if spec.sampler.rows is None else min(spec.sampler.rows, MOST_MEASURED)
@@ -166,7 +163,7 @@ class LandmarkMap(FeatureMap):
         """Inner products of the features, (n, m)."""
         of_x, of_y = self._of(x, "/x", pause), self._of(y, "/y", pause)
         gram = np.zeros((len(of_x), len(of_y)), self.gram_dtype)
-        add_products(gram, of_x, of_y, self._threads, pause)
+        add_products(gram, of_x, of_y, self.threads, pause)
         if not np.isfinite(largest(gram)):
             raise InvalidInput(f"an inner product of features leaves the range of {gram.dtype}; smaller rows work")
         return gram
@@ -218,9 +215,7 @@ class LandmarkMap(FeatureMap):
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
         features = self._features.of(self.compared(rows, pointer), pause)
         if self.spec.normalize:
-            squares = np.zeros(len(features))
-            add_squared_norms(features, squares)
-            norms = np.sqrt(squares)
+            norms = np.sqrt(squared_norms(features))
             features /= np.where(norms > 0, norms, 1).astype(features.dtype)[:, None]
         return features
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.core.arrays import Floats, Matrix, Rows, in_dtype, row_blocks, vectors
 from app.core.building import Building
-from app.core.datasets import sampled
+from app.core.datasets import held_out, sampled
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.coarseness import Coarseness
@@ -37,7 +37,7 @@ class Split(NamedTuple):
     learned: Rows
     held_out: Rows
     warnings: tuple[str, ...] = ()
-    """What the client should know of them."""
+    """Warnings about them, for the client."""
 
 
 def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Building) -> Split:
@@ -49,24 +49,21 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
     """
     found, pointer = building.rows(sampler.dataset, "/sampler/dataset"), "/sampler/dataset"
     n = found.shape[0]
-    held_out = min(_MOST_HELD_OUT, n // _HELD_OUT_SHARE)
-    wanted = n - held_out if sampler.rows is None else sampler.rows
-    if wanted > n - held_out:
+    others, apart = held_out(n, min(_MOST_HELD_OUT, n // _HELD_OUT_SHARE), _stream(spec.seed, 0))
+    wanted = len(others) if sampler.rows is None else sampler.rows
+    if wanted > len(others):
         raise InvalidInput(
-            f"rows is {wanted}; dataset {sampler.dataset!r} has {n}, of which {held_out} are held out", "/sampler/rows"
+            f"rows is {wanted}; dataset {sampler.dataset!r} has {n}, of which {len(apart)} are held out",
+            "/sampler/rows",
         )
     try:
         rows = kernel.prepared(in_dtype(vectors(found, spec.input_dim, spec.numpy_dtype), spec.numpy_dtype))
         _check_sum(kernel, rows)
     except InvalidInput as error:
         raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
-    apart = np.zeros(n, np.bool_)
-    if held_out:
-        apart[sampled(n, held_out, _stream(spec.seed, 0))] = True
-    others = np.flatnonzero(~apart)
     if wanted < len(others):
         others = others[sampled(len(others), wanted, _stream(spec.seed, 1))]
-    return Split(rows[others], rows[np.flatnonzero(apart)], too_coarse(spec, found, f"dataset {sampler.dataset!r}"))
+    return Split(rows[others], rows[apart], too_coarse(spec, found, f"dataset {sampler.dataset!r}"))
 
 
 def too_coarse(spec: BaseSpec, rows: Rows, called: str) -> tuple[str, ...]:

@@ -15,20 +15,26 @@ from app.core.kernels.matern import Matern
 from app.core.kernels.rational_quadratic import RationalQuadratic
 from app.core.sparse_rows import Compressed
 
-"""Sparse rows: values, columns, and where each row ends."""
-
 EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
-"""What a kernel is in h, as `write_kernels` takes it."""
+"""The functions of h that `write_kernels` knows."""
 
 # (1 + c₁z + c₂z² + c₃z³)·e^(−z) with z = √(2ν)·r: Rasmussen and Williams (2006), (4.16).
 _MATERN = {0.5: (0.0, 0.0, 0.0), 1.5: (1.0, 0.0, 0.0), 2.5: (1.0, 1 / 3, 0.0), 3.5: (1.0, 2 / 5, 1 / 15)}
+# Up to this h no step leaves the range of float32, with an α from this one on.
+_LARGEST, _LEAST_ALPHA = 1e34, 1e-3
+_SINGLE_BYTES = 4
+# Units in the last place of the half squared norms that an h is wrong by, at most.
+_UNITS = 64
+# Up to which kernel·(half squared norms) the difference of norms and product is good enough: kernels were seen wrong by
+# up to 1.7e-6 in float32, 1e-11 in float64.
+_MOST_SINGLE, _MOST_DOUBLE = 2.0, 4096.0
 
 
 class Profile(NamedTuple):
     """A kernel as a function of h = Σ (δ_j/scale_j)²/2."""
 
     what: int
-    """One of the three above."""
+    """`EXPONENTIAL`, `MATERN` or `RATIONAL_QUADRATIC`."""
     parameters: tuple[float, float, float]
     """c₁ to c₃ of a Matérn kernel; α of a rational quadratic one."""
     scales: Matrix
@@ -40,23 +46,12 @@ def profile(kernel: AnyKernel) -> Profile | None:
     if isinstance(kernel, CorrelationRbf):
         kernel = kernel.blocks(1)[0].kernel
     if isinstance(kernel, Gaussian):
-        return Profile(EXPONENTIAL, (0.0, 0.0, 0.0), np.asarray(kernel.length_scale, np.float64))
+        return Profile(EXPONENTIAL, (0.0, 0.0, 0.0), kernel.length_scales)
     if isinstance(kernel, Matern) and kernel.nu in _MATERN:
-        scales = np.asarray(kernel.length_scale, np.float64) / np.sqrt(2 * kernel.nu)
-        return Profile(MATERN, _MATERN[kernel.nu], scales)
+        return Profile(MATERN, _MATERN[kernel.nu], kernel.length_scales / np.sqrt(2 * kernel.nu))
     if isinstance(kernel, RationalQuadratic) and kernel.alpha >= _LEAST_ALPHA:
-        return Profile(RATIONAL_QUADRATIC, (kernel.alpha, 0.0, 0.0), np.asarray(kernel.length_scale, np.float64))
+        return Profile(RATIONAL_QUADRATIC, (kernel.alpha, 0.0, 0.0), kernel.length_scales)
     return None
-
-
-# Up to this h no step leaves the range of float32, with an α from this one on.
-_LARGEST, _LEAST_ALPHA = 1e34, 1e-3
-_SINGLE_BYTES = 4
-# Units in the last place of the half squared norms that an h is wrong by, at most.
-_UNITS = 64
-# Up to which kernel·(half squared norms) the difference of norms and product is good enough: kernels were seen wrong by
-# up to 1.7e-6 in float32, 1e-11 in float64.
-_MOST_SINGLE, _MOST_DOUBLE = 2.0, 4096.0
 
 
 @compiled

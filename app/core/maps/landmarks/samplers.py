@@ -73,8 +73,8 @@ class Landmarks(AnySampler):
 class SparseRow(Frozen):
     """A row by the entries that are not 0."""
 
-    indices: tuple[Annotated[int, Field(ge=0)], ...] = Field(description="Columns, increasing.")
-    values: tuple[float, ...] = Field(description="One for each of the indices.")
+    indices: tuple[Annotated[int, Field(ge=0)], ...] = Field(fail_fast=True, description="Columns, increasing.")
+    values: tuple[float, ...] = Field(fail_fast=True, description="One for each of the indices.")
 
 
 Row = Annotated[

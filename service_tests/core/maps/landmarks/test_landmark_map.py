@@ -14,7 +14,7 @@ from app.core.maps.landmarks.landmark_map import LandmarkMap
 from app.core.maps.terms import Gives
 from app.core.samplers.monte_carlo import MonteCarlo
 from service_tests.core.combinations import rows, variants
-from service_tests.core.specs import KERNELS, refusal, spec
+from service_tests.core.specs import KERNELS, spec
 
 D = 4
 CLOSE = {"float32": 1e-6, "float64": 1e-10}
@@ -226,37 +226,3 @@ def test_what_it_does_not_give_is_refused_with_what_helps() -> None:
     for wanted, words in ((Gives.codes, "gcws"), (Gives.frequencies, "gram")):
         with pytest.raises(InvalidInput, match=words):
             learned().check_gives(wanted)
-
-
-SPARSE = {"indices": [0, 3], "values": [1.0, 2.0]}
-WIDE = {"kind": "uploaded_landmarks", "landmarks": [SPARSE | {"indices": [0, (1 << 31) - 1]}, SPARSE]}
-
-
-def test_the_widest_sparse_landmarks_have_a_map_where_the_kernel_compares_them_as_they_are() -> None:
-    found = made(spec(input_dim=1 << 31, s=None, sampler=WIDE, kernel={"kind": "gmm"}))
-    assert LandmarkMap.frozen_bytes(found.spec) < 1 << 29
-    x = csr_array(([1.0, 2.0], [0, 3], [0, 2]), shape=(1, 1 << 31), dtype=np.float32)
-    np.testing.assert_allclose(found.gram(x, x), 1, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("members", "pointer"),
-    [
-        ({"s": None, "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/s"),
-        ({"form": "phase", "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/form"),
-        ({"input_dim": 1 << 31, "s": None, "sampler": WIDE}, "/sampler/landmarks"),
-        ({"input_dim": 1 << 20, "s": 65, "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/s"),
-        ({"sampler": {"kind": "uploaded_landmarks", "landmarks": [[1.0, 2.0]]}}, "/sampler/landmarks/0"),
-        ({"sampler": {"kind": "uploaded_landmarks", "landmarks": [[1.0] * 4, SPARSE]}}, "/sampler/landmarks/1"),
-        (
-            {"sampler": {"kind": "uploaded_landmarks", "landmarks": [SPARSE | {"indices": [0, 4]}]}},
-            "/sampler/landmarks/0/indices",
-        ),
-        (
-            {"sampler": {"kind": "uploaded_landmarks", "landmarks": [SPARSE | {"values": [1.0]}]}},
-            "/sampler/landmarks/0",
-        ),
-    ],
-)
-def test_specs_without_meaning_are_refused_by_name(members: dict[str, Any], pointer: str) -> None:
-    assert refusal(**members).pointer == pointer

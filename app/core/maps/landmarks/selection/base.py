@@ -1,21 +1,18 @@
-"""What all ways to select landmarks have in common: their result, their states, and how they take rows in an order."""
+"""Common parts of the ways to select landmarks: their result, their states, and how they take rows in an order."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.core.arrays import Array, Matrix, Rows, row_blocks
+from app.core.arrays import Array, Matrix, Rows, Whole, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection.basis import Basis
 from app.core.progress import Progress, packed, unpacked
 from app.core.samplers.base import Rng
 from app.core.threads import for_each
-
-Numbers = NDArray[np.int64]
 
 
 class Selected(NamedTuple):
@@ -97,7 +94,7 @@ def restored(basis: Basis, run: Run) -> Basis:
     return basis
 
 
-def offer(basis: Basis, run: Run, candidates: Numbers, thresholds: Matrix) -> int:
+def offer(basis: Basis, run: Run, candidates: Whole, thresholds: Matrix) -> int:
     """Make landmarks of those candidates that are accepted, as `Basis.accepted` says, up to s in all; their count."""
     taken = candidates[basis.accepted(candidates, thresholds)][: run.s - len(basis)]
     if len(taken):
@@ -107,7 +104,7 @@ def offer(basis: Basis, run: Run, candidates: Numbers, thresholds: Matrix) -> in
     return len(taken)
 
 
-def take_in_order(basis: Basis, run: Run, order: Numbers, stage: int = 0) -> None:
+def take_in_order(basis: Basis, run: Run, order: Whole, stage: int = 0) -> None:
     """Make landmarks of the first s rows in this order that are no combinations of those before."""
     position = int(run.kept.get("position", 0))
     while len(basis) < run.s and position < len(order):

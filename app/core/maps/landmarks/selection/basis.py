@@ -2,9 +2,8 @@
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows
+from app.core.arrays import Matrix, Rows, Whole
 from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection.values import operations_per_row, own_values, stacked, values
 
@@ -65,7 +64,7 @@ class Basis(Coordinates):
         """How many rows to offer, or to add, at a time."""
         return min(_MOST_PER_OFFER, self.rows_per_part(self._rows))
 
-    def accepted(self, numbers: NDArray[np.int64], thresholds: Matrix) -> NDArray[np.int64]:
+    def accepted(self, numbers: Whole, thresholds: Matrix) -> Whole:
         """Which of these rows, (n,), become landmarks, if they are offered one after the other; nothing is added.
 
         A row is accepted if its residual, after those accepted before it, is above its threshold and no rounding.
@@ -85,7 +84,7 @@ class Basis(Coordinates):
             found.append(pivot)
         return np.array(found, np.int64)
 
-    def add(self, numbers: NDArray[np.int64]) -> None:
+    def add(self, numbers: Whole) -> None:
         """Make landmarks of these rows, which were accepted."""
         rows = self._rows[numbers]
         w = self.of(rows)

@@ -1,6 +1,7 @@
 """The distances by which rows are clustered: how far a centre is from being as good as a row itself."""
 
 from abc import ABC, abstractmethod
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -38,12 +39,11 @@ class ScaledDistances(Distances):
     def to(self, part: slice, centres: Rows) -> Matrix:
         """By differences, so that equal rows have distance 0."""
         scaled = self._kernel.scaled_rows(dense(centres))
-        if self._kernel.metric == "cityblock":
-            found = scipy.spatial.distance.cdist(self._rows[part], scaled, "cityblock")
-        else:
-            found = scipy.spatial.distance.cdist(self._rows[part], scaled, "sqeuclidean")
-        np.minimum(found, _FARTHEST, out=found)
-        return found
+        metric: Literal["cityblock", "sqeuclidean"] = (
+            "cityblock" if self._kernel.metric == "cityblock" else "sqeuclidean"
+        )
+        found: Matrix = scipy.spatial.distance.cdist(self._rows[part], scaled, metric)
+        return np.minimum(found, _FARTHEST, out=found)
 
     def per_part(self, k: int) -> int:
         """As many as have so many differences."""

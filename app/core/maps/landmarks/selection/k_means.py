@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from app.core.arrays import Matrix, Rows, dense, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, dense, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection.base import (
-    Numbers,
     Run,
     Selected,
     restored,
@@ -56,16 +55,16 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     return selected(basis)
 
 
-def _seeds(distances: Distances, sample: Rows, seed: list[int], run: Run) -> Numbers:
+def _seeds(distances: Distances, sample: Rows, seed: list[int], run: Run) -> Whole:
     """The numbers of up to s rows, each drawn in proportion to its distance to the nearest before it (k-means++)."""
     n = sample.shape[0]
-    seeds: Numbers = run.kept.get("seeds", np.empty(0, np.int64))
+    seeds: Whole = run.kept.get("seeds", np.empty(0, np.int64))
     nearest: Matrix = run.kept.get("nearest", np.ones(n))
     while len(seeds) < run.s and nearest.any():
         cumulative = np.cumsum(nearest)
         at = stream(seed, len(seeds)).random() * cumulative[-1]
         drawn = min(int(np.searchsorted(cumulative, at, side="right")), n - 1)
-        to_drawn = _each(distances, sample[drawn : drawn + 1], n, run)[:, 0]
+        to_drawn = _to_one(distances, sample[drawn : drawn + 1], n, run)
         nearest = np.minimum(nearest, to_drawn) if len(seeds) else to_drawn
         nearest[drawn] = 0
         seeds = np.append(seeds, drawn)
@@ -75,18 +74,18 @@ def _seeds(distances: Distances, sample: Rows, seed: list[int], run: Run) -> Num
     return seeds
 
 
-def _each(distances: Distances, centres: Rows, n: int, run: Run) -> Matrix:
-    """The distances of all n rows to one centre."""
-    found = np.empty((n, centres.shape[0]))
+def _to_one(distances: Distances, centre: Rows, n: int, run: Run) -> Matrix:
+    """The distances of all n rows to one centre, (1, d): (n,)."""
+    found = np.empty(n)
 
     def fill(part: slice) -> None:
-        found[part] = distances.to(part, centres)
+        found[part] = distances.to(part, centre)[:, 0]
 
-    for_each(fill, row_blocks(n, distances.per_part(centres.shape[0])), run.threads, run.pause)
+    for_each(fill, row_blocks(n, distances.per_part(1)), run.threads, run.pause)
     return found
 
 
-def _assigned(distances: Distances, centres: Rows, n: int, run: Run) -> Numbers:
+def _assigned(distances: Distances, centres: Rows, n: int, run: Run) -> Whole:
     """The nearest centre of each row, (n,). A centre that is nearest to none gets the row that is farthest from its."""
     k = centres.shape[0]
     labels, cost = np.empty(n, np.int64), np.empty(n)
@@ -116,7 +115,7 @@ def _move(kernel: AnyKernel, distances: Distances, sample: Rows, run: Run) -> No
         run.pause()
 
 
-def _centres(kernel: AnyKernel, sample: Rows, labels: Numbers, run: Run) -> Rows:
+def _centres(kernel: AnyKernel, sample: Rows, labels: Whole, run: Run) -> Rows:
     """The centres of the clusters, (k, d), in the dtype of the rows; no cluster is empty."""
     order = np.argsort(labels, kind="stable")
     clusters = np.split(order, np.cumsum(np.bincount(labels))[:-1])

@@ -3,9 +3,9 @@
 import numpy as np
 import scipy
 
-from app.core.arrays import Matrix, Rows, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, row_blocks
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Numbers, Run, Selected, restored, selected, take_in_order
+from app.core.maps.landmarks.selection.base import Run, Selected, restored, selected, take_in_order
 from app.core.maps.landmarks.selection.basis import Basis, Coordinates
 from app.core.maps.landmarks.selection.values import values
 from app.core.progress import Progress
@@ -43,7 +43,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     return selected(basis, ridge=ridge)
 
 
-def _drawn(scores: Matrix, times: Matrix) -> Numbers:
+def _drawn(scores: Matrix, times: Matrix) -> Whole:
     """The order of successive draws with probabilities proportional to the scores, rows of score 0 being left out.
 
     Each row waits for an exponential time of rate `score`, which is times/score (Efraimidis and Spirakis, 2006).

@@ -20,7 +20,7 @@ from service_tests.core.maps.landmarks.selection.chosen import (
     run,
     trace_error,
 )
-from service_tests.core.test_progress import without_repeats
+from service_tests.core.test_resumed_work import without_repeats
 
 S = 9
 

@@ -1,0 +1,40 @@
+"""The headers of answers, as the OpenAPI document describes them."""
+
+from typing import Any
+
+from app.api.array_answers import WARNING
+
+_STRING = {"type": "string"}
+_TEXTS = {
+    "Preference-Applied": "What was made of `Prefer`: `wait` with the seconds granted, `respond-async`, or both.",
+    "Vary": "Headers of the request that the answer depends on.",
+    "ETag": "The digest of the map, in quotes; for `If-None-Match`.",
+    "Content-Disposition": "That it is a file, and its name.",
+    "Link": 'Of the job, with `rel="monitor"`.',
+    "Cache-Control": "`no-store`: the answer is not to be kept.",
+    "X-Accel-Buffering": "`no`: a proxy passes each event on at once.",
+    WARNING: "What is doubtful about the answer, in one line: where the map's dtype is too coarse for the rows.",
+    "Retry-After": "Seconds after which to try again; of 429 and 503.",
+    "WWW-Authenticate": "How to send a key; of 401.",
+    "Allow": "The methods that the address takes; of 405.",
+}
+_REQUEST_ID = {
+    "description": "The header of this name of the request, or an id that is made for it; it is in the log.",
+    "schema": _STRING,
+}
+_REFERENCE = {"$ref": "#/components/headers/X-Request-ID"}
+
+
+def headers(*names: str, location: str = "") -> dict[str, Any]:
+    """The member `headers` of an answer in the document; `location` says where `Location` leads, if it is there."""
+    texts = ({"Location": location} if location else {}) | {name: _TEXTS[name] for name in names}
+    return {"headers": {name: {"description": text, "schema": _STRING} for name, text in texts.items()}}
+
+
+def add_request_ids(document: dict[str, Any]) -> None:
+    """Add the header that every answer has."""
+    document["components"]["headers"] = {"X-Request-ID": _REQUEST_ID}
+    for path in document["paths"].values():
+        for operation in path.values():
+            for answer in operation["responses"].values():
+                answer["headers"] = {**answer.get("headers", {}), "X-Request-ID": _REFERENCE}

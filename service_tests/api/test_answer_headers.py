@@ -1,0 +1,97 @@
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from service_tests.checks import OF_ANY, put
+
+NAME = "documented"
+SPEC = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "sobol"}, "s": 8}
+ROWS = {"vectors": [[1, 2, 3], [4, 5, 6]]}
+FAR = {"vectors": [[1e9, 2, 3]]}
+NOTHING_MORE: set[str] = set()
+
+
+@pytest.fixture(scope="module")
+def there(http: httpx.Client) -> Iterator[dict[str, str]]:
+    """What the addresses below name."""
+    made = {"name": NAME, "kind": "gram"}
+    digest = put(http, NAME, SPEC).headers["etag"]
+    dataset = http.put(f"/v1/datasets/{NAME}", json=ROWS)
+    assert dataset.status_code == 201
+    job = http.post(f"/v1/maps/{NAME}/diagnostics/gram", json=ROWS, headers={"Prefer": "respond-async"})
+    made |= {"digest": digest, "id": job.json()["id"]}
+    events = http.get(f"/v1/jobs/{made['id']}/events")  # until it has ended
+    assert "succeeded" in events.text
+    yield made
+    http.delete(f"/v1/maps/{NAME}")
+    http.delete(f"/v1/datasets/{NAME}")
+
+
+@pytest.fixture(scope="module")
+def document(http: httpx.Client) -> dict[str, Any]:
+    found: dict[str, Any] = http.get("/openapi.json").json()
+    return found
+
+
+PREFERRED = {"Preference-Applied", "Vary"}
+TRANSFORM, DIAGNOSE = "/v1/maps/{name}/transform", "/v1/maps/{name}/diagnostics/{kind}"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "sent", "status", "headers"),
+    [
+        ("PUT", "/v1/maps/{name}", SPEC, {}, 200, {"ETag", *PREFERRED}),
+        ("PUT", "/v1/maps/new", SPEC, {}, 201, {"ETag", "Location", *PREFERRED}),
+        ("PUT", "/v1/maps/{name}", SPEC | {"seed": 1}, {}, 409, NOTHING_MORE),
+        ("GET", "/v1/maps/{name}", None, {}, 200, {"ETag"}),
+        ("GET", "/v1/maps/{name}", None, {"If-None-Match": "{digest}"}, 304, {"ETag"}),
+        ("GET", "/v1/maps/{name}/frequencies", None, {}, 200, {"Vary"}),
+        ("POST", TRANSFORM, ROWS, {}, 200, {"Vary"}),
+        ("POST", TRANSFORM, FAR, {}, 200, {"Bochner-Warning", "Vary"}),
+        ("POST", TRANSFORM, ROWS, {"Accept": "text/html"}, 406, NOTHING_MORE),
+        ("POST", DIAGNOSE, ROWS, {}, 200, PREFERRED),
+        ("POST", DIAGNOSE, ROWS, {"Prefer": "respond-async"}, 202, {"Location", "Link", *PREFERRED}),
+        ("PUT", "/v1/datasets/{name}", ROWS, {}, 200, NOTHING_MORE),
+        ("PUT", "/v1/datasets/new", ROWS, {}, 201, {"Location"}),
+        ("GET", "/v1/jobs/{id}/result", None, {}, 200, {"Vary"}),
+        ("GET", "/v1/jobs/{id}/events", None, {}, 200, {"Cache-Control", "X-Accel-Buffering"}),
+        ("GET", "/v1/keys", None, {}, 401, {"WWW-Authenticate"}),
+        ("POST", "/v1/maps/{name}", {}, {}, 405, {"Allow"}),
+        ("GET", "/health/live", None, {}, 200, NOTHING_MORE),
+    ],
+)
+def test_an_answer_has_the_headers_that_the_document_says(
+    http: httpx.Client,
+    there: dict[str, str],
+    document: dict[str, Any],
+    method: str,
+    path: str,
+    body: dict[str, Any] | None,
+    sent: dict[str, str],
+    status: int,
+    headers: set[str],
+) -> None:
+    sent = {name: value.format(**there) for name, value in sent.items()}
+    answer = http.request(method, path.format(**there), json=body, headers=sent)
+    assert answer.status_code == status, answer.text
+    if path.endswith("/new"):
+        http.delete(path)
+    came = set(answer.headers) - OF_ANY
+    assert came == {name.lower() for name in headers | {"X-Request-ID"}}
+    operation = document["paths"][path.replace("/new", "/{name}")].get(method.lower())
+    if operation is None:  # 405
+        operation = document["paths"][path]["get"]
+    described = operation["responses"].get(str(status), operation["responses"]["default"])["headers"]
+    assert came <= {name.lower() for name in described}
+    if sent.keys() & {"If-None-Match", "Prefer"}:
+        taken = {one["name"] for one in operation["parameters"] if one["in"] == "header"}
+        assert sent.keys() <= taken
+
+
+def test_an_answer_that_is_no_problem_has_no_headers_but_its_own(document: dict[str, Any]) -> None:
+    described = document["paths"]["/v1/datasets/{name}"]["put"]["responses"]
+    assert set(described["200"]["headers"]) == {"X-Request-ID"}
+    assert set(described["201"]["headers"]) == {"X-Request-ID", "Location"}
+    assert set(described["default"]["headers"]) == {"X-Request-ID", "Retry-After", "WWW-Authenticate", "Allow"}

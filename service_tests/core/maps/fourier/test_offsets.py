@@ -1,0 +1,72 @@
+"""The offsets of the form phase: uniform angles from a stream of their own."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import kstest, norm
+
+from app.core.maps.fourier.drawing import uniform_angles
+from service_tests.core.specs import fourier
+
+PHASE: dict[str, Any] = {"form": "phase", "dtype": "float64"}
+
+
+def offsets(**members: Any) -> NDArray[np.float64]:
+    return fourier(**PHASE | members).arrays["offsets"]
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"input_dim": 9},
+        {"sampler": {"kind": "sobol"}},
+        {"sampler": {"kind": "halton"}},
+        {"kernel": {"kind": "cauchy", "length_scale": 3.0}},
+        {"normalize": True},
+    ],
+)
+def test_the_offsets_hang_on_seed_and_s_alone(members: dict[str, Any]) -> None:
+    assert (offsets(**members) == offsets()).all()
+    assert not np.isin(offsets(**members, seed=8), offsets()).any()
+
+
+def test_the_offsets_are_not_the_uniforms_of_the_frequencies() -> None:
+    feature_map = fourier(**PHASE, s=1000)
+    uniforms = norm.cdf(feature_map.arrays["frequencies"] * 1.5)
+    angles = feature_map.arrays["offsets"] / (2 * np.pi)
+    # The smallest distance of 1,000 offsets from 4,000 independent uniforms is of order 1e-7; equal ones would be
+    # within the 1e-15 that the round trip through the quantile function costs.
+    assert np.abs(angles[:, None] - uniforms.reshape(1, -1)).min() > 1e-10
+    # One standard error of a correlation is 1/√1,000.
+    assert abs(np.corrcoef(angles, uniforms[:, 0])[0, 1]) < 4 / np.sqrt(1000)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_offsets_are_uniform_on_the_circle(dtype: str) -> None:
+    angles = fourier(form="phase", dtype=dtype, s=20_000).arrays["offsets"]
+    assert angles.dtype == dtype
+    assert angles.min() >= 0
+    assert float(angles.max()) < 2 * np.pi
+    # Level 1e-3.
+    assert kstest(angles.astype(np.float64) / (2 * np.pi), "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_offset_that_would_round_to_a_whole_turn_is_none(dtype: type[Any]) -> None:
+    class Last(np.random.Generator):
+        def random(self, *size: Any, **_: Any) -> Any:
+            return np.full(size, np.nextafter(1.0, 0.0))
+
+    angles = uniform_angles(3, np.dtype(dtype), Last(np.random.PCG64(1)))
+    assert (angles == 0).all() or float(angles.max()) < 2 * np.pi
+    assert dtype is np.float64 or (angles == 0).all()
+
+
+@pytest.mark.parametrize("form", ["complex", "cos_sin"])
+def test_the_other_forms_have_the_same_frequencies_and_no_offsets(form: str) -> None:
+    plain, phase = fourier(form=form), fourier(form="phase")
+    assert set(plain.arrays) == {"frequencies", "weights"}
+    assert set(phase.arrays) == {"frequencies", "weights", "offsets"}
+    assert (plain.arrays["frequencies"] == phase.arrays["frequencies"]).all()

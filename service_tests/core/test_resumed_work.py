@@ -1,0 +1,147 @@
+"""Long work that is begun anew goes on where it was, and comes to what it would have come to undisturbed."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from app.core.building import Building
+from app.core.diagnostics import DIAGNOSTICS, Diagnostic, agreement_counts, hermitian_tiles, max_error
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
+from app.core.diagnostics.collisions import Collisions
+from app.core.diagnostics.control_variates import Estimator
+from app.core.diagnostics.gram import Gram
+from app.core.diagnostics.max_error import MaxError
+from app.core.diagnostics.variance import Variance
+from app.core.discrepancy import box_discrepancy
+from app.core.kernels import Kernel
+from app.core.maps import FeatureMap
+from app.core.maps.fourier import features
+from app.core.progress import OutOfTime, Progress, TimedProgress
+from app.core.recommendations import measuring, trials
+from app.core.recommendations.candidates import Wanted
+from app.core.recommendations.trials import recommended
+from service_tests.core.combinations import rows
+from service_tests.core.interrupted import Interrupted, WatchedWork
+from service_tests.core.specs import fourier, hashing
+
+X, Y = rows(40, 1, dtype="float32"), rows(40, 2, dtype="float32")
+ROWS, PAIRS = {"vectors": X}, {"x": X, "y": Y}
+KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
+GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
+
+
+def ranking(progress: Progress) -> Any:
+    """A recommendation, its seconds aside."""
+    found = recommended(X, [GAUSSIAN], Wanted(64, None), building=Building(progress=progress))
+    return [{**trial, "seconds_per_1000_rows": 0.0} for trial in found["ranked"]], found["skipped"]
+
+
+EVERY: dict[str, Callable[[Progress], Any]] = {
+    "gram": partial(Gram(estimators=tuple(Estimator), seeds=3).run, fourier(s=32), ROWS),
+    "gram-complex": partial(Gram(seeds=2).run, fourier(s=32, form="complex"), ROWS),
+    "gram-hashes": partial(Gram().run, hashing(s=32), ROWS),
+    "max-error": partial(MaxError(diameters=(0.5, 2.0), samples=900).run, fourier(s=4000, form="complex"), {}),
+    "variance": partial(Variance(repeats=6).run, fourier(s=32, form="complex"), PAIRS),
+    "variance-hashes": partial(Variance(repeats=6, gamma=2.0).run, hashing(s=32), PAIRS),
+    "collisions": partial(Collisions(bits=1, gamma=2.0).run, hashing(s=32), ROWS),
+    "box-discrepancy": partial(BoxDiscrepancy(box=2.0).run, fourier(s=32), {}),
+    "recommendations": ranking,
+}
+
+
+def test_no_diagnostic_is_left_out() -> None:
+    without = {kind for kind in DIAGNOSTICS if not any(name.startswith(kind) for name in EVERY)}
+    assert not without, f"give {without} a run in EVERY, and sizes in _small_steps at which it has many steps"
+
+
+@pytest.fixture
+def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that work on little data has many steps."""
+    for module, name, value in (
+        (hermitian_tiles, "TILE_ROWS", 16),
+        (box_discrepancy, "_FACTORS_PER_PAUSE", 1000),
+        (agreement_counts, "_ENTRIES_PER_BLOCK", 800),
+        (agreement_counts, "_CODES_PER_BLOCK", 2000),
+        (agreement_counts, "_SAMPLES_PER_BLOCK", 400),
+        (agreement_counts, "_LEAST_HASHES", 8),
+        (max_error, "_PHASES_PER_BLOCK", 1 << 20),
+        (features, "_ROWS_PER_BLOCK", 2),
+        (features, "_LEAST_STEPS_PER_PART", 1),
+        # States would differ by what a clock says.
+        (measuring, "_seconds", lambda *_: 0.5),
+        (trials, "_MOST_MAPS", 6),
+        (trials, "FRESH_MAPS", 2),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+def without_repeats(states: list[bytes]) -> list[bytes]:
+    """The states that differ from the one before: a pause inside of a step offers the state from before the step."""
+    return [state for i, state in enumerate(states) if not i or state != states[i - 1]]
+
+
+@pytest.mark.usefixtures("_small_steps")
+@pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
+def test_resumed_work_comes_to_the_same(compute: Callable[[Progress], Any]) -> None:
+    whole = WatchedWork()
+    undisturbed = compute(whole)
+    assert compute(Progress()) == undisturbed
+    assert len(without_repeats(whole.states)) > 4
+    for most in sorted({1 + i * (len(whole.states) - 2) // 6 for i in range(7)}):
+        ended = WatchedWork(most=most)
+        with pytest.raises(Interrupted):
+            compute(ended)
+        assert ended.states == whole.states[:most]
+        again = WatchedWork(ended.states[-1])
+        assert compute(again) == undisturbed
+        left = without_repeats([ended.states[-1], *again.states])[1:]
+        assert without_repeats([*ended.states, *left]) == without_repeats(whole.states), "nothing is done again"
+
+
+@pytest.mark.usefixtures("_small_steps")
+@pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
+def test_work_tells_how_far_it_has_come(compute: Callable[[Progress], Any]) -> None:
+    watched = WatchedWork()
+    compute(watched)
+    parts = [step / of for step, of, _ in watched.told]
+    assert parts == sorted(parts)
+    assert 0 <= parts[0] < 0.3
+    assert 0.6 < parts[-1] <= 1
+    assert len({of for _, of, _ in watched.told}) == 1
+    assert len(set(parts)) > 4
+
+
+class Gaps(Progress):
+    """Measures the time of this process between two calls, of all its threads, which other processes do not prolong."""
+
+    def __init__(self) -> None:
+        self._last = time.process_time()
+        self.longest = 0.0
+
+    def checkpoint(self, _: Callable[[], bytes]) -> None:
+        now = time.process_time()
+        self._last, self.longest = now, max(self.longest, now - self._last)
+
+
+@pytest.mark.long
+def test_pauses_are_short_where_work_is_long() -> None:
+    x = {"vectors": rows(2100, 3, 300, dtype="float32")}
+    hashes, features = hashing(input_dim=300, s=512), fourier(input_dim=300, s=4096)
+    cv2 = Gram(estimators=(Estimator.cv2,), seeds=0)
+    runs: list[tuple[Diagnostic, FeatureMap]] = [(Gram(), hashes), (Collisions(), hashes), (cv2, features)]
+    runs.append((MaxError(diameters=(1.0,), samples=5000), features))
+    for diagnostic, made in runs:
+        gaps = Gaps()
+        diagnostic.run(made, x, gaps)
+        assert gaps.longest < 0.6, diagnostic.kind
+
+
+@pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
+def test_work_out_of_time_goes_on_to_the_same(compute: Callable[[Progress], Any]) -> None:
+    with pytest.raises(OutOfTime) as over:
+        compute(TimedProgress(time.monotonic()))
+    assert compute(WatchedWork(over.value.state)) == compute(Progress())
