@@ -163,6 +163,8 @@ WORST: dict[str, list[Worst]] = {
         Worst("a name that is escaped", "/v1/maps/new", lambda: b'{"kernel":{"kind":"' + b"\\u00e9" * 10_000 + b'"}}'),
         Worst("a window in each place", "/v1/maps/windows", said(input_dim=65536, kernel={"kind": "anova", "length_scale": 1.0, "windows": {"image_shape": [256, 256], "patch_shape": [2, 2]}}, sampler={"kind": "monte_carlo"}, s=1 << 16), within=JOB),
         Worst("a million subsets", "/v1/maps/new", lambda: b'{"input_dim":1,"kernel":{"kind":"anova","length_scale":1,' + member("subsets", b"[0]", 4_190_000) + b"}}"),
+        Worst("65,536 subsets that are not kept", "/v1/maps/new?dry_run=true", said(**MAPS["subsets"])),
+        Worst("as much as a request may build, and not kept", "/v1/maps/new?dry_run=true", said(**MAPS["frozen"] | {"seed": 3, "s": 1 << 17}), within=BUILD),
         Worst("members without end", "/v1/maps/new", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),
         Worst("scales without end", "/v1/maps/new", lambda: b'{"input_dim":2,"s":1,"sampler":{"kind":"sobol"},"kernel":{"kind":"gaussian",' + member("length_scale", b"1", 4_190_000) + b"}}"),
         Worst("a fit beside much else", "/v1/maps/new", lambda: b'{"seed":null,"input_dim":2,"s":1,"sampler":{"kind":"sobol"},"kernel":{"kind":"gaussian",' + member("length_scale", b'""', 4_190_000) + b"}}"),

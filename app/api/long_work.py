@@ -94,6 +94,29 @@ async def run_or_submit(
     return outcome
 
 
+async def tried(
+    context: Context, clock: Clock, work: Callable[[TimedProgress | None], Outcome], client: Request
+) -> Outcome:
+    """Do as much of some work, the building of a map, as there is time for, of which no job is ever made.
+
+    The work is given a progress, which may end it; or None, where there is neither time nor place for it.
+
+    Raises:
+        ClientDisconnect: the client has gone, and the work has ended with it.
+    """
+    progress = TimedProgress(clock.ends_at, lambda: clock.shutdown.begun)
+    async with context.interest.of(client, object(), [progress]) as turn:
+
+        def begin() -> Outcome:
+            turn.begun = True
+            return work(progress)
+
+        outcome = None
+        if not clock.preferences.at_once:
+            outcome = await context.admission.run_by(clock.place_by, context.admission.building, begin)
+        return await context.admission.submit(lambda: work(None)) if outcome is None else outcome
+
+
 async def followed(context: Context, clock: Clock, job_id: str, client: Request) -> JobRecord | None:
     """The record of a job, looked at until it has ended or its client's time is over; None where there is no such time.
 

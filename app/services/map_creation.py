@@ -94,15 +94,8 @@ class MapCreation(NamedTuple):
         there = self.store.find(name)
         if there is not None and there.state is not State.failed:
             return Created(self._same(there, asked), False)
-        family = family_of(asked.spec.sampler)
-        nbytes = family.frozen_bytes(asked.spec)
-        self.limits.check_map(nbytes)
-        if reason := self.unfit():
-            raise StoreUnavailable(f"{reason}; no map is created there")
-        self.store.check_room(nbytes, owner)
-        digests, of_rows = self._digests(asked)
-        taken = family.building_bytes(asked.spec) + _COPIES_OF_ROWS * of_rows
-        self.limits.check_build(taken)
+        digests, taken = self.checked(asked)
+        self.check_store(asked, owner)
         if taken > self.limits.max_build_bytes:
             progress = None
         asked = drawn(asked)
@@ -119,6 +112,24 @@ class MapCreation(NamedTuple):
             checkpoint = None if is_open else Checkpoint(over.state, over.step, over.of, over.objective)
         reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open, owner)
         return Created(record(reserved, numbers.spec), True)
+
+    def check_store(self, asked: AskedSpec, owner: str) -> None:
+        """Raise QuotaExceeded or StoreUnavailable if the store takes no such map of this owner now."""
+        if reason := self.unfit():
+            raise StoreUnavailable(f"{reason}; no map is created there")
+        self.store.check_room(family_of(asked.spec.sampler).frozen_bytes(asked.spec), owner)
+
+    def checked(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
+        """Digests of the datasets that the map is made from, and the memory that building it takes.
+
+        Raises what `create` raises of specs that no map is made of here.
+        """
+        family = family_of(asked.spec.sampler)
+        self.limits.check_map(family.frozen_bytes(asked.spec))
+        digests, of_rows = self._digests(asked)
+        taken = family.building_bytes(asked.spec) + _COPIES_OF_ROWS * of_rows
+        self.limits.check_build(taken)
+        return digests, taken
 
     def _digests(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
         """Digests of the datasets that the map is made from, and the bytes of that which its sampler learns from.

@@ -1,6 +1,8 @@
 """Maps: create, list, look at, delete, and fetch their frozen arrays."""
 
-from fastapi import APIRouter, Request, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
@@ -12,7 +14,9 @@ from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
 from app.core.progress import TimedProgress
 from app.services.asked import asked_spec
+from app.services.left_open import AskedSpec
 from app.services.map_creation import Created
+from app.services.map_previews import MapPreview, preview
 from app.services.map_records import MapPage, MapRecord
 
 router = APIRouter(prefix="/v1/maps", tags=["maps"])
@@ -35,9 +39,12 @@ _KNOWN = {
 @router.put(
     "/{name}",
     operation_id="put_map",
-    response_model=MapRecord,
+    response_model=MapRecord | MapPreview,
     responses={
-        200: {"description": "The map was there already, with the same spec.", **_PUT},
+        200: {
+            "description": "The map was there already, with the same spec. With `dry_run`, what the spec would make.",
+            **_PUT,
+        },
         201: {"model": MapRecord, **_MADE},
         202: {
             "model": MapRecord,
@@ -47,9 +54,18 @@ _KNOWN = {
     },
     openapi_extra=MAP_BODY,
 )
-async def put_map(name: MapName, request: Request, context: ContextOf) -> Response:
+async def put_map(
+    name: MapName,
+    request: Request,
+    context: ContextOf,
+    dry_run: Annotated[
+        bool, Query(description="Check everything and say what the map would be and cost; store nothing.")
+    ] = False,
+) -> Response:
     """Create a map, or find that the same one is there."""
     posted_format(request, (JSON,))
+    if dry_run:
+        return await _previewed(name, request, context)
     clock, (record, new) = await _created(name, request, context)
     context.admission.senders.give_back(request.scope["state"])  # as the client may wait for long from here
     if record.job is not None and clock.preferences.wait is not None:
@@ -76,9 +92,8 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
     there waits for no builds.
     """
     with context.admission.inside:
-        body = await bodies.read(request, context, context.limits.check_spec)
-        clock, owner = long_work.started(request, context), owner_of(request)
-        asked = await context.admission.compute(lambda: asked_spec(body, bodies.parse, context.limits.check_spec))
+        clock, asked = await _asked(request, context)
+        owner = owner_of(request)
         there = await context.admission.ask(lambda: context.map_creation.there(name, asked))
     if there is not None:
         return clock, Created(there, False)
@@ -94,6 +109,27 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
             before=[settling],
         )
         return clock, created
+
+
+async def _asked(request: Request, context: Context) -> tuple[long_work.Clock, AskedSpec]:
+    """The spec of a request, and the clock that began when it had come. The request holds a place of all requests."""
+    body = await bodies.read(request, context, context.limits.check_spec)
+    clock = long_work.started(request, context)
+    return clock, await context.admission.compute(lambda: asked_spec(body, bodies.parse, context.limits.check_spec))
+
+
+async def _previewed(name: str, request: Request, context: Context) -> Response:
+    """The preview of a map, which is built for it if there is a place and time, and thrown away."""
+    with context.admission.inside:
+        clock, asked = await _asked(request, context)
+    with context.admission.builds:
+        found = await long_work.tried(
+            context,
+            clock,
+            lambda progress: preview(context.map_creation, name, asked, progress, owner_of(request)),
+            request,
+        )
+    return Response(await context.admission.ask(found.model_dump_json), 200, clock.preferences.applied(200), JSON)
 
 
 @router.get("", operation_id="list_maps", response_model=MapPage)

@@ -101,6 +101,11 @@ class FeatureMap(OptionalResults):
         """The arrays that `build` may make, by name, each as large as it can become."""
 
     @classmethod
+    @abstractmethod
+    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
+        """The most frequencies (hashes, landmarks) and output columns that `build` may make."""
+
+    @classmethod
     def frozen_bytes(cls, spec: BaseSpec) -> int:
         """The most memory that the frozen arrays can take."""
         return sum(array.nbytes for array in cls.frozen(spec).values())

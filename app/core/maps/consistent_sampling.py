@@ -105,6 +105,12 @@ class ConsistentSamplingMap(FeatureMap):
         return {}
 
     @classmethod
+    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
+        """As many codes as hashes."""
+        _, s = _hashed(spec)
+        return s, s
+
+    @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
         """Memory of the table of parameters while it is filled."""
         _, s = _hashed(spec)

@@ -135,7 +135,13 @@ def test_what_is_built_is_what_was_said_before(
         assert array.dtype == frozen[name].dtype
         assert all(got <= most for got, most in zip(array.shape, frozen[name].shape, strict=True))
     assert sum(array.nbytes for array in found.arrays.values()) <= its_family.frozen_bytes(made)
+    most, columns = its_family.largest(made)
+    assert 0 < found.n_frequencies <= most
     feature_map = opened(made, found.arrays)
+    if feature_map.form is None:  # of dependent landmarks some columns are left out
+        assert found.n_output <= columns == most
+    else:
+        assert columns * found.n_frequencies == found.n_output * most
     assert type(feature_map) is its_family
     assert (feature_map.n_frequencies, feature_map.n_output) == (found.n_frequencies, found.n_output)
     given = feature_map.arrays.keys() - feature_map.computed.keys()

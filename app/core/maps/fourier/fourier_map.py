@@ -120,6 +120,12 @@ class FourierMap(FeatureMap):
         return arrays
 
     @classmethod
+    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
+        """What the sampler makes at the most, for all summands of the kernel."""
+        s = sum(allocation.size for allocation in allocations(spec))
+        return s, s * FORMS[spec.form].per_frequency
+
+    @classmethod
     def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
         """The `amplitudes` of the frequencies, and what the projection makes phases with."""
         projection = _projection_of(spec)

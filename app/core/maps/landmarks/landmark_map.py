@@ -105,6 +105,11 @@ class LandmarkMap(FeatureMap):
         return {"root": root, **frozen_landmarks(s, spec.input_dim, spec.numpy_dtype)}
 
     @classmethod
+    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
+        """A column for each landmark."""
+        return _size(spec), _size(spec)
+
+    @classmethod
     def frozen_bytes(cls, spec: BaseSpec) -> int:
         """The root, and landmarks in the larger of their two forms."""
         arrays = cls.frozen(spec)
