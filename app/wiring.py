@@ -21,7 +21,8 @@ from app.store.account import Account, Quota
 from app.store.connection import Client, StoreInfo, check_writable, connect, connect_loop, keeping
 from app.store.datasets import DatasetStore
 from app.store.keys import Keys, KeyStore, changed
-from app.store.maps import MapManifest, MapStore
+from app.store.map_manifest import MapManifest
+from app.store.maps import MapStore
 from app.store.rates import RateStore, Taken
 
 

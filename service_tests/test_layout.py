@@ -74,6 +74,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/left_open.py": "services/test_asked.py",
         "store/binary.py": "store/test_embedded.py",
         "store/errors.py": "store/test_connection.py",
+        "store/map_manifest.py": "store/test_manifest.py",
         "store/lzf.py": "store/test_snapshot.py",
         "store/named.py": "store/test_maps.py",
         "store/named_reader.py": "store/test_maps.py",

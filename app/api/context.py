@@ -55,6 +55,20 @@ MapName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a map."
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a dataset.")]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 Cursor = Annotated[str | None, Query(description="`next` of the page before.", max_length=128)]
+# A year. What shall live longer is kept without `ttl`.
+_LONGEST_TTL = 366 * 24 * 3600
+MapTtl = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        le=_LONGEST_TTL,
+        description="Seconds after its last use after which it is deleted by itself; without it, it stays.",
+    ),
+]
+DatasetTtl = Annotated[
+    int | None,
+    Query(ge=1, le=_LONGEST_TTL, description="Seconds after which it is deleted by itself; without it, it stays."),
+]
 Prefix = Annotated[str, Query(description="Start of the names wanted.", max_length=128)]
 
 

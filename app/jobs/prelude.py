@@ -74,11 +74,23 @@ end
 local function mark_failed()
   local found = reserved()
   if not found then return end
+  local at, seconds = get('placeholder_key'), ttl(found)
   found.state, found.error = 'failed', cjson.decode(get('error'))
-  redis.call('SET', get('placeholder_key'), cjson.encode(found))
+  if seconds ~= '' then found.expires_at = math.floor(now()) + seconds end
+  redis.call('SET', at, cjson.encode(found))
   -- Nothing is promised to it any more.
-  local own = entry_at(get('placeholder_key'), found.token or found.job)
+  local own = entry_at(at, found.token or found.job)
   if booked(own) then book(own, type(found.spec) == 'table' and found.spec.nbytes or 0, 1, get('owner')) end
+  if seconds == '' then return end
+  redis.call('EXPIRE', at, seconds)
+  for _, piece in ipairs(spec_pieces(own, found)) do redis.call('EXPIRE', piece, seconds) end
+  lives(own, seconds)
+end
+-- The entry of what stands under the name that was reserved for the job, be it the job's or another's.
+local function standing()
+  local key = get('placeholder_key')
+  local _, found = manifest(key)
+  return found.token and entry_at(key, found.token)
 end
 local function finish(state, ttl)
   local kept = {{}}
@@ -86,13 +98,14 @@ local function finish(state, ttl)
     for i = 1, #KEYS - 4 do kept[KEYS[4 + i]] = true end
   elseif state == 'cancelled' then free_name()
   else mark_failed() end
+  local stands = get('placeholder_key') ~= '' and standing()
   for _, key in ipairs(redis.call('SMEMBERS', base .. 'keys')) do
-    -- What is not the job's own and has no time to live was made to stay, as what the job made.
+    -- What is not the job's own and belongs to what stands, or has no time to live, was made to stay.
     local own = string.sub(key, 1, #base) == base
     if kept[key] then
       redis.call('EXPIRE', key, ttl)
       lives(entry_of(key), ttl)
-    elseif own or redis.call('TTL', key) ~= -1 then
+    elseif own or (entry_of(key) ~= stands and redis.call('TTL', key) ~= -1) then
       redis.call('UNLINK', key)
       unbook(entry_of(key))
     end

@@ -20,7 +20,8 @@ from app.services.errors import DatasetNotFound
 from app.services.left_open import AskedSpec, LeftOpen, Settled
 from app.services.status import versions
 from app.store.errors import Gone
-from app.store.maps import MapManifest, MapStore, NewMap
+from app.store.map_manifest import MapManifest
+from app.store.maps import MapStore, NewMap
 from app.store.reservations import NameTaken
 
 KIND = "build-map"
@@ -50,12 +51,15 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
     return rows
 
 
-def built(name: str, numbers: Settled, building: Building) -> NewMap:
-    """A map, built and not stored yet. Raises what the family's `build` does."""
+def built(name: str, numbers: Settled, building: Building, ttl: int | None = None) -> NewMap:
+    """A map, built and not stored yet, which will live so long after its last use.
+
+    Raises what the family's `build` does.
+    """
     spec, asked, warnings = numbers
     made = build_arrays(spec, building)
     made = made._replace(warnings=warnings + made.warnings)
-    return NewMap(name, spec.canonical(), made, versions(), family_of(spec.sampler).parameter_stream, asked)
+    return NewMap(name, spec.canonical(), made, versions(), family_of(spec.sampler).parameter_stream, asked, ttl)
 
 
 def build_later(
@@ -67,6 +71,7 @@ def build_later(
     checkpoint: Checkpoint | None,
     is_open: bool,
     owner: str,
+    ttl: int | None,
 ) -> MapManifest:
     """Reserve the name of a map and submit the job that builds it, from the checkpoint on if there is one.
 
@@ -79,6 +84,7 @@ def build_later(
         checkpoint: what the job goes on from.
         is_open: whether the spec has no numbers yet for what was left open, which the job shall find first.
         owner: whose the map and its job are.
+        ttl: seconds that the map lives after its last use, None for ever.
 
     Returns:
         What stands for the map until it is built.
@@ -91,7 +97,7 @@ def build_later(
     job_id = jobs.new_id()
     spec, asked, warnings = numbers
     room = family_of(spec.sampler).frozen_bytes(spec)
-    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings, is_open, room, owner)
+    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings, is_open, room, owner, ttl)
     jobs.submit(
         KIND,
         {"name": name, "digests": digests},

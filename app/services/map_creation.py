@@ -8,6 +8,7 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import family_of
 from app.core.progress import OutOfTime, Progress, begin_anew
+from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
 from app.services.asked import drawn, settled
@@ -18,7 +19,8 @@ from app.services.left_open import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, S
 from app.services.limits import Limits
 from app.services.map_records import MapRecord, read_spec, record
 from app.store.errors import Gone, StoreUnavailable
-from app.store.maps import MapManifest, MapStore, SpecEntry
+from app.store.map_manifest import MapManifest, SpecEntry
+from app.store.maps import MapStore
 from app.store.reservations import NameTaken, State
 
 # Rows of a dataset as they are read, after the input, in the dtype of the map, and those that are learned from.
@@ -54,12 +56,14 @@ class MapCreation(NamedTuple):
         progress: Progress | None,
         settling: Progress | None = None,
         owner: str = "",
+        ttl: int | None = None,
     ) -> Created:
         """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
 
         A job goes on with the building where its progress ends it. Without a progress, all of it is left to a job.
         What the spec leaves open is settled first; if there is no progress, until `settling` ends that. What it ends is
         begun anew by the job, too. The map is `owner`'s in the account of the store.
+        It lives `ttl` seconds after its last use, None for ever, from now on also if it is there already.
 
         Raises:
             MapExists: another spec has the name.
@@ -74,26 +78,40 @@ class MapCreation(NamedTuple):
         while True:
             # Another was at the name just now, or at a dataset.
             with suppress(Gone, NameTaken, DatasetReplaced):
-                return self._create(name, asked, progress, settling, owner)
+                return self._create(name, asked, progress, settling, owner, ttl)
 
-    def there(self, name: str, asked: AskedSpec) -> MapRecord | None:
+    def there(self, name: str, asked: AskedSpec, ttl: int | None) -> MapRecord | None:
         """The record of a map of this name and spec, be it ready or being built; None if there is none, or it failed.
+
+        From now on it lives as `ttl` says, see `create`.
 
         Raises:
             MapExists: another spec has the name.
         """
         with suppress(Gone):
-            found = self.store.find(name)
-            if found is not None and found.state is not State.failed:
-                return self._same(found, asked)
+            found = self._standing(name)
+            return None if found is None else self._renewed(found, asked, ttl)
         return None
 
+    def is_there(self, name: str, asked: AskedSpec) -> bool:
+        """Whether there is such a map, be it ready or being built; raises MapExists likewise."""
+        with suppress(Gone):
+            found = self._standing(name)
+            return found is not None and bool(self._same(found, asked))
+        return False
+
     def _create(
-        self, name: str, asked: AskedSpec, progress: Progress | None, settling: Progress | None, owner: str
+        self,
+        name: str,
+        asked: AskedSpec,
+        progress: Progress | None,
+        settling: Progress | None,
+        owner: str,
+        ttl: int | None,
     ) -> Created:
-        there = self.store.find(name)
-        if there is not None and there.state is not State.failed:
-            return Created(self._same(there, asked), False)
+        there = self._standing(name)
+        if there is not None:
+            return Created(self._renewed(there, asked, ttl), False)
         digests, taken = self.checked(asked)
         self.check_store(asked, owner)
         if taken > self.limits.max_build_bytes:
@@ -106,11 +124,11 @@ class MapCreation(NamedTuple):
             watching = progress or settling or Progress()
             numbers, is_open = settled(asked, rows, self.threads, lambda: watching.checkpoint(begin_anew)), False
             if progress is not None:
-                made = built(name, numbers, Building(self.threads, progress, rows))
+                made = built(name, numbers, Building(self.threads, progress, rows), ttl)
                 return Created(record(self.store.create(made, owner=owner), numbers.spec), True)
         except OutOfTime as over:
             checkpoint = None if is_open else Checkpoint(over.state, over.step, over.of, over.objective)
-        reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open, owner)
+        reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open, owner, ttl)
         return Created(record(reserved, numbers.spec), True)
 
     def check_store(self, asked: AskedSpec, owner: str) -> None:
@@ -156,13 +174,26 @@ class MapCreation(NamedTuple):
                 of_rows = there.bytes
         return digests, of_rows
 
-    def _same(self, there: MapManifest, asked: AskedSpec) -> MapRecord:
-        """The record of a map that was put again.
+    def _standing(self, name: str) -> MapManifest | None:
+        """What has a name; None for nothing, or for what failed, which is in nobody's way."""
+        found = self.store.find(name)
+        return None if found is None or found.state is State.failed else found
+
+    def _renewed(self, there: MapManifest, asked: AskedSpec, ttl: int | None) -> MapRecord:
+        """The record of a map that was put again, for this time from now on.
 
         Raises:
             MapExists: its spec is another, or other things were left open in it.
-            Gone: it was deleted meanwhile, or made anew.
+            Gone: it was deleted meanwhile, or changed.
         """
+        spec = self._same(there, asked)
+        renewed = self.store.renew(there, ttl)
+        if renewed is None:
+            raise Gone
+        return record(renewed, spec)
+
+    def _same(self, there: MapManifest, asked: AskedSpec) -> MapSpec:
+        """The spec of a map that was put again; raises what `_renewed` raises."""
         spec, left_open = asked
         texts = {one.canonical(): one for one in (spec.as_before(), spec)}
         if left_open == NOTHING and there.is_open:
@@ -172,12 +203,12 @@ class MapCreation(NamedTuple):
             was_open = LeftOpen.model_validate_json(there.asked or "{}")
             if was_open != left_open or was_open.placed(stored).canonical() not in texts:
                 raise MapExists(there.name, there.digest or None)
-            return record(there, stored)
+            return stored
         for text, one in texts.items():
             if there.spec in (SpecEntry.of(text), text):
-                return record(there, one)
+                return one
         # An earlier version may have written the same spec in other words.
         stored = read_spec(there.name, self.store.spec(there))
         if stored.canonical() not in texts:
             raise MapExists(there.name, there.digest or None)
-        return record(there, stored)
+        return stored

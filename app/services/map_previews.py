@@ -47,7 +47,7 @@ def preview(
 
     Raises what `MapCreation.create` does, but what has to do with jobs.
     """
-    exists = creation.there(name, asked) is not None
+    exists = creation.is_there(name, asked)
     digests, building_bytes = creation.checked(asked)
     if not exists:
         creation.check_store(asked, owner)

@@ -11,7 +11,7 @@ from app.core.spec import MapSpec
 from app.jobs.record import JobError, link
 from app.services.left_open import LeftOpen
 from app.store.errors import StoreDamaged
-from app.store.maps import MapManifest
+from app.store.map_manifest import MapManifest
 
 # The text of a longer spec is not read to be shown: that takes up to forty times its length, and holds the interpreter.
 _LONG_SPEC = 1 << 16
@@ -39,6 +39,14 @@ class MapRecord(BaseModel):
     )
     bytes: int = Field(description="Size of the frozen arrays.")
     created_at: datetime
+    ttl: int | None = Field(
+        description="Seconds that it lives after its last use: a transform, a diagnostic, whatever reads its arrays. "
+        "null for ever."
+    )
+    expires_at: datetime | None = Field(
+        description="When it is deleted by itself if it is not used before; null for never, and while a job builds it. "
+        "A use moves it on where more than a sixteenth of `ttl` has passed."
+    )
     generator: dict[str, str] = Field(description="Versions that drew the arrays. The arrays are kept, not redrawn.")
     parameter_stream: int | None = Field(
         description="For kernel gmm, version of the random parameters; codes of one version are the same for ever."
@@ -100,6 +108,8 @@ def _record(manifest: MapManifest, spec: MapSpec | dict[str, Any]) -> MapRecord:
         digest=manifest.digest or None,
         bytes=manifest.nbytes,
         created_at=manifest.created_at,
+        ttl=manifest.ttl,
+        expires_at=manifest.expires_at,
         generator=manifest.generator,
         parameter_stream=manifest.parameter_stream,
         signature=f"/v1/maps/{manifest.name}/signature" if "signature" in manifest.arrays else None,

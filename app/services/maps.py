@@ -24,8 +24,9 @@ from app.services.errors import ArrayNotFound, MapNotFound, MapNotReady
 from app.services.limits import Limits
 from app.services.map_records import MapRecord, read_spec, record, written
 from app.services.results import BLOCK_BYTES
-from app.store.errors import NewerVersion, StoreDamaged
-from app.store.maps import MapManifest, MapStore, digest
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
+from app.store.map_manifest import MapManifest, digest
+from app.store.maps import MapStore
 from app.store.reservations import State
 
 logger = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ class Maps:
         """A map ready for use with its digest; raises what `ready` raises."""
 
         def read() -> OpenMap:
-            manifest = _built(name, self._store.find(name))
+            manifest = self._used(name)
             return OpenMap(name, manifest.digest, self._open(manifest))
 
         return latest(read)
@@ -111,9 +112,10 @@ class Maps:
     def kept(self, name: str, found: MapManifest | None, wanted: Gives) -> FeatureMap | None:
         """The map that the store has under this name, if it is kept in memory; else None. Takes no time.
 
-        Raises what `ready` raises.
+        None also where its use is to be noted, which takes some. Raises what `ready` raises.
         """
-        kept: FeatureMap | None = self._kept(_built(name, found))
+        manifest = _built(name, found)
+        kept: FeatureMap | None = None if manifest.is_due else self._kept(manifest)
         if kept is not None:
             kept.check_gives(wanted, f"map {name!r}")
         return kept
@@ -127,7 +129,7 @@ class Maps:
             ArrayNotFound: maps of its kind have no such array.
             TooLarge: it has to be computed, and is larger, or more work, than a request may ask for.
         """
-        manifest = _built(name, self._store.find(name))
+        manifest = self._used(name)
         entry = manifest.arrays.get(array_name)
         if entry is not None and entry.nbytes > self._limits.max_result_bytes:
             check(np.dtype(entry.dtype))
@@ -149,7 +151,17 @@ class Maps:
             NewerVersion: it has a later parameter stream than this version knows.
             TooLarge: a row of an array, or one that is computed or computed from, passes `max_result_bytes`.
         """
-        return latest(lambda: self._taken_away(_built(name, self._store.find(name))))
+        return latest(lambda: self._taken_away(self._used(name)))
+
+    def _used(self, name: str) -> MapManifest:
+        """The manifest of a map that is being used, which so lives on; raises what `_built` raises."""
+        manifest = _built(name, self._store.find(name))
+        if manifest.is_due:
+            try:
+                self._store.note_use(manifest)
+            except (StoreUnavailable, StoreDamaged) as error:  # a store that takes no writes still gives what it has
+                logger.warning("the use of map %r is not noted: %s", name, error)
+        return manifest
 
     def _taken_away(self, manifest: MapManifest) -> TakenMap:
         text, spec = self._spec_of(manifest)

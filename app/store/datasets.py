@@ -1,21 +1,16 @@
 """Datasets in the store: dense rows as one array, sparse ones as the three of CSR, and the ranges of the columns."""
 
 import secrets
-from contextlib import suppress
-from datetime import datetime, timedelta
-from typing import Self, cast
+from datetime import datetime
+from typing import Self
 
 import redis
 from pydantic import model_validator
 
 from app.store.account import UNLIMITED, Quota
-from app.store.errors import StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
-from app.store.named import NamedStore, contents
+from app.store.named import NamedStore, contents, end
 from app.store.named_reader import Arrays
-
-# Names looked at with each new dataset that will expire.
-_LOOKED_AT = 8
 
 
 class DatasetManifest(Manifest):
@@ -72,24 +67,12 @@ class DatasetStore(NamedStore[DatasetManifest]):
         """Let a dataset live for so many seconds from now on, or for ever; StoreDamaged if pieces of it are missing.
 
         Returns:
-            The manifest as it stands then; None if the dataset was deleted or has expired.
+            The manifest as it stands then; None if the dataset was deleted or has expired, or another renews it at the
+            same time.
         """
         if ttl is None and there.expires_at is None:
             return there
-        renewed = there.model_copy(update={"schema_version": DatasetManifest.newest, "expires_at": _end(ttl)})
-        found = self._committed(renewed, there.token, ttl)
-        if found is None:
-            raise StoreDamaged(f"pieces of dataset {there.name!r} are missing")
-        return renewed if found == renewed.stored else None
-
-    def _tidy(self) -> None:
-        """Forget some names that expired, so that a list that nobody looks at does not grow for ever.
-
-        With eight names looked at for each that is added, at most about one in eight is of a dataset that is gone.
-        """
-        with suppress(StoreUnavailable), store_errors():  # the dataset is there, and that is what was asked for
-            names = cast(list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
-            self._forget_expired([name.decode() for name in names])
+        return self._renewed(there, lambda _: ({"expires_at": end(ttl)}, ttl))
 
 
 def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:
@@ -103,10 +86,5 @@ def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None
         arrays=entries,
         digest=digest_of(entries, shape=shape),
         created_at=now(),
-        expires_at=_end(ttl),
+        expires_at=end(ttl),
     )
-
-
-def _end(ttl: int | None) -> datetime | None:
-    """When a dataset may be gone: rounded down, and reckoned before it is stored, so it lives so long at least."""
-    return None if ttl is None else now() + timedelta(seconds=ttl)

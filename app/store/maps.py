@@ -1,95 +1,20 @@
 """Maps in the store."""
 
-import hashlib
-import json
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import redis
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import from_json
 
 from app.core.maps.terms import Built
 from app.store.account import UNLIMITED, Quota
-from app.store.errors import Gone, StoreDamaged
-from app.store.manifest import ArrayEntry, Manifest, digest_of, now
-from app.store.named import NamedStore, contents, fitting
+from app.store.errors import Gone, NewerVersion, StoreDamaged
+from app.store.manifest import ArrayEntry, now
+from app.store.map_manifest import MapManifest, SpecEntry, digest
+from app.store.named import NamedStore, contents, end, fitting
 from app.store.reservations import SPEC, NameTaken, Reservation, State
-
-
-class SpecEntry(BaseModel):
-    """A spec that lies beside its manifest in pieces, so that looking a map up costs the same whatever its length."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    nbytes: int
-    sha256: str
-
-    @classmethod
-    def of(cls, spec: str) -> "SpecEntry":
-        """Describe a spec."""
-        encoded = spec.encode()
-        return cls(nbytes=len(encoded), sha256=hashlib.sha256(encoded).hexdigest())
-
-
-class MapManifest(Manifest):
-    """Everything about a map but its numbers and the text of its spec."""
-
-    kind = "map"
-    dtypes = frozenset({"float32", "float64", "int8", "uint8"})
-    newest = 3
-
-    state: State = State.ready
-    spec: SpecEntry | str
-    """Version 1 had the spec itself."""
-    asked: str = ""
-    """What the client has left to data or to chance, whose numbers the spec has; empty for nothing. Since version 3."""
-    is_open: bool = False
-    """Whether the spec has something in the place of these numbers still, which the job shall find."""
-    job: str | None = None
-    """Id of the job that builds the map, or could not."""
-    error: dict[str, Any] | None = None
-    """Why the job failed."""
-    arrays: dict[str, ArrayEntry] = Field({})
-    digest: str = ""
-    """Empty before the map is built."""
-    n_frequencies: int | None = None
-    n_output: int | None = None
-    generator: dict[str, str] = Field({})
-    parameter_stream: int | None = None
-    """Version of the stream of parameters that takes the place of arrays; None where there is none."""
-    warnings: tuple[str, ...] = ()
-    report: dict[str, float] | None = None
-    """How a set that was learned came out; None for all others."""
-
-    @model_validator(mode="after")
-    def _built_or_not(self) -> Self:
-        if (self.state is State.ready) != bool(self.digest):
-            raise ValueError("a map has a digest exactly when it is ready")
-        return self
-
-    @property
-    def lengths(self) -> dict[str, int]:
-        """Bytes of the arrays and of the spec, by the name that is part of their keys."""
-        spec = {SPEC: self.spec.nbytes} if isinstance(self.spec, SpecEntry) else {}
-        return spec | super().lengths
-
-    @classmethod
-    def parse(cls, stored: bytes) -> Self:
-        """Read a manifest back, see `Manifest.parse`."""
-        try:
-            return super().parse(stored)
-        except StoreDamaged:
-            members = _reservation_of_0_1_0(stored)
-            if members is None:
-                raise
-            try:
-                return cls.model_validate(members)
-            except ValidationError as error:
-                raise StoreDamaged(f"a reservation of {len(stored)} bytes cannot be read") from error
 
 
 class NewMap(NamedTuple):
@@ -102,6 +27,8 @@ class NewMap(NamedTuple):
     parameter_stream: int | None = None
     asked: str = ""
     """What was left open in the spec as it was put, see `MapManifest`."""
+    ttl: int | None = None
+    """Seconds that it lives after its last use. One that takes the place of a reservation lives as that says."""
 
 
 class MapStore(NamedStore[MapManifest]):
@@ -152,6 +79,7 @@ class MapStore(NamedStore[MapManifest]):
         """
         arrays = {name: np.ascontiguousarray(array) for name, array in new.built.arrays.items()}
         entries = {name: ArrayEntry.of(array) for name, array in arrays.items()}
+        ttl = new.ttl if replaced is None else replaced.ttl
         manifest = MapManifest(
             schema_version=MapManifest.newest,
             token=secrets.token_hex(8),
@@ -167,11 +95,36 @@ class MapStore(NamedStore[MapManifest]):
             parameter_stream=new.parameter_stream,
             warnings=new.built.warnings,
             report=new.built.report,
+            ttl=ttl,
+            expires_at=end(ttl),
         )
         kept = contents(arrays) | {SPEC: new.spec.encode()}
-        if self._put(manifest, kept, replaced=replaced, announce=announce, owner=owner) != manifest.stored:
-            raise NameTaken(new.name)
+        while (there := self._put(manifest, kept, manifest.ttl, replaced, announce, owner)) != manifest.stored:
+            replaced = _put_again(replaced, there)
+            if replaced is None:
+                raise NameTaken(new.name)
+            manifest = manifest.model_copy(update={"ttl": replaced.ttl, "expires_at": end(replaced.ttl)})
+        if manifest.ttl is not None:
+            self._tidy()
         return manifest
+
+    def renew(self, there: MapManifest, ttl: int | None) -> MapManifest | None:
+        """Let a map live for so many seconds after this and each later use, or for ever; see `DatasetStore.renew`.
+
+        One that a job builds begins to live so long when it is built, or could not be.
+        """
+        if ttl is None and there.ttl is None:
+            return there
+        return self._renewed(there, lambda found: self._living(found, ttl))
+
+    def note_use(self, there: MapManifest) -> None:
+        """Let a map live on whose use is to be noted. Another may note its own use at the same time."""
+        self._renewed(there, lambda found: self._living(found, found.ttl))
+
+    @staticmethod
+    def _living(found: MapManifest, ttl: int | None) -> tuple[dict[str, Any], int | None]:
+        seconds = ttl if found.state is State.ready else None
+        return {"ttl": ttl, "expires_at": end(seconds)}, seconds
 
     def reserve(
         self,
@@ -183,11 +136,13 @@ class MapStore(NamedStore[MapManifest]):
         is_open: bool = False,
         promised: int = 0,
         owner: str = "",
+        ttl: int | None = None,
     ) -> tuple[MapManifest, Reservation]:
         """A manifest that holds the name while a job builds the map; the script that submits the job stores it.
 
         `asked`, `warnings` and `is_open` are of `MapManifest`, as far as they are known before the map is built.
-        `promised` is the room for its arrays, so that none is built for hours and then refused.
+        `promised` is the room for its arrays, so that none is built for hours and then refused. The map will live
+        `ttl` seconds after its last use; so will what is told of a job that fails, from then on.
 
         Raises:
             QuotaExceeded: there is no such room.
@@ -203,28 +158,17 @@ class MapStore(NamedStore[MapManifest]):
             warnings=warnings,
             job=job,
             created_at=now(),
+            ttl=ttl,
         )
         self._write(manifest, {SPEC: spec.encode()}, owner, promised=promised)
         at = self._key(name), self._index, name
         return manifest, Reservation(*at, manifest.stored, self._piece_keys(manifest), self._entry(manifest))
 
 
-def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:
-    """The digest of all that a map's answers hang on."""
-    others: dict[str, Any] = {"spec": json.loads(spec)}
-    if parameter_stream is not None:
-        others["parameter_stream"] = parameter_stream
-    return digest_of(arrays, **others)
-
-
-def _reservation_of_0_1_0(stored: bytes) -> dict[str, Any] | None:
-    """The members of a manifest for what version 0.1.0 put under a reserved name; None if it is something else."""
-    try:
-        read = from_json(stored)
-    except ValueError:
-        return None
-    if not isinstance(read, dict) or read.pop("pending", None) != 1:
-        return None
-    state = "building" if read.get("error") is None else "failed"
-    # It had no token; scripts know it by its job.
-    return read | {"schema_version": 1, "state": state, "token": read.get("job")}
+def _put_again(reservation: MapManifest | None, stored: bytes) -> MapManifest | None:
+    """The same reservation as it stands now, for another time than before; None if something else stands there."""
+    with suppress(StoreDamaged, NewerVersion):
+        there = MapManifest.parse(stored)
+        if reservation is not None and there.token == reservation.token and there.state is State.building:
+            return there
+    return None

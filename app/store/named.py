@@ -10,8 +10,9 @@ import secrets
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import datetime, timedelta
 from itertools import accumulate
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import redis
@@ -20,6 +21,7 @@ from app.store import identity, pieces, scripts
 from app.store.account import Account, Entry, Quota
 from app.store.connection import check_room
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.manifest import now
 from app.store.named_reader import Arrays, M, NamedReader
 
 logger = logging.getLogger(__name__)
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 _PAGE_BYTES = 1 << 22
 # Things that are counted by one call.
 _AT_ONCE = 500
+# Names looked at with each new thing that will expire.
+_LOOKED_AT = 8
 
 Buffer = bytes | memoryview
 
@@ -42,8 +46,8 @@ class NamedStore(NamedReader[M]):
         self._account = Account(client, quota)
         self.check_room = self._account.check
         self._index = f"bochner:{manifest.kind}s"
-        every = scripts.COMMIT, scripts.DELETE, scripts.FORGET, scripts.COUNT
-        self._commit, self._delete, self._forget, self._count = map(client.register_script, every)
+        every = scripts.COMMIT, scripts.RENEW, scripts.DELETE, scripts.FORGET, scripts.COUNT
+        self._commit, self._renew, self._delete, self._forget, self._count = map(client.register_script, every)
 
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
         """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
@@ -154,6 +158,37 @@ class NamedStore(NamedReader[M]):
         with store_errors():
             return cast(bytes | None, self._commit(keys=keys, args=args))
 
+    def _renewed(self, there: M, lives: Callable[[M], tuple[dict[str, Any], int | None]]) -> M | None:
+        """Have a thing live for another time from now on; StoreDamaged if pieces of it are missing.
+
+        `lives` is given the manifest as it stands, and gives what changes of it, and the seconds that its keys live,
+        None for ever.
+
+        Returns:
+            The manifest as it stands then; None if the thing is gone, or another changes it at the same time.
+        """
+        stored = self._stored(there.name)
+        found = self._parsed(stored)
+        if stored is None or found is None or found.token != there.token:
+            return None
+        changes, ttl = lives(found)
+        renewed = found.model_copy(update={"schema_version": self._manifest.newest, **changes})
+        args = [stored, renewed.stored, "" if ttl is None else ttl, renewed.token]
+        with store_errors():
+            told = self._renew(keys=[self._key(there.name), *self._piece_keys(there)], args=args)
+        if told is None:
+            raise StoreDamaged(f"pieces of {there.kind} {there.name!r} are missing")
+        return renewed if told else None
+
+    def _tidy(self) -> None:
+        """Forget some names that expired, so that a list that nobody looks at does not grow for ever.
+
+        With eight names looked at for each that is added, at most about one in eight is of a thing that is gone.
+        """
+        with suppress(StoreUnavailable), store_errors():  # what was added is there, and that is what was asked for
+            names = cast(list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
+            self._forget_expired([name.decode() for name in names])
+
     def _forget_expired(self, names: list[str]) -> None:
         """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
         with suppress(StoreUnavailable), store_errors():
@@ -173,6 +208,11 @@ class NamedStore(NamedReader[M]):
 def contents(arrays: Arrays) -> dict[str, Buffer]:
     """The bytes of arrays in C order."""
     return {name: array.reshape(-1).view(np.uint8).data for name, array in arrays.items()}
+
+
+def end(ttl: int | None) -> datetime | None:
+    """When a thing may be gone: rounded down, and reckoned before it is stored, so it lives so long at least."""
+    return None if ttl is None else now() + timedelta(seconds=ttl)
 
 
 def fitting(lengths: Iterable[int]) -> int:

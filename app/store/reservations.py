@@ -47,9 +47,9 @@ class NameTaken(Exception):
         super().__init__(f"the name {name!r} is taken")
 
 
-# For scripts: what stands under a manifest's key, as text and as a table; whether a job has failed to make it; what
-# frees its spec, which lies beside it in pieces, and its entry; and the receipt that whoever deletes it leaves, to get
-# the same answer should the call be repeated.
+# For scripts: what stands under a manifest's key, as text and as a table; whether a job has failed to make it; the
+# seconds that it lives once it is made; its spec, which lies beside it in pieces, and what frees that, and its entry;
+# and the receipt that whoever deletes it leaves, to get the same answer should the call be repeated.
 LUA = f"""{account_scripts.LUA}
 local function manifest(key)
   local stored = redis.call('GET', key)
@@ -57,12 +57,18 @@ local function manifest(key)
   return stored, read and type(found) == 'table' and found or {{}}
 end
 local function failed(found) return found.error ~= nil and found.error ~= cjson.null end
+local function ttl(found) return type(found.ttl) == 'number' and found.ttl or '' end
+local function spec_pieces(own, found)
+  local keys = {{}}
+  if type(found.spec) ~= 'table' then return keys end
+  for i = 0, math.ceil(found.spec.nbytes / {PIECE_BYTES}) - 1 do table.insert(keys, own .. ':{SPEC}:' .. i) end
+  return keys
+end
 local function drop_spec(key, found)
   if not (found.token or found.job) then return end
   local own = entry_at(key, found.token or found.job)
   unbook(own)
-  if type(found.spec) ~= 'table' then return end
-  for i = 0, math.ceil(found.spec.nbytes / {PIECE_BYTES}) - 1 do redis.call('UNLINK', own .. ':{SPEC}:' .. i) end
+  for _, piece in ipairs(spec_pieces(own, found)) do redis.call('UNLINK', piece) end
 end
 local function receipt(of) return 'bochner:deleted:' .. of end
 local function leave(of) redis.call('SET', receipt(of), '', 'EX', {RECEIPT_SECONDS}) end

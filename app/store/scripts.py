@@ -7,10 +7,30 @@ repeated delete finds the receipt that the first one has left.
 
 from app.store.reservations import LUA
 
+# Puts a manifest at the first key, and lets it live for so many seconds ('' for ever), with all pieces from a key on.
+_STAND = """
+local function are_there(first)
+  for i = first, #KEYS do
+    if redis.call('EXISTS', KEYS[i]) == 0 then return false end
+  end
+  return true
+end
+local function stand(text, seconds, first)
+  if seconds == '' then
+    redis.call('SET', KEYS[1], text)
+    for i = first, #KEYS do redis.call('PERSIST', KEYS[i]) end
+  else
+    redis.call('SET', KEYS[1], text, 'EX', seconds)
+    for i = first, #KEYS do redis.call('EXPIRE', KEYS[i], seconds) end
+  end
+end
+"""
+
 # KEYS: manifest, index, pieces. ARGV: manifest, name, token of the thing that it takes the place of ('' for a name that
 # is free), the seconds that all of it lives ('' for ever), its own token. Gives the manifest that stands then, '' for
-# none, nil if pieces are missing. Pieces that are not wanted go at once.
-COMMIT = f"""{LUA}
+# none, nil if pieces are missing. Pieces that are not wanted go at once, unless it is a reservation that stands and has
+# been given another time to live: then they are to be committed once more, for that time.
+COMMIT = f"""{LUA}{_STAND}
 local stored, found = manifest(KEYS[1])
 -- What version 0.1.0 has reserved has no token but its job.
 local there = found.token or found.job
@@ -21,20 +41,25 @@ if not free and (ARGV[3] == '' or there ~= ARGV[3] or failed(found)) then
   unbook(entry_at(KEYS[1], ARGV[5]))
   return stored or ''
 end
-for i = 3, #KEYS do
-  if redis.call('EXISTS', KEYS[i]) == 0 then return false end
-end
+if not free and found.job and tostring(ttl(found)) ~= ARGV[4] then return stored end
+if not are_there(3) then return false end
 if found.job then drop_spec(KEYS[1], found) end
-if ARGV[4] == '' then
-  redis.call('SET', KEYS[1], ARGV[1])
-  for i = 3, #KEYS do redis.call('PERSIST', KEYS[i]) end
-else
-  redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[4])
-  for i = 3, #KEYS do redis.call('EXPIRE', KEYS[i], ARGV[4]) end
-end
+stand(ARGV[1], ARGV[4], 3)
 lives(entry_at(KEYS[1], ARGV[5]), ARGV[4])
 redis.call('ZADD', KEYS[2], 0, ARGV[2])
 return ARGV[1]
+"""
+
+# KEYS: manifest, pieces. ARGV: the manifest that stands, the one that takes its place and is of the same thing, the
+# seconds that all of it lives from now on ('' for ever), its token. Gives 0 if another stands there, nil if pieces are
+# missing, else 1.
+RENEW = f"""{LUA}{_STAND}
+local stored = redis.call('GET', KEYS[1])
+if stored ~= ARGV[1] then return stored == ARGV[2] and 1 or 0 end
+if not are_there(2) then return false end
+stand(ARGV[2], ARGV[3], 2)
+lives(entry_at(KEYS[1], ARGV[4]), ARGV[3])
+return 1
 """
 
 # KEYS: manifest, index, pieces. ARGV: manifest, name, receipt, entries. Gives 1 if this call, or the first try of it,

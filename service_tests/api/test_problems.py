@@ -65,13 +65,13 @@ def test_a_manifest_of_a_later_version_gives_a_refusal(
     del damaged
     key = f"bochner:{{map:{name}}}:manifest"
     manifest = cast(bytes, store.get(key))
-    store.set(key, manifest.replace(b'"schema_version":3', b'"schema_version":4'))
+    store.set(key, manifest.replace(b'"schema_version":4', b'"schema_version":5'))
     for answer in (
         http.get(f"/v1/maps/{name}"),
         post(http, f"{name}/transform", ROWS),
         put(http, name, gaussian),
     ):
-        assert "schema version 4" in assert_problem(http, answer, 503, "newer-version")["detail"]
+        assert "schema version 5" in assert_problem(http, answer, 503, "newer-version")["detail"]
     assert len(keys_of(store, name)) == 4
     assert http.get("/v1/maps", params={"prefix": name}).json() == {"maps": [], "next": None}
     assert http.delete(f"/v1/maps/{name}").status_code == 204

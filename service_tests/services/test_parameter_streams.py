@@ -12,7 +12,7 @@ from app.core.spec import MapSpec
 from app.services.errors import ArrayNotFound
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.manifest import ArrayEntry
-from app.store.maps import digest
+from app.store.map_manifest import digest
 from service_tests.checks import keys
 from service_tests.services.conftest import Service
 

@@ -84,8 +84,8 @@ def test_a_map_of_a_newer_version_is_refused_by_name(
     maps.create(new())
     maps.create(new("other"))
     key = "bochner:{map:m}:manifest"
-    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"schema_version": 4} | change))
-    told = "map 'm' was made by a newer version of the service, with schema version 4; this version knows 3"
+    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"schema_version": 5} | change))
+    told = "map 'm' was made by a newer version of the service, with schema version 5; this version knows 4"
     with pytest.raises(NewerVersion, match=f"^{told}$"):
         maps.find("m")
     assert [manifest.name for manifest in maps.page("", None, 9)[0]] == ["other"]

@@ -3,7 +3,7 @@ import json
 import numpy as np
 
 from app.store.manifest import ArrayEntry
-from app.store.maps import MapManifest, digest
+from app.store.map_manifest import MapManifest, digest
 from app.store.reservations import State
 
 SPEC = json.dumps({"seed": 1, "s": 2})

@@ -9,7 +9,8 @@ from app.store import named
 from app.store.account import UNCOMMITTED_TTL
 from app.store.connection import connect
 from app.store.errors import Gone, StoreUnavailable
-from app.store.maps import MapManifest, MapStore
+from app.store.map_manifest import MapManifest
+from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken
 from app.store.scripts import COMMIT

@@ -14,7 +14,8 @@ from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.store.connection import connect
 from app.store.errors import Gone
-from app.store.maps import MapManifest, MapStore, SpecEntry
+from app.store.map_manifest import MapManifest, SpecEntry
+from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken, Reservation, State
 from service_tests.checks import keys, keys_of
@@ -197,7 +198,7 @@ def test_a_reservation_of_version_0_1_0_is_read_and_moved_on_when_it_is_written(
     assert maps.spec(manifest) == LONG
     assert maps.page("", None, 10) == ([manifest], None)
     built = maps.create(new()._replace(spec=LONG), manifest)
-    assert built.schema_version == 3
+    assert built.schema_version == 4
     assert (maps.find("m"), maps.spec(built)) == (built, LONG)
     assert len(pieces(client)) == 5
     maps.delete("m")

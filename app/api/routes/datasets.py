@@ -1,21 +1,16 @@
 """Datasets: create, list, look at, delete."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from app.api import bodies
 from app.api.access import owner_of
 from app.api.answer_headers import headers
-from app.api.context import Admitted, ContextOf, Cursor, DatasetName, Limit, Prefix
+from app.api.context import Admitted, ContextOf, Cursor, DatasetName, DatasetTtl, Limit, Prefix
 from app.api.documents import DATASET_BODY
 from app.api.negotiation import posted_format
 from app.services.dataset_records import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
-
-# A year. What shall live longer is kept without `ttl`.
-_LONGEST_TTL = 366 * 24 * 3600
 
 
 @router.put(
@@ -32,10 +27,7 @@ async def put_dataset(
     request: Request,
     response: Response,
     context: Admitted,
-    ttl: Annotated[
-        int | None,
-        Query(ge=1, le=_LONGEST_TTL, description="Seconds after which it is deleted by itself; without it, it stays."),
-    ] = None,
+    ttl: DatasetTtl = None,
 ) -> DatasetRecord:
     """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
     form = posted_format(request)

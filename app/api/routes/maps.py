@@ -8,7 +8,7 @@ from app.api import bodies, long_work
 from app.api.access import owner_of
 from app.api.answer_headers import headers
 from app.api.array_answers import array_response
-from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, Prefix
+from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, MapTtl, Prefix
 from app.api.documents import ARRAY_ANSWER, MAP_BODY
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
@@ -61,12 +61,13 @@ async def put_map(
     dry_run: Annotated[
         bool, Query(description="Check everything and say what the map would be and cost; store nothing.")
     ] = False,
+    ttl: MapTtl = None,
 ) -> Response:
-    """Create a map, or find that the same one is there."""
+    """Create a map, or find that the same one is there, which then lives as long as `ttl` says."""
     posted_format(request, (JSON,))
     if dry_run:
         return await _previewed(name, request, context)
-    clock, (record, new) = await _created(name, request, context)
+    clock, (record, new) = await _created(name, request, context, ttl)
     context.admission.senders.give_back(request.scope["state"])  # as the client may wait for long from here
     if record.job is not None and clock.preferences.wait is not None:
         job_id = record.job.rpartition("/")[2]
@@ -85,7 +86,7 @@ async def put_map(
     return Response(await context.admission.ask(record.model_dump_json), status, headers, JSON)
 
 
-async def _created(name: str, request: Request, context: Context) -> tuple[long_work.Clock, Created]:
+async def _created(name: str, request: Request, context: Context, ttl: int | None) -> tuple[long_work.Clock, Created]:
     """Create the map of the request; give its clock, which goes on for a wait, and the map, ready or still being built.
 
     The request holds a place of all requests while it is read, and one of builds until this returns. A map that is
@@ -94,7 +95,7 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
     with context.admission.inside:
         clock, asked = await _asked(request, context)
         owner = owner_of(request)
-        there = await context.admission.ask(lambda: context.map_creation.there(name, asked))
+        there = await context.admission.ask(lambda: context.map_creation.there(name, asked, ttl))
     if there is not None:
         return clock, Created(there, False)
     with context.admission.builds:
@@ -103,9 +104,9 @@ async def _created(name: str, request: Request, context: Context) -> tuple[long_
             context,
             clock,
             context.admission.building,
-            lambda progress: context.map_creation.create(name, asked, progress, settling, owner),
+            lambda progress: context.map_creation.create(name, asked, progress, settling, owner, ttl),
             request,
-            same=(name, asked.spec.canonical(), asked.left_open.text, owner),
+            same=(name, asked.spec.canonical(), asked.left_open.text, owner, ttl),
             before=[settling],
         )
         return clock, created

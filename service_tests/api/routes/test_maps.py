@@ -19,6 +19,8 @@ RECORD = {
     "digest": str,
     "bytes": int,
     "created_at": str,
+    "ttl": type(None),
+    "expires_at": type(None),
     "generator": dict,
     "parameter_stream": type(None),
     "signature": type(None),

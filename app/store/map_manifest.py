@@ -1,0 +1,121 @@
+"""Manifests of maps: built, under construction, or failed."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import from_json
+
+from app.store.errors import StoreDamaged
+from app.store.manifest import ArrayEntry, Manifest, digest_of
+from app.store.reservations import SPEC, State
+
+# Of the time that a map lives after its last use: as long as less has passed since, a use leaves it at that. Else each
+# use would be a write of the store.
+_UNNOTED = 1 / 16
+
+
+class SpecEntry(BaseModel):
+    """A spec that lies beside its manifest in pieces, so that looking a map up costs the same whatever its length."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    nbytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, spec: str) -> "SpecEntry":
+        """Describe a spec."""
+        encoded = spec.encode()
+        return cls(nbytes=len(encoded), sha256=hashlib.sha256(encoded).hexdigest())
+
+
+class MapManifest(Manifest):
+    """Everything about a map but its numbers and the text of its spec."""
+
+    kind = "map"
+    dtypes = frozenset({"float32", "float64", "int8", "uint8"})
+    newest = 4
+
+    state: State = State.ready
+    spec: SpecEntry | str
+    """Version 1 had the spec itself."""
+    asked: str = ""
+    """What the client has left to data or to chance, whose numbers the spec has; empty for nothing. Since version 3."""
+    is_open: bool = False
+    """Whether the spec has something in the place of these numbers still, which the job shall find."""
+    job: str | None = None
+    """Id of the job that builds the map, or could not."""
+    error: dict[str, Any] | None = None
+    """Why the job failed."""
+    arrays: dict[str, ArrayEntry] = Field({})
+    digest: str = ""
+    """Empty before the map is built."""
+    n_frequencies: int | None = None
+    n_output: int | None = None
+    generator: dict[str, str] = Field({})
+    parameter_stream: int | None = None
+    """Version of the stream of parameters that takes the place of arrays; None where there is none."""
+    warnings: tuple[str, ...] = ()
+    report: dict[str, float] | None = None
+    """How a set that was learned came out; None for all others."""
+    ttl: int | None = None
+    """Seconds that it lives after its last use; None for ever. Since version 4."""
+    expires_at: datetime | None = None
+    """When it may be gone if it is not used before. None for never, and while a job builds it."""
+
+    @model_validator(mode="after")
+    def _built_or_not(self) -> Self:
+        if (self.state is State.ready) != bool(self.digest):
+            raise ValueError("a map has a digest exactly when it is ready")
+        return self
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a use is to be noted, so that it lives on."""
+        if self.ttl is None or self.expires_at is None:
+            return False
+        return (self.expires_at - datetime.now(UTC)).total_seconds() < self.ttl * (1 - _UNNOTED)
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """Bytes of the arrays and of the spec, by the name that is part of their keys."""
+        spec = {SPEC: self.spec.nbytes} if isinstance(self.spec, SpecEntry) else {}
+        return spec | super().lengths
+
+    @classmethod
+    def parse(cls, stored: bytes) -> Self:
+        """Read a manifest back, see `Manifest.parse`."""
+        try:
+            return super().parse(stored)
+        except StoreDamaged:
+            members = _reservation_of_0_1_0(stored)
+            if members is None:
+                raise
+            try:
+                return cls.model_validate(members)
+            except ValidationError as error:
+                raise StoreDamaged(f"a reservation of {len(stored)} bytes cannot be read") from error
+
+
+def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:
+    """The digest of all that a map's answers hang on."""
+    others: dict[str, Any] = {"spec": json.loads(spec)}
+    if parameter_stream is not None:
+        others["parameter_stream"] = parameter_stream
+    return digest_of(arrays, **others)
+
+
+def _reservation_of_0_1_0(stored: bytes) -> dict[str, Any] | None:
+    """The members of a manifest for what version 0.1.0 put under a reserved name; None if it is something else."""
+    try:
+        read = from_json(stored)
+    except ValueError:
+        return None
+    if not isinstance(read, dict) or read.pop("pending", None) != 1:
+        return None
+    state = "building" if read.get("error") is None else "failed"
+    # It had no token; scripts know it by its job.
+    return read | {"schema_version": 1, "state": state, "token": read.get("job")}

@@ -1,0 +1,212 @@
+"""How long maps live that were put for a time: ready ones, those that jobs build, and those that could not be built."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import redis
+
+from app.jobs import scripts
+from app.jobs.jobs import Jobs
+from app.jobs.record import JobError
+from app.store.connection import connect
+from app.store.errors import StoreDamaged
+from app.store.map_manifest import MapManifest
+from app.store.maps import MapStore
+from app.store.reservations import NameTaken, State
+from service_tests.checks import keys, keys_of
+from service_tests.jobs.site import attempt
+from service_tests.ledger import assert_true, entries, pass_time
+from service_tests.servers import EVERY_WRITE, until, valkey
+from service_tests.store.new_maps import new
+
+ERROR = JobError(reason="invalid-input", detail="unlucky", pointer=None)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
+    with valkey(tmp_path_factory.mktemp("lifetimes"), *EVERY_WRITE) as url, connect(url, 5) as client:
+        yield client
+
+
+@pytest.fixture
+def client(store: redis.Redis) -> redis.Redis:
+    store.flushall()
+    return store
+
+
+@pytest.fixture
+def maps(client: redis.Redis) -> MapStore:
+    return MapStore(client)
+
+
+def lives(client: redis.Redis, seconds: int | None) -> bool:
+    """Whether all keys of the map end together in so many seconds from now, None for never; and its entry with them."""
+    left = {client.ttl(key) for key in keys_of(client, "m")}
+    entry = client.zscore("bochner:account:ends", next(one for one in entries(client) if "{map:m}" in one))
+    if seconds is None:
+        return left == {-1} and entry is None
+    return all(seconds - 5 <= one <= seconds for one in left) and entry is not None
+
+
+def age(client: redis.Redis, maps: MapStore, seconds: int) -> MapManifest:
+    """Have a map look as if it had not been used for so long; gives its manifest."""
+    there = maps.find("m")
+    assert there is not None
+    assert there.expires_at is not None
+    assert there.ttl is not None
+    older = there.model_copy(update={"expires_at": there.expires_at - timedelta(seconds=seconds)})
+    for key in keys_of(client, "m"):
+        client.expire(key, there.ttl - seconds)
+    client.set("bochner:{map:m}:manifest", older.stored, keepttl=True)
+    return older
+
+
+def reserve(client: redis.Redis, ttl: int | None) -> MapManifest:
+    jobs = Jobs(client, 10, 600)
+    manifest, reservation = MapStore(client).reserve("m", '{"seed": 0}', jobs.new_id(), ttl=ttl, promised=10_000)
+    jobs.submit("build-map", {}, reservation=reservation, job_id=manifest.job)
+    return manifest
+
+
+def finish(client: redis.Redis, running: Any, state: str = "succeeded") -> None:
+    error = ERROR.model_dump_json() if state == "failed" else ""
+    assert scripts.run(client, "end", running.job_id, running.message, state, 600, error, "") == 1
+
+
+def test_all_of_a_map_ends_together_and_its_name_is_free(client: redis.Redis, maps: MapStore) -> None:
+    manifest = maps.create(new(megabytes=1.5)._replace(ttl=2))
+    assert (manifest.ttl, manifest.expires_at) == (2, manifest.created_at + timedelta(seconds=2))
+    ends = [client.pexpiretime(key.decode()) for key in keys_of(client, "m")]
+    assert len(ends) == 5
+    assert max(ends) - min(ends) < 50
+    until(lambda: maps.find("m") is None)
+    assert maps.page("", None, 10) == ([], None)
+    until(lambda: keys(client) == set())
+    maps.create(new(seed=1))
+    pass_time(client)
+    assert_true(client)
+    assert lives(client, None)
+
+
+def test_a_use_moves_the_end_on_once_a_sixteenth_of_the_time_has_passed(client: redis.Redis, maps: MapStore) -> None:
+    maps.create(new()._replace(ttl=1600))
+    assert not age(client, maps, 90).is_due
+    aged = age(client, maps, 20)
+    assert aged.is_due
+    maps.note_use(aged)
+    found = maps.find("m")
+    assert found is not None
+    assert found.expires_at is not None
+    assert abs((found.expires_at - datetime.now(UTC)).total_seconds() - 1600) < 5
+    assert lives(client, 1600)
+    assert not found.is_due
+    assert (found.token, found.digest) == (aged.token, aged.digest)
+
+
+def test_who_puts_a_map_again_says_how_long_it_lives(client: redis.Redis, maps: MapStore) -> None:
+    there = maps.create(new())
+    assert maps.renew(there, None) == there
+    for ttl in (500, 5000, 50, None, 50):
+        renewed = maps.renew(there, ttl)
+        assert renewed is not None
+        assert maps.find("m") == renewed
+        assert renewed.ttl == ttl
+        there = renewed
+        assert lives(client, ttl)
+    pass_time(client)
+    assert maps.renew(there, 50) is None
+    assert assert_true(client).names == 0
+
+
+def test_a_use_does_not_undo_what_was_put_meanwhile(client: redis.Redis, maps: MapStore) -> None:
+    maps.create(new()._replace(ttl=100))
+    used = age(client, maps, 50)
+    maps.renew(used, 5000)
+    maps.note_use(used)
+    assert lives(client, 5000)
+    maps.renew(used, None)
+    maps.note_use(used)
+    assert lives(client, None)
+
+
+def test_neither_is_a_map_used_or_renewed_that_was_made_anew(client: redis.Redis, maps: MapStore) -> None:
+    before = maps.create(new()._replace(ttl=100))
+    maps.delete("m")
+    maps.create(new(seed=1))
+    assert maps.renew(before, 50) is None
+    maps.note_use(before)
+    assert lives(client, None)
+
+
+def test_a_map_with_a_piece_missing_is_damaged_and_not_renewed(client: redis.Redis, maps: MapStore) -> None:
+    there = maps.create(new()._replace(ttl=100))
+    client.delete(*(key for key in keys_of(client, "m") if b":weights:" in key))
+    with pytest.raises(StoreDamaged, match="missing"):
+        maps.renew(there, 50)
+
+
+@pytest.mark.parametrize("ttl", [1000, None])
+def test_a_map_that_a_job_builds_begins_to_live_when_it_is_built(
+    client: redis.Redis, maps: MapStore, ttl: int | None
+) -> None:
+    reserved = reserve(client, ttl)
+    assert (reserved.ttl, reserved.expires_at) == (ttl, None)
+    assert lives(client, None)
+    running = attempt(client, reserved.job or "")
+    manifest = maps.create(new(), reserved, running.announce)
+    assert manifest.ttl == ttl
+    finish(client, running)
+    maps.read_all(manifest)
+    assert lives(client, ttl)
+    assert_true(client)
+
+
+def test_a_death_after_the_map_was_made_takes_nothing_of_it(client: redis.Redis, maps: MapStore) -> None:
+    """The end of its job comes from the next attempt, which finds the map there."""
+    reserved = reserve(client, 1000)
+    running = attempt(client, reserved.job or "")
+    left = "bochner:{map:m}:0000000000000000:weights:0"
+    running.announce([left])
+    client.set(left, b"by an attempt that died earlier", ex=900)
+    manifest = maps.create(new(), reserved, running.announce)
+    finish(client, running, "cancelled")
+    maps.read_all(manifest)
+    assert not client.exists(left)
+    assert lives(client, 1000)
+
+
+def test_a_map_under_construction_that_is_put_for_another_time_lives_so_long(
+    client: redis.Redis, maps: MapStore
+) -> None:
+    reserved = reserve(client, 1000)
+    running = attempt(client, reserved.job or "")
+    renewed = maps.renew(reserved, 50)
+    assert renewed is not None
+    assert (renewed.ttl, renewed.expires_at, renewed.state) == (50, None, State.building)
+    assert maps.spec(renewed) == '{"seed": 0}'
+    manifest = maps.create(new(), reserved, running.announce)
+    assert manifest.ttl == 50
+    assert maps.find("m") == manifest
+    finish(client, running)
+    assert lives(client, 50)
+    maps.read_all(manifest)
+    with pytest.raises(NameTaken):
+        maps.create(new(), reserved)
+
+
+def test_what_is_told_of_a_job_that_failed_ends_too(client: redis.Redis, maps: MapStore) -> None:
+    reserved = reserve(client, 1000)
+    finish(client, attempt(client, reserved.job or ""), "failed")
+    found = maps.find("m")
+    assert found is not None
+    assert (found.state, found.ttl) == (State.failed, 1000)
+    assert found.expires_at is not None
+    assert abs((found.expires_at - datetime.now(UTC)).total_seconds() - 1000) < 5
+    assert maps.spec(found) == '{"seed": 0}'
+    assert lives(client, 1000)
+    assert_true(client)
+    pass_time(client)
+    assert maps.find("m") is None
+    assert assert_true(client).names == 0
