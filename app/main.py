@@ -17,6 +17,7 @@ from app.api.access import Access, guarded, without_keys
 from app.api.admission import Admission
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.direct import Direct
+from app.api.etags import NotModified, not_modified
 from app.api.hosts import Hosts
 from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
@@ -48,7 +49,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         redoc_url=None,
         dependencies=[Depends(permitted), Depends(refuse_unclear_parameters)],
         responses=documents.PROBLEM_ANSWER,
-        exception_handlers=problems.HANDLERS,
+        exception_handlers=problems.HANDLERS | {NotModified: not_modified},
     )
     app.add_middleware(counted, readers=context.admission.readers)
     app.add_middleware(head_as_get)

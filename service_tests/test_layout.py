@@ -25,6 +25,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/limits.py": "api/test_huge_dimensions.py",
         "services/map_records.py": "api/routes/test_maps.py",
         "services/recommendations.py": "api/test_recommendations.py",
+        "services/preconditions.py": "api/test_etags.py",
         "services/results.py": "api/test_answers_in_blocks.py",
         "services/status.py": "api/routes/test_service.py",
         "services/vectors.py": "api/test_features.py",

@@ -8,7 +8,8 @@ _STRING = {"type": "string"}
 _TEXTS = {
     "Preference-Applied": "What was made of `Prefer`: `wait` with the seconds granted, `respond-async`, or both.",
     "Vary": "Headers of the request that the answer depends on.",
-    "ETag": "The digest of the map, in quotes; for `If-None-Match`.",
+    "ETag": "What tells this answer from others of the same address; of a map or dataset its digest, in quotes. For "
+    "`If-None-Match`, `If-Match` and `If-Range`.",
     "Content-Disposition": "That it is a file, and its name.",
     "Link": 'Of the job, with `rel="monitor"`.',
     "Cache-Control": "`no-store`: the answer is not to be kept.",

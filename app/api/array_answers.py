@@ -26,8 +26,10 @@ _BYTES_PER_SEND = 1 << 18
 _WHOLE_BELOW = 1 << 18
 
 
-def array_response(answer: Answer, wanted: Wanted, admission: Admission, warnings: Sequence[str] = ()) -> Response:
-    """A response with the arrays, in the format and dtype that the client wants, and warnings about them.
+def array_response(
+    answer: Answer, wanted: Wanted, admission: Admission, warnings: Sequence[str] = (), tag: str = ""
+) -> Response:
+    """A response with the arrays, in the format and dtype that the client wants, warnings about them, and their ETag.
 
     A large answer is encoded while it is sent, so that it takes little more memory than its arrays, or than two blocks
     where these are made while they are sent. When the client leaves, the rest is not made. Should making it fail, the
@@ -39,6 +41,8 @@ def array_response(answer: Answer, wanted: Wanted, admission: Admission, warning
     """
     form, dtype = wanted.choose(dtype_of(answer))
     encoded, headers = form.encode(answer, dtype, warnings), {"Vary": "Accept"} | warning_headers(warnings)
+    if tag:
+        headers["ETag"] = tag
     return encoded_response(encoded, answer, form.media_type, headers, admission)
 
 

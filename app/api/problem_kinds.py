@@ -61,6 +61,12 @@ KINDS = {
         "It has not ended yet, has failed or was cancelled; or what it made is at the `result` link of its record.",
     ),
     "job-has-ended": Kind(409, "The job has ended", "It cannot be cancelled any more. Its record goes by itself."),
+    "precondition-failed": Kind(
+        412,
+        "What is there is not what the request means",
+        "`If-Match` names no ETag of what is there, or `If-None-Match` names one. Nothing was changed. Look at what is "
+        "there, and decide anew.",
+    ),
     "too-large": Kind(
         413,
         "The request passes a limit",

@@ -14,6 +14,7 @@ from app.services.cache import Cache, latest
 from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
 from app.services.errors import DatasetExists, DatasetNotFound
 from app.services.limits import Limits
+from app.services.preconditions import Check, digest_in, unchecked
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
@@ -58,10 +59,13 @@ class Datasets:
         self._unfit = unfit
         self._open = cache.keeping(self._load)
 
-    def create(self, name: str, posted: PostedRows, ttl: int | None, owner: str = "") -> tuple[DatasetRecord, bool]:
+    def create(
+        self, name: str, posted: PostedRows, ttl: int | None, owner: str = "", check: Check = unchecked
+    ) -> tuple[DatasetRecord, bool]:
         """Store a dataset for `ttl` seconds, None for ever. If the same rows are there already, they now live so long.
 
-        A new one is `owner`'s in the account of the store.
+        A new one is `owner`'s in the account of the store. `check` is told the digest of what has the name, None for
+        nothing, and may raise.
 
         Returns:
             The record, and whether the dataset is new.
@@ -77,11 +81,14 @@ class Datasets:
         manifest = described(name, rows.shape, arrays, ttl)
         while True:
             there, created = self._store.find(name), False
+            check(None if there is None else there.digest)
             if there is None:
                 self._limits.check_dataset(manifest.nbytes)
                 if reason := self._unfit():
                     raise StoreUnavailable(f"{reason}; no dataset is created there")
                 there, created = self._store.create(manifest, arrays, ttl, owner)
+                if not created:
+                    check(there.digest)
             if there.digest != manifest.digest:
                 raise DatasetExists(name, there.digest)
             kept = there if created else self._store.renew(there, ttl)
@@ -102,9 +109,9 @@ class Datasets:
         manifests, after = self._store.page(prefix, cursor, limit)
         return DatasetPage(datasets=[entry(manifest) for manifest in manifests], next=after)
 
-    def delete(self, name: str) -> None:
-        """Remove a dataset."""
-        if not self._store.delete(name):
+    def delete(self, name: str, check: Check = unchecked) -> None:
+        """Remove a dataset. `check` is told its digest, and may raise: then it stays, and so does any other."""
+        if not self._store.delete(name, lambda stored, _: check(digest_in(DatasetManifest, stored))):
             raise DatasetNotFound(name)
 
     def read(self, wanted: Reference) -> tuple[Rows, str]:

@@ -18,6 +18,7 @@ from app.services.errors import DatasetNotFound, MapExists
 from app.services.left_open import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled
 from app.services.limits import Limits
 from app.services.map_records import MapRecord, read_spec, record
+from app.services.preconditions import Check, unchecked
 from app.store.errors import Gone, StoreUnavailable
 from app.store.map_manifest import MapManifest, SpecEntry
 from app.store.maps import MapStore
@@ -80,17 +81,19 @@ class MapCreation(NamedTuple):
             with suppress(Gone, NameTaken, DatasetReplaced):
                 return self._create(name, asked, progress, settling, owner, ttl)
 
-    def there(self, name: str, asked: AskedSpec, ttl: int | None) -> MapRecord | None:
+    def there(self, name: str, asked: AskedSpec, ttl: int | None, check: Check = unchecked) -> MapRecord | None:
         """The record of a map of this name and spec, be it ready or being built; None if there is none, or it failed.
 
-        From now on it lives as `ttl` says, see `create`.
+        From now on it lives as `ttl` says, see `create`. `check` is told the digest of what has the name,
+        and may raise.
 
         Raises:
             MapExists: another spec has the name.
         """
         with suppress(Gone):
-            found = self._standing(name)
-            return None if found is None else self._renewed(found, asked, ttl)
+            found = self.store.find(name)
+            check(None if found is None else found.digest)
+            return None if found is None or found.state is State.failed else self._renewed(found, asked, ttl)
         return None
 
     def is_there(self, name: str, asked: AskedSpec) -> bool:

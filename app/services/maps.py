@@ -23,6 +23,7 @@ from app.services.cache import Cache, latest
 from app.services.errors import ArrayNotFound, MapNotFound, MapNotReady
 from app.services.limits import Limits
 from app.services.map_records import MapRecord, read_spec, record, written
+from app.services.preconditions import Check, digest_in, unchecked
 from app.services.results import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.map_manifest import MapManifest, digest
@@ -38,6 +39,16 @@ class OpenMap(NamedTuple):
     name: str
     digest: str
     feature_map: FeatureMap
+
+
+class ArrayKind(NamedTuple):
+    """What an array of a map is, before it is read."""
+
+    digest: str
+    """That of the map."""
+    dtype: np.dtype[Any]
+    is_frozen: bool
+    """Whether it has the same bits everywhere; else it is computed where it is asked for."""
 
 
 class Maps:
@@ -59,11 +70,9 @@ class Maps:
         return record(*self._with_spec(name))
 
     def digest(self, name: str) -> str | None:
-        """The digest of a map, None of one that is not ready."""
+        """The digest of a map, "" of one that is not ready, None if there is none."""
         found = self._store.find(name)
-        if found is None:
-            raise MapNotFound(name)
-        return found.digest or None
+        return None if found is None else found.digest
 
     def written(self, name: str) -> tuple[str | None, bytes]:
         """The digest of a map, None of one that is not ready, and its record as JSON."""
@@ -82,9 +91,17 @@ class Maps:
                 logger.error("left out of the list: %s", error)
         return b'{"maps":[%b],"next":%b}' % (b",".join(maps), to_json(after))
 
-    def delete(self, name: str) -> None:
-        """Remove a map; the job that builds it is cancelled. Of many at once, one removes it."""
-        if not self._store.delete(name, self._cancel):
+    def delete(self, name: str, check: Check = unchecked) -> None:
+        """Remove a map; the job that builds it is cancelled. Of many at once, one removes it.
+
+        `check` is told its digest, and may raise: then it stays. No other than that one is removed.
+        """
+
+        def free(stored: bytes, receipt: str) -> None:
+            check(digest_in(MapManifest, stored))
+            self._cancel(stored, receipt)
+
+        if not self._store.delete(name, free):
             raise MapNotFound(name)
 
     def ready(self, name: str, wanted: Gives | None = None) -> FeatureMap:
@@ -120,10 +137,10 @@ class Maps:
             kept.check_gives(wanted, f"map {name!r}")
         return kept
 
-    def array(self, name: str, array_name: str, check: Callable[[np.dtype[Any]], object]) -> NDArray[Any] | RowBlocks:
+    def array(self, name: str, array_name: str, check: Callable[[ArrayKind], object]) -> NDArray[Any] | RowBlocks:
         """One array of a map: frozen, or computed from those that are. A frozen one past the limit comes in blocks.
 
-        `check` is told its dtype before anything is computed, and may raise.
+        `check` is told what it is before anything is computed, and may raise.
 
         Raises:
             ArrayNotFound: maps of its kind have no such array.
@@ -132,12 +149,13 @@ class Maps:
         manifest = self._used(name)
         entry = manifest.arrays.get(array_name)
         if entry is not None and entry.nbytes > self._limits.max_result_bytes:
-            check(np.dtype(entry.dtype))
+            check(ArrayKind(manifest.digest, np.dtype(entry.dtype), True))
             return self._in_blocks(manifest, array_name)
-        found = self.ready(name)
+        _, digest, found = self.open(name)
         if array_name not in found.arrays:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(found.arrays))}")
-        check({**found.frozen(found.spec), **found.computed}[array_name].dtype)
+        dtype = {**found.frozen(found.spec), **found.computed}[array_name].dtype
+        check(ArrayKind(digest, dtype, array_name not in found.computed))
         if array_name in found.computed:
             self._limits.check_result(found.computed[array_name].nbytes)
             self._limits.check_operations(_operations_for(found, array_name))

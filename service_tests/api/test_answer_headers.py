@@ -47,14 +47,17 @@ TRANSFORM, DIAGNOSE = "/v1/maps/{name}/transform", "/v1/maps/{name}/diagnostics/
         ("PUT", "/v1/maps/{name}", SPEC | {"seed": 1}, {}, 409, NOTHING_MORE),
         ("GET", "/v1/maps/{name}", None, {}, 200, {"ETag"}),
         ("GET", "/v1/maps/{name}", None, {"If-None-Match": "{digest}"}, 304, {"ETag"}),
-        ("GET", "/v1/maps/{name}/frequencies", None, {}, 200, {"Vary"}),
+        ("GET", "/v1/maps/{name}/frequencies", None, {}, 200, {"Vary", "ETag"}),
         ("POST", TRANSFORM, ROWS, {}, 200, {"Vary"}),
         ("POST", TRANSFORM, FAR, {}, 200, {"Bochner-Warning", "Vary"}),
         ("POST", TRANSFORM, ROWS, {"Accept": "text/html"}, 406, NOTHING_MORE),
         ("POST", DIAGNOSE, ROWS, {}, 200, PREFERRED),
         ("POST", DIAGNOSE, ROWS, {"Prefer": "respond-async"}, 202, {"Location", "Link", *PREFERRED}),
-        ("PUT", "/v1/datasets/{name}", ROWS, {}, 200, NOTHING_MORE),
-        ("PUT", "/v1/datasets/new", ROWS, {}, 201, {"Location"}),
+        ("PUT", "/v1/datasets/{name}", ROWS, {}, 200, {"ETag"}),
+        ("PUT", "/v1/datasets/new", ROWS, {"If-None-Match": "*"}, 201, {"ETag", "Location"}),
+        ("GET", "/v1/datasets/{name}", None, {"If-None-Match": '"other"'}, 200, {"ETag"}),
+        ("DELETE", "/v1/datasets/{name}", None, {"If-Match": '"other"'}, 412, NOTHING_MORE),
+        ("GET", "/v1/catalog", None, {}, 200, {"ETag"}),
         ("GET", "/v1/jobs/{id}/result", None, {}, 200, {"Vary"}),
         ("GET", "/v1/jobs/{id}/events", None, {}, 200, {"Cache-Control", "X-Accel-Buffering"}),
         ("GET", "/v1/keys", None, {}, 401, {"WWW-Authenticate"}),
@@ -85,13 +88,13 @@ def test_an_answer_has_the_headers_that_the_document_says(
         operation = document["paths"][path]["get"]
     described = operation["responses"].get(str(status), operation["responses"]["default"])["headers"]
     assert came <= {name.lower() for name in described}
-    if sent.keys() & {"If-None-Match", "Prefer"}:
+    if sent.keys() & {"If-None-Match", "If-Match", "Prefer"}:
         taken = {one["name"] for one in operation["parameters"] if one["in"] == "header"}
         assert sent.keys() <= taken
 
 
 def test_an_answer_that_is_no_problem_has_no_headers_but_its_own(document: dict[str, Any]) -> None:
     described = document["paths"]["/v1/datasets/{name}"]["put"]["responses"]
-    assert set(described["200"]["headers"]) == {"X-Request-ID"}
-    assert set(described["201"]["headers"]) == {"X-Request-ID", "Location"}
+    assert set(described["200"]["headers"]) == {"X-Request-ID", "ETag"}
+    assert set(described["201"]["headers"]) == {"X-Request-ID", "ETag", "Location"}
     assert set(described["default"]["headers"]) == {"X-Request-ID", "Retry-After", "WWW-Authenticate", "Allow"}

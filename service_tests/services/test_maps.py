@@ -16,6 +16,7 @@ from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.cache import Cache
 from app.services.errors import ArrayNotFound, MapNotFound
+from app.services.maps import ArrayKind
 from app.store.errors import StoreDamaged
 from service_tests.checks import keys
 from service_tests.races import reads_during
@@ -24,7 +25,7 @@ from service_tests.services.conftest import LIMITS, SPEC, Service, seeded
 BYTES = opened(SPEC, FourierMap.build(SPEC).arrays).bytes
 
 
-def any_dtype(dtype: np.dtype[Any]) -> None:
+def any_dtype(kind: ArrayKind) -> None:
     """Refuses no dtype."""
 
 
@@ -218,8 +219,8 @@ def test_frequencies_are_computed_once_by_an_answer_and_not_by_a_refusal(
     for name, changes in (("small", structured), ("large", structured | {"s": 100}), ("dense", {})):
         maps.create(name, MapSpec.model_validate(SPEC.model_dump() | {"s": 16} | changes), Progress())
 
-    def refuse(dtype: np.dtype[Any]) -> None:
-        raise InvalidInput(f"no {dtype}")
+    def refuse(kind: ArrayKind) -> None:
+        raise InvalidInput(f"no {kind.dtype}")
 
     asked.clear()
     with pytest.raises(TooLarge, match="max_result_bytes"):

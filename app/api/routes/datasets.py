@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter, Request, Response
 
-from app.api import bodies
+from app.api import bodies, etags
 from app.api.access import owner_of
 from app.api.answer_headers import headers
 from app.api.context import Admitted, ContextOf, Cursor, DatasetName, DatasetTtl, Limit, Prefix
 from app.api.documents import DATASET_BODY
-from app.api.negotiation import posted_format
+from app.api.negotiation import JSON, posted_format
 from app.services.dataset_records import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
@@ -17,10 +17,11 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
     "/{name}",
     operation_id="put_dataset",
     responses={
-        200: {"description": "The dataset was there already, with the same rows."},
-        201: {"model": DatasetRecord, **headers(location="Link of the dataset.")},
+        200: {"description": "The dataset was there already, with the same rows.", **headers("ETag")},
+        201: {"model": DatasetRecord, **headers("ETag", location="Link of the dataset.")},
     },
-    openapi_extra=DATASET_BODY,
+    openapi_extra=DATASET_BODY
+    | {"parameters": [*DATASET_BODY.get("parameters", ()), *etags.CONDITIONAL_PUT["parameters"]]},
 )
 async def put_dataset(
     name: DatasetName,
@@ -32,10 +33,11 @@ async def put_dataset(
     """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
     form = posted_format(request)
     body = await bodies.read_in(form, request, context)
-    owner = owner_of(request)
+    owner, check = owner_of(request), etags.preconditions(request).check
     record, created = await context.admission.compute(
-        lambda: context.datasets.create(name, form.matrix(body), ttl, owner)
+        lambda: context.datasets.create(name, form.matrix(body), ttl, owner, check)
     )
+    response.headers["ETag"] = etags.etag(record.digest)
     if created:
         response.status_code = 201
         response.headers["Location"] = f"/v1/datasets/{name}"
@@ -50,13 +52,27 @@ async def list_datasets(
     return await context.admission.ask(lambda: context.datasets.list(prefix, cursor, limit))
 
 
-@router.get("/{name}", operation_id="get_dataset")
-async def get_dataset(name: DatasetName, context: ContextOf) -> DatasetRecord:
+@router.get(
+    "/{name}",
+    operation_id="get_dataset",
+    response_model=DatasetRecord,
+    responses={200: headers("ETag"), **etags.NOT_MODIFIED},
+    openapi_extra=etags.ASKED_AGAIN,
+)
+async def get_dataset(name: DatasetName, request: Request, context: ContextOf) -> Response:
     """Look at a dataset."""
-    return await context.admission.ask(lambda: context.datasets.get(name))
+
+    def work() -> Response:
+        record = context.datasets.get(name)
+        tag = etags.etag(record.digest)
+        etags.check_known(request, tag)
+        return Response(record.model_dump_json(), headers={"ETag": tag}, media_type=JSON)
+
+    return await context.admission.ask(work)
 
 
-@router.delete("/{name}", operation_id="delete_dataset", status_code=204)
-async def delete_dataset(name: DatasetName, context: ContextOf) -> None:
+@router.delete("/{name}", operation_id="delete_dataset", status_code=204, openapi_extra=etags.CONDITIONAL)
+async def delete_dataset(name: DatasetName, request: Request, context: ContextOf) -> None:
     """Delete a dataset and everything kept for it."""
-    await context.admission.ask(lambda: context.datasets.delete(name))
+    check = etags.preconditions(request).check
+    await context.admission.ask(lambda: context.datasets.delete(name, check))

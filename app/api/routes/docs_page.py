@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import FileResponse, JSONResponse
 
+from app.api import etags
 from app.api.negotiation import JSON
 from app.api.problems import Refusal
 
@@ -39,7 +40,7 @@ async def openapi_document(request: Request) -> Response:
     state = request.app.state
     if not hasattr(state, "openapi"):
         state.openapi = JSONResponse(request.app.openapi()).body
-    return Response(state.openapi, media_type=JSON)
+    return etags.constant(request, state.openapi, JSON)
 
 
 @router.get("/docs/{viewer}/{file}")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.api import etags
 from app.api.answer_headers import headers
 from app.api.array_answers import encoded_response
 from app.api.context import Admitted, MapName
@@ -21,22 +22,17 @@ _FILE: dict[int | str, dict[str, Any]] = {
         "content": {form.media_type: _BINARY for form in EXPORTS.values()},
         **headers("ETag", "Content-Disposition"),
     },
-    304: {"description": "`If-None-Match` names the digest.", **headers("ETag")},
-}
-_KNOWN = {
-    "parameters": [
-        {
-            "name": "If-None-Match",
-            "in": "header",
-            "required": False,
-            "description": "ETag of a file that the client has; 304 if it is still that of the map.",
-            "schema": {"type": "string"},
-        }
-    ]
+    **etags.NOT_MODIFIED,
 }
 
 
-@router.get("/{name}/export", operation_id="export_map", response_class=Response, responses=_FILE, openapi_extra=_KNOWN)
+@router.get(
+    "/{name}/export",
+    operation_id="export_map",
+    response_class=Response,
+    responses=_FILE,
+    openapi_extra=etags.ASKED_AGAIN,
+)
 async def export_map(
     name: MapName,
     request: Request,
@@ -46,15 +42,14 @@ async def export_map(
     ],
 ) -> Response:
     """Take a map away: a file with which features, or codes, are computed elsewhere; its `input` is in it."""
-    known, form = request.headers.get("if-none-match", ""), EXPORTS[file_format]
+    form = EXPORTS[file_format]
 
     def work() -> Response:
-        digest = context.maps.digest(name)
-        if digest is not None and (f'"{digest}"' in known or known.strip() == "*"):
-            return Response(status_code=304, headers={"ETag": f'"{digest}"'})
+        if "if-none-match" in request.headers and (known := context.maps.digest(name)):
+            etags.check_known(request, etags.etag(known))
         taken = context.maps.taken_away(name)
         of_file = {
-            "ETag": f'"{taken.digest}"',
+            "ETag": etags.etag(taken.digest),
             "Content-Disposition": f'attachment; filename="{name}.{file_format}"',
         }
         return encoded_response(form.write(taken), taken.arrays, form.media_type, of_file, context.admission)

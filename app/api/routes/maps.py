@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import bodies, long_work
+from app.api import bodies, etags, long_work
 from app.api.access import owner_of
 from app.api.answer_headers import headers
 from app.api.array_answers import array_response
@@ -18,22 +18,12 @@ from app.services.left_open import AskedSpec
 from app.services.map_creation import Created
 from app.services.map_previews import MapPreview, preview
 from app.services.map_records import MapPage, MapRecord
+from app.services.maps import ArrayKind
 
 router = APIRouter(prefix="/v1/maps", tags=["maps"])
 
 _PUT = headers("ETag", "Vary", "Preference-Applied")
 _MADE = headers("ETag", "Vary", "Preference-Applied", location="Link of the map.")
-_KNOWN = {
-    "parameters": [
-        {
-            "name": "If-None-Match",
-            "in": "header",
-            "required": False,
-            "description": "ETag of an earlier answer; 304 if it is still that of the map.",
-            "schema": {"type": "string"},
-        }
-    ]
-}
 
 
 @router.put(
@@ -52,7 +42,7 @@ _KNOWN = {
             **headers("Link", "Vary", "Preference-Applied", location="Link of the map."),
         },
     },
-    openapi_extra=MAP_BODY,
+    openapi_extra=MAP_BODY | {"parameters": [*MAP_BODY["parameters"], *etags.CONDITIONAL_PUT["parameters"]]},
 )
 async def put_map(
     name: MapName,
@@ -68,6 +58,8 @@ async def put_map(
     if dry_run:
         return await _previewed(name, request, context)
     clock, (record, new) = await _created(name, request, context, ttl)
+    if not new:  # another may have been faster
+        etags.preconditions(request).check(record.digest or "")
     context.admission.senders.give_back(request.scope["state"])  # as the client may wait for long from here
     if record.job is not None and clock.preferences.wait is not None:
         job_id = record.job.rpartition("/")[2]
@@ -81,7 +73,7 @@ async def put_map(
     if status != 200:
         headers["Location"] = f"/v1/maps/{name}"
     if record.digest is not None:
-        headers["ETag"] = _etag(record.digest)
+        headers["ETag"] = etags.etag(record.digest)
     # On a thread, as a spec may be large.
     return Response(await context.admission.ask(record.model_dump_json), status, headers, JSON)
 
@@ -95,7 +87,8 @@ async def _created(name: str, request: Request, context: Context, ttl: int | Non
     with context.admission.inside:
         clock, asked = await _asked(request, context)
         owner = owner_of(request)
-        there = await context.admission.ask(lambda: context.map_creation.there(name, asked, ttl))
+        check = etags.preconditions(request).check
+        there = await context.admission.ask(lambda: context.map_creation.there(name, asked, ttl, check))
     if there is not None:
         return clock, Created(there, False)
     with context.admission.builds:
@@ -144,23 +137,26 @@ async def list_maps(context: ContextOf, limit: Limit = 100, cursor: Cursor = Non
     "/{name}",
     operation_id="get_map",
     response_model=MapRecord,
-    responses={200: headers("ETag"), 304: {"description": "`If-None-Match` names the digest.", **headers("ETag")}},
-    openapi_extra=_KNOWN,
+    responses={200: headers("ETag"), **etags.NOT_MODIFIED},
+    openapi_extra=etags.ASKED_AGAIN,
 )
 async def get_map(name: MapName, request: Request, context: ContextOf) -> Response:
     """Look at a map."""
-    if known := request.headers.get("if-none-match", ""):
-        digest = await context.admission.ask(lambda: context.maps.digest(name))
-        if digest is not None and (_etag(digest) in known or known.strip() == "*"):
-            return Response(status_code=304, headers={"ETag": _etag(digest)})
-    digest, record = await context.admission.ask(lambda: context.maps.written(name))
-    return Response(record, media_type=JSON, headers={} if digest is None else {"ETag": _etag(digest)})
+
+    def work() -> Response:
+        if "if-none-match" in request.headers and (known := context.maps.digest(name)):
+            etags.check_known(request, etags.etag(known))
+        digest, record = context.maps.written(name)
+        return Response(record, media_type=JSON, headers={} if digest is None else {"ETag": etags.etag(digest)})
+
+    return await context.admission.ask(work)
 
 
-@router.delete("/{name}", operation_id="delete_map", status_code=204)
-async def delete_map(name: MapName, context: ContextOf) -> None:
+@router.delete("/{name}", operation_id="delete_map", status_code=204, openapi_extra=etags.CONDITIONAL)
+async def delete_map(name: MapName, request: Request, context: ContextOf) -> None:
     """Delete a map and everything kept for it."""
-    await context.admission.ask(lambda: context.maps.delete(name))
+    check = etags.preconditions(request).check
+    await context.admission.ask(lambda: context.maps.delete(name, check))
 
 
 def _add_array(array: str, description: str) -> None:
@@ -170,14 +166,22 @@ def _add_array(array: str, description: str) -> None:
         operation_id=f"get_{array}",
         description=description,
         response_class=Response,
-        responses=ARRAY_ANSWER,
+        responses={200: ARRAY_ANSWER[200] | headers("ETag", "Vary"), **etags.NOT_MODIFIED},
+        openapi_extra=etags.ASKED_AGAIN,
     )
     async def get_array(name: MapName, request: Request, context: Admitted) -> Response:
         wanted = wanted_format(request)
 
         def work() -> Response:
-            made = context.maps.array(name, array, wanted.choose)
-            return array_response({array: made}, wanted, context.admission)
+            tags: list[str] = []
+
+            def check(kind: ArrayKind) -> None:
+                form, dtype = wanted.choose(kind.dtype)
+                tags.append(etags.etag(kind.digest, array, form.media_type, dtype.name, weak=not kind.is_frozen))
+                etags.check_known(request, tags[-1], Vary="Accept")
+
+            made = context.maps.array(name, array, check)
+            return array_response({array: made}, wanted, context.admission, tag=tags[-1])
 
         return await context.admission.compute(work)
 
@@ -185,7 +189,3 @@ def _add_array(array: str, description: str) -> None:
 for _family in FAMILIES:
     for _array, _described in _family.fetched.items():
         _add_array(_array, f"Fetch {_described}")
-
-
-def _etag(digest: str) -> str:
-    return f'"{digest}"'

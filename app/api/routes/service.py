@@ -4,10 +4,12 @@ from functools import cache
 from html import escape
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
+from app.api import etags
+from app.api.answer_headers import headers
 from app.api.context import ContextOf
 from app.api.negotiation import JSON
 from app.api.problem_kinds import KINDS
@@ -87,10 +89,16 @@ async def info(context: ContextOf) -> Info:
     return Info(versions=versions(), limits=context.settings.limits, store=store, usage=usage)
 
 
-@router.get("/v1/catalog", operation_id="catalog", response_model=Catalog)
-async def get_catalog() -> Response:
+@router.get(
+    "/v1/catalog",
+    operation_id="catalog",
+    response_model=Catalog,
+    responses={200: headers("ETag"), **etags.NOT_MODIFIED},
+    openapi_extra=etags.ASKED_AGAIN,
+)
+async def get_catalog(request: Request) -> Response:
     """JSON Schema of every kernel, sampler, form and diagnostic."""
-    return Response(_written_catalog(), media_type=JSON)
+    return etags.constant(request, _written_catalog(), JSON)
 
 
 @cache
