@@ -11,11 +11,13 @@ from app.core.recommendations import RecommendationOptions
 from app.formats import Body, Buffer, Posted, json_measurements
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
+from app.metrics.heartbeat import Heartbeat
+from app.metrics.slots import Slot
 from app.services import building
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import warm_up
-from app.settings import Settings
+from app.settings import Settings, counters
 from app.wiring import Wired, quota_of, store_client, wire
 
 _BODY = "body"
@@ -26,6 +28,9 @@ def run_worker(settings: Settings) -> None:
     """Do jobs until the process is told to stop; call it in the main thread."""
     # Each job has a process of its own, made from this one. What is compiled here need not be compiled there.
     warm_up()
+    directory = counters()
+    if directory is not None:
+        Heartbeat(Slot(directory), "worker").start()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
     of_store = partial(store_client, settings), settings.store_timeout
     Worker(*of_store, job_handlers(settings), limits, settings.job_ttl, quota_of(settings)).run()

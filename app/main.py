@@ -1,13 +1,14 @@
 """The application, put together."""
 
+import atexit
 import logging
 import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from functools import partial
+from contextlib import ExitStack, asynccontextmanager
+from functools import cache, partial
 from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
@@ -18,17 +19,22 @@ from app.api.admission import Admission
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.direct import Direct
 from app.api.etags import NotModified, not_modified
+from app.api.gauges import Gauges
 from app.api.hosts import Hosts
 from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
 from app.api.middleware import ended_in_time, given_back, head_as_get, request_id, sent_in_time, shortened
+from app.api.observed import observed
 from app.api.rates import Rates
 from app.api.readers import counted
 from app.api.roles import permitted
-from app.api.routes import datasets, diagnostics, docs_page, exports, jobs, keys, maps, service, vectors
+from app.api.routes import datasets, diagnostics, docs_page, exports, jobs, keys, maps, metrics, service, vectors
 from app.api.shutdown import Shutdown
 from app.api.together import Asked, Together
-from app.settings import Settings
+from app.metrics.heartbeat import Heartbeat
+from app.metrics.meters import Meters
+from app.metrics.slots import Slot, shared
+from app.settings import Settings, counters, share_counters
 from app.wiring import wire
 
 
@@ -57,9 +63,10 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
     app.add_middleware(ended_in_time, shutdown=context.shutdown)
     app.add_middleware(given_back, senders=context.admission.senders)
+    app.add_middleware(observed, meters=context.meters)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
-    for part in (maps, exports, vectors, datasets, diagnostics, jobs, keys, service, docs_page):
+    for part in (maps, exports, vectors, datasets, diagnostics, jobs, keys, service, metrics, docs_page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context
@@ -68,8 +75,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 def _context(settings: Settings) -> Context:
     """The services, and what decides who is let in and when: everything that routes ask for as their `Context`."""
-    wired = wire(settings)
-    admission = Admission(settings)
+    meters = _meters()
+    wired = wire(settings, meters)
+    admission = Admission(settings, meters.waited)
     access = Access(
         settings.keys_required,
         Hosts(settings.hosts, near=not settings.allowed_hosts),
@@ -80,14 +88,28 @@ def _context(settings: Settings) -> Context:
         **(vars(wired) | {"find_map": Asked(wired.find_map)}),
         admission=admission,
         interest=Interest(),
-        together=Together(admission),
+        together=Together(admission, meters.batch),
         shutdown=Shutdown(),
         access=access,
+        meters=meters,
+        heartbeat=Heartbeat(meters.slot, "server", Gauges(meters, admission, wired.cache).sample),
     )
 
 
+@cache
+def _meters() -> Meters:
+    """What this process counts with: in a directory of its own, unless it is one of several of a service."""
+    directory = counters()
+    if directory is None:
+        own = ExitStack()
+        directory = own.enter_context(shared())
+        atexit.register(own.close)
+        share_counters(directory)
+    return Meters(Slot(directory))
+
+
 @asynccontextmanager
-async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Settings]]:
+async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Settings | Meters]]:
     """The life of a process: start the threads beside the requests, and close the services after the last request."""
     context.shutdown.notice()
     for change in (without_keys, shortened):
@@ -95,8 +117,9 @@ async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Sett
     # On a thread of its own: the process answers at once, and is ready when everything is compiled.
     threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
     threading.Thread(target=context.keep_account, name="account", daemon=True).start()
+    context.heartbeat.start()
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
-    yield {"settings": context.settings}  # for the connections
+    yield {"settings": context.settings, "meters": context.meters}  # for the connections
     await context.close()
 
 

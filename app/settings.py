@@ -10,6 +10,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.processors import available
 
 MiB = 1 << 20
+# A variable of the client library of Prometheus, which reads it as well.
+_COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class Settings(BaseSettings):
@@ -224,6 +226,17 @@ class Settings(BaseSettings):
         """Write the settings into the environment, where worker processes of the same service read them."""
         for field, value in self.model_dump(mode="json", exclude_none=True).items():
             os.environ[self.variable(field)] = str(value)
+
+
+def counters() -> Path | None:
+    """The directory in which the processes of this service count together, if one was named."""
+    directory = os.environ.get(_COUNTERS)
+    return Path(directory) if directory else None
+
+
+def share_counters(directory: Path) -> None:
+    """Name it, to this process and to those that it starts."""
+    os.environ[_COUNTERS] = str(directory)
 
 
 class ClientSettings(BaseSettings):

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.jobs.jobs import Jobs
+from app.metrics.meters import Meters
 from app.services.accounting import keep_account
 from app.services.cache import Cache
 from app.services.datasets import Datasets
+from app.services.figures import StoreFigures
 from app.services.keys import KeyService
 from app.services.limits import Limits
 from app.services.map_creation import MapCreation
@@ -46,6 +48,9 @@ class Wired:
     """Takes requests of a key from the store, see `RateStore.take`."""
     limits: Limits
     status: Status
+    figures: StoreFigures
+    """What the store says of itself and of jobs, for operators."""
+    cache: Cache
     jobs: Jobs
     maps: Maps
     map_creation: MapCreation
@@ -59,10 +64,12 @@ def store_client(settings: Settings) -> Client:
     return connect(settings.store_url, settings.store_timeout, settings.min_free_bytes)
 
 
-def wire(settings: Settings) -> Wired:
-    """All services, on the store at `settings.redis_url`."""
+def wire(settings: Settings, meters: Meters | None = None) -> Wired:
+    """All services, on the store at `settings.redis_url`. With meters they count; processes of jobs have none."""
     client = store_client(settings)
     loop_client = connect_loop(settings.store_url, settings.store_timeout)
+    if meters is not None:
+        client.heard = loop_client.heard = meters.asked_store
 
     async def close() -> None:
         client.close()
@@ -78,7 +85,7 @@ def wire(settings: Settings) -> Wired:
     quota = quota_of(settings)
     account = Account(client, quota)
     jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl, quota)
-    cache = Cache(settings.cache_bytes)
+    cache = Cache(settings.cache_bytes) if meters is None else Cache(settings.cache_bytes, meters.used)
     map_store, dataset_store = MapStore(client, quota), DatasetStore(client, quota)
     datasets = Datasets(dataset_store, limits, cache, status.unfit)
     return Wired(
@@ -93,6 +100,8 @@ def wire(settings: Settings) -> Wired:
         take_requests=RateStore(loop_client).take,
         limits=limits,
         status=status,
+        cache=cache,
+        figures=StoreFigures(client, account, quota, jobs, status.keeping),
         jobs=jobs,
         maps=Maps(map_store, limits, cache, settings.threads, jobs),
         map_creation=MapCreation(map_store, limits, settings.threads, status.unfit, jobs, datasets),

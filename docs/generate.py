@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticUndefined
 
 from app.api.problem_kinds import KINDS
+from app.metrics.declared import ASKED, COUNTED, LABELS
 from app.services.catalog import catalog
 from app.settings import Settings
 from benchmarks.results import RESULTS, section_of
@@ -54,6 +55,7 @@ def pages() -> dict[str, str]:
         "reference/settings.md": settings_page(),
         "reference/http.md": http_page(),
         "reference/problems.md": problems_page(),
+        "reference/metrics.md": metrics_page(),
         "reference/catalogue.md": catalogue_page(),
         "decisions/index.md": decisions_page(),
         "explanation/figures.md": RESULTS.read_text(),
@@ -99,6 +101,28 @@ def problems_page() -> str:
     for slug, kind in KINDS.items():
         lines += [f"## {slug}\n", f"{kind.title}. Status {kind.status}.\n", kind.page + "\n"]
     return "\n".join(lines)
+
+
+def metrics_page() -> str:
+    """A table of every metric, and one of every label."""
+    lines = [
+        "# Metrics\n",
+        "What `GET /metrics` tells. The name of a counter ends with `_total`; a histogram has `_bucket`, `_sum` and "
+        "`_count`. How to have Prometheus read them: [Watch it run](../how-to/watch-it-run.md).\n",
+    ]
+    for title, every in (
+        ("Counted by the processes of a service, and told as their sum", COUNTED),
+        ("Asked of the store: every service on it tells the same", ASKED),
+    ):
+        lines += [f"## {title}\n", "| name | kind | labels | meaning |", "| --- | --- | --- | --- |"]
+        for one in every:
+            name = one.name + "_total" * (one.kind == "counter")
+            labels = ", ".join(f"`{label}`" for label in one.labels)
+            lines.append(f"| `{name}` | {one.kind} | {labels} | {one.told} |")
+        lines.append("")
+    lines += ["## Labels\n", "| label | meaning |", "| --- | --- |"]
+    lines += [f"| `{label}` | {meaning} |" for label, meaning in LABELS.items()]
+    return "\n".join(lines) + "\n"
 
 
 def catalogue_page() -> str:

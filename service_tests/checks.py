@@ -11,7 +11,7 @@ import numpy as np
 import redis
 from numpy.typing import ArrayLike, NDArray
 
-from app.jobs.prelude import QUEUE
+from app.jobs.prelude import QUEUE, TALLY
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -99,8 +99,8 @@ def member(response: httpx.Response, name: str) -> NDArray[np.float64]:
 
 
 def keys(store: redis.Redis) -> set[bytes]:
-    """Every key of the store, but for the queue of jobs, which stays when it is empty, the account, and receipts."""
-    others = (QUEUE.encode(), b"bochner:account", b"bochner:deleted:")
+    """Every key of the store, but for the queue of jobs, and their tally, which stay, the account, and receipts."""
+    others = (QUEUE.encode(), TALLY.encode(), b"bochner:account", b"bochner:deleted:")
     return {key for key in store.scan_iter(count=1000) if not key.startswith(others)}
 
 

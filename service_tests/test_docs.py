@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.api.problem_kinds import KINDS
+from app.metrics.declared import ASKED, COUNTED, LABELS, Declared
 from app.services.catalog import catalog
 from app.settings import ClientSettings, Settings
 from docs.generate import DECISION, pages
@@ -85,6 +86,22 @@ def test_every_setting_is_in_the_reference(field: str) -> None:
     assert len(rows) == 1
     assert f"`{option}`" in rows[0]
     assert str(Settings.model_fields[field].description) in rows[0]
+
+
+@pytest.mark.parametrize("one", [*COUNTED, *ASKED], ids=lambda one: one.name)
+def test_every_metric_is_in_the_reference_with_its_labels(one: Declared) -> None:
+    rows = [line for line in GENERATED["reference/metrics.md"].splitlines() if line.startswith(f"| `{one.name}")]
+    (row,) = [row for row in rows if row.split("`")[1].removesuffix("_total") == one.name]
+    assert f" {one.kind} " in row
+    assert one.told in row
+    assert all(f"`{label}`" in row and LABELS[label] in GENERATED["reference/metrics.md"] for label in one.labels)
+
+
+@pytest.mark.parametrize("page", WRITTEN)
+def test_every_metric_that_a_page_names_is_there(page: str) -> None:
+    named = set(re.findall(r"\bbochner_[a-z_]+\b", WRITTEN[page])) - {"bochner_client"}
+    ends = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count", "")}
+    assert named <= {one.name + end for one in (*COUNTED, *ASKED) for end in ends[one.kind]}
 
 
 def test_every_problem_is_in_the_reference() -> None:

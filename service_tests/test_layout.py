@@ -11,6 +11,7 @@ APP = TESTS.parent / "app"
 ELSEWHERE: dict[str, dict[str, str]] = {
     "shows only in answers over HTTP": {
         "api/context.py": "api/test_admission.py",
+        "api/gauges.py": "api/test_observed.py",
         "connections/flow.py": "connections/test_protocol.py",
         "api/documents.py": "test_openapi.py",
         "api/routes/vectors.py": "api/test_features.py",  # and test_codes.py, test_kernel.py, test_similarity.py
@@ -19,6 +20,10 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "handlers.py": "api/test_long_work.py",
         "services/dataset_records.py": "api/routes/test_datasets.py",
         "services/errors.py": "api/test_problems.py",
+        "services/figures.py": "api/routes/test_metrics.py",
+        "in_work.py": "api/test_observed.py",
+        "metrics/meters.py": "api/test_observed.py",
+        "metrics/heartbeat.py": "api/routes/test_metrics.py",
         "services/hashing.py": "api/test_codes.py",
         "services/keys.py": "api/routes/test_keys.py",
         "services/labelled.py": "api/test_labelled.py",

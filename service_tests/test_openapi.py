@@ -80,6 +80,7 @@ def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> N
         "POST /v1/recommendations",
         "GET /health/ready",
         "GET /problems/{slug}",
+        "GET /metrics",
     }
 
 

@@ -146,7 +146,7 @@ def of_map(name: str, *calls: str) -> dict[str, list[Worst]]:
 DIAGNOSE = "POST /v1/maps/{name}/diagnostics/{kind}"
 CHEAP = [
     *("GET /v1/jobs", "GET /v1/jobs/{id}", "DELETE /v1/jobs/{id}", "GET /v1/jobs/{id}/result", "GET /v1/jobs/{id}/events"),
-    *("GET /health/live", "GET /health/ready", "GET /v1/info", "GET /v1/catalog", "GET /problems/{slug}"),
+    *("GET /health/live", "GET /health/ready", "GET /v1/info", "GET /v1/catalog", "GET /metrics", "GET /problems/{slug}"),
     *("DELETE /v1/maps/{name}", "DELETE /v1/datasets/{name}"),
     *("GET /v1/keys", "DELETE /v1/keys/{id}"),
 ]  # fmt: skip

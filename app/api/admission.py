@@ -31,8 +31,14 @@ class Places:
     """
 
     def __init__(self, setting: str, most: int, said: str, make_room: Callable[[], bool] = lambda: False) -> None:
-        self._free, self._make_room = most, make_room
+        self.most = self._free = most
+        self._make_room = make_room
         self._refusal = f"{most} {said}", limit(setting, most)
+
+    @property
+    def taken(self) -> int:
+        """How many are taken."""
+        return self.most - self._free
 
     def __enter__(self) -> None:
         if self._free <= 0 and not self._make_room():
@@ -48,11 +54,12 @@ class Admission:
     """Lets requests in and computes for them, as much as one process can do at a time; refuses the others.
 
     `settings` say how many: `max_requests`, `max_builds`, `max_listeners`, `max_bodies_bytes`,
-    `max_answers_bytes` and `threads`.
+    `max_answers_bytes` and `threads`. `waited` is told how long work has waited for a thread, and for which.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, waited: Callable[[str, float], None] = lambda *_: None) -> None:
         threads = settings.threads
+        self._waited = waited
         self.senders = Senders(settings.max_bodies_bytes)
         """Those inside whose bodies have not come yet."""
         self.readers = Readers(settings.max_answers_bytes)
@@ -65,6 +72,8 @@ class Admission:
         """Places of clients that wait for a map to be built, which take none of a request."""
         self.listening = Places("max_listeners", settings.max_listeners, "clients listen to jobs")
         """Places of clients that watch jobs, which take none of a request: they wait most of the time."""
+        self.places = {"requests": self.inside, "builds": self.builds, "listeners": self.listening}
+        """All of them by what they are for."""
         self._computing = anyio.CapacityLimiter(threads)
         # Threads of their own, so that what takes milliseconds does not wait for what takes longer.
         self._brief = anyio.CapacityLimiter(threads)
@@ -79,10 +88,21 @@ class Admission:
         # Threads of their own, so that jobs are submitted while others compute.
         self._submitting = anyio.CapacityLimiter(threads)
         self._long_work = anyio.CapacityLimiter(math.inf)
+        self._limiters = {
+            "compute": self._computing,
+            "brief": self._brief,
+            "store": self._asking,
+            "submit": self._submitting,
+        }
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many requests wait for a thread, by what the thread is for."""
+        return {waits_for: limiter.statistics().tasks_waiting for waits_for, limiter in self._limiters.items()}
 
     async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
         """Run work on a thread; wait until one is free. What is brief waits for nothing else."""
-        return await anyio.to_thread.run_sync(work, limiter=self._brief if brief else self._computing)
+        return await self._run("brief" if brief else "compute", work)
 
     async def run_by(self, ends_at: float, places: asyncio.Semaphore, work: Callable[[], Result]) -> Result | None:
         """Run long work on a thread, once there is one of its places; None if there was none in time.
@@ -101,8 +121,17 @@ class Admission:
 
     async def submit(self, work: Callable[[], Result]) -> Result:
         """Run on a thread what leaves work to a job; wait until one is free."""
-        return await anyio.to_thread.run_sync(work, limiter=self._submitting)
+        return await self._run("submit", work)
 
     async def ask(self, work: Callable[[], Result]) -> Result:
         """Run a short call to the store on a thread."""
-        return await anyio.to_thread.run_sync(work, limiter=self._asking)
+        return await self._run("store", work)
+
+    async def _run(self, waits_for: str, work: Callable[[], Result]) -> Result:
+        asked = time.perf_counter()
+
+        def begun() -> Result:
+            self._waited(waits_for, time.perf_counter() - asked)
+            return work()
+
+        return await anyio.to_thread.run_sync(begun, limiter=self._limiters[waits_for])

@@ -16,6 +16,8 @@ from app.api.interest import Interest
 from app.api.shutdown import Shutdown
 from app.api.together import Together
 from app.core.model import NAME_PATTERN
+from app.metrics.heartbeat import Heartbeat
+from app.metrics.meters import Meters
 from app.wiring import Wired
 
 
@@ -28,6 +30,8 @@ class Context(Wired):
     together: Together
     shutdown: Shutdown
     access: Access
+    meters: Meters
+    heartbeat: Heartbeat
 
 
 async def _context(request: Request) -> Context:

@@ -66,7 +66,11 @@ def head_as_get(app: ASGIApp) -> ASGIApp:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
         if scope["type"] == "http" and scope["method"] == "HEAD":
-            await app({**scope, "method": "GET"}, receive, send_head)
+            as_get = {**scope, "method": "GET"}
+            try:
+                await app(as_get, receive, send_head)
+            finally:
+                scope["route"] = as_get.get("route")  # for those who look at requests from outside
         else:
             await app(scope, receive, send)
 

@@ -50,6 +50,11 @@ class Readers:
         self._there: dict[Reader, None] = {}
         self.most = self._free = max_answers_bytes
 
+    @property
+    def taken(self) -> int:
+        """Bytes of answers that are in memory."""
+        return self.most - self._free
+
     def enter(self, reader: Reader) -> None:
         """Count an answer; NoRoom if there is no memory for it, and nobody makes room."""
         while reader.nbytes > self._free and self._there:

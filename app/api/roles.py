@@ -17,7 +17,7 @@ ROLES: dict[str, Role | None] = {
             *("get_radii", "get_landmarks", "get_landmark_values", "get_landmark_columns", "get_landmark_ends"),
             *("get_root", "export_map", "transform", "kernel", "codes", "similarity", "diagnose", "recommend"),
             *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job"),
-            *("info", "catalog", "problem", "docs_page", "docs_file", "openapi_document"),
+            *("info", "catalog", "problem", "docs_page", "docs_file", "openapi_document", "metrics"),
         ),
         Role.read,
     ),

@@ -32,6 +32,11 @@ class Senders:
         self.there: dict[Sender, None] = {}
         self._most = self._free = max_bodies_bytes
 
+    @property
+    def taken(self) -> int:
+        """Bytes of bodies that are in memory."""
+        return self._most - self._free
+
     def take(self, state: State, size: int) -> None:
         """Take memory for so many bytes of the body of a request; Refusal if there is none, and nobody makes room."""
         if size > self._free and not self.make_room():

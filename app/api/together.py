@@ -59,11 +59,11 @@ class Together:
     """Computes features of small requests, those that wait for the same map together.
 
     A request waits for one computation at most that has begun before. It gets the bits, or the refusal, that it would
-    get alone.
+    get alone. `batched` is told how many requests and rows were computed together.
     """
 
-    def __init__(self, admission: Admission) -> None:
-        self._admission = admission
+    def __init__(self, admission: Admission, batched: Callable[[int, int], None] = lambda *_: None) -> None:
+        self._admission, self._batched = admission, batched
         self._waiting: dict[FeatureMap, list[_Request]] = {}
         """Of each map at work, those who wait for their turn."""
         self._work: set[asyncio.Task[None]] = set()
@@ -88,6 +88,7 @@ class Together:
             while waiting:
                 steps = list(accumulate(one.steps for one in waiting))
                 n = max(1, bisect_right(steps, BRIEF))
+                self._batched(n, sum(len(one.rows) for one in waiting[:n]))
                 compute = partial(_computed, feature_map, waiting[:n])
                 found = compute() if steps[n - 1] <= AT_ONCE else await self._admission.compute(compute, brief=True)
                 for one, features in zip(waiting[:n], found, strict=True):

@@ -10,7 +10,8 @@ from typing import Any
 
 from app.commands.options import AddParser, add_settings, checked_settings
 from app.jobs.worker_supervisor import WorkerSupervisor
-from app.settings import Settings
+from app.metrics.slots import shared
+from app.settings import Settings, share_counters
 from app.store.embedded import EmbeddedStore
 
 logger = logging.getLogger(__name__)
@@ -40,10 +41,11 @@ def run(**options: Any) -> None:
     embedded = None
     if settings.redis_url is None:
         embedded = EmbeddedStore(settings.data_dir, settings.store_binary, settings.min_free_bytes)
-    with embedded or nullcontext():
+    with embedded or nullcontext(), shared() as directory:
         if embedded is not None:
             settings = settings.model_copy(update={"redis_url": embedded.url})
         settings.export()
+        share_counters(directory)
         with WorkerSupervisor(settings.job_workers):
             uvicorn.run(
                 "app.main:create_app",

@@ -16,6 +16,7 @@ from app.api.middleware import new_request_id
 from app.api.problems import Refusal, limit, written
 from app.connections import crowd, heads
 from app.connections.flow import PatientFlow
+from app.metrics.meters import Meters
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,11 @@ class Connection(HttpToolsProtocol):
         """Those of the service."""
         return cast(Settings, self.app_state["settings"])
 
+    @property
+    def meters(self) -> Meters:
+        """Those of the process."""
+        return cast(Meters, self.app_state["meters"])
+
     def connection_made(self, transport: BaseTransport) -> None:
         """Wait for a request, if there is room for one more connection."""
         sending = cast("Any", transport)  # sockets' transports are no subclass of asyncio's
@@ -60,6 +66,7 @@ class Connection(HttpToolsProtocol):
         self.url = b""
         self.connections.discard(cast("Any", self.handshake))
         super().connection_made(sending)
+        self.meters.connections = len(self.connections)
         self.flow = PatientFlow(sending, self.pipeline)
         self._wait(self.settings.idle_timeout)
         # What it says is heard in the next turn of the loop. Until then it is not silent, and makes no room for others.
@@ -78,6 +85,7 @@ class Connection(HttpToolsProtocol):
         for cycle in self._unanswered:
             _abandon(cycle)
         super().connection_lost(exc)
+        self.meters.connections = len(self.connections)
 
     def eof_received(self) -> None:
         """Close, without waiting for ever for the client to read what is sent already."""
@@ -236,6 +244,7 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         request_id = new_request_id()
+        self.meters.unread(refusal.slug)
         logger.info("request %s: %s", request_id, refusal)
         answer = written(refusal.slug, str(refusal), request_id, **refusal.members)
         headers = {**answer.headers, "x-request-id": request_id, "connection": "close"}

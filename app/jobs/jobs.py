@@ -17,6 +17,7 @@ from app.jobs.draft import drafted
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
 from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
+from app.jobs.tally import Tally, tally
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Quota
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
@@ -147,6 +148,10 @@ class Jobs:
             if len(found) == limit:
                 break
         return JobPage(jobs=found, next=None if not ids or after == ids[-1] else after)
+
+    def tally(self) -> Tally:
+        """How many wait, run and have ended, and how long they took."""
+        return tally(self._client)
 
     def cancel(self, job_id: str, receipt: str = "") -> JobRecord:
         """Have a job end. One that runs is still `running` in the answer, and is stopped a moment later.

@@ -16,6 +16,8 @@ from app.store.reservations import LUA
 INDEX = "bochner:jobs"
 QUEUE = "bochner:jobs:queue"
 ENDED = "bochner:jobs:ended"
+TALLY = "bochner:jobs:tally"
+"""Counts of jobs that have begun and ended, which nobody who dies takes along: see `tally`."""
 GROUP = "workers"
 # All workers read under one name: whether the one that holds a message still lives is said by the message's idle time.
 CONSUMER = "worker"
@@ -25,12 +27,27 @@ LEASE_SECONDS = 3.0
 # More events than anybody who lost the connection for a moment has missed.
 _EVENTS = 256
 
+# Seconds, of histograms of jobs.
+SECONDS = (0.1, 1, 5, 15, 60, 300, 900, 3600, 14400)
+_BOUNDS = ", ".join(map(str, SECONDS))
+
 # ARGV: id, message; for a script that is not for one attempt, '' as the message.
 PRELUDE = f"""{LUA}
 local record, index, queue, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base = string.sub(record, 1, -7)
 local id, message = ARGV[1], ARGV[2]
 local function get(field) return redis.call('HGET', record, field) or '' end
+-- Counts, and never fails what it counts.
+local function tally(field, by) redis.pcall('HINCRBY', '{TALLY}', field .. ' ' .. get('kind'), by) end
+local function tally_seconds(what, since)
+  local took = math.max(0, now() - (tonumber(since) or now()))
+  local bound = 'Inf'
+  for _, one in ipairs({{{_BOUNDS}}}) do
+    if took <= one then bound = one break end
+  end
+  tally(what .. ' le ' .. bound, 1)
+  tally(what .. ' milliseconds', math.floor(1000 * took))
+end
 local function set(...) redis.call('HSET', record, ...) end
 local function event()
   redis.call('XADD', base .. 'events', 'MAXLEN', {_EVENTS}, '*', 'state', get('state'), 'progress', get('progress'),
@@ -112,6 +129,8 @@ local function finish(state, ttl)
   end
   redis.call('DEL', base .. 'keys')
   redis.call('HDEL', record, 'checkpoint', 'checkpoint_pieces', 'cancel', 'placeholder')
+  tally('ended ' .. state, 1)
+  if get('started') ~= '' then tally_seconds('ran', get('started')) end
   set('state', state, 'ended', now(), 'eta', '')
   if state == 'succeeded' then set('progress', 1) end
   event()

@@ -31,23 +31,53 @@ class Cache:
 
     Args:
         cache_bytes: size of it.
+        used: is told of each use whether the thing was ready.
     """
 
-    def __init__(self, cache_bytes: int) -> None:
+    def __init__(self, cache_bytes: int, used: Callable[[bool], None] = lambda _: None) -> None:
+        self._used = used
         self._cache: cachetools.LRUCache[str, Any] = cachetools.LRUCache(cache_bytes, getsizeof=lambda kept: kept.bytes)
         # Makes threads that want one thing wait for the first of them to load it.
         self._condition = threading.Condition()
 
     def keeping(self, load: Callable[[M], T]) -> Callable[[M], T]:
         """The same function, with its results kept."""
+
+        def counted(manifest: M) -> T:
+            self._used(False)
+            return load(manifest)
+
         by_digest = cachetools.cached(self._cache, key=_key, condition=self._condition)
-        kept: Callable[[M], T] = by_digest(load)
+        loaded: Callable[[M], T] = by_digest(counted)
+
+        def kept(manifest: M) -> T:
+            there: T | None = self.there(manifest)
+            return loaded(manifest) if there is None else there
+
         return kept
+
+    @property
+    def limit(self) -> int:
+        """Bytes that it may take."""
+        return int(self._cache.maxsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return int(self._cache.currsize)
+
+    @property
+    def entries(self) -> int:
+        """Things that it keeps."""
+        return len(self._cache)
 
     def there(self, manifest: Manifest) -> Any | None:
         """The thing that this manifest names, if it is kept in memory; else None. It is never loaded."""
         with self._condition:
-            return self._cache.get(_key(manifest))
+            there = self._cache.get(_key(manifest))
+        if there is not None:
+            self._used(True)
+        return there
 
 
 def _key(manifest: Manifest) -> str:

@@ -10,6 +10,7 @@ from scipy import sparse
 from app.core.arrays import PostedRows, Rows, vectors
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
+from app.in_work import note_rows
 from app.services.cache import Cache, latest
 from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
 from app.services.errors import DatasetExists, DatasetNotFound
@@ -152,6 +153,7 @@ class Datasets:
             else:
                 found = given
             rows[member] = gate(found, f"/{member}")
+            note_rows(rows[member].shape[0])
         return GatedRows(rows, references, digests)
 
     def digest(self, name: str) -> str:

@@ -2,7 +2,9 @@
 
 import re
 import secrets
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
@@ -24,6 +26,12 @@ last wrote the append-only file of its own accord. volatile: everything.
 """
 # What the URL of a store over TLS may name.
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+Heard = Callable[[str, float, bool], None]
+"""Told of a call to the store: its command, its seconds, and whether it has failed."""
+
+
+def _ignored(command: str, seconds: float, failed: bool) -> None:
+    """For who wants to hear of no call."""
 
 
 class StoreInfo(BaseModel):
@@ -51,6 +59,37 @@ class Client(redis.Redis):
     """None for a store that the operator has named: how much room that has is its own affair."""
     seen: str | None = None
     """The mark of the store, once it was seen: see `identity`."""
+    heard: Heard = staticmethod(_ignored)
+    """Told of each call."""
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """See the client library."""
+        with _timed(self.heard, args[0]):
+            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+
+class LoopClient(redis.asyncio.Redis):
+    """The same for coroutines of one event loop, which write nothing."""
+
+    heard: Heard = staticmethod(_ignored)
+    """Told of each call."""
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        """See the client library."""
+        with _timed(self.heard, args[0]):
+            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _timed(heard: Heard, command: str) -> Iterator[None]:
+    began, failed = time.perf_counter(), False
+    try:
+        yield
+    except redis.RedisError as error:
+        failed = not isinstance(error, redis.ResponseError)  # which is an answer
+        raise
+    finally:
+        heard(command.partition(" ")[0], time.perf_counter() - began, failed)
 
 
 def check_room(client: redis.Redis, nbytes: int) -> None:
@@ -82,9 +121,9 @@ def connect(url: str, timeout: float, min_free_bytes: int = 0) -> Client:
     return client
 
 
-def connect_loop(url: str, timeout: float) -> redis.asyncio.Redis:
+def connect_loop(url: str, timeout: float) -> LoopClient:
     """The same for coroutines of one event loop, which write nothing."""
-    return redis.asyncio.Redis.from_url(url, **_options(timeout, redis.asyncio.retry.Retry))
+    return cast(LoopClient, LoopClient.from_url(url, **_options(timeout, redis.asyncio.retry.Retry)))
 
 
 def _check(url: str) -> None:
@@ -114,6 +153,12 @@ def keeping(client: redis.Redis) -> StoreInfo:
         maxmemory_policy=policy,
         warnings=_warnings(client),
     )
+
+
+def memory_of(client: redis.Redis) -> int:
+    """Bytes of memory that the server takes."""
+    with store_errors():
+        return int(client.info("memory")["used_memory"])
 
 
 def check_writable(client: redis.Redis) -> None:
