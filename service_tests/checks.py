@@ -11,10 +11,12 @@ import numpy as np
 import redis
 from numpy.typing import ArrayLike, NDArray
 
+from app.formats.arrow import Arrow
 from app.jobs.prelude import QUEUE, TALLY
 
 JSON = "application/json"
 NPY = "application/x-npy"
+ARROW = "application/vnd.apache.arrow.stream"
 PROBLEM = "application/problem+json"
 
 
@@ -70,6 +72,11 @@ def npy(numbers: ArrayLike) -> bytes:
     stream = io.BytesIO()
     np.save(stream, np.asarray(numbers), allow_pickle=True)
     return stream.getvalue()
+
+
+def arrow(**columns: Any) -> bytes:
+    """An Arrow stream of arrays and ids, as the service writes it; other writers are tried in long tests."""
+    return b"".join(Arrow().encode(columns).pieces)
 
 
 def npy_with_header(header: str, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:

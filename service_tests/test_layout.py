@@ -64,6 +64,13 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/samplers/points.py": "core/samplers/test_moment_matching.py",
         "core/tiles.py": "core/test_panels.py",
         "core/maps/taken_map.py": "formats/exports/test_npz.py",
+        **dict.fromkeys(
+            (
+                f"formats/arrow_ipc/{part}.py"
+                for part in ("answer", "columns", "flatbuffers", "rows", "stream", "types")
+            ),
+            "formats/test_arrow.py",
+        ),
         "formats/base.py": "formats/test_npy.py",
         "formats/exports/base.py": "formats/exports/test_npz.py",
         "formats/exports/fourier_graph.py": "formats/exports/test_onnx.py",

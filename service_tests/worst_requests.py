@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 import httpx
 import numpy as np
 
-from service_tests.checks import JSON, NPY, npy, put, put_dataset
+from app.core.ids import NumberIds
+from app.formats.arrow_ipc.stream import END, batch_message, schema_message
+from app.formats.arrow_ipc.types import number_field
+from service_tests.checks import ARROW, JSON, NPY, arrow, npy, put, put_dataset
 from service_tests.costs import MB, Sent, sent, waits
 from service_tests.running import Running
 
@@ -197,6 +200,11 @@ WORST: dict[str, list[Worst]] = {
         Worst("rows of one digit", "/v1/maps/one/transform", vectors(b"[0]")),
         Worst("rows of one bit", "/v1/maps/one/transform", array(BITS), NPY, NPY),
         Worst("rows of one bit, answered in JSON", "/v1/maps/one/transform", array(BITS), NPY),
+        Worst("lists of one byte", "/v1/maps/one/transform", lambda: arrow(v=np.zeros(BITS, np.uint8)), ARROW, ARROW),
+        Worst("columns of bytes, and one of doubles", "/v1/maps/wide/transform", lambda: arrow(**{str(i): np.zeros(6000, np.uint8 if i else np.float64) for i in range(2700)}), ARROW, ARROW),
+        Worst("columns without end", "/v1/maps/one/transform", lambda: schema_message([number_field("", np.dtype("f4"))] * 90_000) + END, ARROW),
+        Worst("batches without end", "/v1/maps/one/transform", lambda: schema_message([number_field("", np.dtype("f4"))]) + batch_message(0, [0], [0, 0]) * 40_000 + END, ARROW),
+        Worst("an id for each byte", "/v1/maps/one/transform", lambda: arrow(v=np.zeros((MiB, 1), np.uint8), ids=NumberIds(np.zeros(MiB, np.int64))), ARROW),
         Worst("rows of one entry", "/v1/maps/one/transform", vectors(SPARSE), accept=NPY),
         Worst("rows without entries", "/v1/maps/one/transform", vectors(EMPTY), accept=NPY),
         Worst("brackets", "/v1/maps/one/transform", vectors(b"[]")),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array
 from app.core.errors import OutOfRange
+from app.core.ids import Ids, NumberIds, TextIds
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,12 @@ class OneHot:
         return (columns if has_ones.all() else columns[has_ones]).reshape(-1)
 
 
-Answer = Mapping[str, Array | RowBlocks | OneHot]
+Answer = Mapping[str, Array | RowBlocks | OneHot | Ids]
 """Arrays by the names they have in a JSON answer, rows first."""
+IDS = "ids"
+"""The member of an answer with the ids of its rows."""
+SIGNATURE = "signature"
+"""The member of an answer with a number for each frequency; all others have a row for each row of the first."""
 
 
 def held_bytes(answer: Answer) -> int:
@@ -106,5 +111,12 @@ def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
 
 def dtype_of(answer: Answer) -> np.dtype[Any]:
     """The dtype of the rows of an answer."""
+    return rows_of(answer).dtype
+
+
+def rows_of(answer: Answer) -> Array | RowBlocks:
+    """The rows of an answer: its first array, or the columns of its ones."""
     rows = next(iter(answer.values()))
-    return rows.columns.dtype if isinstance(rows, OneHot) else rows.dtype
+    if isinstance(rows, NumberIds | TextIds):
+        raise TypeError("an answer begins with ids")
+    return rows.columns if isinstance(rows, OneHot) else rows

@@ -154,16 +154,22 @@ def largest(rows: Rows) -> float:
     return float(max(values.max(), -values.min())) if values.size else 0.0
 
 
-def _check_exact(rows: Array, dtype: np.dtype[Any], pointer: str) -> None:
-    """Raise InvalidInput naming the first whole number that the dtype rounds, if there is one."""
+def first_rounded(whole: Array, dtype: np.dtype[Any]) -> int | None:
+    """The place, among all entries in C order, of the first whole number that a dtype rounds; None if there is none."""
     digits = np.finfo(dtype).nmant + 1
-    if not rows.size or (-(1 << digits) <= int(rows.min()) and int(rows.max()) <= 1 << digits):
-        return
-    size = np.where(rows < 0, 0 - rows.astype(np.uint64), rows.astype(np.uint64))  # the most negative has one, too
+    if not whole.size or (-(1 << digits) <= int(whole.min()) and int(whole.max()) <= 1 << digits):
+        return None
+    size = np.where(whole < 0, 0 - whole.astype(np.uint64), whole.astype(np.uint64))  # the most negative has one, too
     # Without the zeros at the end of its binary digits, a number must fit into those of the dtype.
     rounded = np.flatnonzero(size // np.maximum(size & (0 - size), 1) >> np.uint64(digits))
-    if rounded.size:
-        row, column = divmod(int(rounded[0]), rows.shape[1])
+    return int(rounded[0]) if rounded.size else None
+
+
+def _check_exact(rows: Array, dtype: np.dtype[Any], pointer: str) -> None:
+    """Raise InvalidInput naming the first whole number that the dtype rounds, if there is one."""
+    rounded = first_rounded(rows, dtype)
+    if rounded is not None:
+        row, column = divmod(rounded, rows.shape[1])
         detail = f"row {row}, column {column} is {rows[row, column]}, which {dtype} would round"
         raise InvalidInput(detail, f"{pointer}/{row}/{column}")
 

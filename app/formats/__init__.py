@@ -3,11 +3,12 @@
 A new format is one file with a class derived from `Format`, and its name in the list below.
 """
 
-from app.formats.base import Body, Buffer, Format, Posted
+from app.formats.arrow import Arrow
+from app.formats.base import Body, Buffer, Decoded, Format, Posted
 from app.formats.json import Json
 from app.formats.npy import Npy
 
-FORMATS: dict[str, Format] = {form.media_type: form for form in (Json(), Npy())}
+FORMATS: dict[str, Format] = {form.media_type: form for form in (Json(), Npy(), Arrow())}
 """Every format by its media type. The first one answers clients that state no preference."""
 
-__all__ = ["FORMATS", "Body", "Buffer", "Format", "Posted"]
+__all__ = ["FORMATS", "Body", "Buffer", "Decoded", "Format", "Posted"]

@@ -9,6 +9,7 @@ import numpy as np
 from app.core.answers import Answer
 from app.core.arrays import PostedRows
 from app.core.datasets import Reference
+from app.core.ids import Identified
 from app.core.json_spans import CheckSize
 
 Buffer = bytes | bytearray
@@ -26,6 +27,8 @@ class Body(NamedTuple):
 
 Posted = dict[str, PostedRows | Reference]
 """Rows that came, or the reference to a dataset that came in their place, by the member of a JSON body."""
+Decoded = Mapping[str, PostedRows | Identified | Reference]
+"""Likewise of a body in any format: rows may have ids with them."""
 
 
 class Encoded(NamedTuple):
@@ -55,7 +58,7 @@ class Format(ABC):
     answers_described: ClassVar[str] = ""
     """Likewise on how answers come."""
 
-    def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
+    def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Decoded:
         """Read rows of `width` entries: the member that is wanted, and those of the optional ones that came.
 
         A format without members has one array, which is the member that is wanted.
@@ -64,8 +67,8 @@ class Format(ABC):
         return {wanted: self.matrix(body)}
 
     @abstractmethod
-    def matrix(self, body: Body) -> PostedRows:
-        """Read rows whose width the body itself tells."""
+    def matrix(self, body: Body) -> PostedRows | Identified:
+        """Read rows whose width the body itself tells, with their ids if they have some."""
 
     @abstractmethod
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:

@@ -9,11 +9,13 @@ import orjson
 from app.core.answers import Answer, OneHot, RowBlocks, in_parts
 from app.core.arrays import Array, PostedRows, row_blocks
 from app.core.errors import InvalidInput
+from app.core.ids import NumberIds, TextIds
 from app.formats.base import Body, Encoded, Format, Posted
 from app.formats.json_body import dimension, members, rows_or_reference, vectors_or_dataset
 from app.formats.json_rows import rows
 
 _NUMBERS_PER_PIECE = 1 << 16
+_IDS_PER_PIECE = 1 << 12
 
 
 class Json(Format):
@@ -41,7 +43,8 @@ class Json(Format):
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
         """Write one object with the arrays as members, in their own dtypes, and `warnings` if there are any.
 
-        A complex array becomes an object of `real` and `imag`, one-hot rows an object of `indptr`, `indices`, `shape`.
+        A complex array becomes an object of `real` and `imag`, one-hot rows an object of `indptr`, `indices`, `shape`,
+        ids a list.
         """
         del dtype
         members: dict[str, _Value] = {name: _parts(array) for name, array in answer.items()}
@@ -50,12 +53,14 @@ class Json(Format):
         return Encoded(_object(members))
 
 
-_Member = Array | RowBlocks
+_Member = Array | RowBlocks | NumberIds | TextIds
 _Value = _Member | dict[str, _Member] | bytes
 """Of a member: arrays, or what is JSON already."""
 
 
 def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
+    if isinstance(array, NumberIds | TextIds):
+        return array
     if isinstance(array, OneHot):
         shape = np.array([len(array.has_ones), array.n_columns])
         return {"indptr": array.indptr(), "indices": array.indices(), "shape": shape}
@@ -84,6 +89,12 @@ def _object(members: Mapping[str, _Value]) -> Iterator[bytes]:
 def _encoded(array: _Member) -> Iterator[bytes]:
     """Write an array as a list, some rows at a time."""
     before = b"["
+    if isinstance(array, NumberIds | TextIds):
+        for block in row_blocks(len(array), _IDS_PER_PIECE):
+            yield before + orjson.dumps(array.taken(block).listed())[1:-1]
+            before = b","
+        yield b"]" if before == b"," else b"[]"
+        return
     for made in in_parts(array):
         n = len(made)
         for block in row_blocks(n, _NUMBERS_PER_PIECE // max(1, made.size // max(1, n))):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 
-from app.core.answers import Answer, OneHot, RowBlocks, dtype_of, narrowed
+from app.core.answers import Answer, RowBlocks, dtype_of, narrowed, rows_of
 from app.core.arrays import Array
 from app.core.errors import InvalidInput
 from app.formats.base import Body, Buffer, Encoded, Format
@@ -29,7 +29,7 @@ class Npy(Format):
     narrower = {"float64": ("float32", "float16"), "float32": ("float16",), "complex128": ("complex64",)}  # noqa: RUF012
     answers_described = (
         "One `.npy`. `Accept: application/x-npy; dtype=float16` asks for it in another dtype: float32 of float64, "
-        "float16 of both, complex64 of complex128; it is refused where a number is too large for that."
+        "float16 of both, complex64 of complex128; it is refused where a number is too large for that. It has no ids."
     )
     rows_described = (
         "A 2-D .npy of float32, float64, whole numbers that are exact in the map's dtype, or booleans, read as 0 and 1."
@@ -43,7 +43,7 @@ class Npy(Format):
         """Write a header and the numbers as they lie in memory."""
         del warnings
         dtype = dtype or dtype_of(answer)
-        first, *others = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
+        first, others = rows_of(answer), [*answer.values()][1:]
         if isinstance(first, RowBlocks):
             rows = first.narrowed(dtype)
             header = array_header(rows.shape, dtype)

@@ -178,7 +178,7 @@ def after_input(wanted: Input | None, pointer: str) -> Seen:
 def rows_of(datasets: Datasets, width: int, name: str, pointer: str) -> Rows:
     """The rows of a dataset that is named at this pointer; InvalidInput if there is none so wide."""
     try:
-        rows, _ = datasets.read(Reference(name))
+        rows, _, _ = datasets.read(Reference(name))
     except DatasetNotFound as error:
         raise InvalidInput(str(error), pointer) from error
     if rows.shape[1] != width:

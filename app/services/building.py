@@ -40,7 +40,7 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
 
     def rows(dataset: str, pointer: str) -> Rows:
         try:
-            found, digest = datasets.read(Reference(dataset))
+            found, digest, _ = datasets.read(Reference(dataset))
         except DatasetNotFound as error:
             raise InvalidInput(str(error), pointer) from error
         if digest != digests[dataset]:

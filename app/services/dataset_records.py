@@ -1,6 +1,7 @@
 """The record of a dataset, as clients see it."""
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,6 +19,9 @@ class DatasetEntry(BaseModel):
     shape: tuple[int, int] = Field(description="Rows and columns.")
     dtype: str = Field(description="`float32` for a .npy of float32, else `float64`.")
     sparse: bool = Field(description="Whether it came, and is kept, as sparse rows.")
+    ids: Literal["int", "string"] | None = Field(
+        validation_alias="ids_kind", description="What the ids are that came with the rows; null for none."
+    )
     digest: str = Field(description="SHA-256 over the rows in the form in which they are kept.")
     bytes: int = Field(validation_alias="nbytes", description="Size of what is kept.")
     created_at: datetime

@@ -10,6 +10,7 @@ from scipy import sparse
 from app.core.arrays import PostedRows, Rows, vectors
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
+from app.core.ids import Identified, Ids, NumberIds, TextIds
 from app.in_work import note_rows
 from app.services.cache import Cache, latest
 from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
@@ -28,7 +29,18 @@ class _Kept(NamedTuple):
     """The rows of a dataset in memory."""
 
     rows: Rows
+    ids: Ids | None
     bytes: int
+
+
+class Found(NamedTuple):
+    """Rows of a dataset, which must not be written to."""
+
+    rows: Rows
+    digest: str
+    """Of the whole dataset."""
+    ids: Ids | None
+    """The ids of the rows, where they came with some."""
 
 
 class GatedRows(NamedTuple):
@@ -40,6 +52,8 @@ class GatedRows(NamedTuple):
     """The references to datasets, by the member of the request that they came in."""
     digests: dict[str, str]
     """Digests of the datasets that were named, by name, when their rows were read."""
+    ids: dict[str, Ids]
+    """The ids of the rows, by the member of the request that they came in, where they have some."""
 
 
 def dataset_digests(digests: Mapping[str, str]) -> dict[str, str]:
@@ -61,9 +75,16 @@ class Datasets:
         self._open = cache.keeping(self._load)
 
     def create(
-        self, name: str, posted: PostedRows, ttl: int | None, owner: str = "", check: Check = unchecked
+        self,
+        name: str,
+        posted: PostedRows | Identified,
+        ttl: int | None,
+        owner: str = "",
+        check: Check = unchecked,
     ) -> tuple[DatasetRecord, bool]:
-        """Store a dataset for `ttl` seconds, None for ever. If the same rows are there already, they now live so long.
+        """Store a dataset, and the ids of its rows, for `ttl` seconds, None for ever.
+
+        If the same rows are there already, they now live so long.
 
         A new one is `owner`'s in the account of the store. `check` is told the digest of what has the name, None for
         nothing, and may raise.
@@ -77,8 +98,9 @@ class Datasets:
             TooLarge: the dataset passes the limit.
             QuotaExceeded: the store, or the owner, has no room for it.
         """
-        rows = _checked(posted)
-        arrays = _arrays(rows)
+        given, ids = posted if isinstance(posted, Identified) else (posted, None)
+        rows = _checked(given)
+        arrays = _arrays(rows) | _id_arrays(ids)
         manifest = described(name, rows.shape, arrays, ttl)
         while True:
             there, created = self._store.find(name), False
@@ -115,25 +137,32 @@ class Datasets:
         if not self._store.delete(name, lambda stored, _: check(digest_in(DatasetManifest, stored))):
             raise DatasetNotFound(name)
 
-    def read(self, wanted: Reference) -> tuple[Rows, str]:
-        """The rows of a dataset, or of a sample in the same order, and its digest. They must not be written to.
+    def read(self, wanted: Reference) -> Found:
+        """The rows of a dataset, or of a sample in the same order.
 
         Raises:
             InvalidInput: the sample is larger than the dataset.
         """
 
-        def read() -> tuple[Rows, str]:
+        def read() -> Found:
             manifest = self._find(wanted.dataset)
             n, there = wanted.rows, manifest.shape[0]
             if n is not None and n > there:
                 detail = f"{n} rows are wanted; dataset {wanted.dataset!r} has {there}"
                 raise InvalidInput(detail, f"{wanted.pointer}/rows")
-            kept = self._open(manifest).rows
-            return (kept if n is None or n == there else kept[sampled(there, n, wanted.seed)]), manifest.digest
+            kept = self._open(manifest)
+            if n is None or n == there:
+                return Found(kept.rows, manifest.digest, kept.ids)
+            some = sampled(there, n, wanted.seed)
+            return Found(kept.rows[some], manifest.digest, None if kept.ids is None else kept.ids.taken(some))
 
         return latest(read)
 
-    def gated(self, posted: Mapping[str, PostedRows | Reference], gate: Callable[[PostedRows, str], Rows]) -> GatedRows:
+    def gated(
+        self,
+        posted: Mapping[str, PostedRows | Identified | Reference],
+        gate: Callable[[PostedRows, str], Rows],
+    ) -> GatedRows:
         """The rows of a request, by its members, or of the datasets that it names, once a gate has checked them.
 
         The gate is given rows and the JSON pointer to where they stood, as `BaseSpec.gate` is.
@@ -142,19 +171,23 @@ class Datasets:
             InvalidInput: a sample is larger than its dataset, or the gate refuses rows.
         """
         rows: dict[str, Rows] = {}
+        ids: dict[str, Ids] = {}
         digests: dict[str, str] = {}
         references = {member: given for member, given in posted.items() if isinstance(given, Reference)}
         for member, given in sorted(posted.items(), key=itemgetter(0)):
+            found: PostedRows
             if isinstance(given, Reference):
-                found, digest = self.read(given)
+                found, digest, known = self.read(given)
                 # The first digest, if the dataset is replaced between two members: whoever compares it with the new
                 # one then sees that it has changed.
                 digests.setdefault(given.dataset, digest)
             else:
-                found = given
+                found, known = given if isinstance(given, Identified) else (given, None)
             rows[member] = gate(found, f"/{member}")
             note_rows(rows[member].shape[0])
-        return GatedRows(rows, references, digests)
+            if known is not None:
+                ids[member] = known
+        return GatedRows(rows, references, digests, ids)
 
     def digest(self, name: str) -> str:
         """The digest of a dataset."""
@@ -171,10 +204,11 @@ class Datasets:
         arrays = self._store.read_all(manifest)
         for array in arrays.values():
             array.flags.writeable = False  # all who use the dataset share it
+        ids = _ids_of(arrays)
         if manifest.sparse:
             parts = (arrays["values"], arrays["indices"], arrays["indptr"])
-            return _Kept(sparse.csr_array(parts, shape=manifest.shape), manifest.nbytes)
-        return _Kept(arrays["rows"], manifest.nbytes)
+            return _Kept(sparse.csr_array(parts, shape=manifest.shape), ids, manifest.nbytes)
+        return _Kept(arrays["rows"], ids, manifest.nbytes)
 
 
 def _checked(posted: PostedRows) -> Rows:
@@ -197,3 +231,17 @@ def _arrays(rows: Rows) -> Arrays:
     wide = max(rows.shape[1], rows.nnz) > np.iinfo(np.int32).max
     indptr, indices = (part.astype(np.int64 if wide else np.int32) for part in (rows.indptr, rows.indices))
     return {"indptr": indptr, "indices": indices, "values": rows.data, **ranges}
+
+
+def _id_arrays(ids: Ids | None) -> Arrays:
+    """The arrays to store for ids."""
+    if ids is None:
+        return {}
+    return {"ids": ids.numbers} if isinstance(ids, NumberIds) else {"id_ends": ids.ends, "id_text": ids.text}
+
+
+def _ids_of(arrays: Arrays) -> Ids | None:
+    """The ids that arrays of a dataset have, if they have some."""
+    if "ids" in arrays:
+        return NumberIds(arrays["ids"])
+    return TextIds(arrays["id_ends"], arrays["id_text"]) if "id_ends" in arrays else None

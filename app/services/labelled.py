@@ -52,7 +52,7 @@ def labelled(
     own, dataset = None, None
     if isinstance(source, Reference):
         dataset = source.dataset
-        own, digest = datasets.read(Reference(source.dataset))
+        own, digest, _ = datasets.read(Reference(source.dataset))
         if digest != given.digests[source.dataset]:
             raise InvalidInput(f"dataset {source.dataset!r} was replaced meanwhile; ask again", "/dataset")
         n = int(own.shape[0])
@@ -91,7 +91,7 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
     """The labels of a column, and the digest of their dataset, if it is not that of the rows."""
     digests: dict[str, str] = {}
     if y.dataset is not None:
-        own, digests[y.dataset] = datasets.read(Reference(y.dataset))
+        own, digests[y.dataset], _ = datasets.read(Reference(y.dataset))
     if own is None:
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from app.core.answers import Answer, RowBlocks
+from app.core.answers import IDS, SIGNATURE, Answer, RowBlocks
 from app.core.arrays import Array, Matrix, Rows
 from app.core.errors import InvalidInput
+from app.core.ids import Ids
 from app.core.maps import FeatureMap
 from app.services import results
 from app.services.limits import Limits
@@ -40,8 +41,13 @@ def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
     """An answer of features, with the map's signature if it has one."""
     found: dict[str, Array | RowBlocks] = {"features": features}
     if feature_map.signature is not None:
-        found["signature"] = feature_map.signature
+        found[SIGNATURE] = feature_map.signature
     return found
+
+
+def identified(answer: Answer, ids: Ids | None) -> Answer:
+    """An answer with the ids of its rows beside them, if they have some."""
+    return answer if ids is None else {**answer, IDS: ids}
 
 
 def warnings_of(feature_map: FeatureMap, rows: Mapping[str, Rows]) -> tuple[str, ...]:

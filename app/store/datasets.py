@@ -1,4 +1,4 @@
-"""Datasets in the store: dense rows as one array, sparse ones as the three of CSR, and the ranges of the columns."""
+"""Datasets in the store: dense rows as one array, sparse ones as the three of CSR, ranges of the columns, and ids."""
 
 import secrets
 from datetime import datetime
@@ -12,20 +12,29 @@ from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import NamedStore, contents, end
 from app.store.named_reader import Arrays
 
+_IDS = frozenset({"ids", "id_ends", "id_text"})
+
 
 class DatasetManifest(Manifest):
     """Everything about a dataset but its numbers."""
 
     kind = "dataset"
-    dtypes = frozenset({"float32", "float64", "int32", "int64"})
-    newest = 1
+    dtypes = frozenset({"float32", "float64", "int32", "int64", "uint64", "uint8"})
+    newest = 2
+    """Since version 2 rows may have ids: `ids`, or `id_text` and where each ends in it."""
 
     shape: tuple[int, int]
     expires_at: datetime | None
 
     @model_validator(mode="after")
     def _known_arrays(self) -> Self:
-        if set(self.arrays) - {"ranges"} not in ({"rows"}, {"indptr", "indices", "values"}):
+        ids = {name for name in self.arrays if name in _IDS}
+        rows = set(self.arrays) - {"ranges"} - ids
+        if rows not in ({"rows"}, {"indptr", "indices", "values"}) or ids not in (
+            set(),
+            {"ids"},
+            {"id_ends", "id_text"},
+        ):
             raise ValueError("these are not the arrays of a dataset")
         return self
 
@@ -33,6 +42,11 @@ class DatasetManifest(Manifest):
     def sparse(self) -> bool:
         """Whether the rows are kept as CSR."""
         return "values" in self.arrays
+
+    @property
+    def ids_kind(self) -> str | None:
+        """What the ids of the rows are, None if they have none."""
+        return "int" if "ids" in self.arrays else "string" if "id_ends" in self.arrays else None
 
     @property
     def dtype(self) -> str:

@@ -8,12 +8,14 @@ from scipy import sparse
 from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput, TooLarge
-from app.formats import FORMATS, Body, Buffer
+from app.formats import Body, Buffer
+from app.formats.json import Json
 from app.formats.json_body import vectors_or_dataset
 from app.formats.json_measurements import diagnostic, recommendation
+from app.formats.npy import Npy
 from service_tests.checks import npy
 
-JSON, NPY = FORMATS["application/json"], FORMATS["application/x-npy"]
+JSON, NPY = Json(), Npy()
 
 
 def test_dense_rows_tell_their_width() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from service_tests.checks import JSON, NPY, header, npy_with_header
+from app.core.ids import NumberIds
+from service_tests.checks import ARROW, JSON, NPY, arrow, header, npy_with_header
 
 _FILES = Path(__file__).parent.parent.parent / "openapi" / "examples"
 EXAMPLES: dict[str, list[Any]] = {}
@@ -63,6 +64,8 @@ def body(random: Random, operation: str, as_rows: bool) -> tuple[bytes, str]:
     """
     if as_rows and random.random() < 0.4:
         return _spoiled(random, array(random)), NPY
+    if as_rows and random.random() < 0.4:
+        return _spoiled(random, _stream(random)), ARROW
     examples = EXAMPLES.get(operation) or random.choice(list(EXAMPLES.values()))
     document = copy.deepcopy(random.choice(examples))
     for _ in range(random.choice((0, 0, 0, 1, 1, 2, 3, 8))):
@@ -138,6 +141,20 @@ def array(random: Random) -> bytes:
         made.tobytes(),
         random.choice(((1, 0), (2, 0), (9, 9))),
     )
+
+
+def _stream(random: Random) -> bytes:
+    """An Arrow stream of lists or of columns, perhaps with ids."""
+    dtype = np.dtype(random.choice(("i1", "u1", "i4", "i8", "u8", "f4", "f4", "f8")))
+    rows = np.resize(
+        np.frombuffer(random.randbytes(400), np.int8), (random.choice((0, 1, 4)), random.choice((1, 3, 4)))
+    )
+    columns: dict[str, Any] = {"v": rows.astype(dtype)}
+    if random.random() < 0.5:
+        columns = {str(i): column for i, column in enumerate(columns["v"].T)}
+    if random.random() < 0.5:
+        columns["ids"] = NumberIds(np.arange(len(rows)))
+    return arrow(**columns)
 
 
 def _spoiled(random: Random, content: bytes) -> bytes:

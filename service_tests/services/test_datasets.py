@@ -212,7 +212,7 @@ def as_it_is(rows: Any, pointer: str) -> Any:
 def test_what_was_posted_is_its_own_and_a_reference_is_its_dataset(kept: Callable[..., Datasets]) -> None:
     datasets = kept()
     datasets.create("d", ROWS, None)
-    assert datasets.gated({"x": ROWS}, as_it_is) == GatedRows({"x": ROWS}, {}, {})
+    assert datasets.gated({"x": ROWS}, as_it_is) == GatedRows({"x": ROWS}, {}, {}, {})
     found = datasets.gated({"x": Reference("d", 5, 2, "/vectors")}, as_it_is)
     assert found.digests == {"d": datasets.get("d").digest} == {"d": datasets.digest("d")}
     assert found.references == {"x": Reference("d", 5, 2, "/vectors")}

@@ -31,7 +31,7 @@ class Submitted:
 
 def measured(nbytes: int, progress: Progress | None, run: Any = lambda _: FOUND) -> tuple[Any, Submitted]:
     """What becomes of a measurement that takes so much memory, and the job, where requests get 100 and jobs 200."""
-    given = GatedRows({"x": ROWS, "y": ROWS}, {"y": Reference("d", 5, 2, "/y")}, {"d": "sha256:1"})
+    given = GatedRows({"x": ROWS, "y": ROWS}, {"y": Reference("d", 5, 2, "/y")}, {"d": "sha256:1"}, {})
     options, digests = MaxError(diameters=(1.0, 2.0)), {"dataset 'd'": "sha256:1"}
     measurement = Measurement("diagnose", {"map": "m"}, options, given, digests, run, nbytes)
     jobs = Submitted()

@@ -271,8 +271,8 @@ def test_a_dataset_of_a_newer_version_is_refused_by_name(
     create(datasets)
     create(datasets, "other")
     key = "bochner:{dataset:d}:manifest"
-    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"schema_version": 2} | change))
-    with pytest.raises(NewerVersion, match=r"^dataset 'd' was made by .* schema version 2; this version knows 1$"):
+    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"schema_version": 3} | change))
+    with pytest.raises(NewerVersion, match=r"^dataset 'd' was made by .* schema version 3; this version knows 2$"):
         datasets.find("d")
     assert names(datasets) == ["other"]
     assert datasets.delete("d")

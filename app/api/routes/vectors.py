@@ -22,6 +22,7 @@ from app.core.maps import FeatureMap, Gives
 from app.formats import FORMATS, Body, Format
 from app.formats.json_pairs import InputKind, pairs
 from app.services import hashing, vectors
+from app.services.datasets import GatedRows
 from app.services.hashing import OnZero
 from app.services.vectors import warnings_of
 
@@ -75,9 +76,10 @@ async def kernel(
     def work(form: Format, body: Body, wanted: Wanted) -> Told:
         feature_map = context.maps.ready(name)
         wanted.choose(feature_map.gram_dtype)
-        rows = _rows(context, form, body, feature_map, "x", "y")
+        given = _given(context, form, body, feature_map, "x", "y")
+        rows = given.rows
         blocks = vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
-        return blocks, warnings_of(feature_map, rows)
+        return vectors.identified(blocks, given.ids.get("x")), warnings_of(feature_map, rows)
 
     return await _answer(request, context, work)
 
@@ -183,8 +185,8 @@ async def _answer_rows(
 
     def all_of_it() -> Response:
         feature_map = kept or context.maps.ready(name, gives)
-        rows = _rows(context, form, body, feature_map, "vectors")["vectors"]
-        return array_response(work(feature_map, rows, wanted), wanted, context.admission, feature_map.warnings(rows))
+        given = _given(context, form, body, feature_map, "vectors")
+        return _response(feature_map, given, work(feature_map, given.rows["vectors"], wanted), wanted, context)
 
     if kept is None or context.status.cold or len(body.content) > _READ_AT_ONCE:
         is_brief = kept is not None and len(body.content) * kept.n_frequencies <= BRIEF * 4  # bytes of a number
@@ -192,28 +194,28 @@ async def _answer_rows(
     posted = form.decode(body, kept.spec.input_dim, "vectors")
     if isinstance(posted["vectors"], Reference):  # to any number of rows
         return await context.admission.compute(all_of_it)
-    rows = context.datasets.gated(posted, kept.spec.gate).rows["vectors"]
-    return await _answer_few(kept, rows, wanted, context, work, brief)
+    given = context.datasets.gated(posted, kept.spec.gate)
+    return await _answer_few(kept, given, wanted, context, work, brief)
 
 
 async def _answer_few(
-    kept: FeatureMap, rows: Rows, wanted: Wanted, context: Context, work: Work, brief: Brief | None
+    kept: FeatureMap, given: GatedRows, wanted: Wanted, context: Context, work: Work, brief: Brief | None
 ) -> Response:
     """Answer rows at once where that takes no longer than a change of thread, else on a thread.
 
     `brief`, where there is one, does what `work` does for few rows; it is told how many multiplications they take.
     """
+    rows = given.rows["vectors"]
 
     def respond() -> Response:
-        return array_response(work(kept, rows, wanted), wanted, context.admission, kept.warnings(rows))
+        return _response(kept, given, work(kept, rows, wanted), wanted, context)
 
     numbers = rows.shape[0] * kept.n_output
     steps = kept.operations(rows) + _STEPS_PER_NUMBER * numbers
     most = min(_FEW_NUMBERS, context.limits.max_result_bytes // _BYTES_PER_NUMBER)
     if steps <= BRIEF and isinstance(rows, np.ndarray) and numbers <= most:
         if brief is not None:
-            features = await brief(kept, rows, wanted, steps)
-            return array_response(features, wanted, context.admission, kept.warnings(rows))
+            return _response(kept, given, await brief(kept, rows, wanted, steps), wanted, context)
         if steps <= AT_ONCE:
             return respond()
     return await context.admission.compute(respond, brief=steps <= BRIEF)
@@ -237,9 +239,15 @@ async def _answer(
     return await context.admission.compute(respond)
 
 
-def _rows(
+def _response(feature_map: FeatureMap, given: GatedRows, answer: Answer, wanted: Wanted, context: Context) -> Response:
+    """A response with the answer to vectors, beside their ids if they have some."""
+    found = vectors.identified(answer, given.ids.get("vectors"))
+    return array_response(found, wanted, context.admission, feature_map.warnings(given.rows["vectors"]))
+
+
+def _given(
     context: Context, form: Format, body: Body, feature_map: FeatureMap, wanted: str, *optional: str
-) -> dict[str, Rows]:
+) -> GatedRows:
     """The rows of a body, or of the datasets that it names in their place, by their members, as a map takes them."""
     posted = form.decode(body, feature_map.spec.input_dim, wanted, optional)
-    return context.datasets.gated(posted, feature_map.spec.gate).rows
+    return context.datasets.gated(posted, feature_map.spec.gate)

@@ -17,6 +17,7 @@ RECORD = {
     "shape": list,
     "dtype": str,
     "sparse": bool,
+    "ids": type(None),
     "digest": str,
     "bytes": int,
     "created_at": str,

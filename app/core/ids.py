@@ -1,0 +1,117 @@
+"""Ids of rows: whole numbers or strings that come with rows, and go with them wherever these go."""
+
+import codecs
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Array, PostedRows, Whole
+from app.core.errors import InvalidInput
+
+MAX_ID_BYTES = 1024
+"""The longest string that is an id, in UTF-8."""
+# Bytes of text that are looked at, or put together, at a time.
+_AT_A_TIME = 1 << 20
+_ROWS_AT_A_TIME = 1 << 10
+
+
+@dataclass(frozen=True)
+class NumberIds:
+    """Ids that are whole numbers, (n,), int64 or uint64."""
+
+    numbers: Array
+    kind = "int"
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take."""
+        return self.numbers.nbytes
+
+    def taken(self, rows: NDArray[np.intp] | slice) -> "NumberIds":
+        """The ids of some rows."""
+        return NumberIds(self.numbers[rows])
+
+    def listed(self) -> list[int]:
+        """The ids, as Python has them."""
+        return list(self.numbers.tolist())
+
+
+@dataclass(frozen=True)
+class TextIds:
+    """Ids that are strings: all of them, one after the other, in UTF-8, (bytes,), and where each ends, (n,)."""
+
+    ends: Whole
+    text: NDArray[np.uint8]
+    kind = "string"
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that they take."""
+        return self.ends.nbytes + self.text.nbytes
+
+    def taken(self, rows: NDArray[np.intp] | slice) -> "TextIds":
+        """The ids of some rows."""
+        starts = np.concatenate([[0], self.ends[:-1]]).astype(np.int64)[: len(self)]
+        if isinstance(rows, slice):
+            starts, ends = starts[rows], self.ends[rows]
+            first, last = (int(starts[0]), int(ends[-1])) if len(ends) else (0, 0)
+            return TextIds(ends - first, self.text[first:last])
+        return gathered(self.text, starts[rows], (self.ends - starts)[rows])
+
+    def listed(self) -> list[str]:
+        """The ids, as Python has them."""
+        text, starts = self.text.tobytes(), [0, *self.ends.tolist()]
+        return [text[start:end].decode() for start, end in pairwise(starts)]
+
+
+Ids = NumberIds | TextIds
+
+
+class Identified(NamedTuple):
+    """Rows as they came, and their ids."""
+
+    rows: PostedRows
+    ids: Ids
+
+
+def gathered(text: NDArray[np.uint8], starts: Whole, lengths: Whole) -> TextIds:
+    """Strings that lie in a text anywhere, from `starts` on, (n,) as their lengths, none longer than an id may be."""
+    ends = np.cumsum(lengths, dtype=np.int64)
+    found = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    for first in range(0, len(ends), _ROWS_AT_A_TIME):
+        some = slice(first, first + _ROWS_AT_A_TIME)
+        begun = ends[some] - lengths[some]
+        here = slice(int(begun[0]), int(ends[some][-1]))
+        found[here] = text[np.repeat(starts[some] - begun, lengths[some]) + np.arange(here.start, here.stop)]
+    return TextIds(ends, found)
+
+
+def check_lengths(lengths: Whole, first_row: int) -> None:
+    """Raise InvalidInput for a string that is too long; the first is the id of a row of this number."""
+    odd = (lengths < 0) | (lengths > MAX_ID_BYTES)
+    if odd.any():
+        row = int(np.argmax(odd))
+        detail = f"the id of row {first_row + row} has {lengths[row]} bytes; {MAX_ID_BYTES} are taken at most"
+        raise InvalidInput(detail, "/id")
+
+
+def check_text(ids: TextIds) -> None:
+    """Raise InvalidInput if a string is no UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for first in range(0, ids.text.size + 1, _AT_A_TIME):
+            decoder.decode(ids.text[first : first + _AT_A_TIME].tobytes(), final=first + _AT_A_TIME > ids.text.size)
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"the ids are no UTF-8: {error.reason}", "/id") from error
+    inner = ids.ends[ids.ends < ids.text.size]
+    if inner.size and (ids.text[inner] & 0xC0 == 0x80).any():
+        raise InvalidInput("the ids are no UTF-8: one ends within a character", "/id")

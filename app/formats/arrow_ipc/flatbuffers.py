@@ -1,0 +1,156 @@
+"""FlatBuffers, in which Arrow writes what it says about its arrays: tables of numbered fields, read and written here.
+
+Every read is checked by `struct`, so that no bytes can lead out of the message. What is read is a message as a client
+sent it, and what is wrong with it shows as one of `DAMAGED`.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+DAMAGED = (struct.error, IndexError, OverflowError)
+"""What reading a damaged message raises."""
+# What is read of a string: many tables may lead to the same one.
+_MOST_OF_STRING = 128
+
+
+class Table:
+    """A table of a message that came. Fields that are not there have the default."""
+
+    def __init__(self, message: memoryview, at: int) -> None:
+        self.message, self.at = message, at
+        (back,) = struct.unpack_from("<i", message, at)
+        self._vtable = _inside(message, at - back)
+        (self._vtable_bytes,) = struct.unpack_from("<H", message, self._vtable)
+
+    @classmethod
+    def root(cls, message: memoryview) -> "Table":
+        """The table that a message begins with."""
+        return cls(message, struct.unpack_from("<I", message, 0)[0])
+
+    def number(self, field: int, form: str, default: int = 0) -> int:
+        """A number, whose form is a character of `struct`."""
+        place = self._place(field)
+        return default if place is None else int(struct.unpack_from(f"<{form}", self.message, place)[0])
+
+    def table(self, field: int) -> "Table | None":
+        """A table that a field leads to."""
+        place = self._led_to(field)
+        return None if place is None else Table(self.message, place)
+
+    def string(self, field: int) -> str:
+        """The beginning of a string, "" where there is none."""
+        start, n = self.vector(field)
+        return bytes(self.message[start : start + min(n, _MOST_OF_STRING)]).decode(errors="replace")
+
+    def tables(self, field: int) -> list["Table"]:
+        """The tables of a vector, none of which can take fewer than 32 bytes with its own."""
+        start, n = self.vector(field)
+        if n * 32 > len(self.message):
+            raise IndexError(f"{n} tables in a message of {len(self.message)} bytes")
+        places = (start + 4 * i for i in range(n))
+        return [Table(self.message, place + struct.unpack_from("<I", self.message, place)[0]) for place in places]
+
+    def vector(self, field: int) -> tuple[int, int]:
+        """Where the elements of a vector begin in the message, and how many there are."""
+        place = self._led_to(field)
+        if place is None:
+            return 0, 0
+        return place + 4, int(struct.unpack_from("<I", self.message, place)[0])
+
+    def _place(self, field: int) -> int | None:
+        entry = 4 + 2 * field
+        if entry + 2 > self._vtable_bytes:
+            return None
+        (offset,) = struct.unpack_from("<H", self.message, self._vtable + entry)
+        return self.at + offset if offset else None
+
+    def _led_to(self, field: int) -> int | None:
+        place = self._place(field)
+        return None if place is None else place + int(struct.unpack_from("<I", self.message, place)[0])
+
+
+def _inside(message: memoryview, at: int) -> int:
+    """A place in a message; `struct` would take a negative one as counted from the end."""
+    if not 0 <= at < len(message):
+        raise IndexError(f"place {at} in a message of {len(message)} bytes")
+    return at
+
+
+class Number(NamedTuple):
+    """A number to write, whose form is a character of `struct`."""
+
+    form: str
+    value: int
+
+
+class Structs(NamedTuple):
+    """A vector of structs to write: their bytes, aligned to eight, and how many there are."""
+
+    content: bytes
+    n: int
+
+
+Value = Number | Structs | str | Sequence[Any] | dict[int, Any]
+"""Of a field to write: a dict is a table, its keys the numbers of fields; a sequence is a vector of tables."""
+
+
+def written(root: dict[int, Value]) -> bytes:
+    """A message that begins with this table."""
+    out = bytearray(4)
+    struct.pack_into("<I", out, 0, _table(out, root))
+    return bytes(out)
+
+
+def _table(out: bytearray, fields: dict[int, Value]) -> int:
+    """Write a table, then all that it leads to; give its place."""
+    form, places = "<i", {}
+    for field, value in sorted(fields.items(), key=lambda one: -_size(one[1])):
+        here = struct.calcsize(form)
+        form += "x" * (-here % _size(value))
+        places[field] = struct.calcsize(form)
+        form += value.form if isinstance(value, Number) else "I"
+    vtable = [places.get(field, 0) for field in range(max(fields, default=-1) + 1)]
+    _align(out, 2)
+    start_of_vtable = len(out)
+    out += struct.pack(f"<HH{len(vtable)}H", 4 + 2 * len(vtable), struct.calcsize(form), *vtable)
+    _align(out, 8)
+    at = len(out)
+    # In the order in which they were laid out.
+    numbers = [value.value if isinstance(value := fields[field], Number) else 0 for field in places]
+    out += struct.pack(form, at - start_of_vtable, *numbers)
+    for field, place in places.items():
+        if not isinstance(fields[field], Number):
+            struct.pack_into("<I", out, at + place, _led_to(out, fields[field]) - at - place)
+    return at
+
+
+def _led_to(out: bytearray, value: Value) -> int:
+    """Write what a field leads to, and give its place."""
+    if isinstance(value, dict):
+        return _table(out, value)
+    if isinstance(value, str):
+        _align(out, 4)
+        at = len(out)
+        out += struct.pack("<I", len(encoded := value.encode())) + encoded + b"\0"
+        return at
+    if isinstance(value, Structs):
+        _align(out, 8, ahead=4)
+        at = len(out)
+        out += struct.pack("<I", value.n) + value.content
+        return at
+    _align(out, 4)
+    at = len(out)
+    out += struct.pack(f"<I{4 * len(value)}x", len(value))
+    for i, one in enumerate(value, 1):
+        struct.pack_into("<I", out, at + 4 * i, _table(out, one) - at - 4 * i)
+    return at
+
+
+def _size(value: Value) -> int:
+    return struct.calcsize(value.form) if isinstance(value, Number) else 4
+
+
+def _align(out: bytearray, size: int, ahead: int = 0) -> None:
+    """Go on to where what comes after so many bytes is aligned."""
+    out += bytes(-(len(out) + ahead) % size)

@@ -1,0 +1,168 @@
+"""The messages of an Arrow IPC stream: a schema, then record batches, each of which is some numbers and its buffers.
+
+Nothing in a stream is trusted. What it says beside its buffers counts as what a request says beside its rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import unpack_from
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Array
+from app.core.errors import InvalidInput
+from app.formats.arrow_ipc.flatbuffers import DAMAGED, Number, Structs, Table, Value, written
+from app.formats.arrow_ipc.types import Field, field_of
+from app.formats.base import Body
+
+CONTINUES = b"\xff\xff\xff\xff"
+END = CONTINUES + bytes(4)
+"""What a stream ends with."""
+_SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3
+# Versions of the format since 0.8, of 2017, up to the present one. The numbers are those of `Message.fbs`.
+_VERSIONS = {3: "V4", 4: "V5"}
+_CODECS = {0: "LZ4", 1: "ZSTD"}
+_FILE = b"ARROW1"
+
+
+class Batch(NamedTuple):
+    """A record batch."""
+
+    n: int
+    """How many rows it has."""
+    lengths: list[tuple[int, int]]
+    """Length and nulls of each column and of what it holds, in the order of the schema, the holder first."""
+    buffers: list[tuple[int, int]]
+    """Where in the body each of its buffers begins, and its bytes, in the same order."""
+    variadic: list[int]
+    """Further buffers of each column of a type that has any number of them."""
+    body: memoryview
+
+    def buffer(self, place: int, dtype: np.dtype[Any], n: int) -> Array:
+        """The first n numbers of a buffer, not copied."""
+        start, nbytes = self.buffers[place]
+        if n * dtype.itemsize > nbytes:
+            raise InvalidInput(f"a buffer has {nbytes} bytes; {n} numbers of {dtype} are wanted")
+        return np.frombuffer(self.body, dtype, n, start) if n else np.empty(0, dtype)
+
+
+def read(body: Body) -> tuple[list[Field], list[Batch]]:
+    """The columns of a stream, and its record batches.
+
+    Raises:
+        InvalidInput: the body is no such stream, or uses what is not read here.
+        TooLarge: what it says beside its buffers is longer than the body allows.
+    """
+    whole = memoryview(body.content).toreadonly()
+    if body.content[:6] == _FILE:
+        raise InvalidInput("an Arrow file came; an Arrow stream is wanted (pyarrow.ipc.new_stream, write_ipc_stream)")
+    fields: list[Field] | None = None
+    batches: list[Batch] = []
+    said = 0
+    try:
+        for message, content in _messages(whole):
+            said += len(message)
+            body.check_options(said, 0)
+            table = Table.root(message)
+            kind, header = table.number(1, "B"), table.table(2)
+            if header is None or (fields is None) != (kind == _SCHEMA):
+                raise InvalidInput("a schema first, and then record batches, are wanted in an Arrow stream")
+            if fields is None:
+                fields = _schema(table, header)
+            elif kind == _RECORD_BATCH:
+                batches.append(_batch(header, content))
+            else:
+                what = "a dictionary" if kind == _DICTIONARY else f"a message of type {kind}"
+                raise InvalidInput(f"{what} came in the Arrow stream; record batches of plain values are wanted")
+    except DAMAGED as error:
+        raise InvalidInput(f"the body is not an Arrow stream: {str(error)[:200]}") from error
+    if fields is None:
+        raise InvalidInput("the body is not an Arrow stream: it has no schema")
+    return fields, batches
+
+
+def _messages(whole: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
+    """What each message says, and its buffers."""
+    at = 0
+    while at < len(whole):
+        # Streams of before 0.15 have no mark in front of the length.
+        at += 4 if whole[at : at + 4] == CONTINUES else 0
+        (length,) = unpack_from("<i", whole, at)
+        at += 4
+        if length == 0:
+            break
+        if not 0 < length <= len(whole) - at:
+            raise InvalidInput(f"an Arrow message of {length} bytes is announced, and {len(whole) - at} came")
+        message = whole[at : at + length]
+        at += length
+        nbytes = Table.root(message).number(3, "q")
+        if not 0 <= nbytes <= len(whole) - at:
+            raise InvalidInput(
+                f"buffers of {nbytes} bytes are announced in the Arrow stream, and {len(whole) - at} came"
+            )
+        yield message, whole[at : at + nbytes]
+        at += nbytes
+    if at < len(whole):
+        raise InvalidInput(f"{len(whole) - at} bytes came after the end of the Arrow stream")
+
+
+def _schema(message: Table, schema: Table) -> list[Field]:
+    version = message.number(0, "h")
+    if version not in _VERSIONS:
+        raise InvalidInput(f"the Arrow stream is of version {version}; {' or '.join(_VERSIONS.values())} is wanted")
+    if schema.number(0, "h"):
+        raise InvalidInput("the Arrow stream is big-endian; little-endian is wanted")
+    return [field_of(field) for field in schema.tables(1)]
+
+
+def _batch(header: Table, body: memoryview) -> Batch:
+    compression = header.table(3)
+    if compression is not None:
+        codec = _CODECS.get(compression.number(0, "b"), "something")
+        raise InvalidInput(f"the record batches are compressed with {codec}; uncompressed buffers are wanted")
+    nodes, buffers = _pairs(header, 1), _pairs(header, 2)
+    for start, nbytes in buffers:
+        if not (0 <= start <= len(body) and 0 <= nbytes <= len(body) - start):
+            raise InvalidInput(f"a buffer of {nbytes} bytes at {start} is not within the {len(body)} of its batch")
+    n = header.number(0, "q")
+    if n < 0:
+        raise InvalidInput(f"a record batch has {n} rows")
+    variadic = _numbers(header.message, *header.vector(4))
+    if variadic and min(variadic) < 0:
+        raise InvalidInput(f"a record batch has {min(variadic)} buffers of views")
+    return Batch(n, nodes, buffers, variadic, body)
+
+
+def _pairs(header: Table, field: int) -> list[tuple[int, int]]:
+    start, n = header.vector(field)
+    numbers = _numbers(header.message, start, 2 * n)
+    return [*zip(numbers[::2], numbers[1::2], strict=True)]
+
+
+def _numbers(message: memoryview, start: int, n: int) -> list[int]:
+    """So many int64 of a message."""
+    if 8 * n > len(message) - start:
+        raise IndexError(f"{n} numbers in a message of {len(message)} bytes")
+    numbers: NDArray[np.int64] = np.frombuffer(message, "<i8", n, start) if n else np.empty(0, np.int64)
+    return [int(one) for one in numbers.tolist()]
+
+
+def schema_message(fields: Sequence[Value]) -> bytes:
+    """The message of a schema."""
+    return _message(_SCHEMA, {1: fields}, 0)
+
+
+def batch_message(n: int, lengths: Sequence[int], sizes: Sequence[int]) -> bytes:
+    """What stands before the buffers of a batch of n rows; these follow with so many bytes each, padded to eight."""
+    starts = np.cumsum([0, *(size + -size % 8 for size in sizes)])
+    nodes = np.array([(length, 0) for length in lengths], "<i8").tobytes()
+    buffers = np.array([*zip(starts, sizes, strict=False)], "<i8").tobytes()
+    header: dict[int, Value] = {0: Number("q", n), 1: Structs(nodes, len(lengths)), 2: Structs(buffers, len(sizes))}
+    return _message(_RECORD_BATCH, header, int(starts[-1]))
+
+
+def _message(kind: int, header: dict[int, Value], nbytes: int) -> bytes:
+    message = written({0: Number("h", 4), 1: Number("B", kind), 2: header, 3: Number("q", nbytes)})
+    message += bytes(-len(message) % 8)
+    return CONTINUES + len(message).to_bytes(4, "little") + message

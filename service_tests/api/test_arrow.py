@@ -1,0 +1,302 @@
+"""Arrow streams over HTTP, by published writers and readers of them, beside those of the service itself."""
+
+import io
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from app.core.arrays import PostedRows
+from app.core.ids import Identified, NumberIds, TextIds
+from app.formats.arrow import Arrow
+from app.formats.base import Body
+from service_tests.checks import ARROW, JSON, NPY, array, arrow, assert_problem, post, post_npy
+from service_tests.costs import MB, Sent, cost
+from service_tests.running import Running
+
+ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
+WORDS = ["", "é", "𝕏yz", "a" * 40, "", "b", "c"]
+IDS = TextIds(np.cumsum([len(word.encode()) for word in WORDS]), np.frombuffer("".join(WORDS).encode(), np.uint8))
+FORMS = ["cos_sin", "phase", "complex", "complex64", "float64", "normalized"]
+
+
+def post_arrow(http: httpx.Client, path: str, body: bytes, accept: str | None = None) -> httpx.Response:
+    headers = {"Content-Type": ARROW, **({"Accept": accept} if accept else {})}
+    return http.post(f"/v1/maps/{path}", content=body, headers=headers)
+
+
+def put_arrow(http: httpx.Client, name: str, body: bytes) -> httpx.Response:
+    return http.put(f"/v1/datasets/{name}", content=body, headers={"Content-Type": ARROW})
+
+
+def read(answer: httpx.Response) -> PostedRows | Identified:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == ARROW
+    return Arrow().matrix(Body(answer.content))
+
+
+@pytest.mark.parametrize("form", ["cos_sin", "phase", "float64", "normalized"])
+def test_features_are_those_of_npy(http: httpx.Client, standing: dict[str, str], form: str) -> None:
+    path = f"{standing[form]}/transform"
+    expected = array(post_npy(http, path, ROWS))
+    found = read(post_arrow(http, path, arrow(v=ROWS)))
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found, expected)
+    columns = arrow(a=ROWS[:, 0], b=ROWS[:, 1].astype(np.float64), c=ROWS[:, 2])
+    np.testing.assert_array_equal(array(post_arrow(http, path, columns, NPY)), expected)
+    assert post_arrow(http, path, arrow(v=ROWS), f"{ARROW}; dtype=float16").status_code == 200
+    assert read(post_arrow(http, path, arrow(v=ROWS[:0]))).shape == (0, expected.shape[1])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("ids", [IDS, NumberIds(np.arange(7) - 3)])
+def test_ids_come_back_beside_features_and_codes(
+    http: httpx.Client, standing: dict[str, str], ids: TextIds | NumberIds
+) -> None:
+    for path in (f"{standing['phase']}/transform", f"{standing['gmm']}/codes"):
+        body = arrow(v=ROWS, ids=ids)
+        found = read(post_arrow(http, path, body))
+        assert isinstance(found, Identified)
+        assert found.ids.listed() == ids.listed()
+        expected = array(post_npy(http, path, ROWS))
+        np.testing.assert_array_equal(found.rows, expected)
+        told = post_arrow(http, path, body, JSON).json()
+        assert told.pop("ids") == ids.listed()
+        np.testing.assert_array_equal(np.array(next(iter(told.values())), expected.dtype), expected)
+        np.testing.assert_array_equal(array(post_arrow(http, path, body, NPY)), expected)
+    block = read(post_arrow(http, f"{standing['phase']}/kernel", body))
+    assert isinstance(block, Identified)
+    assert block.rows.shape == (7, 7)
+
+
+@pytest.mark.parametrize("ids", [IDS, NumberIds(np.array([1 << 63] * 7, np.uint64))])
+def test_datasets_keep_ids_and_tell_so(
+    http: httpx.Client, standing: dict[str, str], name: str, ids: TextIds | NumberIds
+) -> None:
+    put = put_arrow(http, name, arrow(v=ROWS, ids=ids))
+    assert put.status_code == 201, put.text
+    assert put.json()["ids"] == ids.kind
+    assert http.get(f"/v1/datasets/{name}").json() == put.json()
+    assert put_arrow(http, name, arrow(v=ROWS, ids=ids)).status_code == 200
+    assert_problem(http, put_arrow(http, name, arrow(v=ROWS)), 409, "dataset-exists")
+    path = f"{standing['phase']}/transform"
+    every = post(http, path, {"dataset": name}).json()
+    assert every["ids"] == ids.listed()
+    some = post(http, path, {"dataset": name, "rows": 3, "seed": 5}).json()
+    places = [every["features"].index(row) for row in some["features"]]
+    assert some["ids"] == [ids.listed()[place] for place in places]
+    plain = put_arrow(http, f"{name}-plain", arrow(v=ROWS)).json()
+    assert plain["ids"] is None
+    assert plain["digest"] != put.json()["digest"]
+    assert "ids" not in post(http, path, {"dataset": f"{name}-plain"}).json()
+
+
+def test_what_is_wrong_with_a_stream_is_a_problem(http: httpx.Client, standing: dict[str, str]) -> None:
+    path = f"{standing['phase']}/transform"
+    for body in (b"", b"no stream", arrow(v=ROWS)[:-30], arrow(a=ROWS, b=ROWS)):
+        assert_problem(http, post_arrow(http, path, body), 422, "invalid-input")
+    bad = ROWS.copy()
+    bad[2, 1] = np.inf
+    assert_problem(http, post_arrow(http, path, arrow(v=bad)), 422, "invalid-input", "/vectors/2/1")
+    assert_problem(http, post_arrow(http, path, arrow(v=ROWS[:, :2])), 422, "invalid-input", "/vectors")
+    assert_problem(http, post_arrow(http, path, arrow(v=ROWS.astype("i8") + (1 << 24) + 1)), 422, "invalid-input")
+    complex_ = post_arrow(http, f"{standing['complex']}/transform", arrow(v=ROWS), f"{ARROW}; dtype=float16")
+    assert_problem(http, complex_, 406, "not-acceptable")
+
+
+Table = Any
+"""A table of pyarrow."""
+Writer = Callable[[Table], bytes]
+
+
+def by_pyarrow(table: Table, per_batch: int = 3) -> bytes:
+    """A stream of several batches, as pyarrow writes it."""
+    ipc = pytest.importorskip("pyarrow.ipc")
+    sink = io.BytesIO()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=per_batch)
+    return sink.getvalue()
+
+
+def by_polars(table: Table) -> bytes:
+    """A stream as polars writes it, in which strings are views."""
+    polars = pytest.importorskip("polars")
+    sink = io.BytesIO()
+    polars.from_arrow(table).write_ipc_stream(sink)
+    return sink.getvalue()
+
+
+def table_of(rows: NDArray[Any], **columns: Any) -> Table:
+    """A table of lists in a column `v`, and other columns in front of it."""
+    pa = pytest.importorskip("pyarrow")
+    lists = pa.FixedSizeListArray.from_arrays(rows.reshape(-1), rows.shape[1])
+    return pa.table({**columns, "v": lists})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("write", [by_pyarrow, by_polars])
+@pytest.mark.parametrize("form", FORMS)
+def test_published_writers_and_readers_get_the_features(
+    http: httpx.Client, standing: dict[str, str], write: Writer, form: str
+) -> None:
+    pa, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
+    path = f"{standing[form]}/transform"
+    expected = array(post_npy(http, path, ROWS))
+    answer = post_arrow(http, path, write(table_of(ROWS, id=WORDS)))
+    assert answer.status_code == 200, answer.text
+    found = pa.ipc.open_stream(answer.content).read_all()
+    found.validate(full=True)
+    assert found.column_names == ["id", "features"]
+    assert found["id"].to_pylist() == WORDS
+    frame = polars.read_ipc_stream(io.BytesIO(answer.content))
+    assert frame["id"].to_list() == WORDS
+    if expected.dtype.kind == "c":
+        parts = [found["features"].combine_chunks().field(part).flatten().to_numpy() for part in ("real", "imag")]
+        numbers = (parts[0] + 1j * parts[1]).reshape(expected.shape).astype(expected.dtype)
+        assert frame["features"].struct.field("imag").to_numpy().shape == expected.shape
+    else:
+        numbers = found["features"].combine_chunks().flatten().to_numpy().reshape(expected.shape)
+        np.testing.assert_array_equal(frame["features"].to_numpy(), expected)
+    assert numbers.dtype == expected.dtype
+    np.testing.assert_array_equal(numbers, expected)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("write", [by_pyarrow, by_polars])
+def test_every_layout_of_published_writers_is_read(http: httpx.Client, standing: dict[str, str], write: Writer) -> None:
+    pa = pytest.importorskip("pyarrow")
+    path = f"{standing['phase']}/transform"
+    expected = array(post_npy(http, path, ROWS))
+    lists = table_of(ROWS)["v"].combine_chunks()
+    tables = [
+        pa.table({"v": lists.cast(pa.list_(pa.float64()))}),
+        pa.table({"v": lists.cast(pa.large_list(pa.float32()))}),
+        pa.table({"v": pa.concat_arrays([lists, lists])}).slice(7, 7),
+        pa.table(dict(zip("abc", ROWS.T.astype("f8"), strict=True))),
+        pa.table({"a": ROWS[:, 0], "b": ROWS[:, 1].astype("f8"), "c": ROWS[:, 2]}),
+    ]
+    for words in (WORDS, [word * 9 for word in WORDS]):
+        texts = pa.string(), pa.large_string(), pa.string_view()
+        tables += [pa.table({"v": lists, "id": pa.array(words, text)}) for text in texts]
+    kinds = "int8", "uint8", "int16", "uint32", "int64", "uint64"
+    tables += [pa.table({"id": pa.array(range(7), kind), "v": lists}) for kind in kinds]
+    for table in tables:
+        answer = post_arrow(http, path, write(table))
+        assert answer.status_code == 200, (table.schema, answer.text)
+        found = pa.ipc.open_stream(answer.content).read_all()
+        numbers = found["features"].combine_chunks().flatten().to_numpy().reshape(expected.shape)
+        np.testing.assert_array_equal(numbers, expected)
+        if "id" in table.column_names:
+            assert found["id"].to_pylist() == table["id"].to_pylist()
+
+
+@pytest.mark.long
+def test_what_is_not_read_of_published_writers_is_refused_by_name(http: httpx.Client, standing: dict[str, str]) -> None:
+    pa = pytest.importorskip("pyarrow")
+    path, lists = f"{standing['phase']}/transform", table_of(ROWS)["v"].combine_chunks()
+    refused = {
+        "column 'id' is a dictionary of utf8": pa.table({"id": pa.array(WORDS).dictionary_encode(), "v": lists}),
+        "column 'v' is list of float32, and not the only one": pa.table(
+            {"v": lists.cast(pa.list_(pa.float32())), "x": range(7)}
+        ),
+        "column 'name' is utf8, and not": pa.table({"name": WORDS, "v": lists}),
+        "column 'v' is bool": pa.table({"v": [True] * 7}),
+        "column 'v' is decimal": pa.table({"v": pa.array(range(7)).cast(pa.decimal128(20))}),
+        "column 'v' is timestamp": pa.table({"v": pa.array(range(7), pa.timestamp("s"))}),
+        "column 'v' is struct": pa.table({"v": [{"a": 1}] * 7}),
+        "column 'v' is fixed_size_list of fixed_size_list": table_of(np.ones((7, 3))).set_column(
+            0, "v", pa.FixedSizeListArray.from_arrays(pa.FixedSizeListArray.from_arrays(np.ones(42), 3), 2)
+        ),
+        "row 1 has no id": pa.table({"id": ["a", None, *WORDS[2:]], "v": lists}),
+        "row 2 is null": pa.table({"v": pa.array([[1.0, 2.0, 3.0]] * 2 + [None], pa.list_(pa.float32(), 3))}),
+        "row 4 has 2 entries; 3 are wanted": pa.table({"v": [[1.0, 2.0, 3.0]] * 4 + [[1.0, 2.0]]}),
+        "row 2, column 1 is missing": pa.table({"v": [[1.0, 2.0, 3.0]] * 2 + [[1.0, None, 3.0]]}),
+        "rows have 2 entries; this map takes 3": pa.table({"a": [1.0], "b": [2.0]}),
+    }
+    for complaint, table in refused.items():
+        problem = assert_problem(http, post_arrow(http, path, by_pyarrow(table)), 422, "invalid-input")
+        assert complaint in problem["detail"]
+    lists_table = table_of(ROWS)
+    for codec in ("zstd", "lz4"):
+        sink = io.BytesIO()
+        options = pa.ipc.IpcWriteOptions(compression=codec)
+        with pa.ipc.new_stream(sink, lists_table.schema, options=options) as writer:
+            writer.write_table(lists_table)
+        problem = assert_problem(http, post_arrow(http, path, sink.getvalue()), 422, "invalid-input")
+        assert f"compressed with {codec.upper()}" in problem["detail"]
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, lists_table.schema) as writer:
+        writer.write_table(lists_table)
+    problem = assert_problem(http, post_arrow(http, path, sink.getvalue()), 422, "invalid-input")
+    assert "an Arrow file came" in problem["detail"]
+
+
+@pytest.mark.long
+def test_hostile_streams_are_refused_or_answered_and_take_no_memory(
+    http: httpx.Client, running: Running, standing: dict[str, str]
+) -> None:
+    """Streams of pyarrow and polars, of which some bytes are changed."""
+    rng = np.random.default_rng(4)
+    goods = [write(table_of(ROWS, id=ids)) for write in (by_pyarrow, by_polars) for ids in (WORDS, range(7))]
+    statuses: list[int] = []
+
+    def send(client: httpx.Client) -> Sent:
+        for _ in range(1500):
+            bad = bytearray(goods[rng.integers(len(goods))])
+            for place in rng.integers(0, len(bad), rng.integers(1, 5)):
+                bad[place] = rng.choice(np.array([0, 1, 127, 128, 255, rng.integers(0, 256)]))
+            path = [f"/v1/maps/{standing['phase']}/transform", "/v1/datasets/hostile"][rng.integers(2)]
+            answer = client.request(
+                "PUT" if "datasets" in path else "POST", path, content=bytes(bad), headers={"Content-Type": ARROW}
+            )
+            statuses.append(answer.status_code)
+        return Sent(200, 0, 0)
+
+    found = cost(running, send)
+    http.delete("/v1/datasets/hostile")
+    assert {*statuses} <= {200, 201, 409, 413, 422}
+    assert statuses.count(422) > 300
+    assert found.peak < 32 * MB
+
+
+@pytest.mark.long
+def test_long_answers_come_in_batches_of_bounded_memory(http: httpx.Client, running: Running, name: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}, "s": 512}
+    assert http.put(f"/v1/maps/{name}", json={**spec, "form": "complex"}).status_code == 201
+    body = by_pyarrow(table_of(np.resize(ROWS, (50_000, 3)), id=range(50_000)), 9000)
+    n = batches = 0
+
+    def send(client: httpx.Client) -> Sent:
+        nonlocal n, batches
+        headers = {"Content-Type": ARROW}
+        with client.stream("POST", f"/v1/maps/{name}/transform", content=body, headers=headers) as answer:
+            assert answer.status_code == 200
+            for batch in pa.ipc.open_stream(io.BufferedReader(Pieces(answer.iter_raw()))):
+                assert batch["id"].to_pylist() == [*range(n, n + len(batch))]
+                n, batches = n + len(batch), batches + 1
+        return Sent(200, len(body), n * 512 * 8)
+
+    found = cost(running, send)
+    assert n == 50_000
+    assert batches > 10
+    assert found.peak < 80 * MB, "of an answer of 205 MB"
+
+
+class Pieces(io.RawIOBase):
+    """A file of what comes."""
+
+    def __init__(self, coming: Iterator[bytes]) -> None:
+        self._coming, self._left = coming, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._left = self._left or next(self._coming, b"")
+        n = min(len(buffer), len(self._left))
+        buffer[:n], self._left = self._left[:n], self._left[n:]
+        return n

@@ -1,0 +1,48 @@
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.ids import MAX_ID_BYTES, NumberIds, TextIds, check_lengths, check_text, gathered
+
+WORDS = ["", "é", "𝕏yz", "a" * 1000, "", "b"]
+
+
+def ids(words: list[str]) -> TextIds:
+    encoded = [word.encode() for word in words]
+    return TextIds(np.cumsum([len(word) for word in encoded]), np.frombuffer(b"".join(encoded), np.uint8))
+
+
+@pytest.mark.parametrize("kept", [ids(WORDS), NumberIds(np.array([5, -1, 1 << 62, 0, 5, 7]))])
+def test_some_of_the_ids_are_those_of_the_rows_taken(kept: TextIds | NumberIds) -> None:
+    every: list[object] = [*kept.listed()]
+    assert len(kept) == 6
+    for some in (slice(0, 6), slice(2, 4), slice(3, 3), slice(5, 6)):
+        assert kept.taken(some).listed() == every[some]
+    places = np.array([5, 0, 3, 3, 2])
+    assert kept.taken(places).listed() == [every[place] for place in places]
+    assert kept.taken(places[:0]).listed() == []
+
+
+def test_strings_are_gathered_from_anywhere_in_a_text() -> None:
+    text = np.frombuffer(b"abcdef" * 500, np.uint8)
+    starts, lengths = np.arange(3000 - 6), np.arange(3000 - 6) % 7
+    found = gathered(text, starts, lengths).listed()
+    assert found == [("abcdef" * 500)[start : start + n] for start, n in zip(starts, lengths, strict=True)]
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"ok\x80"])
+def test_text_that_is_no_utf8_is_refused(bad: bytes) -> None:
+    check_text(ids(WORDS * 3000))
+    with pytest.raises(InvalidInput, match="no UTF-8"):
+        check_text(TextIds(np.array([len(bad)]), np.frombuffer(bad, np.uint8)))
+
+
+def test_a_string_that_ends_within_a_character_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="within a character"):
+        check_text(TextIds(np.array([1, 2]), np.frombuffer("é".encode(), np.uint8)))
+
+
+def test_a_string_that_is_too_long_is_refused_by_its_row() -> None:
+    check_lengths(np.array([0, MAX_ID_BYTES]), 0)
+    with pytest.raises(InvalidInput, match=f"^the id of row 11 has {MAX_ID_BYTES + 1} bytes"):
+        check_lengths(np.array([0, MAX_ID_BYTES + 1]), 10)
