@@ -58,7 +58,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/maps/terms.py": "core/test_spec.py",
         "core/panel_products.py": "core/test_panels.py",
         "core/recommendations/measuring.py": "core/recommendations/test_trials.py",
-        "core/recommendations/answer.py": "core/recommendations/test_trials.py",
         "core/samplers/global_adaptive.py": "core/samplers/test_adaptive.py",
         "core/samplers/greedy_adaptive.py": "core/samplers/test_adaptive.py",
         "core/samplers/points.py": "core/samplers/test_moment_matching.py",

@@ -1,38 +1,77 @@
-"""Pictures as plain data: what is drawn where. `app.pictures` draws them and knows nothing of what they mean."""
+"""Pictures as plain data: what is drawn where. `app.pictures` draws them and knows nothing of what they mean.
+
+The colour of a mark is a number: marks of one number have one colour; None is grey, for what others are compared with.
+"""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Matrix
+
 Scale = Literal["linear", "log", "log2"]
+CELLS = 2200
+"""Cells of all densities of a drawing together: each takes some 30 bytes of an SVG document at the most."""
 
 
 class Curve(NamedTuple):
-    """Markers joined by lines."""
+    """Markers joined by lines, or one of both."""
 
     x: Sequence[float]
     y: Sequence[float]
     label: str
     """Its name in the legend."""
-    dashed: bool = False
+    colour: int | None = 0
+    style: Literal["joined", "line", "dashed", "markers"] = "joined"
     deviations: Sequence[float] | None = None
     """Half the lengths of error bars, if there are any."""
+    marker: int = 0
+    """The number of its marker: tells curves of one colour apart."""
 
 
-class Points(NamedTuple):
-    """A cloud of small points, beside the diagonal on which x = y."""
+class Density(NamedTuple):
+    """Cells that are the darker, the more is in them."""
 
-    x: Sequence[float]
-    y: Sequence[float]
+    x_edges: Sequence[float]
+    y_edges: Sequence[float]
+    counts: Sequence[Sequence[int]]
+    """For each stretch of y, what is in the cells along x."""
+    label: str
+    """What is counted, for the legend."""
+    colour: int | None = 0
 
 
 class Histogram(NamedTuple):
-    """Filled steps."""
+    """Steps, filled or outlined."""
 
     edges: Sequence[float]
-    counts: Sequence[int]
+    heights: Sequence[float]
+    label: str
+    colour: int | None = 0
+    filled: bool = True
 
 
-Mark = Curve | Points | Histogram
+class Star(NamedTuple):
+    """The one place to look at, in the colour of the ink."""
+
+    x: float
+    y: float
+    label: str
+
+
+class Beyond(NamedTuple):
+    """An arrow at the edge of the picture, for a value that lies beyond it."""
+
+    x: float
+    above: bool
+    says: str
+    """Its value, which is written beside it."""
+    colour: int | None = 0
+
+
+Mark = Curve | Density | Histogram | Star | Beyond
 
 
 class Panel(NamedTuple):
@@ -44,10 +83,10 @@ class Panel(NamedTuple):
     title: str | None = None
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
-    y_top: float | None = None
-    """Upper end of the y axis; None for the end of the marks."""
-    legend_size: int = 10
-    """Size of the letters, in points; there is a legend where there are curves."""
+    y_range: tuple[float, float] | None = None
+    """Ends of the y axis; None for those of the marks."""
+    legend_beside: bool = False
+    """Whether the legend is beside the axes: a long one would cover the marks."""
 
 
 class Drawing(NamedTuple):
@@ -56,3 +95,21 @@ class Drawing(NamedTuple):
     rows: Sequence[Sequence[Panel]]
     row_height: float = 4.0
     """Height of each row, in inches."""
+    title: str | None = None
+    """Above all panels."""
+
+
+def density(x: Matrix, y: Matrix, label: str, colour: int | None = 0, of: int = 1) -> Density:
+    """A density of points (x_i, y_i), one of `of` in a drawing, on as many cells along one side as along the other."""
+    side = int((CELLS / of) ** 0.5)
+    counts, x_edges, y_edges = np.histogram2d(x, y, side, [_reach(x), _reach(y)])
+    return Density(x_edges.tolist(), y_edges.tolist(), counts.T.astype(np.int64).tolist(), label, colour)
+
+
+def _reach(values: NDArray[np.float64]) -> tuple[float, float]:
+    """The range of values, widened where it is too narrow for cells to have a width."""
+    least, most = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    if most - least > 1e-9 * max(abs(least), abs(most)):
+        return least, most
+    half = max(abs(least), abs(most)) / 2 or 0.5
+    return least - half, most + half

@@ -13,7 +13,7 @@ from app.core.recommendations import RecommendationOptions
 from app.formats.base import Body, Buffer, Posted
 from app.formats.json import Json
 from app.formats.json_body import dimension, members, rows_or_reference, vectors_or_dataset
-from app.pictures import MEDIA_TYPE as SVG
+from app.pictures import PNG, SVG
 
 Parse = Callable[[type[Any], Buffer], Any]
 """Reads JSON as a model of pydantic, or raises a refusal that names the member."""
@@ -63,20 +63,26 @@ def _written(options: dict[str, Any], body: Body) -> bytes:
 
 
 def writers(finding: Finding[Mapping[str, object]], warnings: Sequence[str]) -> dict[str, Callable[[], bytes]]:
-    """Functions that write a finding, by media type: JSON first, then the picture, if there is one.
+    """Functions that write a finding, by media type: JSON first, then the pictures, if it is drawn.
 
     JSON has a member `warnings` beside those of the finding, if there are any.
     """
     told = {"warnings": [*warnings]} if warnings else {}
     known = {Json.media_type: lambda: orjson.dumps({**finding.answer, **told})}
     drawing = finding.drawing
-    return known if drawing is None else known | {SVG: lambda: _picture(drawing)}
+    return known if drawing is None else known | {SVG: lambda: _svg(drawing), PNG: lambda: _png(drawing)}
 
 
-def _picture(drawing: Drawing) -> bytes:
-    from app.pictures.svg import svg
+def _svg(drawing: Drawing) -> bytes:
+    from app.pictures.figures import svg
 
     return svg(drawing)
+
+
+def _png(drawing: Drawing) -> bytes:
+    from app.pictures.figures import png
+
+    return png(drawing)
 
 
 def _rows(document: dict[str, Any], options: Diagnostic, width: int) -> Posted:

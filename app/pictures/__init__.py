@@ -1,3 +1,6 @@
-"""Drawings as pictures in SVG. `svg` is imported with the first picture: Matplotlib takes half a second and 40 MB."""
+"""Drawings as SVG and PNG. `figures` is imported with the first picture: Matplotlib takes half a second and 40 MB."""
 
-MEDIA_TYPE = "image/svg+xml"
+SVG = "image/svg+xml"
+"""Transparent, with text and axes in the colour of the page, light or dark."""
+PNG = "image/png"
+"""On white."""

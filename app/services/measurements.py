@@ -9,6 +9,7 @@ from scipy import sparse
 from app.core.arrays import Rows
 from app.core.diagnostics import Diagnostic, Finding
 from app.core.model import Frozen
+from app.core.names import NAMED_OF_KERNELS, NAMED_OF_SAMPLERS, map_name
 from app.core.progress import OutOfTime, Progress, packed, unpacked
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
@@ -68,7 +69,7 @@ class Measurements(NamedTuple):
             options=diagnostic,
             given=given,
             digests={f"map {subject.name!r}": subject.digest, **dataset_digests(given.digests)},
-            run=lambda progress: diagnostic.run(feature_map, rows, progress, self.threads),
+            run=lambda progress: _titled(diagnostic.run(feature_map, rows, progress, self.threads), subject),
             nbytes=diagnostic.memory_bytes(feature_map, rows),
             advice=diagnostic.memory_advice,
             warnings=warnings_of(feature_map, rows),
@@ -113,6 +114,17 @@ class Measurements(NamedTuple):
             checkpoint=checkpoint,
             owner=owner,
         )
+
+
+def _titled(finding: Finding[Mapping[str, object]], subject: OpenMap) -> Finding[Mapping[str, object]]:
+    """The finding, its picture with a title that says which map it is of."""
+    if finding.drawing is None:
+        return finding
+    spec = subject.feature_map.spec
+    kernel = spec.kernel.model_dump(include=NAMED_OF_KERNELS)
+    sampler = spec.sampler.model_dump(include=NAMED_OF_SAMPLERS)
+    title = map_name(subject.name, kernel, sampler, subject.feature_map.n_frequencies)
+    return finding._replace(drawing=finding.drawing._replace(title=title))
 
 
 def attached(rows: Rows) -> bytes:

@@ -15,9 +15,10 @@ from app.core.errors import InvalidInput
 from app.core.input import Input, fitted
 from app.core.kernels import Kernel
 from app.core.kernels.coarseness import Coarseness
+from app.core.names import shortened
 from app.core.progress import Progress
 from app.core.recommendations import InputMember, KernelMember, KernelsMember, RecommendationOptions
-from app.core.recommendations.answer import Ranking, drawing
+from app.core.recommendations.answer import Ranking
 from app.core.recommendations.candidates import (
     Objective,
     Wanted,
@@ -27,6 +28,7 @@ from app.core.recommendations.candidates import (
     recommended_bytes,
     widest_map_bytes,
 )
+from app.core.recommendations.drawing import drawing
 from app.core.recommendations.held_out import FEWEST_ROWS, Shares, shared_out
 from app.core.recommendations.trials import MOST_ROWS, check_shape, recommended
 from app.services.asked import Parse, after_input, fit_of, rows_of, with_scale, without_scale
@@ -201,6 +203,9 @@ class Recommendations(NamedTuple):
         digests = {name: self.datasets.digest(name) for name in learned} | given.digests | task.digests
         kept = kept_rows(self.datasets, digests)
 
+        source = posted["vectors"]
+        of = f"dataset {shortened(source.dataset)}" if isinstance(source, Reference) else "posted rows"
+
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
             rows_of = {name: kept(name, "/samplers") for name in learned}
@@ -214,7 +219,7 @@ class Recommendations(NamedTuple):
                 labels=task.labels,
                 building=Building(self.threads, progress, lambda dataset, _: rows_of[dataset]),
             )
-            return Finding(answer, drawing(answer))
+            return Finding(answer, drawing(answer, of))
 
         return Measurement(
             kind=RECOMMEND,

@@ -122,8 +122,19 @@ def test_a_column_that_is_not_there_is_named(http: httpx.Client, name: str) -> N
 def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:
     answer = recommend(http, accept="image/svg+xml", samplers=["sobol", "orthogonal"])
     assert answer.headers["content-type"] == "image/svg+xml"
-    for words in ("sobol", "orthogonal", "output columns", "relative Frobenius error"):
+    best = recommend(http, samplers=["sobol", "orthogonal"]).json()["best"]["sampler"]["kind"]
+    for words in (
+        "sobol",
+        "orthogonal",
+        "output columns",
+        "relative Frobenius error",
+        "Maps for posted rows: gaussian",
+    ):
         assert words in answer.text
+    assert f"best: {best}<" in answer.text
+    image = recommend(http, accept="image/png", samplers=["sobol", "orthogonal"])
+    assert image.headers["content-type"] == "image/png"
+    assert image.content.startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from app.core.recommendations.answer import Ranking
 from app.formats import Body, Format, json_measurements
 from app.formats.json_measurements import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.jobs.record import JobRecord, JobState, link
-from app.pictures import MEDIA_TYPE as SVG
+from app.pictures import PNG, SVG
 from app.services.measurements import Measurement
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
@@ -42,6 +42,10 @@ _MEMBERS: dict[str, dict[str, Any]] = {
 }
 
 
+_FORMS = [JSON, SVG, PNG]
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+
 def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, Any]:
     """The schema of a body that has the options of a model, and rows in these members."""
     schema = schema_of(model)
@@ -51,7 +55,7 @@ def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, 
 
 
 def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
-    content = {JSON: {"schema": with_warnings(schema)}, SVG: {"schema": {"type": "string"}}}
+    content = {JSON: {"schema": with_warnings(schema)}, SVG: {"schema": {"type": "string"}}, PNG: _BINARY}
     return {
         200: {"description": description, "content": content, **headers("Vary", "Preference-Applied", WARNING)},
         202: {
@@ -64,7 +68,6 @@ def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[s
 
 
 _EVERY = DIAGNOSTICS.values()
-_DRAWN = [one.kind for one in _EVERY if one.draws]
 
 
 @router.post(
@@ -73,7 +76,7 @@ _DRAWN = [one.kind for one in _EVERY if one.draws]
     openapi_extra=preferring_body({"anyOf": [_body_schema(one, ROW_MEMBERS[one.takes]) for one in _EVERY]}),
     responses=_answers(
         {"anyOf": [schema_of(one.answer) for one in _EVERY]},
-        f"The figures; those of {', '.join(_DRAWN)}, and no others, also as a picture.",
+        "The figures, and a picture of them.",
     ),
 )
 async def diagnose(
@@ -91,7 +94,7 @@ async def diagnose(
         options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, bodies.parse)
         return context.measurements.diagnostic(subject, options, context.datasets.gated(posted, spec.gate))
 
-    return await _answer(request, context, [JSON, SVG] if wanted.draws else [JSON], prepare)
+    return await _answer(request, context, _FORMS if wanted.draws else [JSON], prepare)
 
 
 @router.post(
@@ -107,7 +110,7 @@ async def recommend(request: Request, context: ContextOf) -> Response:
         options, posted = json_measurements.recommendation(body, bodies.parse)
         return context.recommendations.measurement(options, posted, bodies.parse)
 
-    return await _answer(request, context, [JSON, SVG], prepare)
+    return await _answer(request, context, _FORMS, prepare)
 
 
 async def _answer(

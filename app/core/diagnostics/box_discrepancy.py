@@ -1,7 +1,8 @@
 """The box discrepancy of a map's set on boxes of several scales, beside what Monte Carlo frequencies would have."""
 
+import math
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from app.core.datasets import column_ranges
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Takes
 from app.core.discrepancy import box_discrepancy
 from app.core.discrepancy.box_discrepancy import Measured
+from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
@@ -47,6 +49,7 @@ class BoxDiscrepancy(Diagnostic):
     kind = "box-discrepancy"
     takes = Takes.optional_rows
     answer = BoxErrors
+    draws = True
     source = f"{QMC}, section 4, theorems 7 and 12"
     choose_when = (
         "To compare sets of frequencies for a product kernel on a region rather than on rows. Scales of 1/2 and 1/4 "
@@ -99,7 +102,8 @@ class BoxDiscrepancy(Diagnostic):
             parts.once(repr(scale), partial(at, scale), partial(tell, step))
             for step, scale in enumerate(self.box_scales)
         ]
-        return Finding(BoxErrors(box=box.tolist(), scales=scales))
+        answer = BoxErrors(box=box.tolist(), scales=scales)
+        return Finding(answer, drawing(answer))
 
     def _box(self, feature_map: FeatureMap, rows: GivenRows) -> NDArray[np.float64]:
         """b, half the width of the box, (d,): as given, or the reach of differences of prepared rows."""
@@ -114,3 +118,31 @@ class BoxDiscrepancy(Diagnostic):
         if len(box) != d:
             raise InvalidInput(f"box has {len(box)} entries; input_dim {d} wants as many, or one number", "/box")
         return box
+
+
+def drawing(answer: BoxErrors) -> Drawing:
+    """Root mean squared errors against the factor of the box: the map's, and what Monte Carlo has on average."""
+    found = sorted(answer["scales"], key=lambda one: one["box_scale"])
+    labels: dict[Literal["normalized", "expected_monte_carlo"], str] = {
+        "normalized": "this map",
+        "expected_monte_carlo": "Monte Carlo, expected",
+    }
+    curves, untold = [], 0
+    for colour, (member, label) in zip((0, None), labels.items(), strict=True):
+        # What is rounding may be 0 or less, and has no logarithm.
+        points = [(one["box_scale"], math.sqrt(one[member])) for one in found if one[member] > 0]
+        untold += len(found) - len(points)
+        if points:
+            x, y = zip(*points, strict=True)
+            curves.append(Curve(x, y, label, colour, "joined" if colour == 0 else "dashed"))
+    box = [f"{side:.3g}" for side in answer["box"][:4]]
+    sides = ", ".join(box) + ", …" * (len(answer["box"]) > len(box))
+    panel = Panel(
+        curves,
+        x_label="factor of the box",
+        y_label="√N, root mean squared error over the box",
+        title=f"box of half widths {sides}" + (f"; {untold} too small to tell" if untold else ""),
+        x_scale="log2",
+        y_scale="log" if curves else "linear",
+    )
+    return Drawing([[panel]])

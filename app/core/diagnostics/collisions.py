@@ -9,8 +9,8 @@ from typing_extensions import TypedDict
 from app.core.arrays import Matrix
 from app.core.diagnostics.agreement_counts import agreement_counts, block_bytes
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.random_pairs import SCATTER_PAIRS, Whole, row_pairs
-from app.core.drawing import Drawing, Panel, Points
+from app.core.diagnostics.collisions_drawing import drawing
+from app.core.diagnostics.random_pairs import Whole, row_pairs
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoding, encoder
 from app.core.hashing.estimates import (
@@ -139,28 +139,21 @@ class Collisions(Diagnostic):
             kernel_estimate(found[name] / s, s, by_chance).value
             for name, by_chance in (("full", 0.0), ("zero_bit", 0.0), ("b_bit", chance))
         )
+        rbf = None if self.gamma is None else rbf_estimate(kernel_estimate(found["full"] / s, s, 0.0), self.gamma).value
         answer = CollisionErrors(
             pairs=len(exact),
             exact=Exact(mean=float(exact.mean())),
             full=_collided(found["full"], s, full, exact),
             zero_bit=_collided(found["zero_bit"], s, zero_bit, exact, true_chance=found["zero_bit_chance"]),
             b_bit=_collided(found["b_bit"], s, b_bit, exact, chance, found["b_bit_chance"]),
-            rbf=None if self.gamma is None else _of_rbf(found["full"], s, exact, found["rbf"], self.gamma),
+            rbf=None
+            if rbf is None or self.gamma is None
+            else _of_rbf(found["full"], s, exact, found["rbf"], rbf, self.gamma),
         )
         bits = f"{by.bits} bit{'s' * (by.bits > 1)} of {by.bits_of.value}"
-        return Finding(answer, _drawing({"(i*, t*)": full, "i*": zero_bit, bits: b_bit}, exact))
-
-
-def _drawing(values: dict[str, Matrix], exact: Matrix) -> Drawing:
-    """A panel for each way to write codes: exact kernel against estimate, of pairs that have one."""
-    panels = []
-    for name, value in values.items():
-        known = np.flatnonzero(np.isfinite(value))
-        some = known[:: max(1, -(-len(known) // SCATTER_PAIRS))]
-        bias = f"bias {(value - exact)[known].mean():.2g}" if len(known) else "no estimate"
-        points = [Points(exact[some].tolist(), value[some].tolist())] if len(known) else []
-        panels.append(Panel(points, x_label="min-max kernel", y_label="estimate", title=f"{name}: {bias}"))
-    return Drawing([panels])
+        ways = {"full samples (i*, t*)": full, "0-bit, i* alone": zero_bit, bits: b_bit}
+        of_rbf = None if rbf is None else (found["rbf"], rbf)
+        return Finding(answer, drawing(ways, exact, of_rbf, s))
 
 
 def _collided(
@@ -178,8 +171,8 @@ def _collided(
     )
 
 
-def _of_rbf(full: Whole, s: int, exact: Matrix, rbf: Matrix, gamma: float) -> RbfEstimate:
-    mean, bias, rms_error = _summary(rbf_estimate(kernel_estimate(full / s, s, 0.0), gamma).value, rbf)
+def _of_rbf(full: Whole, s: int, exact: Matrix, rbf: Matrix, estimate: Matrix, gamma: float) -> RbfEstimate:
+    mean, bias, rms_error = _summary(estimate, rbf)
     link_bias = rbf_bias(exact, 0.0, rbf, gamma)
     interval = rbf_interval(kernel_interval(full, s, 0.0), link_bias, gamma)
     return RbfEstimate(

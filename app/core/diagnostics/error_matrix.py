@@ -11,7 +11,8 @@ from typing_extensions import TypedDict
 from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
-from app.core.diagnostics.random_pairs import Whole
+from app.core.diagnostics.random_pairs import Whole, rms_by_kernel
+from app.core.drawing import Density, density
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives
 from app.core.progress import Pause, Progress, no_pause, unpacked
@@ -54,15 +55,17 @@ Estimate = Callable[[Tile, Matrix, Pause], Array]
 
 
 class Sketch(TypedDict):
-    """What to draw: a histogram of E_ij over all entries, and exact against estimated kernel of some pairs i > j.
+    """What to draw: a histogram of E_ij over all entries, and the errors of some pairs i > j by their exact kernel.
 
-    In the form complex, the histogram is of |E_ij| and `estimate` is the real part.
+    In the form complex, the histogram is of |E_ij|, and the errors of the pairs are those of the real part.
     """
 
     edges: list[float]
     counts: list[int]
-    exact: list[float]
-    estimate: list[float]
+    kernel: list[float]
+    """The middles of stretches of the exact kernel that have pairs."""
+    rms: list[float]
+    """The root of the mean square error of the pairs of each stretch."""
 
 
 def estimates_of(
@@ -124,7 +127,7 @@ class ErrorMatrix:
         )
 
     def sketch(self) -> Sketch:
-        """The histogram of the errors, and the sampled pairs with their exact and approximate kernel."""
+        """The histogram of the errors, and those of the sampled pairs by their kernel."""
         least, largest = 0.0 if self._is_complex else -1.0, self._tiles.largest
         counts, edges = np.zeros(BINS, np.int64), np.linspace(least, 1.0, BINS + 1)
         for mirrored, tile in self._tiles:
@@ -135,8 +138,14 @@ class ErrorMatrix:
                 found, _ = np.histogram(np.clip(values, least, 1.0), BINS, (least, 1.0))
                 counts += (2 if mirrored else 1) * found
                 self._pause()
-        exact, estimate = self._scatter.tolist()
-        return Sketch(edges=(largest * edges).tolist(), counts=counts.tolist(), exact=exact, estimate=estimate)
+        exact, estimate = self._scatter
+        kernel, rms = rms_by_kernel(exact, estimate - exact)
+        return Sketch(edges=(largest * edges).tolist(), counts=counts.tolist(), kernel=kernel, rms=rms)
+
+    def density(self, of: int) -> Density:
+        """The errors of the sampled pairs against their exact kernel, one density of `of` in a drawing."""
+        exact, estimate = self._scatter
+        return density(exact, estimate - exact, "pairs", of=of)
 
     def _pause(self) -> None:
         self._progress.checkpoint(lambda: self._tiles.state(scatter=self._scatter))

@@ -13,9 +13,9 @@ from app.core.building import Building
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Sketch, estimates_of, exact_norms
+from app.core.diagnostics.gram_drawing import Measured, drawing
 from app.core.diagnostics.hermitian_tiles import TILE_ROWS, tile_places
-from app.core.diagnostics.random_pairs import SCATTER_PAIRS, Whole, map_seeds, row_pairs
-from app.core.drawing import Drawing, Histogram, Panel, Points
+from app.core.diagnostics.random_pairs import DRAWN_PAIRS, Whole, map_seeds, row_pairs
 from app.core.errors import InvalidInput
 from app.core.maps import BaseSpec, FeatureMap, family_of, made
 from app.core.papers import MM, QMC
@@ -137,13 +137,16 @@ class Gram(Diagnostic):
             return parts.once(name, measure, lambda tile: progress.report(before + tile, len(names) * tiles))
 
         norms = once("exact", partial(exact_norms, feature_map, vectors))
-        figures: dict[str, Figures] = {}
-        sketches: dict[str, Sketch] = {}
-        pairs = row_pairs(n, SCATTER_PAIRS, self.seed)
-        for name, estimate in estimates.items():
-            figures[name], sketches[name] = once(name, partial(_measured, feature_map, vectors, estimate, pairs, norms))
-        found = [once(name, partial(_of_baseline, spec, vectors, norms, threads)) for name, spec in compared.items()]
-        baseline = _baseline(found) if found else None
+        pairs = row_pairs(n, DRAWN_PAIRS, self.seed)
+        measured: dict[str, Measured] = {
+            name: once(name, partial(_measured, feature_map, vectors, estimate, pairs, norms, len(estimates)))
+            for name, estimate in estimates.items()
+        }
+        figures = {name: one["figures"] for name, one in measured.items()}
+        found: list[tuple[Figures, Sketch]] = [
+            once(name, partial(_of_baseline, spec, vectors, pairs, norms, threads)) for name, spec in compared.items()
+        ]
+        baseline = _baseline([one for one, _ in found]) if found else None
         answer = GramErrors(
             rows=n,
             form=None if feature_map.form is None else feature_map.form.value,
@@ -151,7 +154,7 @@ class Gram(Diagnostic):
             monte_carlo=baseline,
             ratios={name: _ratios(of, baseline["mean"]) for name, of in figures.items()} if baseline else {},
         )
-        return Finding(answer, _drawing(answer, sketches))
+        return Finding(answer, drawing(n, answer["form"], measured, [sketch for _, sketch in found]))
 
 
 def _measured(
@@ -160,18 +163,27 @@ def _measured(
     estimate: Estimate,
     pairs: tuple[Whole, Whole],
     norms: Sequence[float],
+    of: int,
+    progress: Progress,
+) -> Measured:
+    """Figures and sketches of an estimate. The matrix of its errors is let go before that of the next is made."""
+    error = ErrorMatrix(feature_map, vectors, estimate, pairs, progress)
+    return Measured(figures=error.figures(*norms), sketch=error.sketch(), density=[*error.density(of)])
+
+
+def _of_baseline(
+    spec: BaseSpec,
+    vectors: Rows,
+    pairs: tuple[Whole, Whole],
+    norms: Sequence[float],
+    threads: int,
     progress: Progress,
 ) -> tuple[Figures, Sketch]:
-    """Figures and sketch of an estimate. The matrix of its errors is let go before that of the next is made."""
-    error = ErrorMatrix(feature_map, vectors, estimate, pairs, progress)
-    return error.figures(*norms), error.sketch()
-
-
-def _of_baseline(spec: BaseSpec, vectors: Rows, norms: Sequence[float], threads: int, progress: Progress) -> Figures:
     # While the map is built, which is done again after an interruption, the state is that of the matrix.
     baseline = made(spec, Building(threads, keeping_nothing(progress, lambda: progress.restored() or begin_anew())))
     estimate = estimates_of(baseline, [Estimator.map], vectors)[Estimator.map]
-    return ErrorMatrix(baseline, vectors, estimate, row_pairs(vectors.shape[0], 0, 0), progress).figures(*norms)
+    error = ErrorMatrix(baseline, vectors, estimate, pairs, progress)
+    return error.figures(*norms), error.sketch()
 
 
 def _baseline(found: list[Figures]) -> Baseline:
@@ -186,25 +198,3 @@ def _baseline(found: list[Figures]) -> Baseline:
 
 def _ratios(figures: Figures, baseline: Figures) -> dict[str, float | None]:
     return {name: figures[name] / baseline[name] if baseline[name] else None for name in _SIZES}
-
-
-def _drawing(answer: GramErrors, sketches: dict[str, Sketch]) -> Drawing:
-    """A row for each estimator: the histogram of its errors, and exact kernel against estimate."""
-    rows = []
-    for name, sketch in sketches.items():
-        error = answer["estimators"][name]["relative_frobenius"]
-        histogram = Panel(
-            [Histogram(sketch["edges"], sketch["counts"])],
-            x_label="estimate − exact" if answer["form"] != "complex" else "|estimate − exact|",
-            y_label="pairs of rows",
-            title=f"{name}: relative Frobenius error {error:.3g}, {answer['rows']} rows",
-            y_scale="log",
-        )
-        scatter = Panel(
-            [Points(sketch["exact"], sketch["estimate"])],
-            x_label="exact kernel",
-            y_label="estimate",
-            title=f"{name}: {len(sketch['exact'])} pairs",
-        )
-        rows.append((histogram, scatter))
-    return Drawing(rows, row_height=3.4)

@@ -203,18 +203,21 @@ def drawing(answer: MaxErrors) -> Drawing:
     found = sorted(answer["diameters"], key=lambda one: one["diameter"])
     curves = []
     labels: dict[Literal["max", "rms", "bound"], str] = {"max": "greatest", "rms": "root mean square", "bound": "bound"}
-    for member, label in labels.items():
-        points = [(one["diameter"], error) for one in found if (error := one[member]) is not None]
+    for colour, (member, label) in enumerate(labels.items()):
+        # An error of 0 has no logarithm.
+        points = [(one["diameter"], error) for one in found if (error := one[member])]
         if points:
             x, y = zip(*points, strict=True)
-            curves.append(Curve(x, y, label, dashed=member == "bound"))
+            bound = member == "bound"
+            curves.append(Curve(x, y, label, None if bound else colour, "dashed" if bound else "joined"))
     panel = Panel(
         curves,
-        x_label="diameter M",
-        y_label="|k(δ) − estimate| over |δ| ≤ M",
-        title=f"{answer['samples']} points" + (f", form {answer['form']}" if answer["form"] else ""),
+        x_label="diameter M, in the unit of the rows",
+        y_label="error |k(δ) − estimate| over |δ| ≤ M",
+        title=f"{answer['samples']:,} points of each ball"
+        + (f", form {answer['form']}" if answer["form"] else "")
+        + ("" if curves else ": no error"),
         x_scale="log",
-        # Errors that are all 0 have no logarithm.
-        y_scale="log" if any(one["max"] > 0 for one in found) else "linear",
+        y_scale="log" if curves else "linear",
     )
     return Drawing([[panel]])

@@ -1,7 +1,7 @@
 """The variance of a map's kernel estimate for pairs of rows: in closed form, and simulated over seeds."""
 
 from functools import partial
-from typing import Annotated, Literal, cast
+from typing import Annotated, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from app.core.building import Building
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.diagnostics.random_pairs import map_seeds
 from app.core.diagnostics.variance_answer import ClosedForms, Empirical, PairVariance, Variances
-from app.core.drawing import Curve, Drawing, Panel
+from app.core.diagnostics.variance_drawing import drawing
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
 from app.core.kernels.base import Positive
@@ -112,7 +112,7 @@ class Variance(Diagnostic):
             own=own,
             pairs=pairs,
         )
-        return Finding(answer, _drawing(answer))
+        return Finding(answer, drawing(answer))
 
     def pairs(self, feature_map: FeatureMap, rows: GivenRows) -> tuple[Rows, Rows]:
         """The rows x and y that came, or such as have the correlations; InvalidInput where none have."""
@@ -138,31 +138,6 @@ def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], prog
         found[done] = other.estimated_pairs(x, y, partial(inside.checkpoint, begin_anew))
         progress.checkpoint(partial(packed, found=found[: done + 1]))
     return found
-
-
-def _drawing(answer: Variances) -> Drawing:
-    """The variance against the kernel: simulated, with its standard error, and every closed form that is known."""
-    pairs = sorted(answer["pairs"], key=lambda pair: pair["exact"])
-    kernel = [pair["exact"] for pair in pairs]
-    curves = []
-    simulated: dict[Literal["empirical", "rbf_empirical"], str] = {
-        "empirical": f"{answer['repeats']} maps",
-        "rbf_empirical": "their RBF kernel",
-    }
-    for member, label in simulated.items():
-        found = [one for pair in pairs if (one := pair[member]) is not None]
-        if found:
-            errors = [one["standard_error"] for one in found]
-            curves.append(Curve(kernel, [one["variance"] for one in found], label, deviations=errors))
-    for name in ClosedForms.__annotations__:
-        known = [
-            value for pair in pairs if (value := cast(dict[str, float | None], pair["closed_forms"])[name]) is not None
-        ]
-        if known:
-            own = " (this map's)" if name == answer["own"] else ""
-            curves.append(Curve(kernel, known, f"{name}{own}", dashed=True))
-    title = f"s = {answer['s']}" + (f", form {answer['form']}" if answer["form"] else "")
-    return Drawing([[Panel(curves, x_label="kernel", y_label="variance of its estimate", title=title)]])
 
 
 def _empirical(estimates: NDArray[np.complex128] | Matrix) -> Empirical:

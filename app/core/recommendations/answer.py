@@ -1,16 +1,13 @@
-"""The answer to a request for recommendations: a ranking of the trials, and a picture of it."""
+"""The answer to a request for recommendations: a ranking of the trials."""
 
 from typing import Annotated, Any
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.drawing import Curve, Drawing, Panel
 from app.core.model import DumpOf
 from app.core.spec import MapSpec, Sampler
 
-# A rule out of its reach is off by orders of magnitude; the curves to compare must not be squeezed for it.
-_LARGEST_ERROR = 2.0
 _Spec = Annotated[dict[str, Any], DumpOf(MapSpec)]
 
 
@@ -85,64 +82,3 @@ class Ranking(TypedDict):
     best: Annotated[_Spec, Field(description="To PUT.")]
     skipped: list[Skipped]
     notes: Annotated[list[str], Field(description="What to know of this ranking.")]
-
-
-def drawing(answer: Ranking) -> Drawing:
-    """Error against output columns, or score where labels came, a curve for each sampler and kernel."""
-    ranked = answer["ranked"]
-    is_scored = ranked[0]["score_mean"] is not None
-    curves: dict[str, list[tuple[int, float, float]]] = {}
-    labels = _labels([trial["spec"] for trial in ranked])
-    for trial in ranked:
-        mean, deviation = trial["error_mean"], trial["error_sd"]
-        if is_scored:
-            mean, deviation = trial["score_mean"] or 0.0, trial["score_sd"] or 0.0
-        curves.setdefault(labels[_drawn(trial["spec"])], []).append((trial["n_output"], mean, deviation))
-    marks = []
-    for label, points in curves.items():
-        columns, means, deviations = zip(*sorted(points), strict=True)
-        marks.append(Curve(columns, means, label, deviations=deviations))
-    largest = 0.0 if is_scored else max(trial["error_mean"] for trial in ranked)
-    panel = Panel(
-        marks,
-        x_label="output columns",
-        y_label="score of the labels" if is_scored else "relative Frobenius error",
-        x_scale="log2",
-        y_scale="log" if largest > 0 else "linear",
-        y_top=min(_LARGEST_ERROR, 1.2 * largest) if largest > 0 else None,
-        legend_size=8,
-    )
-    return Drawing([[panel]], row_height=4.6)
-
-
-def _drawn(spec: dict[str, Any]) -> str:
-    """The text of what has a curve of its own."""
-    return repr((spec.get("kernel"), spec["sampler"]))
-
-
-def _labels(specs: list[dict[str, Any]]) -> dict[str, str]:
-    """Names in the legend, by `_drawn`; where several have one, each with the words they differ in."""
-    kernels = {repr(spec.get("kernel")) for spec in specs}
-    alike: dict[str, dict[str, dict[str, Any]]] = {}
-    for spec in specs:
-        label = _label(spec["sampler"]) + (f", {_kernel_label(spec['kernel'])}" if len(kernels) > 1 else "")
-        alike.setdefault(label, {})[_drawn(spec)] = spec["sampler"]
-    labels = {}
-    for label, several in alike.items():
-        for text, sampler in several.items():
-            own = (word for name, word in sampler.items() if any(one.get(name) != word for one in several.values()))
-            labels[text] = " ".join([label, *(word for word in own if isinstance(word, str))])
-    return labels
-
-
-def _label(sampler: dict[str, Any]) -> str:
-    """The name of a sampler in the legend: its kind, that of its base, and a size that the rule dictates."""
-    size = next((f" {sampler[name]}" for name in ("level", "degree", "points_per_dim") if sampler.get(name)), "")
-    base = sampler.get("base")
-    return f"{sampler['kind']}{size}" + (f" over {base['kind']}" if base else "")
-
-
-def _kernel_label(kernel: dict[str, Any]) -> str:
-    """The name of a kernel in the legend: its kind, and its scale if that is one number."""
-    scale = kernel.get("length_scale", kernel.get("gamma"))
-    return str(kernel["kind"]) + (f" {scale:.3g}" if isinstance(scale, float) else "")

@@ -1,6 +1,8 @@
 """Diagnostics over HTTP: the envelopes, where rows come from, pictures, jobs."""
 
+import time
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -121,6 +123,7 @@ def test_collisions_answer_every_way_to_count(http: httpx.Client, hashes: str) -
     ("kind", "body"),
     [
         ("gram", {"vectors": ROWS.tolist(), "estimators": ["map", "cv2"]}),
+        ("box-discrepancy", {"box": 2, "box_scales": [1, 0.5]}),
         ("max-error", {"diameters": [0.5, 1, 2]}),
         ("variance", {"x": ROWS[:3].tolist(), "y": ROWS[3:6].tolist(), "repeats": 3}),
         ("collisions", {"vectors": ROWS.tolist(), "bits": 4, "bits_of": "pair"}),
@@ -133,6 +136,8 @@ def test_a_picture_is_an_svg_document_that_takes_the_colour_of_the_page(
     answer = post(http, path, body, accept="image/svg+xml")
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "image/svg+xml"
+    assert answer.headers["vary"] == "Accept, Prefer"
+    assert len(answer.content) < 150_000
     root = ElementTree.fromstring(answer.content)
     assert root.tag == f"{SVG}svg"
     assert "prefers-color-scheme" in answer.text
@@ -140,17 +145,57 @@ def test_a_picture_is_an_svg_document_that_takes_the_colour_of_the_page(
     words = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
     said = {
         "gram": "cv2: relative Frobenius error",
+        "box-discrepancy": "Monte Carlo, expected",
         "max-error": "diameter M",
-        "variance": "monte_carlo (this map's)",
+        "variance": "closed form monte_carlo, this map's",
         "collisions": "4 bits of pair: bias",
     }
     assert said[kind] in words
+    title = f"{hashes}: gmm, p 1; gcws, s = " if kind == "collisions" else f"{fourier}: gaussian, length_scale "
+    assert title in words
     assert post(http, path, body, accept="image/svg+xml").content == answer.content
+    image = post(http, path, body, accept="image/png")
+    assert image.headers["content-type"] == "image/png"
+    assert image.content.startswith(b"\x89PNG\r\n\x1a\n")
+    assert 10_000 < len(image.content) < 500_000
+    assert post(http, path, body, accept="image/png").content == image.content
 
 
-def test_what_has_no_picture_or_no_such_format_is_not_acceptable(http: httpx.Client, fourier: str) -> None:
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("image/*", "image/svg+xml"),
+        ("image/png, image/svg+xml;q=0.9", "image/png"),
+        ("text/html, image/avif, image/webp, image/apng, image/svg+xml, image/*;q=0.8, */*;q=0.5", "image/svg+xml"),
+        ("image/png;q=0.1, application/json;q=0.2", JSON),
+        ("*/*", JSON),
+    ],
+)
+def test_the_picture_that_accept_prefers_is_drawn(http: httpx.Client, fourier: str, accept: str, chosen: str) -> None:
+    answer = post(http, f"{fourier}/diagnostics/max-error", {"diameters": [1, 2], "samples": 10}, accept=accept)
+    assert answer.headers["content-type"] == chosen
+
+
+@pytest.mark.long
+def test_pictures_do_not_keep_other_requests_waiting(http: httpx.Client, fourier: str) -> None:
+    path, body = f"{fourier}/diagnostics/gram", {"vectors": ROWS.tolist(), "estimators": ["map", "cv1", "cv2"]}
+    post(http, path, body, accept="image/png")  # the first one loads the library
+    waits = []
+    with ThreadPoolExecutor(4) as drawing:
+        drawn = [drawing.submit(post, http, path, body, "image/png") for _ in range(8)]
+        while not all(one.done() for one in drawn):
+            began = time.monotonic()
+            assert http.get("/health/live").status_code == 200
+            waits.append(time.monotonic() - began)
+    assert all(one.result().status_code == 200 for one in drawn)
+    assert len(waits) > 10
+    # Drawn on the loop, each of them would keep it for half a second.
+    assert np.median(waits) < 0.1
+
+
+def test_a_format_that_nothing_is_written_in_is_not_acceptable(http: httpx.Client, fourier: str) -> None:
     body = {"vectors": ROWS.tolist()}
-    for kind, accept in (("gram", "image/png"), ("box-discrepancy", "image/svg+xml"), ("gram", "application/x-npy")):
+    for kind, accept in (("gram", "image/webp"), ("box-discrepancy", "text/html"), ("gram", "application/x-npy")):
         answer = post(http, f"{fourier}/diagnostics/{kind}", body, accept=accept)
         assert_problem(http, answer, 406, "not-acceptable", None)
 
@@ -175,6 +220,10 @@ def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fou
     assert found["estimators"]["map"]["relative_frobenius"] == pytest.approx(of_some, rel=0.3)
     picture = http.get(job["result"], headers={"Accept": "image/svg+xml"})
     assert ElementTree.fromstring(picture.content).tag == f"{SVG}svg"
+    assert f"{fourier}: gaussian" in picture.text
+    image = http.get(job["result"], headers={"Accept": "image/png"})
+    assert image.headers["content-type"] == "image/png"
+    assert image.content.startswith(b"\x89PNG")
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from app.core.diagnostics.gram import Gram, GramErrors
 from app.core.diagnostics.max_error import MaxError, MaxErrors
 from app.core.diagnostics.variance import Variance
 from app.core.diagnostics.variance_answer import Variances
-from app.core.drawing import Histogram, Points
+from app.core.drawing import Curve, Density, Histogram
 from app.core.maps import FeatureMap
 
 
@@ -23,13 +23,14 @@ def gram(
     return measured
 
 
-def drawn(found: Finding[GramErrors], row: int = 0) -> tuple[Histogram, Points]:
-    """What is drawn of one estimator."""
+def drawn(found: Finding[GramErrors], row: int = 0) -> tuple[Histogram, Density, Curve]:
+    """What is drawn of one estimator: a histogram of its errors, their density by the kernel, their size by it."""
     assert found.drawing is not None
-    ((histogram,), (scatter,)) = (panel.marks for panel in found.drawing.rows[row])
+    ((histogram, *_), (density, curve, *_)) = (panel.marks for panel in found.drawing.rows[row])
     assert isinstance(histogram, Histogram)
-    assert isinstance(scatter, Points)
-    return histogram, scatter
+    assert isinstance(density, Density)
+    assert isinstance(curve, Curve)
+    return histogram, density, curve
 
 
 def gram_errors(

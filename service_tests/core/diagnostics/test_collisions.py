@@ -9,10 +9,8 @@ from pydantic import ValidationError
 from scipy import sparse
 
 from app.core.diagnostics.collisions import Collisions
-from app.core.drawing import Points
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
-from app.pictures.svg import svg
 from service_tests.core.diagnostics.measure import collision_errors
 from service_tests.core.specs import hashing
 
@@ -169,30 +167,3 @@ def test_memory_stays_within_what_is_reckoned(n: int, s: int, pairs: int) -> Non
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.3 < peak / Collisions(pairs=pairs).memory_bytes(made, {"vectors": x}) < 1
-
-
-def test_the_picture_shows_every_pair_that_has_an_estimate_once_for_each_kind_of_codes() -> None:
-    made, x = hashing(input_dim=D, s=S), data()
-    # Of rows of one sign, one bit of the index says nothing.
-    one_sign = int((made.codes(x, Encoder(Encoding.zero_bit)) % 2 == 0).all(axis=1).sum())
-    assert one_sign > 1
-    finding = Collisions(bits=1, bits_of="index").run(made, {"vectors": x})
-    assert finding.drawing is not None
-    ((full, zero_bit, one_bit),) = finding.drawing.rows
-    for panel, member in ((full, "full"), (zero_bit, "zero_bit"), (one_bit, "b_bit")):
-        (points,) = panel.marks
-        assert isinstance(points, Points)
-        unknown = one_sign * (one_sign - 1) // 2 if member == "b_bit" else 0
-        assert len(points.x) == N * (N - 1) // 2 - unknown
-        of = finding.answer[member]  # type: ignore[literal-required]
-        assert np.mean(points.y) == pytest.approx(of["mean"])
-        assert np.sqrt(np.mean(np.subtract(points.y, points.x) ** 2)) == pytest.approx(of["rms_error"])
-        assert f"bias {of['bias']:.2g}" in (panel.title or "")
-
-
-def test_a_picture_without_estimates_says_so() -> None:
-    made, x = hashing(input_dim=D, s=S), np.abs(data())
-    finding = Collisions(bits=1, bits_of="index").run(made, {"vectors": x})
-    assert finding.drawing is not None
-    assert finding.drawing.rows[0][2].title == "1 bit of index: no estimate"
-    assert svg(finding.drawing).startswith(b"<?xml")

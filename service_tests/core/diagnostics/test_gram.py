@@ -11,7 +11,7 @@ from app.core.diagnostics import hermitian_tiles
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.diagnostics.error_matrix import BINS, Figures
 from app.core.diagnostics.gram import MOST_ROWS
-from app.core.diagnostics.random_pairs import SCATTER_PAIRS, map_seeds, row_pairs
+from app.core.diagnostics.random_pairs import DRAWN_PAIRS, map_seeds, rms_by_kernel, row_pairs
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.spec import Dtype, Form
@@ -155,19 +155,22 @@ def test_a_rule_is_compared_with_as_many_frequencies_as_it_has() -> None:
 def test_the_picture_counts_every_entry_and_shows_real_pairs(form: str) -> None:
     made, x = fourier(form=form, dtype="float64"), rows(N, 5)
     found = gram(made, x, seeds=0, seed=4)
-    histogram, scatter = drawn(found)
+    histogram, density, curve = drawn(found)
     exact, approximate = made.exact_gram(x, x), made.gram(x, x)
     error = np.abs(approximate - exact) if form == "complex" else approximate - exact
     most = found.answer["estimators"]["map"]["max_abs"]
     counts, edges = np.histogram(error, BINS, (0 if form == "complex" else -most, most * (1 + 1e-12)))
-    assert sum(histogram.counts) == N * N
+    assert sum(histogram.heights) == pytest.approx(1)
     np.testing.assert_allclose(histogram.edges, edges, rtol=1e-9, atol=1e-9 * most)
     # Entries at an edge may be rounded over it.
-    assert np.abs(np.array(histogram.counts) - counts).sum() <= 6
-    i, j = row_pairs(N, SCATTER_PAIRS, 4)
-    np.testing.assert_allclose(scatter.x, exact[i, j], rtol=1e-12)
-    np.testing.assert_allclose(scatter.y, approximate[i, j].real, atol=1e-12)
-    assert drawn(gram(made, x, seeds=0, seed=5))[1] != scatter
+    assert np.abs(np.array(histogram.heights) * N * N - counts).sum() <= 6 + 1e-6
+    i, j = row_pairs(N, DRAWN_PAIRS, 4)
+    errors = (approximate - exact)[i, j].real
+    counts, *_ = np.histogram2d(exact[i, j], errors, [density.x_edges, density.y_edges])
+    assert counts.sum() == DRAWN_PAIRS
+    assert np.abs(counts.T - density.counts).sum() <= 12
+    assert curve.y[: len(curve.y) // 2] == pytest.approx(rms_by_kernel(exact[i, j], errors)[1], rel=1e-9)
+    assert drawn(gram(made, x, seeds=0, seed=5))[1] != density
 
 
 def test_the_answer_is_the_same_every_time() -> None:

@@ -1,0 +1,143 @@
+"""The picture of a ranking: error or score against columns, a colour for each kind of sampler, and the winner."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.core.drawing import Beyond, Curve, Drawing, Mark, Panel, Star
+from app.core.names import kernel_name, sampler_name
+from app.core.recommendations.answer import RankedTrial, Ranking
+
+# Errors that are so many times the median, or a so-manieth of it, are told at the edge.
+_REACH = 30.0
+# A map that is off by as much as the matrix itself is of no use, however much more it is off.
+_LARGEST_ERROR = 2.0
+# Curves stand side by side within so many doublings of the columns: most trials have the same.
+_SPREAD = 0.4
+# Scores that are so many times farther behind the best than the median is are told at the edge.
+_BEHIND = 4.0
+
+
+class _Curve(NamedTuple):
+    """What stands in the picture for maps that differ in their size alone."""
+
+    label: str
+    colour: int
+    """The number of the kind of the sampler."""
+    marker: int
+    """Its number among the curves of that kind."""
+
+
+def drawing(answer: Ranking, of: str) -> Drawing:
+    """Error against output columns, or score where labels came. `of` says whose, in the title.
+
+    Values that would squeeze the others are arrows at the edge, with their size.
+    """
+    ranked = answer["ranked"]
+    is_scored = ranked[0]["score_mean"] is not None
+    curves = _curves([trial["spec"] for trial in ranked])
+    found: dict[str, list[RankedTrial]] = {}
+    for trial in ranked:
+        found.setdefault(_drawn(trial["spec"]), []).append(trial)
+    low, high = reach = _reach([_value(trial, is_scored)[0] for trial in ranked], is_scored)
+    marks: list[Mark] = []
+    for number, (drawn, trials) in enumerate(found.items()):
+        aside = 2 ** (_SPREAD * (number / len(found) - 0.5))
+        marks += _marks(sorted(trials, key=lambda trial: trial["n_output"]), curves[drawn], reach, is_scored, aside)
+    best = next(trial for trial in ranked if trial["spec"] == answer["best"])
+    marks.append(
+        Star(
+            best["n_output"] * 2 ** (-_SPREAD / 2),
+            min(max(_value(best, is_scored)[0], low), high),
+            f"best: {curves[_drawn(best['spec'])].label}",
+        )
+    )
+    panel = Panel(
+        marks,
+        x_label="output columns",
+        y_label="score of the labels" if is_scored else "relative Frobenius error",
+        title=f"mean ± standard deviation over maps of other seeds, {answer['reported_rows']:,} rows",
+        x_scale="log2",
+        y_scale="linear" if is_scored else "log",
+        y_range=reach,
+        legend_beside=True,
+    )
+    kernels = {kernel_name(spec["kernel"]) for spec in (trial["spec"] for trial in ranked)}
+    kernel = kernels.pop() if len(kernels) == 1 else f"{len(kernels)} kernels"
+    return Drawing([[panel]], row_height=4.8, title=f"Maps for {of}: {kernel}")
+
+
+def _value(trial: RankedTrial, is_scored: bool) -> tuple[float, float]:
+    """What of a trial is drawn, and its standard deviation."""
+    if is_scored:
+        return trial["score_mean"] or 0.0, trial["score_sd"] or 0.0
+    return trial["error_mean"], trial["error_sd"]
+
+
+def _reach(values: Sequence[float], is_scored: bool) -> tuple[float, float]:
+    """The ends of the y axis."""
+    median = float(np.median(values))
+    if is_scored:
+        most = max(values)
+        low = max(min(values), most - _BEHIND * max(most - median, 0.01))
+        return low - 0.05 * (most - low) - 0.005, most + 0.05 * (most - low) + 0.005
+    positive = [value for value in values if value > 0]
+    if not positive:
+        return 0.1, 1.0  # a logarithm wants some ends; all errors are told at the lower one
+    middle = median or min(positive)
+    most = min(max(_LARGEST_ERROR, min(positive)), middle * _REACH)
+    inside = [value for value in positive if middle / _REACH <= value <= most] or positive
+    return min(inside) / 1.2, max(inside) * 1.2
+
+
+def _marks(
+    trials: Sequence[RankedTrial], curve: _Curve, reach: tuple[float, float], is_scored: bool, aside: float
+) -> list[Mark]:
+    """The curve of trials by size, `aside` times their columns, and arrows for those beyond the reach."""
+    low, high = reach
+    marks: list[Mark] = []
+    inside = []
+    for trial in trials:
+        value, deviation = _value(trial, is_scored)
+        if low <= value <= high:
+            inside.append((aside * trial["n_output"], value, deviation))
+        else:
+            marks.append(Beyond(aside * trial["n_output"], value > high, f"{value:.2g}", curve.colour))
+    columns, values, deviations = zip(*inside, strict=True) if inside else ((), (), ())
+    return [Curve(columns, values, curve.label, curve.colour, "joined", deviations, curve.marker), *marks]
+
+
+def _curves(specs: Sequence[dict[str, Any]]) -> dict[str, _Curve]:
+    """The curves by `_drawn`; kinds of samplers are numbered as they come."""
+    labels = _labels(specs)
+    kinds: dict[str, list[str]] = {}
+    for spec in specs:
+        of_kind = kinds.setdefault(spec["sampler"]["kind"], [])
+        if _drawn(spec) not in of_kind:
+            of_kind.append(_drawn(spec))
+    return {
+        drawn: _Curve(labels[drawn], colour, marker)
+        for colour, of_kind in enumerate(kinds.values())
+        for marker, drawn in enumerate(of_kind)
+    }
+
+
+def _drawn(spec: dict[str, Any]) -> str:
+    """The text of what has a curve of its own."""
+    return repr((spec.get("kernel"), spec["sampler"]))
+
+
+def _labels(specs: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Names in the legend, by `_drawn`; where several have one, each with the words they differ in."""
+    kernels = {repr(spec.get("kernel")) for spec in specs}
+    alike: dict[str, dict[str, dict[str, Any]]] = {}
+    for spec in specs:
+        label = sampler_name(spec["sampler"]) + (f", {kernel_name(spec['kernel'])}" if len(kernels) > 1 else "")
+        alike.setdefault(label, {})[_drawn(spec)] = spec["sampler"]
+    labels = {}
+    for label, several in alike.items():
+        for text, sampler in several.items():
+            own = (word for name, word in sampler.items() if any(one.get(name) != word for one in several.values()))
+            labels[text] = " ".join([label, *(word for word in own if isinstance(word, str))])
+    return labels
