@@ -49,7 +49,9 @@ PICTURES: Mapping[str, Picture] = {
 def drawn(http: httpx.Client) -> dict[str, str]:
     """The pictures as the service draws them, by name, with what they are of put before and deleted after."""
     letters = (ROOT / "examples" / "letters.npy").read_bytes()
-    put = {f"/v1/datasets/{LETTERS}": {"content": letters, "headers": {"Content-Type": "application/x-npy"}}}
+    put: dict[str, dict[str, Any]] = {
+        f"/v1/datasets/{LETTERS}": {"content": letters, "headers": {"Content-Type": "application/x-npy"}}
+    }
     put |= {f"/v1/maps/{name}": {"json": spec} for name, spec in MAPS.items()}
     try:
         for path, body in put.items():
