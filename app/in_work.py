@@ -1,6 +1,6 @@
-"""The request that is in work: whoever logs, counts or submits a job on its behalf finds it here.
+"""The request that is in work, or that has led to the job in work: who logs, counts or submits on its behalf finds it.
 
-Tasks and threads that a request begins see the same one.
+Tasks and threads that a request begins see the same one, and so does the process of a job.
 """
 
 from contextvars import ContextVar
@@ -9,13 +9,22 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class InWork:
-    """A request, while it lasts."""
+    """A request, while it lasts, or while a job does what it has asked for."""
 
     request_id: str
+    """Empty for that of a job which an earlier version has stored."""
     traceparent: str = ""
     """The header of the W3C that came with it, or that of its own span; empty where nobody traces it."""
+    job_id: str = ""
+    """Empty for a request."""
     rows: int = 0
     """Rows that have passed a gate for it."""
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """What tells it from others: ids of the request, of its trace and of the job, as far as there are some."""
+        every = {"request_id": self.request_id, "trace_id": self.trace_id, "job_id": self.job_id}
+        return {name: one for name, one in every.items() if one}
 
     @property
     def trace_id(self) -> str:

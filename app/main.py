@@ -31,6 +31,7 @@ from app.api.roles import permitted
 from app.api.routes import datasets, diagnostics, docs_page, exports, jobs, keys, maps, metrics, service, vectors
 from app.api.shutdown import Shutdown
 from app.api.together import Asked, Together
+from app.logs import ACCESS
 from app.metrics.heartbeat import Heartbeat
 from app.metrics.meters import Meters
 from app.metrics.slots import Slot, shared
@@ -113,7 +114,7 @@ async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Sett
     """The life of a process: start the threads beside the requests, and close the services after the last request."""
     context.shutdown.notice()
     for change in (without_keys, shortened):
-        logging.getLogger("uvicorn.access").addFilter(change)
+        logging.getLogger(ACCESS).addFilter(change)
     # On a thread of its own: the process answers at once, and is ready when everything is compiled.
     threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
     threading.Thread(target=context.keep_account, name="account", daemon=True).start()

@@ -184,6 +184,9 @@ class Settings(BaseSettings):
         description="Memory a job may take before it is ended as failed; what is known to take more, 413.",
     )
     job_ttl: float = Field(86400.0, ge=1, description="Seconds that an ended job and its result are kept.")
+    log_format: str = Field(
+        "text", pattern="^(text|json)$", description="How to log: `text` for people, `json` for machines, a line each."
+    )
     log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
 
     @property

@@ -21,19 +21,20 @@ MAY_IMPORT = {
     "app.own_process": set[str](),
     "app.in_work": set[str](),
     "app.metrics": set[str](),
+    "app.logs": {"app.in_work", "app.store"},
     "app.settings": {"app.processors"},
     "app.store": {"app.core"},
     "app.formats": {"app.core", "app.pictures"},
     "app.pictures": {"app.core"},
     "app.client": set[str](),
     "app.connections": {"app.api", "app.metrics", "app.settings"},
-    "app.jobs": {"app.core", "app.store", "app.in_work", "app.own_process"},
+    "app.jobs": {"app.core", "app.store", "app.in_work", "app.logs", "app.own_process"},
     "app.services": {
         *("app.core", "app.store", "app.jobs", "app.in_work", "app.metrics", "app.processors", "app.own_process"),
     },
     "app.api": {
         *("app.core", "app.store", "app.formats", "app.pictures", "app.jobs", "app.services"),
-        *("app.in_work", "app.metrics"),
+        *("app.in_work", "app.logs", "app.metrics"),
     },
     # Routes work with what is wired.
     "app.api.context": {"app.core", "app.api", "app.metrics", "app.wiring"},
@@ -46,11 +47,12 @@ MAY_IMPORT = {
     "app.handlers": {
         *("app.core", "app.formats", "app.jobs", "app.metrics", "app.services", "app.settings", "app.wiring"),
     },
-    "app.main": {"app.settings", "app.api", "app.metrics", "app.wiring"},
+    "app.main": {"app.settings", "app.api", "app.logs", "app.metrics", "app.wiring"},
     "app.commands": {
         "app.services",
         "app.store",
         "app.jobs",
+        "app.logs",
         "app.metrics",
         "app.settings",
         "app.handlers",

@@ -61,6 +61,7 @@ VALUES = {
     "max_job_seconds": "3.5",
     "max_job_bytes": "1000",
     "job_ttl": "3.5",
+    "log_format": "json",
     "log_level": "debug",
 }
 BAD = {
@@ -103,6 +104,7 @@ BAD = {
     "max_job_seconds": ["0", "soon"],
     "max_job_bytes": ["0"],
     "job_ttl": ["0", "soon"],
+    "log_format": ["xml"],
     "log_level": ["loud"],
     "store_binary": ["/no/such/program"],
 }

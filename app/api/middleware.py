@@ -17,15 +17,15 @@ logger = logging.getLogger(__name__)
 
 # What of an answer may still have to be read when its request is over.
 _UNREAD_BYTES = 1 << 16
-# Characters of anything in a line of the log.
-_MOST_LOGGED = 300
+MOST_LOGGED = 300
+"""Characters of anything in a line of the log."""
 _ACCEPTED = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 
 
 def shortened(record: logging.LogRecord) -> bool:
     """Filter a log of requests: an address may have 64 KiB, and three times that when it is escaped."""
     if isinstance(record.args, tuple):
-        record.args = tuple(one[:_MOST_LOGGED] if isinstance(one, str) else one for one in record.args)
+        record.args = tuple(one[:MOST_LOGGED] if isinstance(one, str) else one for one in record.args)
     return True
 
 

@@ -1,12 +1,20 @@
 """Sees every request and its answer, from outside: counts it, and writes its line of the log."""
 
+import logging
+import re
 from time import perf_counter
+from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.middleware import MOST_LOGGED
 from app.in_work import IN_WORK, InWork
+from app.logs import ACCESS, FIELDS
 from app.metrics.meters import Meters
 
+logger = logging.getLogger(ACCESS)
+
+_TRACEPARENT = re.compile(rb"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _NOBODY_WAITS = 499
 """What nginx logs for a client that left before its answer."""
 
@@ -29,7 +37,7 @@ def observed(app: ASGIApp, meters: Meters) -> ASGIApp:
         began = perf_counter()
         status, has_begun = 0, False
         came = sent = 0
-        request = InWork(scope["state"]["request_id"])
+        request = InWork(scope["state"]["request_id"], _traceparent(scope))
 
         async def receive_counted() -> Message:
             nonlocal status, came
@@ -48,7 +56,8 @@ def observed(app: ASGIApp, meters: Meters) -> ASGIApp:
             else:
                 sent += len(message.get("body", b""))
 
-        token = IN_WORK.set(request)
+        # To the end of its task: what fails is logged outside of this.
+        IN_WORK.set(request)
         meters.in_flight += 1
         try:
             await app(scope, receive_counted, send_counted)
@@ -57,8 +66,29 @@ def observed(app: ASGIApp, meters: Meters) -> ASGIApp:
             raise
         finally:
             meters.in_flight -= 1
-            IN_WORK.reset(token)
-            took = perf_counter() - began
-            meters.request(scope["method"], route_of(scope), status or _NOBODY_WAITS, took, request.rows, came, sent)
+            took, route, status = perf_counter() - began, route_of(scope), status or _NOBODY_WAITS
+            meters.request(scope["method"], route, status, took, request.rows, came, sent)
+            if logger.isEnabledFor(logging.INFO):
+                seen = {"route": route, "seconds": round(took, 6), "bytes_in": came, "bytes_out": sent}
+                _log(scope, status, seen | ({"rows": request.rows} if request.rows else {}))
 
     return answered
+
+
+def _traceparent(scope: Scope) -> str:
+    """The header of this name; empty where none came that can be read."""
+    came = [value for name, value in scope["headers"] if name == b"traceparent"]
+    return came[0].decode() if len(came) == 1 and _TRACEPARENT.fullmatch(came[0]) else ""
+
+
+def _log(scope: Scope, status: int, seen: dict[str, object]) -> None:
+    """Write the line of a request that is over."""
+    method, path, version = scope["method"], quote(scope["path"]), scope["http_version"]
+    client = ":".join(map(str, scope["client"] or ()))
+    key = scope["state"].get("key")
+    fields = {"method": method, "path": path[:MOST_LOGGED], "status": status, **seen, "client": client}
+    if key is not None:
+        fields["key"] = key.name
+    if scope["query_string"]:
+        path += "?" + scope["query_string"].decode("ascii", "backslashreplace")
+    logger.info('%s - "%s %s HTTP/%s" %d', client, method, path, version, status, extra={FIELDS: fields})

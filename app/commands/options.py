@@ -1,13 +1,14 @@
 """What several commands share: options that are settings, and the address of a service."""
 
 import argparse
-import logging
+import logging.config
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from app.logs import configuration
 from app.settings import ClientSettings, Settings
 from app.store.binary import StoreNotStarted
 from app.store.connection import Client, connect
@@ -16,7 +17,7 @@ from app.store.embedded import EmbeddedStore
 
 AddParser = Callable[..., argparse.ArgumentParser]
 """Gives the command line a command: its name, its help text, and the parser of its options."""
-STORE_SETTINGS = ("data_dir", "redis_url", "store_binary", "store_timeout", "min_free_bytes", "log_level")
+STORE_SETTINGS = ("data_dir", "redis_url", "store_binary", "store_timeout", "min_free_bytes", "log_format", "log_level")
 """What a command needs to reach a store."""
 
 
@@ -80,7 +81,7 @@ def _url(settings: Settings) -> Iterator[str]:
 def checked_settings(options: dict[str, Any]) -> Settings:
     """The settings, once logging is set up and the store that they name has answered."""
     settings = Settings(**options)
-    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s:     %(name)s: %(message)s")
+    logging.config.dictConfig(configuration(settings.log_format, settings.log_level))
     if settings.redis_url is not None:
         connect(settings.redis_url, settings.store_timeout).close()
     return settings

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.commands.options import AddParser, add_settings, checked_settings
 from app.jobs.worker_supervisor import WorkerSupervisor
+from app.logs import configuration
 from app.metrics.slots import shared
 from app.settings import Settings, share_counters
 from app.store.embedded import EmbeddedStore
@@ -53,7 +54,9 @@ def run(**options: Any) -> None:
                 host=settings.host,
                 port=settings.port,
                 workers=settings.workers,
+                log_config=configuration(settings.log_format, settings.log_level),
                 log_level=settings.log_level,
+                access_log=False,  # app/api/observed.py writes it
                 server_header=False,
                 loop="app.connections.handshakes:Loop",
                 http="app.connections.protocol:Connection",

@@ -11,6 +11,7 @@ import orjson
 import redis
 from pydantic import BaseModel
 
+from app.in_work import IN_WORK
 from app.jobs import scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
 from app.jobs.draft import drafted
@@ -99,6 +100,9 @@ class Jobs:
         job_id = job_id or self.new_id()
         said = {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
         said |= {"owner": owner} if owner else {}
+        request = IN_WORK.get()
+        if request is not None:
+            said |= {"request_id": request.request_id, "traceparent": request.traceparent}
         draft = drafted(job_id, payload, attachments or {}, checkpoint, said)
         written, entries = draft.pieces, [entry.key for entry in draft.entries]
         if reservation is not None:

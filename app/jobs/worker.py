@@ -12,12 +12,14 @@ from typing import NamedTuple
 import psutil
 import redis
 
+from app.in_work import IN_WORK, InWork
 from app.jobs import job_process, scripts
 from app.jobs.errors import JobNotFound
 from app.jobs.job_context import Handlers
 from app.jobs.jobs import Jobs
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
+from app.logs import FIELDS
 from app.store.account import UNLIMITED, Quota
 from app.store.errors import StoreDamaged, StoreUnavailable, in_full
 
@@ -121,7 +123,26 @@ class Worker:
             except (StoreDamaged, ValueError):
                 self._fail(message, _UNREADABLE)
             else:
-                self._run(message, fields, ran)
+                self._attempt(message, fields, ran)
+
+    def _attempt(self, message: Message, fields: dict[str, str], ran: float) -> None:
+        """Run a job, on behalf of the request that has asked for it, and log what has become of it."""
+        began = time.monotonic()
+        IN_WORK.set(InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id))
+        try:
+            self._run(message, fields, ran)
+            seconds, outcome = time.monotonic() - began, self._state(message.job_id)
+            seen = {"kind": fields.get("kind"), "outcome": outcome, "seconds": round(seconds, 3)}
+            logger.info("job %s: %s after %.1f s", message.job_id, outcome, seconds, extra={FIELDS: seen})
+        finally:
+            IN_WORK.set(None)
+
+    def _state(self, job_id: str) -> str:
+        """The state of a job, as far as it can be found out now."""
+        try:
+            return self._jobs.fields(job_id)["state"]
+        except (JobNotFound, StoreUnavailable):
+            return "unknown"
 
     def _run(self, message: Message, fields: dict[str, str], ran: float) -> None:
         process = _FORK.Process(

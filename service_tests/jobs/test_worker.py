@@ -164,7 +164,7 @@ def test_a_malformed_message_is_dropped_with_one_line_of_log(site: Site, tmp_pat
         fields: tuple[Any, ...] = ({"job": b"\xff"}, {"jobs": "x"}, {"job": "0" * 24})
         bad = [str(cast(bytes, site.client.xadd(QUEUE, one)), "ascii") for one in fields]
         assert site.ended(site.walk(1)).state is JobState.succeeded
-        lines = log.read_text().splitlines()[before:]
+        lines = [line for line in log.read_text().splitlines()[before:] if not line.startswith("INFO:")]
         assert len(lines) == len(bad)
         assert all(message in line and "dropped" in line for message, line in zip(bad, lines, strict=True))
     finally:

@@ -1,0 +1,67 @@
+"""The log: lines for people, or JSON for machines, of the service, its server and its workers alike."""
+
+import logging
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+
+from app.in_work import IN_WORK
+from app.store.keys import hidden
+
+ACCESS = "app.access"
+"""The logger of requests, a line each."""
+FIELDS = "fields"
+"""Of a record: members of its line besides."""
+
+
+def configuration(log_format: str, level: str) -> dict[str, Any]:
+    """What `logging.config` and the server are told."""
+    if log_format == "json":
+        formatters: dict[str, Any] = {name: {"()": JsonFormatter} for name in ("default", "server", "access")}
+    else:
+        formatters = {
+            "default": {"format": "%(levelname)s:     %(name)s: %(message)s"},
+            "server": {"()": "uvicorn.logging.DefaultFormatter", "fmt": "%(levelprefix)s %(message)s"},
+            "access": {
+                "()": "uvicorn.logging.AccessFormatter",
+                "fmt": '%(levelprefix)s %(client_addr)s - "%(request_line)s" %(status_code)s',
+            },
+        }
+    streams = {"default": "stderr", "server": "stderr", "access": "stdout"}
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": formatters,
+        "handlers": {
+            name: {"class": "logging.StreamHandler", "formatter": name, "stream": f"ext://sys.{stream}"}
+            for name, stream in streams.items()
+        },
+        "root": {"handlers": ["default"], "level": level.upper()},
+        "loggers": {
+            "uvicorn": {"handlers": ["server"], "level": level.upper(), "propagate": False},
+            ACCESS: {"handlers": ["access"], "level": level.upper(), "propagate": False},
+        },
+    }
+
+
+class JsonFormatter(logging.Formatter):
+    """Writes a record as one line of JSON, without the secrets of keys."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line. What is logged on behalf of a request has its id, also from the job that it has led to."""
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "process": os.getpid(),
+            "message": record.getMessage(),
+        }
+        request = IN_WORK.get()
+        if request is not None:
+            line |= request.ids
+        line |= getattr(record, FIELDS, {})
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return hidden(orjson.dumps(line, default=str).decode())

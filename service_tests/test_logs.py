@@ -1,0 +1,157 @@
+"""The log as machines read it."""
+
+import json
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.in_work import IN_WORK, InWork
+from app.logs import FIELDS, JsonFormatter
+from app.store.keys import Role
+from service_tests.checks import RESPOND_ASYNC, finished, npy, post_npy, put
+from service_tests.keyed import Keyed, bearer, keyed, secret_of
+from service_tests.running import service
+from service_tests.servers import until
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+TRACEPARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
+Line = dict[str, Any]
+
+
+def formatted(message: str, *args: object, **others: Any) -> Line:
+    made = logging.getLogger("here").makeRecord("here", logging.WARNING, "f.py", 1, message, args, **others)
+    written = JsonFormatter().format(made)
+    assert "\n" not in written
+    line: Line = json.loads(written)
+    return line
+
+
+def test_a_line_says_when_who_and_what() -> None:
+    line = formatted("%d of %s\n\x1b[2J", 3, "ü", exc_info=None)
+    assert line["message"] == "3 of ü\n\x1b[2J"
+    assert (line["level"], line["logger"]) == ("warning", "here")
+    assert abs(datetime.fromisoformat(line["time"]) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert "request_id" not in line
+
+
+def test_a_line_on_behalf_of_a_request_has_its_ids() -> None:
+    token = IN_WORK.set(InWork("r-1", TRACEPARENT, "j-1"))
+    try:
+        line = formatted("x", exc_info=None, extra={FIELDS: {"route": "/v1", "seconds": 0.25}})
+    finally:
+        IN_WORK.reset(token)
+    assert (line["request_id"], line["trace_id"], line["job_id"]) == ("r-1", TRACE, "j-1")
+    assert (line["route"], line["seconds"]) == ("/v1", 0.25)
+
+
+def test_a_failure_is_one_line_and_has_its_traceback() -> None:
+    try:
+        raise ValueError("bochner_0123456789abcdef_" + "S" * 43)
+    except ValueError as error:
+        line = formatted("it failed", exc_info=(type(error), error, error.__traceback__))
+    assert "Traceback" in line["exception"]
+    assert "SSS" not in line["exception"]
+    assert "bochner_0123456789abcdef_..." in line["exception"]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
+    """A service that logs all there is to log as JSON, has a worker, and wants keys."""
+    options = ("--log-format", "json", "--log-level", "debug", "--require-keys", "true", "--job-workers", "1")
+    with service(tmp_path_factory.mktemp("logs") / "data", *options) as running:
+        yield keyed(running)
+
+
+def lines(here: Keyed) -> list[Line]:
+    """All lines, each of which is JSON."""
+    (log,) = here.running.data_dir.parent.glob("*.log")
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def those(here: Keyed, **members: object) -> list[Line]:
+    return [line for line in lines(here) if line.items() >= members.items()]
+
+
+@pytest.mark.long
+def test_the_server_and_the_workers_write_nothing_else(here: Keyed, gaussian: dict[str, Any]) -> None:
+    with here.client(Role.write) as http:
+        assert put(http, "lines", gaussian).status_code == 201
+    every = lines(here)
+    assert all({"time", "level", "logger", "process", "message"} <= line.keys() for line in every)
+    assert any(
+        line["logger"] == "uvicorn.error" and "Application startup complete" in line["message"] for line in every
+    )
+
+
+@pytest.mark.long
+def test_a_request_is_a_line_with_all_that_is_counted_of_it(here: Keyed, gaussian: dict[str, Any]) -> None:
+    with here.client(Role.write) as http:
+        put(http, "seen", gaussian)
+        body = npy([[1.0, 2.0, 3.0]] * 5)
+        http.headers.update({"X-Request-ID": "id-of-mine", "traceparent": TRACEPARENT})
+        answer = post_npy(http, "seen/transform", body)
+    until(lambda: those(here, request_id="id-of-mine"))
+    (line,) = those(here, request_id="id-of-mine", logger="app.access")
+    expected = {
+        "method": "POST",
+        "route": "/v1/maps/{name}/transform",
+        "path": "/v1/maps/seen/transform",
+        "status": 200,
+        "bytes_in": len(body),
+        "bytes_out": len(answer.content),
+        "rows": 5,
+        "key": "the-write",
+        "trace_id": TRACE,
+        "level": "info",
+    }
+    assert {name: line.get(name) for name in expected} == expected
+    assert 0 < line["seconds"] < 60
+    assert line["client"].startswith("127.0.0.1:")
+
+
+@pytest.mark.long
+def test_a_job_is_logged_under_the_request_that_has_asked_for_it(here: Keyed) -> None:
+    rows = {"vectors": [[1, 2, 3], [2, 3, 4]] * 20, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "budget": 32}
+    with here.client(Role.read) as http:
+        asked = http.post(
+            "/v1/recommendations",
+            json=rows,
+            headers={**RESPOND_ASYNC, "X-Request-ID": "asks-for-a-job", "traceparent": TRACEPARENT},
+        )
+        job = finished(http, asked)
+    assert job["state"] == "succeeded"
+    until(lambda: those(here, job_id=job["id"], request_id="asks-for-a-job", trace_id=TRACE))
+    (line,) = those(here, job_id=job["id"], logger="app.jobs.worker")
+    assert (line["kind"], line["outcome"]) == ("recommend", "succeeded")
+    assert line["seconds"] > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "sent", ["", "x", TRACEPARENT.upper(), f"00-{'0' * 32}-00f067aa0ba902b7-01", TRACEPARENT + "-x"]
+)
+def test_what_is_no_traceparent_is_not_logged(here: Keyed, sent: str) -> None:
+    with here.client(Role.read) as http:
+        answer = http.get("/v1/maps", headers={"traceparent": sent})
+    asked = answer.headers["x-request-id"]
+    until(lambda: those(here, request_id=asked, logger="app.access"))
+    assert not any("trace_id" in line for line in those(here, request_id=asked))
+
+
+@pytest.mark.long
+def test_no_line_has_a_secret_however_much_is_logged(here: Keyed) -> None:
+    texts = [*here.texts.values(), here.make(Role.admin).key]
+    for text in texts:
+        with here.running.client(**bearer(text)) as http:
+            http.get(f"/{text}?key={text}", headers={"X-Request-ID": text})
+            http.get("/v1/maps", headers={"traceparent": text, "User-Agent": text, "Cookie": text})
+            http.put(f"/v1/maps/{text}", json={"kernel": text})
+            http.post("/v1/keys", json={"name": "new", "role": "read"})
+    until(lambda: len(those(here, route="/v1/keys", method="POST")) == len(texts))
+    (log,) = here.running.data_dir.parent.glob("*.log")
+    written = log.read_text()
+    assert "bochner_" in written
+    assert all(secret_of(text) not in written for text in texts)
