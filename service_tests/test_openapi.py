@@ -139,7 +139,7 @@ def test_bodies_name_their_media_types(document: dict[str, Any]) -> None:
         "transform": every,
         "kernel": every,
         "codes": every,
-        "similarity": {"application/json"},
+        "similarity": {"application/json", "application/x-npz"},
         "diagnose": {"application/json"},
         "recommend": {"application/json"},
         "create_key": {"application/json"},

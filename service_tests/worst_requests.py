@@ -17,10 +17,13 @@ from app.formats.arrow_ipc.stream import END, batch_message, schema_message
 from app.formats.arrow_ipc.types import number_field
 from service_tests.checks import ARROW, JSON, NPY, arrow, npy, put, put_dataset
 from service_tests.costs import MB, Sent, sent, waits
+from service_tests.formats.test_npz import npz
 from service_tests.running import Running
 
 MiB = 1 << 20
-SVG = "image/svg+xml"
+SVG, NPZ = "image/svg+xml", "application/x-npz"
+BODY = 64 * MiB
+"""By default: `max_body_bytes`."""
 
 
 class Worst(NamedTuple):
@@ -199,6 +202,8 @@ WORST: dict[str, list[Worst]] = {
     "POST /v1/maps/{name}/transform": [
         Worst("rows of one digit", "/v1/maps/one/transform", vectors(b"[0]")),
         Worst("rows of one bit", "/v1/maps/one/transform", array(BITS), NPY, NPY),
+        Worst("rows of one bit, packed", "/v1/maps/one/transform", lambda: npz(True, vectors=np.zeros(BITS, np.bool_)), NPZ, NPZ, within=BODY),
+        Worst("more than may be unpacked", "/v1/maps/one/transform", lambda: npz(True, vectors=np.zeros((BODY, 1), np.bool_)), NPZ, NPZ),
         Worst("rows of one bit, answered in JSON", "/v1/maps/one/transform", array(BITS), NPY),
         Worst("lists of one byte", "/v1/maps/one/transform", lambda: arrow(v=np.zeros(BITS, np.uint8)), ARROW, ARROW),
         Worst("columns of bytes, and one of doubles", "/v1/maps/wide/transform", lambda: arrow(**{str(i): np.zeros(6000, np.uint8 if i else np.float64) for i in range(2700)}), ARROW, ARROW),
@@ -219,6 +224,7 @@ WORST: dict[str, list[Worst]] = {
     ],
     "POST /v1/maps/{name}/kernel": [
         Worst("the largest block", "/v1/maps/one/kernel", array((8000, 1)), NPY, NPY),
+        Worst("the largest block, of packed rows", "/v1/maps/one/kernel", lambda: npz(True, x=np.zeros((8000, 1)), y=np.zeros((8000, 1))), NPZ, NPZ, within=BODY),
         Worst("the largest block in JSON, and exactly", "/v1/maps/one/kernel?exact=true", array((5700, 1)), NPY),
         Worst("exactly, of long sparse rows", "/v1/maps/sparse/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 20)),
         Worst("exactly, of sparse rows that are made dense", "/v1/maps/wide/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 4900), within=RESULT),
@@ -235,6 +241,8 @@ WORST: dict[str, list[Worst]] = {
     ],
     "POST /v1/maps/{name}/similarity": [
         Worst("vectors", "/v1/maps/hashes/similarity?gamma=1", pairs(b"[1,0]")),
+        Worst("vectors of bits, packed", "/v1/maps/hashes/similarity", lambda: npz(True, x=np.ones((4 * MiB, 2), np.bool_), y=np.ones((4 * MiB, 2), np.bool_)), NPZ, NPZ, within=BODY),
+        Worst("codes of one byte, packed", "/v1/maps/hashes/similarity?of=codes&encoding=b_bit&bits=8", lambda: npz(True, x=np.zeros((4 * MiB, 8), np.uint8), y=np.zeros((4 * MiB, 8), np.uint8)), NPZ, NPZ, within=BODY),
         Worst("codes", "/v1/maps/hashes/similarity?of=codes&encoding=zero_bit", pairs(b"[0,1,2,3,0,1,2,3]")),
         Worst("pairs", "/v1/maps/hashes/similarity", pairs(b"[" + b",".join([b"[0,0]"] * 8) + b"]")),
         Worst("sparse rows", "/v1/maps/long/similarity", pairs(SPARSE)),

@@ -63,6 +63,7 @@ async def read_in(form: Format, request: Request, context: Context) -> Body:
         content,
         {name: headers[name] for name in form.request_headers if name in headers},
         context.limits.check_options,
+        context.limits.check_body,
     )
 
 

@@ -16,6 +16,7 @@ from app.core.model import NAME_PATTERN
 from app.core.spec import MapSpec
 from app.formats import FORMATS
 from app.formats.json import Json
+from app.formats.npz import Npz
 from app.services.keys import AskedKey
 from app.services.left_open import InputOfRows, ScaleOfRows
 
@@ -55,7 +56,8 @@ def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
     content = {_JSON: {"schema": schema}}
     parameters = []
     for form in _OTHER_FORMATS:
-        content[form.media_type] = {"schema": {**_BINARY, "description": form.rows_described + said}}
+        described = form.rows_described + ("" if form.has_members else said)
+        content[form.media_type] = {"schema": {**_BINARY, "description": described}}
         for name, text in form.request_headers.items():
             parameters.append({"name": name, "in": "header", "required": False, "description": text, "schema": _STRING})
     return _body(content) | ({"parameters": parameters} if parameters else {})
@@ -158,7 +160,8 @@ DATASET_BODY = _rows_body(
     " Their dtype is kept.",
 )
 GRAM_BODY = _rows_body(_object(["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
-PAIRS_BODY = _body({_JSON: {"schema": _object(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}})
+_PAIRS = {"schema": _object(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}
+PAIRS_BODY = _body({_JSON: _PAIRS, Npz.media_type: {"schema": {**_BINARY, "description": Npz.rows_described}}})
 _WARNINGS = {**list_of(_STRING), "description": "There where something is doubtful, as in the header Bochner-Warning."}
 _MAY_WARN = {"type": "object", "properties": {"warnings": _WARNINGS}}
 

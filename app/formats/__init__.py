@@ -7,8 +7,9 @@ from app.formats.arrow import Arrow
 from app.formats.base import Body, Buffer, Decoded, Format, Posted
 from app.formats.json import Json
 from app.formats.npy import Npy
+from app.formats.npz import Npz
 
-FORMATS: dict[str, Format] = {form.media_type: form for form in (Json(), Npy(), Arrow())}
+FORMATS: dict[str, Format] = {form.media_type: form for form in (Json(), Npy(), Npz(), Arrow())}
 """Every format by its media type. The first one answers clients that state no preference."""
 
 __all__ = ["FORMATS", "Body", "Buffer", "Decoded", "Format", "Posted"]

@@ -1,7 +1,7 @@
 """The base of every format, and what it reads and writes."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,6 +23,8 @@ class Body(NamedTuple):
     """Its headers, by the names in `Format.request_headers`. Headers that did not come are missing."""
     check_options: CheckSize = lambda *_: None
     """Checks all that is no rows before that is parsed."""
+    check_size: Callable[[int], None] = lambda _: None
+    """Checks how long what is packed in it will be, before it is unpacked; raises TooLarge for too much."""
 
 
 Posted = dict[str, PostedRows | Reference]
@@ -57,6 +59,8 @@ class Format(ABC):
     """One sentence for the OpenAPI document on how rows come in this format. JSON has schemas there instead."""
     answers_described: ClassVar[str] = ""
     """Likewise on how answers come."""
+    has_members: ClassVar[bool] = False
+    """Whether rows come under the names that members of JSON have; else a body is one array."""
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Decoded:
         """Read rows of `width` entries: the member that is wanted, and those of the optional ones that came.

@@ -1,46 +1,24 @@
 """JSON bodies of similarities: pairs of vectors, or pairs of codes."""
 
-from enum import StrEnum
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from app.core.arrays import Array
-from app.core.errors import InvalidInput, InvalidOption
+from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding
-from app.core.hashing.row_samples import refuse_unsampled
 from app.core.maps import FeatureMap
-from app.formats.base import Body, Posted
+from app.formats.base import Body
 from app.formats.json_body import members, rows_or_reference
 from app.formats.json_lists import LongList, called, is_list, parts_of
+from app.formats.pairs import InputKind, Pairs, checked, unclear
 
 _INT64 = np.dtype(np.int64)
 
 
-class InputKind(StrEnum):
-    """What x and y of a similarity are."""
-
-    vectors = "vectors"
-    codes = "codes"
-
-
-def pairs(
-    body: Body, sampling: FeatureMap, by: Encoder | None, of: InputKind | None
-) -> tuple[Encoder, Posted | tuple[Codes, Codes]]:
-    """Read x and y, row i of which go together: vectors as `Format.decode` gives them, or two arrays of codes.
-
-    Args:
-        body: the whole request body.
-        sampling: the map, which gives codes.
-        by: how x and y are written, or, for vectors, which codes to compare. Without it, vectors are compared by
-            pairs, and codes are read as pairs if their rows are lists of lists, else as zero_bit.
-        of: what x and y are. Without it, their length decides. Where codes and vectors have the same length, they are
-            vectors if `by` is missing too, else InvalidOption is raised.
-
-    Returns:
-        How the codes are written that came or that are to be compared; and x and y.
-    """
+def pairs(body: Body, sampling: FeatureMap, by: Encoder | None, of: InputKind | None) -> Pairs:
+    """Read x and y, see `ReadPairs`."""
     posted = members(body, ["x", "y"])
     if of is None and any(isinstance(rows, dict) and "dataset" in rows for rows in posted.values()):
         of = InputKind.vectors
@@ -126,16 +104,7 @@ def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -
         read = csr_codes(value, s, s << by.bits, pointer)
     else:
         read = codes(value, shape, dtype, pointer)
-    refuse_unsampled(read, pointer)
-    if read.dtype != np.uint64:  # all of its numbers may be codes
-        first, count = by.ends(s, input_dim)
-        index = (read[..., 0] if by.encoding is Encoding.pairs else read) - first
-        wrong = np.flatnonzero(((index < 0) | (index >= count)).any(axis=1))
-        if wrong.size:
-            raise InvalidInput(
-                f"row {wrong[0]} has numbers that are no codes of encoding {by.encoding.value}", f"{pointer}/{wrong[0]}"
-            )
-    return read.astype(np.uint8) if by.encoding is Encoding.packed else read
+    return checked(read, by, sampling, pointer)
 
 
 def _recognised(row: Any, of: InputKind | None, sampling: FeatureMap) -> Encoding | None:
@@ -158,8 +127,4 @@ def _are_codes(row: Any, by: Encoder, sampling: FeatureMap) -> bool:
         return is_list(next(iter(row)))
     if by.row(sampling.n_output, input_dim)[0] != (input_dim,):
         return False
-    raise InvalidOption(
-        f"rows of {input_dim} numbers came, which vectors of this map and its codes of encoding {by.encoding.value} "
-        "both have; say of=vectors or of=codes",
-        "of",
-    )
+    raise unclear(by, sampling)

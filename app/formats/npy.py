@@ -47,11 +47,11 @@ class Npy(Format):
         if isinstance(first, RowBlocks):
             rows = first.narrowed(dtype)
             header = array_header(rows.shape, dtype)
-            return Encoded(chain([header], map(_numbers, rows.made())), len(header) + rows.nbytes)
+            return Encoded(chain([header], map(numbers, rows.made())), len(header) + rows.nbytes)
         alike = [one for one in others if isinstance(one, np.ndarray) and one.shape == first.shape]
         array = narrowed(np.stack([first, *alike]) if alike else first, dtype)
         header = array_header(array.shape, array.dtype)
-        return Encoded([header, _numbers(array)], len(header) + array.nbytes)
+        return Encoded([header, numbers(array)], len(header) + array.nbytes)
 
 
 @lru_cache(256)
@@ -63,8 +63,8 @@ def array_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     return header.getvalue()
 
 
-def _numbers(array: Array) -> memoryview:
-    """The numbers of an array in C order, without a copy if they lie so."""
+def numbers(array: Array) -> memoryview:
+    """The bytes of the numbers of an array in C order, without a copy if they lie so."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 

@@ -19,8 +19,9 @@ from app.core.arrays import Floats, Rows
 from app.core.datasets import Reference
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
 from app.core.maps import FeatureMap, Gives
-from app.formats import FORMATS, Body, Format
-from app.formats.json_pairs import InputKind, pairs
+from app.formats import FORMATS, Body, Format, json_pairs, npz_pairs
+from app.formats.npz import Npz
+from app.formats.pairs import InputKind, ReadPairs
 from app.services import hashing, vectors
 from app.services.datasets import GatedRows
 from app.services.hashing import OnZero
@@ -84,6 +85,7 @@ async def kernel(
     return await _answer(request, context, work)
 
 
+_PAIRS: dict[str, ReadPairs] = {JSON: json_pairs.pairs, Npz.media_type: npz_pairs.pairs}
 _BITS = "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32 or 64, the default, for fingerprint."
 _BITS_OF = "What b_bit, packed and one_hot take their bits from. " + _listed(BITS_OF)
 
@@ -143,22 +145,22 @@ async def similarity(
 ) -> Response:
     """Estimated min-max kernel of row i of x with row i of y, its standard error, and an interval of 95 %.
 
-    x and y come as JSON: a .npy holds one array and cannot carry both, so that it serves for answers only. Codes of b
-    bits are corrected for chance collisions. For vectors there are beside it the `exact` kernel and `zero_bit`, the
-    rate at which i* alone agrees, which is too high where few coordinates carry the weight.
+    x and y come as JSON or in a .npz: a .npy holds one array and cannot carry both, so that it serves for answers only.
+    Codes of b bits are corrected for chance collisions. For vectors there are beside it the `exact` kernel and
+    `zero_bit`, the rate at which i* alone agrees, which is too high where few coordinates carry the weight.
     """
 
-    def work(_: Format, body: Body, __: Wanted) -> Told:
+    def work(form: Format, body: Body, _: Wanted) -> Told:
         sampling = context.maps.ready(name, Gives.codes)
         by = hashing.comparison(sampling, encoding, bits, bits_of, gamma)
-        by, came = pairs(body, sampling, by, of)
+        by, came = _PAIRS[form.media_type](body, sampling, by, of)
         if isinstance(came, tuple):
             return hashing.similarity_of_codes(sampling, *came, by, gamma), ()
         rows = context.datasets.gated(came, sampling.spec.gate).rows
         found = hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], by, gamma, context.limits)
         return found, warnings_of(sampling, rows)
 
-    return await _answer(request, context, work, allowed=(JSON,))
+    return await _answer(request, context, work, allowed=tuple(_PAIRS))
 
 
 async def _answer_rows(
