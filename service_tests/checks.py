@@ -17,6 +17,7 @@ from app.jobs.prelude import QUEUE, TALLY
 JSON = "application/json"
 NPY = "application/x-npy"
 ARROW = "application/vnd.apache.arrow.stream"
+PARQUET = "application/vnd.apache.parquet"
 PROBLEM = "application/problem+json"
 
 

@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "app.logs": {"app.in_work", "app.store"},
     "app.settings": {"app.processors"},
     "app.store": {"app.core"},
-    "app.formats": {"app.core", "app.pictures"},
+    "app.parquet_process": set[str](),
+    "app.formats": {"app.core", "app.pictures", "app.own_process", "app.parquet_process"},
     "app.pictures": {"app.core"},
     "app.client": set[str](),
     "app.connections": {"app.api", "app.metrics", "app.settings"},
@@ -75,6 +76,8 @@ ONLY_IN = {
     "starlette": {"app.api", "app.main"},
     "uvicorn": {"app.commands", "app.connections"},
     "matplotlib": {"app.pictures"},
+    # A hostile file may end the process that reads it.
+    "arro3": {"app.parquet_process"},
     "pydantic_settings": {"app.settings"},
 }
 ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}

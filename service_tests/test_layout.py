@@ -111,6 +111,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "commands/wait.py": "test_client.py",
         "commands/worker.py": "jobs/test_worker.py",
         "jobs/job_process.py": "jobs/test_worker.py",
+        "parquet_process.py": "formats/test_parquet.py",
     },
 }
 """Why a source file has no test file of its own, and where it is tested."""

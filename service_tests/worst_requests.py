@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - a request is a line
 
+import io
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -11,11 +12,12 @@ from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
+from arro3.io import read_ipc_stream, write_parquet
 
 from app.core.ids import NumberIds
 from app.formats.arrow_ipc.stream import END, batch_message, schema_message
 from app.formats.arrow_ipc.types import number_field
-from service_tests.checks import ARROW, JSON, NPY, arrow, npy, put, put_dataset
+from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow, npy, put, put_dataset
 from service_tests.costs import MB, Sent, sent, waits
 from service_tests.formats.test_npz import npz
 from service_tests.running import Running
@@ -75,11 +77,22 @@ def array(shape: tuple[int, int], dtype: Any = np.bool_) -> Callable[[], bytes]:
     return lambda: npy(np.zeros(shape, dtype))
 
 
+def zeros(nbytes: int) -> Callable[[], bytes]:
+    """A Parquet file of one column of so many bytes of zeros, some kilobytes long."""
+
+    def made() -> bytes:
+        sink = io.BytesIO()
+        write_parquet(read_ipc_stream(io.BytesIO(arrow(v=np.zeros((nbytes // 8, 1))))), sink)
+        return sink.getvalue()
+
+    return made
+
+
 SPARSE, EMPTY = b'{"indices":[0],"values":[1]}', b'{"indices":[],"values":[]}'
 SAME = b'{"indices":[%b],"values":[%b]}' % (b",".join(b"%d" % i for i in range(1000)), b",".join([b"1"] * 1000))
 BITS = 16 * MiB, 1
-BUILD, RESULT, JOB = 512 * MiB, 256 * MiB, 4096 * MiB
-"""By default: `max_build_bytes`; `max_result_bytes`, which measurements may take too; `max_job_bytes`."""
+BUILD, RESULT, JOB, MAX_DATASET = 512 * MiB, 256 * MiB, 4096 * MiB, 256 * MiB
+"""By default: `max_build_bytes`; `max_result_bytes`, which measurements may take too; `max_job_bytes`; `max_dataset_bytes`."""
 WIDEST = 8 * MiB
 GAUSSIAN = {"kind": "gaussian", "length_scale": 1.0}
 SUBSETS = [[(i + j) % 60 for j in range(14)] for i in range(1 << 16)]
@@ -206,7 +219,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("more than may be unpacked", "/v1/maps/one/transform", lambda: npz(True, vectors=np.zeros((BODY, 1), np.bool_)), NPZ, NPZ),
         Worst("rows of one bit, answered in JSON", "/v1/maps/one/transform", array(BITS), NPY),
         Worst("lists of one byte", "/v1/maps/one/transform", lambda: arrow(v=np.zeros(BITS, np.uint8)), ARROW, ARROW),
-        Worst("columns of bytes, and one of doubles", "/v1/maps/wide/transform", lambda: arrow(**{str(i): np.zeros(6000, np.uint8 if i else np.float64) for i in range(2700)}), ARROW, ARROW),
+        Worst("columns of bytes, and one of doubles", "/v1/maps/wide/transform", lambda: arrow(**{str(i): np.zeros(6000, np.uint8 if i else np.float64) for i in range(2700)}), ARROW, ARROW, within=14 * 16 * MiB),
         Worst("columns without end", "/v1/maps/one/transform", lambda: schema_message([number_field("", np.dtype("f4"))] * 90_000) + END, ARROW),
         Worst("batches without end", "/v1/maps/one/transform", lambda: schema_message([number_field("", np.dtype("f4"))]) + batch_message(0, [0], [0, 0]) * 40_000 + END, ARROW),
         Worst("an id for each byte", "/v1/maps/one/transform", lambda: arrow(v=np.zeros((MiB, 1), np.uint8), ids=NumberIds(np.zeros(MiB, np.int64))), ARROW),
@@ -251,6 +264,8 @@ WORST: dict[str, list[Worst]] = {
         Worst("rows of one digit", "/v1/datasets/new", vectors(b"[0]")),
         Worst("rows of one entry", "/v1/datasets/newer", vectors(SPARSE, b',"input_dim":65536')),
         Worst("rows of one bit", "/v1/datasets/newest", array(BITS), NPY),
+        Worst("zeros in a Parquet file, as many as a dataset may have", "/v1/datasets/zeros", zeros(MAX_DATASET - MiB), PARQUET, within=3 * MAX_DATASET),
+        Worst("more zeros in a Parquet file", "/v1/datasets/more", zeros(2 * MAX_DATASET), PARQUET, within=2 * MAX_DATASET),
     ],
     "GET /v1/datasets/{name}": [Worst("65,536 columns", "/v1/datasets/ranges")],
     "GET /v1/datasets": [Worst("all of them", "/v1/datasets?limit=1000")],

@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect
 from app.api.context import Context
 from app.api.problems import Refusal
 from app.api.senders import Sender
-from app.formats import Body, Buffer, Format
+from app.formats import Body, Buffer, RowsFormat
 from app.formats.json_body import pointer_to
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -56,7 +56,7 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
                 return body
 
 
-async def read_in(form: Format, request: Request, context: Context) -> Body:
+async def read_in(form: RowsFormat, request: Request, context: Context) -> Body:
     """Read a whole body with the headers that its format needs; raises what `read` raises."""
     content, headers = await read(request, context), request.headers
     return Body(
@@ -64,6 +64,7 @@ async def read_in(form: Format, request: Request, context: Context) -> Body:
         {name: headers[name] for name in form.request_headers if name in headers},
         context.limits.check_options,
         context.limits.check_body,
+        context.limits.check_dataset,
     )
 
 

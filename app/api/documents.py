@@ -1,5 +1,6 @@
 """What the OpenAPI document says of bodies and answers that the framework does not see."""
 
+from collections.abc import Collection
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,7 +15,7 @@ from app.api.roles import add_roles
 from app.core.arrays import MAX_DIM
 from app.core.model import NAME_PATTERN
 from app.core.spec import MapSpec
-from app.formats import FORMATS
+from app.formats import DATASET_FORMATS, FORMATS, RowsFormat
 from app.formats.json import Json
 from app.formats.npz import Npz
 from app.services.keys import AskedKey
@@ -51,11 +52,13 @@ def _body(content: dict[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _rows_body(schema: dict[str, Any], said: str = "") -> dict[str, Any]:
+def _rows_body(
+    schema: dict[str, Any], said: str = "", formats: Collection[RowsFormat] = _OTHER_FORMATS
+) -> dict[str, Any]:
     """A body of rows, in JSON of this schema or in another format; `said` is added to the description of the latter."""
     content = {_JSON: {"schema": schema}}
     parameters = []
-    for form in _OTHER_FORMATS:
+    for form in formats:
         described = form.rows_described + ("" if form.has_members else said)
         content[form.media_type] = {"schema": {**_BINARY, "description": described}}
         for name, text in form.request_headers.items():
@@ -158,6 +161,7 @@ DATASET_BODY = _rows_body(
         },
     ),
     " Their dtype is kept.",
+    [form for media_type, form in DATASET_FORMATS.items() if media_type != _JSON],
 )
 GRAM_BODY = _rows_body(_object(["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
 _PAIRS = {"schema": _object(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}

@@ -1,7 +1,7 @@
 """Which format a request is in, and which format and dtype its client wants the answer in."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -23,6 +23,11 @@ _DTYPE = re.compile(r'(?P<quote>"?)(?P<word>[^"]*)(?P=quote)')
 
 def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -> Format:
     """The format that Content-Type names; Refusal if it is none of those allowed, or the body is compressed."""
+    return FORMATS[posted_type(request, allowed)]
+
+
+def posted_type(request: Request, allowed: Collection[str]) -> str:
+    """The media type that Content-Type names; raises what `posted_format` raises."""
     encoding = request.headers.get("content-encoding", "identity")
     if encoding.lower() != "identity":
         raise Refusal("unsupported-media-type", f"Content-Encoding {encoding} came; an uncompressed body is wanted")
@@ -31,7 +36,7 @@ def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -
     if media_type not in allowed:
         came = f"Content-Type {header}" if header else "no Content-Type"
         raise Refusal("unsupported-media-type", f"{came} came; {' or '.join(allowed)} is wanted")
-    return FORMATS[media_type]
+    return media_type
 
 
 class Wanted(NamedTuple):

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from app.formats import FORMATS
+from app.formats.parquet import Parquet
 
 
 class Kind(NamedTuple):
@@ -84,7 +85,9 @@ KINDS = {
     "unsupported-media-type": Kind(
         415,
         "The Content-Type is not one this endpoint reads",
-        f"Vectors come as {' or '.join(FORMATS)}, specs as application/json, neither compressed.",
+        f"Vectors come as {' or '.join(FORMATS)}, "
+        f"those of datasets also as {Parquet.media_type}; specs as application/json, "
+        "neither compressed.",
     ),
     "not-acceptable": Kind(
         406,

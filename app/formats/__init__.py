@@ -4,12 +4,16 @@ A new format is one file with a class derived from `Format`, and its name in the
 """
 
 from app.formats.arrow import Arrow
-from app.formats.base import Body, Buffer, Decoded, Format, Posted
+from app.formats.base import Body, Buffer, Decoded, Format, Posted, RowsFormat
 from app.formats.json import Json
 from app.formats.npy import Npy
 from app.formats.npz import Npz
+from app.formats.parquet import Parquet
 
 FORMATS: dict[str, Format] = {form.media_type: form for form in (Json(), Npy(), Npz(), Arrow())}
 """Every format by its media type. The first one answers clients that state no preference."""
 
-__all__ = ["FORMATS", "Body", "Buffer", "Decoded", "Format", "Posted"]
+DATASET_FORMATS: dict[str, RowsFormat] = {**FORMATS, Parquet.media_type: Parquet()}
+"""Every format in which the rows of a dataset come."""
+
+__all__ = ["DATASET_FORMATS", "FORMATS", "Body", "Buffer", "Decoded", "Format", "Posted", "RowsFormat"]

@@ -25,6 +25,8 @@ class Body(NamedTuple):
     """Checks all that is no rows before that is parsed."""
     check_size: Callable[[int], None] = lambda _: None
     """Checks how long what is packed in it will be, before it is unpacked; raises TooLarge for too much."""
+    check_rows: Callable[[int], None] = lambda _: None
+    """Checks how many bytes of rows are unpacked from it."""
 
 
 Posted = dict[str, PostedRows | Reference]
@@ -42,23 +44,17 @@ class Encoded(NamedTuple):
     """Length of all pieces, where it is known before they are made."""
 
 
-class Format(ABC):
-    """A media type in which rows come and arrays are answered.
+class RowsFormat(ABC):
+    """A media type in which rows come.
 
     `decode` and `matrix` raise InvalidInput for bytes that are not what the media type says.
     """
 
     media_type: ClassVar[str]
-    narrower: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """The dtypes, by that of an answer, in which a client may have it instead: `Accept: media/type; dtype=float16`."""
-    operations_per_number: ClassVar[int] = 32
-    """Multiplications of a matrix product that take as long as writing and sending a number of an answer."""
     request_headers: ClassVar[Mapping[str, str]] = {}
     """Headers of a request that are needed to read its body, beside Content-Type. Names, and what the headers mean."""
     rows_described: ClassVar[str] = ""
     """One sentence for the OpenAPI document on how rows come in this format. JSON has schemas there instead."""
-    answers_described: ClassVar[str] = ""
-    """Likewise on how answers come."""
     has_members: ClassVar[bool] = False
     """Whether rows come under the names that members of JSON have; else a body is one array."""
 
@@ -73,6 +69,17 @@ class Format(ABC):
     @abstractmethod
     def matrix(self, body: Body) -> PostedRows | Identified:
         """Read rows whose width the body itself tells, with their ids if they have some."""
+
+
+class Format(RowsFormat):
+    """A media type in which rows come and arrays are answered."""
+
+    narrower: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """The dtypes, by that of an answer, in which a client may have it instead: `Accept: media/type; dtype=float16`."""
+    operations_per_number: ClassVar[int] = 32
+    """Multiplications of a matrix product that take as long as writing and sending a number of an answer."""
+    answers_described: ClassVar[str] = ""
+    """One sentence for the OpenAPI document on how answers come in this format. JSON has schemas there instead."""
 
     @abstractmethod
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:

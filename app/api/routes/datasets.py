@@ -7,7 +7,8 @@ from app.api.access import owner_of
 from app.api.answer_headers import headers
 from app.api.context import Admitted, ContextOf, Cursor, DatasetName, DatasetTtl, Limit, Prefix
 from app.api.documents import DATASET_BODY
-from app.api.negotiation import JSON, posted_format
+from app.api.negotiation import JSON, posted_type
+from app.formats import DATASET_FORMATS
 from app.services.dataset_records import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
@@ -31,7 +32,7 @@ async def put_dataset(
     ttl: DatasetTtl = None,
 ) -> DatasetRecord:
     """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
-    form = posted_format(request)
+    form = DATASET_FORMATS[posted_type(request, DATASET_FORMATS)]
     body = await bodies.read_in(form, request, context)
     owner, check = owner_of(request), etags.preconditions(request).check
     record, created = await context.admission.compute(

@@ -1,0 +1,73 @@
+"""Parquet files, which are read in a process of their own."""
+
+import subprocess
+from threading import Timer
+
+from app import own_process
+from app.core.arrays import PostedRows
+from app.core.errors import InvalidInput
+from app.core.ids import Identified
+from app.formats.arrow_ipc.rows import rows_of
+from app.formats.base import Body, RowsFormat
+from app.parquet_process import REFUSED
+
+# Beside twice the file: the reader holds that and one page or batch of each column.
+_MEMORY_BYTES = 512 << 20
+# A file of 64 MiB takes one.
+_SECONDS = 20
+# As others may work on the machine.
+_WAIT_SECONDS = 120
+_BYTES_AT_A_TIME = 1 << 20
+
+
+class Parquet(RowsFormat):
+    """`application/vnd.apache.parquet`, for datasets."""
+
+    media_type = "application/vnd.apache.parquet"
+    rows_described = "A Parquet file whose columns are those of an Arrow stream, in any of its encodings."
+
+    def matrix(self, body: Body) -> PostedRows | Identified:
+        """Read the rows of a file, with their ids if it has some."""
+        return rows_of(Body(_as_arrow(body)))
+
+
+def _as_arrow(body: Body) -> bytearray:
+    """The Arrow stream of a Parquet file; InvalidInput if it is none, or takes too much memory or time to read."""
+    memory = _MEMORY_BYTES + 2 * len(body.content)
+    command = own_process.command("app.parquet_process", str(memory), str(_SECONDS))
+    pipe = subprocess.PIPE
+    # Nothing of the environment: it may hold secrets.
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env={}) as reader:  # noqa: S603 - our own
+        watch = Timer(_WAIT_SECONDS, reader.kill)
+        watch.start()
+        try:
+            stream, said = _exchanged(reader, body)
+        finally:
+            watch.cancel()
+            reader.kill()  # unless it has ended
+    if reader.returncode == REFUSED:
+        raise InvalidInput(f"the body is not a Parquet file that can be read: {said}")
+    if reader.returncode:
+        raise InvalidInput(
+            f"the Parquet file is damaged, or takes more than {memory} bytes of memory or {_SECONDS} seconds to read"
+        )
+    return stream
+
+
+def _exchanged(reader: "subprocess.Popen[bytes]", body: Body) -> tuple[bytearray, str]:
+    """Give the reader the file, and take its stream, as far as it may go, and what it says."""
+    stdin, stdout, stderr = reader.stdin, reader.stdout, reader.stderr
+    if stdin is None or stdout is None or stderr is None:
+        raise TypeError("the process has no pipes")
+    try:
+        stdin.write(body.content)
+        stdin.close()
+    except BrokenPipeError:
+        pass  # what it has to say tells why
+    stream = bytearray()
+    while piece := stdout.read(_BYTES_AT_A_TIME):
+        stream += piece
+        body.check_rows(len(stream))
+    said = stderr.read(_BYTES_AT_A_TIME).decode(errors="replace")
+    reader.wait()
+    return stream, said[:300]
