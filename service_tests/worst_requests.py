@@ -5,6 +5,7 @@
 import io
 import json
 import time
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
@@ -65,6 +66,12 @@ def vectors(item: bytes, others: bytes = b"") -> Callable[[], bytes]:
 def pairs(item: bytes) -> Callable[[], bytes]:
     """A JSON body of x and y, whose rows are all alike."""
     return lambda: b"{" + member("x", item, 8 * MiB) + b"," + member("y", item, 8 * MiB) + b"}"
+
+
+def in_base64(shape: tuple[int, int]) -> Callable[[], bytes]:
+    """A JSON body of rows of zeros, each number of one byte."""
+    text = b'{"vectors":{"shape":%b,"dtype":"uint8","base64":"%b"}}'
+    return lambda: text % (json.dumps(shape).encode(), b64encode(bytes(shape[0] * shape[1])))
 
 
 def said(**members: Any) -> Callable[[], bytes]:
@@ -225,6 +232,9 @@ WORST: dict[str, list[Worst]] = {
         Worst("an id for each byte", "/v1/maps/one/transform", lambda: arrow(v=np.zeros((MiB, 1), np.uint8), ids=NumberIds(np.zeros(MiB, np.int64))), ARROW),
         Worst("rows of one entry", "/v1/maps/one/transform", vectors(SPARSE), accept=NPY),
         Worst("rows without entries", "/v1/maps/one/transform", vectors(EMPTY), accept=NPY),
+        Worst("rows of one byte in base64", "/v1/maps/one/transform", in_base64((12 * MiB, 1)), accept=NPY),
+        Worst("rows of one byte in base64, all escaped", "/v1/maps/one/transform", lambda: b'{"vectors":{"shape":[4194304,1],"dtype":"uint8","base64":"' + b"\\u0041" * (4 * MiB * 4 // 3 // 4 * 4) + b'"}}', accept=NPY),
+        Worst("a long string that is no rows", "/v1/maps/one/transform", lambda: b'{"dataset":"' + b"a" * 16 * MiB + b'"}'),
         Worst("brackets", "/v1/maps/one/transform", vectors(b"[]")),
         Worst("brackets in brackets", "/v1/maps/one/transform", lambda: b'{"vectors":' + b"[" * 8 * MiB + b"]" * 8 * MiB + b"}"),
         Worst("numbers of thousands of digits", "/v1/maps/one/transform", vectors(b"[0." + b"1" * 4000 + b"e-300]")),

@@ -17,6 +17,7 @@ from app.core.model import NAME_PATTERN
 from app.core.spec import MapSpec
 from app.formats import DATASET_FORMATS, FORMATS, RowsFormat
 from app.formats.json import Json
+from app.formats.json_base64 import DTYPES
 from app.formats.npz import Npz
 from app.services.keys import AskedKey
 from app.services.left_open import InputOfRows, ScaleOfRows
@@ -83,6 +84,12 @@ ROWS = {
         list_of(
             _object(["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
             description="Sparse rows; indices increase, and what is left out is 0, not missing.",
+        ),
+        _object(
+            ["base64", "shape", "dtype"],
+            base64={"type": "string", "description": "The numbers, little-endian, row after row; NaN is missing."},
+            shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
+            dtype={"type": "string", "enum": list(DTYPES)},
         ),
     ]
 }

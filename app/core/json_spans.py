@@ -1,4 +1,4 @@
-"""Where the lists of a JSON text lie, found without parsing it and without the interpreter lock."""
+"""Where the lists and long strings of a JSON text lie, found without parsing it and without the interpreter lock."""
 
 from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
@@ -12,7 +12,7 @@ from app.core.errors import InvalidInput
 
 _QUOTE, _BACKSLASH, _COMMA, _SPACE = b'"'[0], b"\\"[0], b","[0], b" "[0]
 _LIST, _LIST_END, _OBJECT, _OBJECT_END = b"["[0], b"]"[0], b"{"[0], b"}"[0]
-# Lists that stand in no other list: no request has as many.
+# Lists that stand in no other list, and long strings: no request has as many.
 _MOST_LISTS = 64
 # What pydantic reads in a fifth of a second: it takes a microsecond and a hundred bytes for each list, and for each
 # name of a member, of which options have few.
@@ -20,13 +20,17 @@ _MOST_BRACKETS, _MOST_REST = 1 << 17, 1 << 16
 # Of items, of brackets, and of commas.
 _N_COUNTS = 3
 _UNBALANCED, _TOO_MANY = -1, -2
+# No string is longer.
+_ANY = 1 << 62
+# In the place of the number of items of a list.
+_IS_STRING = -1
 
 
 class Span(NamedTuple):
-    """A list that stands in no other list."""
+    """A list that stands in no other list, or a long string that stands in none."""
 
     bounds: list[int]
-    """Places of its opening bracket, of commas between its items, and of its closing bracket."""
+    """Places of its opening bracket, of commas between its items, and of its closing bracket; or of quotation marks."""
     n_items: int
     """How many items it has."""
     n_brackets: int
@@ -34,23 +38,29 @@ class Span(NamedTuple):
     n_commas: int
     """How many commas part the things in it."""
 
+    @property
+    def is_string(self) -> bool:
+        """Whether it is a string."""
+        return self.n_items == _IS_STRING
 
-def spans(text: bytes | bytearray | memoryview, part_bytes: int) -> Iterator[Span]:
+
+def spans(text: bytes | bytearray | memoryview, part_bytes: int, string_bytes: int = _ANY) -> Iterator[Span]:
     """The outermost lists of a JSON text, of items that commas part into `part_bytes` to twice as many.
 
-    An item of more bytes stands alone. Nothing but strings and brackets is looked at: whoever parses all parts, and the
-    text around the lists, sees all else that is wrong.
+    An item of more bytes stands alone. Strings of more than `string_bytes` that stand in no list are given likewise.
+    Nothing but strings and brackets is looked at: whoever parses all parts, and the text around them, sees all else
+    that is wrong.
 
     Raises:
-        InvalidInput: brackets do not match, a string does not end, or there are more than 64 lists.
+        InvalidInput: brackets do not match, a string does not end, or there are more than 64 lists and long strings.
     """
     characters = np.frombuffer(text, np.uint8)
     characters.flags.writeable = False
     lists = np.empty((_MOST_LISTS + 1, 1 + _N_COUNTS), np.int64)
     bounds = np.empty(2 * (len(characters) // part_bytes) + 4 * _MOST_LISTS, np.int64)
-    n = _find(characters, part_bytes, lists, bounds)
+    n = _find(characters, part_bytes, string_bytes, lists, bounds)
     if n == _TOO_MANY:
-        raise InvalidInput(f"the body has more than {_MOST_LISTS} lists that stand in no other")
+        raise InvalidInput(f"the body has more than {_MOST_LISTS} lists that stand in no other, and long strings")
     if n == _UNBALANCED:
         raise InvalidInput("the body is not JSON: a bracket or a quotation mark is missing")
     for (first, *counts), (end, *_) in pairwise(lists[: n + 1].tolist()):
@@ -89,7 +99,13 @@ def check_lists(nbytes: int, lists: Collection[Span], check_size: CheckSize) -> 
 
 
 @compiled
-def _find(text: NDArray[np.uint8], part_bytes: int, lists: NDArray[np.int64], bounds: NDArray[np.int64]) -> int:
+def _find(
+    text: NDArray[np.uint8],
+    part_bytes: int,
+    string_bytes: int,
+    lists: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+) -> int:
     """Write of each list the number of its first bound, of its items, brackets and commas, and all bounds of all.
 
     Gives the number of lists.
@@ -99,7 +115,15 @@ def _find(text: NDArray[np.uint8], part_bytes: int, lists: NDArray[np.int64], bo
     n_lists, n_bounds, depth, i = 0, 0, 0, 0
     while i < len(text):
         if text[i] == _QUOTE:
-            i = _string_end(text, i)
+            start, i = i, _string_end(text, i)
+            if i - start > string_bytes and i < len(text):
+                if n_lists == len(lists) - 1:
+                    return _TOO_MANY
+                lists[n_lists, 0], lists[n_lists, 1] = n_bounds, _IS_STRING
+                lists[n_lists, 2] = lists[n_lists, 3] = 0
+                bounds[n_bounds], bounds[n_bounds + 1] = start, i
+                n_bounds += 2
+                n_lists += 1
         elif text[i] == _LIST:
             if n_lists == len(lists) - 1:
                 return _TOO_MANY

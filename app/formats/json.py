@@ -11,8 +11,7 @@ from app.core.arrays import Array, PostedRows, row_blocks
 from app.core.errors import InvalidInput
 from app.core.ids import NumberIds, TextIds
 from app.formats.base import Body, Encoded, Format, Posted
-from app.formats.json_body import dimension, members, rows_or_reference, vectors_or_dataset
-from app.formats.json_rows import rows
+from app.formats.json_body import dimension, members, rows_in, rows_or_reference, vectors_or_dataset
 
 _NUMBERS_PER_PIECE = 1 << 16
 _IDS_PER_PIECE = 1 << 12
@@ -35,10 +34,10 @@ class Json(Format):
         return {wanted: vectors_or_dataset(posted, width)}
 
     def matrix(self, body: Body) -> PostedRows:
-        """Read an object of `vectors`, a list of rows, and `input_dim`, their length, which only sparse rows need."""
+        """Read an object of `vectors`, and `input_dim`, the length of rows, which only sparse rows need."""
         posted = members(body, ["vectors"], ["input_dim"])
         width = dimension(posted["input_dim"]) if "input_dim" in posted else None
-        return rows(posted["vectors"], width, "/vectors")
+        return rows_in(posted["vectors"], width, "/vectors")
 
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
         """Write one object with the arrays as members, in their own dtypes, and `warnings` if there are any.

@@ -10,7 +10,8 @@ from app.core.errors import InvalidInput, TooLarge
 from app.core.json_spans import check_lists
 from app.core.model import NAME_PATTERN
 from app.formats.base import Body
-from app.formats.json_lists import PART_BYTES, LongList, called, document, loads
+from app.formats.json_base64 import MEMBERS, encoded_rows
+from app.formats.json_lists import PART_BYTES, LongList, LongText, Part, called, document, loads
 from app.formats.json_rows import rows
 
 _REFERENCE = ("dataset", "rows", "seed")
@@ -24,7 +25,7 @@ def members(
 ) -> dict[str, Any]:
     """The members of a JSON object, which must have those that are wanted and no others but the optional.
 
-    Lists in members of rows may be `LongList`s.
+    Lists in members of rows may be `LongList`s, strings `LongText`s.
 
     Raises:
         InvalidInput: the body is not JSON, or has other members.
@@ -58,20 +59,20 @@ def _is_short(body: Body) -> bool:
 
 def _parse_options(body: Body, found: dict[str, Any], of_rows: Collection[str]) -> None:
     """Parse the lists of all members but those of rows; TooLarge if there is too much beside lists of rows."""
-    in_rows = sum(one.nbytes for _, _, one in _long_lists(found, of_rows))
-    options = _long_lists(found, [name for name in found if name not in of_rows])
+    in_rows = sum(one.nbytes for _, _, one in _long_parts(found, of_rows))
+    options = _long_parts(found, [name for name in found if name not in of_rows])
     check_lists(len(body.content) - in_rows, [one.span for _, _, one in options], body.check_options)
     for holder, name, one in options:
         holder[name] = one.whole()
 
 
-def _long_lists(found: dict[str, Any], names: Collection[str]) -> list[tuple[dict[str, Any], str, LongList]]:
-    """The `LongList`s of some members, and of objects in them, each with the object and the name that hold it."""
+def _long_parts(found: dict[str, Any], names: Collection[str]) -> list[tuple[dict[str, Any], str, Part]]:
+    """What is long in some members, and in objects in them, each with the object and the name that hold it."""
     lists, held = [], [(found, name) for name in names if name in found]
     while held:
         holder, name = held.pop()
         value = holder[name]
-        if isinstance(value, LongList):
+        if isinstance(value, LongList | LongText):
             lists.append((holder, name, value))
         elif isinstance(value, dict):
             held += [(value, inner) for inner in value]
@@ -91,8 +92,15 @@ def vectors_or_dataset(document: Mapping[str, Any], width: int | None = None) ->
 
 
 def rows_or_reference(value: Any, width: int | None, pointer: str) -> PostedRows | Reference:
-    """Read a list of rows, or an object that names a dataset."""
-    return _reference(value, pointer) if isinstance(value, dict) else rows(value, width, pointer)
+    """Read a list of rows, rows in base64, or an object that names a dataset."""
+    is_reference = isinstance(value, dict) and not set(MEMBERS) & set(value)
+    return _reference(value, pointer) if is_reference else rows_in(value, width, pointer)
+
+
+def rows_in(value: Any, width: int | None, pointer: str) -> PostedRows:
+    """Read a list of rows, or rows in base64; `width` as in `rows`."""
+    in_base64 = isinstance(value, dict) and set(MEMBERS) & set(value)
+    return encoded_rows(value, pointer) if in_base64 else rows(value, width, pointer)
 
 
 def dimension(value: Any) -> int:
@@ -107,7 +115,7 @@ def pointer_to(name: str) -> str:
 
 def _reference(value: dict[str, Any], pointer: str) -> Reference:
     if "dataset" not in value:
-        wanted = "a list of rows is wanted, or an object that names a dataset"
+        wanted = "a list of rows is wanted, or an object that names a dataset or has base64"
         raise InvalidInput(f"an object without the member dataset came; {wanted}", pointer)
     for name in value:
         if name not in _REFERENCE:

@@ -1,10 +1,11 @@
-"""JSON parsed some of it at a time: its long lists stay text until their items are wanted."""
+"""JSON parsed some of it at a time: its long lists and strings stay text until they are wanted."""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, pairwise
 from typing import Any
 
+import numpy as np
 import orjson
 
 from app.core.errors import InvalidInput
@@ -14,6 +15,7 @@ PART_BYTES = 1 << 16
 """Text that is parsed at a time, some two milliseconds of the interpreter. Shorter bodies are parsed whole."""
 # Items of lists are parsed whole up to this length.
 _WHOLE_ITEM = 1 << 20
+_BACKSLASH = b"\\"[0]
 Text = bytes | bytearray | memoryview
 
 
@@ -53,14 +55,38 @@ class LongList:
         return loads(self._text[self.span.bounds[0] : self.span.bounds[-1] + 1])
 
 
+class LongText:
+    """A long string of a JSON text."""
+
+    def __init__(self, text: memoryview, span: Span) -> None:
+        self._text, self.span = text, span
+
+    @property
+    def nbytes(self) -> int:
+        """Length of its text, quotation marks included."""
+        return self.span.bounds[-1] + 1 - self.span.bounds[0]
+
+    def characters(self) -> memoryview:
+        """The string in UTF-8, without a copy unless it has something escaped; InvalidInput if it is not JSON."""
+        inner = self._text[self.span.bounds[0] + 1 : self.span.bounds[-1]]
+        return memoryview(self.whole().encode()) if _has_escapes(inner) else inner
+
+    def whole(self) -> Any:
+        """It as a string like any other."""
+        return loads(self._text[self.span.bounds[0] : self.span.bounds[-1] + 1])
+
+
 JsonList = list[Any] | LongList
+Part = LongList | LongText
 
 
 def called(value: Any) -> str:
     """The words of a refusal for a JSON value: its type, or the value itself if it is a number."""
     if isinstance(value, bool):
         return str(value).lower()
-    kinds = {dict: "an object", list: "a list", LongList: "a list", str: "a string", type(None): "null"}
+    kinds = {dict: "an object", list: "a list", LongList: "a list", str: "a string", LongText: "a string"}
+    if value is None:
+        return "null"
     return kinds.get(type(value)) or f"the number {value}"
 
 
@@ -80,15 +106,16 @@ def parts_of(value: JsonList) -> Iterator[tuple[int, list[Any]]]:
 def document(text: Text, check_rest: Callable[[int], None]) -> Any:
     """The value of a JSON text, in which all lists that stand in no other list are `LongList`s.
 
-    `check_rest` is told how long the text around them is before that is parsed, and may raise.
+    Long strings that stand in no list are `LongText`s. `check_rest` is told how long the text around all of these is
+    before that is parsed, and may raise.
 
     Raises:
         InvalidInput: it is not JSON, as far as can be seen without parsing the lists.
     """
     whole, at, rest = memoryview(text), 0, list[Text]()
-    found = []
-    for number, span in enumerate(spans(text, PART_BYTES)):
-        found.append(LongList(whole, span))
+    found: list[Part] = []
+    for number, span in enumerate(spans(text, PART_BYTES, PART_BYTES)):
+        found.append(LongText(whole, span) if span.is_string else LongList(whole, span))
         rest += [whole[at : span.bounds[0]], b"[%d]" % number]
         at = span.bounds[-1] + 1
     check_rest(len(whole) - sum(one.nbytes for one in found))
@@ -106,8 +133,8 @@ def loads(text: Text) -> Any:
         gc.enable()
 
 
-def _filled(value: Any, lists: Sequence[LongList]) -> Any:
-    """A value in which each list, which has a number, is that one of these lists."""
+def _filled(value: Any, lists: Sequence[Part]) -> Any:
+    """A value in which each list, which has a number, is that one of these lists and strings."""
     if isinstance(value, list):
         return lists[value[0]]
     objects = [value] if isinstance(value, dict) else []
@@ -119,6 +146,11 @@ def _filled(value: Any, lists: Sequence[LongList]) -> Any:
             elif isinstance(member, list):
                 members[name] = lists[member[0]]
     return value
+
+
+def _has_escapes(text: memoryview) -> bool:
+    """Whether a string of JSON is more than what its characters say."""
+    return bool((np.frombuffer(text, np.uint8) == _BACKSLASH).any())
 
 
 def _check_item(nbytes: int) -> None:

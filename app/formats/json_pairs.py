@@ -20,7 +20,7 @@ _INT64 = np.dtype(np.int64)
 def pairs(body: Body, sampling: FeatureMap, by: Encoder | None, of: InputKind | None) -> Pairs:
     """Read x and y, see `ReadPairs`."""
     posted = members(body, ["x", "y"])
-    if of is None and any(isinstance(rows, dict) and "dataset" in rows for rows in posted.values()):
+    if of is None and any(isinstance(rows, dict) and {"dataset", "base64"} & set(rows) for rows in posted.values()):
         of = InputKind.vectors
     first = next(iter(posted["x"]), None) if is_list(posted["x"]) else None
     if by is None:
