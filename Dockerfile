@@ -34,9 +34,10 @@ FROM dependencies AS service
 COPY pyproject.toml README.md LICENSE /source/
 COPY app /source/app
 COPY bochner /source/bochner
+COPY client /source/client
 COPY openapi/examples /source/openapi/examples
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/run/certificates \
-    /opt/pip/bin/pip --python /opt/bochner/bin/python install --no-cache-dir --no-deps --target /opt/service /source
+    /opt/pip/bin/pip --python /opt/bochner/bin/python install --no-cache-dir --no-deps --target /opt/service /source /source/client
 # Compile the loops once, here, where the slimmed packages have to work too. The compiler keeps its results beside its
 # cache's owner, so they are made in a directory of their own, which the entrypoint copies to where a container may write.
 # They are for the processor that builds the image; the cache is keyed by it, and others compile for themselves. It is keyed

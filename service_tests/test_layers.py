@@ -11,11 +11,15 @@ import pytest
 import app
 
 ROOT = Path(app.__file__).parent
-PACKAGES = ("app", "bochner")
+PACKAGES = ("app", "bochner", "bochner_client")
 # What each layer may import of this project, itself aside.
 MAY_IMPORT = {
     # The core under names of its own, for processes without a service.
     "bochner": {"app.core", "app.processors"},
+    # What talks to a service knows of it what its contract says.
+    "bochner_client": set[str](),
+    # Where the service's package is installed too, maps can be applied without the service.
+    "bochner_client.calls.local": {"bochner", "bochner_client"},
     "app.core": set[str](),
     "app.processors": set[str](),
     "app.own_process": set[str](),
@@ -27,7 +31,6 @@ MAY_IMPORT = {
     "app.parquet_process": set[str](),
     "app.formats": {"app.core", "app.pictures", "app.own_process", "app.parquet_process"},
     "app.pictures": {"app.core"},
-    "app.client": set[str](),
     "app.connections": {"app.api", "app.metrics", "app.settings"},
     "app.jobs": {"app.core", "app.store", "app.in_work", "app.logs", "app.own_process"},
     "app.services": {
@@ -58,7 +61,7 @@ MAY_IMPORT = {
         "app.settings",
         "app.handlers",
         "app.main",
-        "app.client",
+        "bochner_client",
     },
     "app.__main__": {"app.commands", "app.store"},
 }
@@ -79,6 +82,11 @@ ONLY_IN = {
     # A hostile file may end the process that reads it.
     "arro3": {"app.parquet_process"},
     "pydantic_settings": {"app.settings"},
+}
+READ_THE_ENVIRONMENT = {
+    "app.settings",
+    "app.core",  # tells libraries how many threads to start
+    "bochner_client.address",
 }
 ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 
@@ -121,7 +129,7 @@ def breaches(module: str, source: str) -> list[str]:
         for library, users in ONLY_IN.items():
             if within(name, library) and not any(within(module, user) for user in users):
                 found.append(f"{module} imports {name}")
-    if layer != "app.settings" and module != "app.core":  # which tells libraries how many threads to start
+    if module not in READ_THE_ENVIRONMENT:
         for node in ast.walk(tree):
             names = [node.attr] if isinstance(node, ast.Attribute) else []
             if isinstance(node, ast.ImportFrom) and node.module == "os":
@@ -133,8 +141,9 @@ def breaches(module: str, source: str) -> list[str]:
 def modules() -> list[tuple[str, Path]]:
     found = []
     for package in PACKAGES:
-        for path in sorted((ROOT.parent / package).rglob("*.py")):
-            parts = path.relative_to(ROOT.parent).with_suffix("").parts
+        above = ROOT.parent / "client" if package == "bochner_client" else ROOT.parent
+        for path in sorted((above / package).rglob("*.py")):
+            parts = path.relative_to(above).with_suffix("").parts
             found.append((".".join(parts).removesuffix(".__init__"), path))
     return [(module, path) for module, path in found if module != "app"]
 
@@ -142,7 +151,7 @@ def modules() -> list[tuple[str, Path]]:
 def test_every_module_is_looked_at() -> None:
     names = {module for module, _ in modules()}
     assert {"app.main", "app.__main__", "app.settings", "app.core.spec", "app.store.maps", "app.api.routes"} <= names
-    assert {"bochner", "bochner.maps"} <= names
+    assert {"bochner", "bochner.maps", "bochner_client", "bochner_client.calls.maps"} <= names
     assert (ROOT / "__init__.py").read_text().count("import") == 0
 
 
@@ -171,6 +180,10 @@ def test_imports_go_down_only(module: str, path: Path) -> None:
         ("app.services.bad", "import bochner"),
         ("bochner", "from app.formats.exports import EXPORTS"),
         ("bochner.bad", "from app.services.maps import Maps"),
+        ("app.services.bad", "import bochner_client"),
+        ("bochner_client.bad", "from app.settings import Settings"),
+        ("bochner_client.bad", "import bochner"),
+        ("bochner_client.bad", "import os\nos.environ['HOME']"),
         ("app.core.bad", "import redis"),
         ("app.core.bad", "from starlette.requests import Request"),
         ("app.store.bad", "from app.formats import Format"),

@@ -1,4 +1,4 @@
-"""The tests of app/x/y.py are in service_tests/x/test_y.py; of the others ELSEWHERE says where they are and why."""
+"""The tests of app/x/y.py are in service_tests/x/test_y.py, the client's in service_tests/client; or ELSEWHERE."""
 
 import ast
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 TESTS = Path(__file__).parent
 APP = TESTS.parent / "app"
+CLIENT = TESTS.parent / "client" / "bochner_client"
 
 ELSEWHERE: dict[str, dict[str, str]] = {
     "shows only in answers over HTTP": {
@@ -80,6 +81,11 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "formats/npz_pairs.py": "api/test_npz.py",
         "formats/zipped.py": "formats/test_npz.py",
         "formats/json_pairs.py": "formats/test_json.py",
+        "client/methods.py": "client/test_operations.py",
+        "client/records.py": "client/calls/test_maps.py",  # and the others beside it
+        "client/requests.py": "client/test_exchange.py",
+        "client/rows.py": "client/calls/test_vectors.py",
+        "client/transport.py": "client/test_client.py",
         "jobs/checkpoints.py": "jobs/test_jobs.py",
         "jobs/draft.py": "jobs/test_jobs.py",
         "jobs/errors.py": "jobs/test_jobs.py",
@@ -102,13 +108,13 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "commands/accept_store.py": "store/test_identity.py",
         "commands/backup.py": "store/test_backup.py",
         "commands/check.py": "store/test_data_files.py",
-        "commands/create.py": "test_client.py",
+        "commands/asking.py": "commands/test_create.py",
         "commands/openapi.py": "test_openapi.py",
         "commands/options.py": "test_settings.py",
         "commands/repair.py": "store/test_data_files.py",
         "commands/restore.py": "store/test_backup.py",
         "commands/serve.py": "test_settings.py",  # and store/test_supervision.py
-        "commands/wait.py": "test_client.py",
+        "commands/wait.py": "commands/test_create.py",
         "commands/worker.py": "jobs/test_worker.py",
         "jobs/job_process.py": "jobs/test_worker.py",
         "parquet_process.py": "formats/test_parquet.py",
@@ -119,9 +125,16 @@ LISTED = {source: place for group in ELSEWHERE.values() for source, place in gro
 
 
 def sources() -> list[str]:
-    """Files of app/ that do something: those that only declare have nothing to test."""
-    files = [path for path in APP.rglob("*.py") if path.name != "__init__.py"]
-    return sorted(path.relative_to(APP).as_posix() for path in files if does_something(path.read_text()))
+    """Files of app/, and as client/ the client's, that do something: those that only declare have nothing to test."""
+    found = []
+    for root, prefix in ((APP, ""), (CLIENT, "client/")):
+        files = [path for path in root.rglob("*.py") if path.name != "__init__.py"]
+        found += [prefix + path.relative_to(root).as_posix() for path in files if does_something(path.read_text())]
+    return sorted(found)
+
+
+def is_source(path: str) -> bool:
+    return (APP / path).is_file() or (CLIENT.parent / path.replace("client/", "bochner_client/", 1)).is_file()
 
 
 def does_something(text: str) -> bool:
@@ -151,13 +164,13 @@ def test_each_source_has_its_test_file_or_a_reason(source: str) -> None:
 
 def test_what_is_listed_is_there() -> None:
     gone = set(LISTED) - set(sources())
-    assert not gone, f"take {sorted(gone)} out of ELSEWHERE: there are no such files in app/, or they only declare"
+    assert not gone, f"take {sorted(gone)} out of ELSEWHERE: there are no such files, or they only declare"
 
 
 @pytest.mark.parametrize("test", [path.relative_to(TESTS).as_posix() for path in sorted(TESTS.rglob("test_*.py"))])
 def test_a_test_file_lies_beside_a_source_or_says_what_it_is_about(test: str) -> None:
     folder, _, name = test.rpartition("/")
-    if not (APP / folder / name.removeprefix("test_")).is_file():
+    if not is_source(f"{folder}/{name.removeprefix('test_')}".lstrip("/")):
         docstring = ast.get_docstring(ast.parse((TESTS / test).read_text()))
         assert docstring, (
             f"move service_tests/{test} beside what it tests, or begin it with a docstring: what is it about?"

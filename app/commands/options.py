@@ -1,15 +1,14 @@
-"""What several commands share: options that are settings, and the address of a service."""
+"""What several commands share: options that are settings, and the store that they name."""
 
 import argparse
 import logging.config
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from app.logs import configuration
-from app.settings import ClientSettings, Settings
+from app.settings import Settings
 from app.store.binary import StoreNotStarted
 from app.store.connection import Client, connect
 from app.store.disk import FOLDER
@@ -27,24 +26,6 @@ def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = Setting
         field = Settings.model_fields[name]
         option = "--" + name.replace("_", "-")
         parser.add_argument(option, default=argparse.SUPPRESS, help=f"{field.description} [{Settings.variable(name)}]")
-
-
-def add_service(parser: argparse.ArgumentParser) -> None:
-    """Take the address of a running service, and a key."""
-    for name, field in ClientSettings.model_fields.items():
-        option, variable = "--" + name.replace("_", "-"), Settings.variable(name)
-        parser.add_argument(option, default=argparse.SUPPRESS, help=f"{field.description} [{variable}]")
-
-
-def run_client(function: str, *arguments: Any, **options: Any) -> None:
-    """Run a function of `app.client` on the service that the options name; what fails is told in a line."""
-    from app import client
-
-    settings = ClientSettings(**options)
-    try:
-        getattr(client, function)(client.Service(settings.url, settings.key_given()), *arguments)
-    except client.ClientFailed as error:
-        sys.exit(str(error))
 
 
 def files_of(options: dict[str, Any]) -> Path:

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from app.commands.options import AddParser, add_service, run_client
+from app.commands.asking import add_service, follow, service
+from app.commands.options import AddParser
 
 
 def add(add_parser: AddParser) -> None:
@@ -15,4 +16,6 @@ def add(add_parser: AddParser) -> None:
 
 def run(job: str, **options: Any) -> None:
     """Wait for the job."""
-    run_client("wait_for", job, **options)
+    with service(options) as client:
+        client.get_job(job)
+        follow(client, job)

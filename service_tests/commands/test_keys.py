@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from service_tests.cases import with_long
+from service_tests.commands.test_create import run
 from service_tests.keyed import bearer, secret_of
 from service_tests.running import service
 from service_tests.servers import EVERY_WRITE, until, valkey
-from service_tests.test_client import run
 
 
 def keys(data_dir: Path, *command: str) -> "subprocess.CompletedProcess[str]":

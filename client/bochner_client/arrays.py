@@ -1,0 +1,136 @@
+"""Arrays as they travel: .npy bodies without a copy, .npy answers read into their place as they come."""
+
+import io
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from bochner_client.errors import InvalidAnswer
+from bochner_client.requests import NPY, Body, Head, Reads, Sink
+
+Array = NDArray[Any]
+
+_HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
+# Of dtypes that the service reads: booleans, whole numbers, and floats of 4 and 8 bytes.
+_SENT_AS_THEY_ARE = "biuf"
+
+
+def as_numbers(rows: ArrayLike) -> Array:
+    """Rows as an array that the service reads, without a copy where that can be; no value changes.
+
+    Raises:
+        ValueError: they are not numbers.
+    """
+    found = np.asarray(rows)
+    if found.dtype == object:
+        found = found.astype(np.float64)
+    if found.dtype.kind not in _SENT_AS_THEY_ARE:
+        raise ValueError(f"an array of {found.dtype} came; real numbers are wanted")
+    if found.dtype == np.float16:
+        return found.astype(np.float32)
+    return found.astype(found.dtype.newbyteorder("="), copy=False)
+
+
+def npy(rows: ArrayLike) -> Body:
+    """A .npy body. It shares the memory of an array that lies in one piece."""
+    numbers = as_numbers(rows)
+    if not (numbers.flags.c_contiguous or numbers.flags.f_contiguous):
+        numbers = np.ascontiguousarray(numbers)
+    start = io.BytesIO()
+    npy_format.write_array_header_1_0(start, npy_format.header_data_from_array_1_0(numbers))
+    flat = numbers.reshape(-1, order="A").view(np.uint8)
+    return Body(NPY, (start.getvalue(), flat.data))
+
+
+def accepting(dtype: DTypeLike | None) -> dict[str, str]:
+    """The header that asks for a .npy; where the service writes the dtype, in that."""
+    if dtype is None:
+        return {"Accept": NPY}
+    return {"Accept": f"{NPY}; dtype={np.dtype(dtype).name}, {NPY}; q=0.5"}
+
+
+def as_array(dtype: DTypeLike | None = None, out: Array | None = None) -> Reads[Array]:
+    """Reads a .npy, as another dtype if one is given, into `out` if that is given.
+
+    Raises:
+        ValueError: `out` cannot be written, or the dtype holds no answer.
+    """
+    wanted = None if dtype is None else np.dtype(dtype)
+    if wanted is not None and wanted.kind not in "fc":
+        raise ValueError(f"dtype {wanted} came; one of floating-point or complex numbers is wanted")
+    if out is not None and not out.flags.writeable:
+        raise ValueError("out is read-only")
+
+    def sink(_: Head) -> Sink[Array]:
+        return _NpySink(wanted, out)
+
+    return sink
+
+
+class _NpySink:
+    """Takes a .npy as it comes. Its numbers are kept once, in the array that is given out."""
+
+    def __init__(self, dtype: np.dtype[Any] | None, out: Array | None) -> None:
+        self._dtype, self._out = dtype, out
+        self._start = bytearray()
+        self._came: Array | None = None
+        self._bytes: NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._at = 0
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next bytes.
+
+        Raises:
+            InvalidAnswer: they are not those of a .npy.
+            ValueError: `out` has another shape.
+        """
+        if self._came is not None:
+            self._put(piece)
+            return
+        self._start += piece
+        length = _header_length(self._start)
+        if length is not None and len(self._start) >= length:
+            numbers = bytes(self._start[length:])
+            self._begin(bytes(self._start[:length]))
+            self._put(numbers)
+
+    def end(self) -> Array:
+        """The array; InvalidAnswer if it is not whole, TypeError if it cannot be cast as wanted."""
+        if self._came is None or self._at != self._bytes.size:
+            raise InvalidAnswer(f"{self._at} of {self._bytes.size} bytes of an array came")
+        if self._out is not None:
+            if self._came is not self._out:
+                np.copyto(self._out, self._came, casting="same_kind")
+            return self._out
+        return self._came if self._dtype is None else self._came.astype(self._dtype, casting="same_kind", copy=False)
+
+    def _begin(self, header: bytes) -> None:
+        stream = io.BytesIO(header)
+        try:
+            shape, fortran_order, dtype = _HEADERS[npy_format.read_magic(stream)](stream)
+        except (ValueError, KeyError) as error:
+            raise InvalidAnswer(f"something else than a .npy came: {error}") from error
+        if self._out is not None and self._out.shape != shape:
+            raise ValueError(f"out has shape {self._out.shape}; the answer has {shape}")
+        if self._out is not None and self._out.dtype == dtype and self._out.flags.c_contiguous and not fortran_order:
+            came = self._out
+        else:
+            came = np.empty(shape, dtype, order="F" if fortran_order else "C")
+        self._came, self._bytes = came, came.reshape(-1, order="A").view(np.uint8)
+
+    def _put(self, piece: bytes) -> None:
+        end = self._at + len(piece)
+        if end > self._bytes.size:
+            raise InvalidAnswer(f"more than the {self._bytes.size} bytes of an array came")
+        self._bytes[self._at : end] = np.frombuffer(piece, np.uint8)
+        self._at = end
+
+
+def _header_length(start: bytearray) -> int | None:
+    """Bytes of a .npy before its numbers; None while too few have come to tell."""
+    if len(start) < 12:
+        return None
+    size = 2 if start[6] == 1 else 4
+    return 8 + size + int.from_bytes(start[8 : 8 + size], "little")

@@ -1,0 +1,145 @@
+"""The client whose calls are awaited."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from bochner_client.errors import BochnerError
+from bochner_client.jobs import AsyncJob
+from bochner_client.methods import Async
+from bochner_client.operations import Operations
+from bochner_client.requests import Attempt, Body, Buffer, Close, Flow, Give, Head, Patience, Read, Sleep, Step, advance
+from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, options, refused
+
+T = TypeVar("T")
+
+
+class AsyncClient(Operations, Async):
+    """A client of a running service, for asyncio. Close it, or use it in an `async with` block.
+
+    Its arguments are those of `Client`.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        timeout: float | httpx.Timeout = TIMEOUT_SECONDS,
+        patience: float = PATIENCE_SECONDS,
+        verify: bool | ssl.SSLContext = True,
+    ) -> None:
+        self.patience = patience
+        self._http = httpx.AsyncClient(**options(url, key, timeout, verify))
+
+    @property
+    def url(self) -> str:
+        """Address of the service."""
+        return str(self._http.base_url)
+
+    def job(self, job: str) -> AsyncJob[Any]:
+        """A job, by its id or link. Nothing is asked of the service."""
+        return AsyncJob(self, job)
+
+    async def aclose(self) -> None:
+        """End all connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
+    async def run(self, flow: Flow[T]) -> T:
+        """Carry out the steps of a call."""
+        async with AsyncExitStack() as opened:
+            opened.callback(flow.close)
+            outcome: Any = None
+            while True:
+                try:
+                    step = advance(flow, outcome)
+                except StopIteration as end:
+                    answer: T = end.value
+                    return answer
+                outcome = await self._outcome(step, opened)
+
+    async def iterate(self, flow: Flow[None]) -> AsyncIterator[Any]:
+        """Carry out the steps of a call that hands out values."""
+        async with AsyncExitStack() as opened:
+            opened.callback(flow.close)
+            outcome: Any = None
+            while True:
+                try:
+                    step = advance(flow, outcome)
+                except StopIteration:
+                    return
+                if isinstance(step, Give):
+                    yield step.value
+                outcome = await self._outcome(step, opened)
+
+    async def started(self, flow: Flow[str]) -> AsyncJob[Any]:
+        """Carry out the steps of a call that begins a job."""
+        return self.job(await self.run(flow))
+
+    async def _outcome(self, step: Step, opened: AsyncExitStack) -> Any:
+        """What comes of a step: a value, or an exception that is to be thrown into its flow."""
+        try:
+            match step:
+                case Attempt():
+                    return await self._attempt(step, opened)
+                case Read(stream):
+                    with away(self._http.base_url):
+                        return await anext(stream.pieces, b"")
+                case Close(stream):
+                    await stream.response.aclose()
+                case Sleep(seconds):
+                    await asyncio.sleep(seconds)
+                case Patience():
+                    return self.patience
+                case Give():
+                    pass
+        except BochnerError as error:
+            return error
+
+    async def _attempt(self, attempt: Attempt, opened: AsyncExitStack) -> Any:
+        request = attempt.request
+        body: Any = None if request.body is None else _pieces(request.body)
+        built = self._http.build_request(**arguments(request, self._http.timeout), content=body)
+        async with AsyncExitStack() as closed:
+            with away(self._http.base_url):
+                response = await self._http.send(built, stream=True)
+                closed.push_async_callback(response.aclose)
+                if response.is_error:
+                    await response.aread()
+                    raise refused(response)
+                if attempt.keep_open:
+                    opened.push_async_exit(closed.pop_all())
+                    return _Stream(response) if response.status_code == httpx.codes.OK else None
+                sink = request.reads(Head(response.status_code, response.headers))
+                async for piece in response.aiter_bytes():
+                    sink.feed(piece)
+                return sink.end()
+
+
+class _Stream:
+    """An answer that is read as it comes."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.response = response
+        self.pieces = response.aiter_bytes()
+
+
+async def _pieces(body: Body) -> AsyncIterator[Buffer]:
+    for piece in body.pieces():
+        yield piece

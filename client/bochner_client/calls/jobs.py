@@ -1,0 +1,200 @@
+"""Jobs: list, look at, watch, wait for, cancel, and fetch their results."""
+
+import time
+from contextlib import suppress
+from typing import Any
+
+from bochner_client.errors import BochnerError, JobFailed, ServiceAway
+from bochner_client.events import EventReader
+from bochner_client.exchange import exchange, opened, paged
+from bochner_client.progress import Hear, Progress, shown
+from bochner_client.records import JobEvent, JobPage, JobRecord, MapRecord, State
+from bochner_client.requests import (
+    JSON,
+    Close,
+    Flow,
+    Give,
+    Head,
+    Joined,
+    Read,
+    Request,
+    Sink,
+    Sleep,
+    Stream,
+    address,
+    advance,
+    as_bytes,
+    as_document,
+    as_json,
+    as_nothing,
+    last_segment,
+)
+
+# The service is silent for ten seconds at most.
+_SILENCE_SECONDS = 30.0
+# How far past its time a wait may go on.
+_TOLERANCE_SECONDS = 0.5
+_PAUSE_SECONDS = 0.25
+_SEE_OTHER = 303
+
+
+def list_jobs(state: State | None = None, *, limit: int = 100, cursor: str | None = None) -> Request[JobPage]:
+    """One page of the jobs, oldest first. With `state` a page may be short and not be the last: go by `next`."""
+    return Request(
+        method="GET",
+        path="/v1/jobs",
+        params={"state": state, "limit": limit, "cursor": cursor},
+        reads=as_json(JobPage.read),
+    )
+
+
+def iter_jobs(state: State | None = None) -> Stream[JobRecord]:
+    """All jobs, oldest first."""
+    return paged(lambda cursor: list_jobs(state, cursor=cursor), lambda page: page.jobs)
+
+
+def get_job(job: str) -> Request[JobRecord]:
+    """Look at a job, named by its id or link."""
+    return Request(method="GET", path=_path(job), reads=as_json(JobRecord.read))
+
+
+def cancel_job(job: str) -> Flow[JobRecord]:
+    """Cancel a job. One that waits is `cancelled` at once, one that runs within two seconds.
+
+    Raises:
+        JobHasEnded: there is nothing to cancel any more.
+    """
+    request = Request(
+        method="DELETE", path=_path(job), reads=as_json(JobRecord.read), done_by=frozenset({"job-has-ended"})
+    )
+    record: JobRecord | None = yield from exchange(request)
+    if record is None:  # the answer to the first request was lost
+        record = yield from exchange(get_job(job))
+    return record
+
+
+def get_job_result(job: str) -> Flow[Any]:
+    """The result of a job: the document that the request would have been answered, or the record of the map it made.
+
+    Raises:
+        JobHasNoResult: it has not succeeded.
+    """
+    found = yield from exchange(
+        Request(method="GET", path=_path(job, "result"), headers={"Accept": JSON}, reads=_result)
+    )
+    if isinstance(found, _Elsewhere):
+        path = address("v1", "maps", last_segment(found))
+        return (yield from exchange(Request(method="GET", path=path, reads=as_json(MapRecord.read))))
+    return found
+
+
+def get_job_picture(job: str, media_type: str = "image/svg+xml") -> Request[bytes]:
+    """The picture of a job's result, where it has one."""
+    return Request(method="GET", path=_path(job, "result"), headers={"Accept": media_type}, reads=as_bytes)
+
+
+def watch_job(job: str, *, after: str | None = None) -> Stream[JobEvent]:
+    """What a job is at, event by event, to its end; after the event of this `event_id`, if one is given.
+
+    Where the connection breaks off, or the service is restarted, it goes on after the last event that came.
+    """
+    return Stream(_events(job, after, None))
+
+
+def wait_for_job(job: str, *, timeout: float | None = None, progress: Progress = False) -> Flow[JobRecord]:
+    """Wait until a job has succeeded; its record.
+
+    Args:
+        job: its id or link.
+        timeout: seconds to wait.
+        progress: True for a progress bar, or a function that is told of each event.
+
+    Raises:
+        JobFailed: it failed, or was cancelled.
+        TimeoutError: it had not ended in time. It goes on.
+    """
+    deadline = None if timeout is None else time.monotonic() + timeout
+    try:
+        with shown(progress) as hear:
+            yield from _heard(_events(job, None, deadline), hear)
+    except _TimeIsOver as error:
+        raise TimeoutError(f"job {last_segment(job)} has not ended in {timeout:g} s; it goes on") from error
+    record = yield from exchange(get_job(job))
+    if record.state != "succeeded":
+        raise JobFailed(record)
+    return record
+
+
+def wait_for_result(job: str, *, timeout: float | None = None, progress: Progress = False) -> Flow[Any]:
+    """Wait until a job has succeeded; its result. Arguments and exceptions are those of `wait_for_job`."""
+    yield from wait_for_job(job, timeout=timeout, progress=progress)
+    return (yield from get_job_result(job))
+
+
+class _TimeIsOver(Exception):
+    """A job has not ended in time."""
+
+
+class _Elsewhere(str):
+    """The link of a result that is at another address."""
+
+
+def _events(job: str, after: str | None, deadline: float | None) -> Flow[None]:
+    """Give the events of a job; _TimeIsOver at the deadline, if there is one: a moment as `time.monotonic` tells it."""
+    reader = EventReader()
+    while True:
+        silence = _SILENCE_SECONDS
+        if deadline is not None:
+            silence = min(silence, deadline - time.monotonic())
+            if silence <= 0:
+                raise _TimeIsOver
+        request = Request(
+            method="GET",
+            path=_path(job, "events"),
+            headers={} if after is None else {"Last-Event-ID": after},
+            reads=as_nothing,
+            read_timeout=silence,
+        )
+        stream = yield from opened(request)
+        if stream is None:
+            return
+        with suppress(ServiceAway):
+            while piece := (yield Read(stream)):
+                for event in reader.feed(piece):
+                    after = event.event_id
+                    yield Give(event)
+                    if event.last:
+                        return
+                if deadline is not None and time.monotonic() + silence > deadline + _TOLERANCE_SECONDS:
+                    break  # else a silent service could hold it up for longer
+        yield Close(stream)
+        yield Sleep(_PAUSE_SECONDS)
+        reader = EventReader()
+
+
+def _heard(flow: Flow[None], hear: Hear) -> Flow[None]:
+    """The steps of a flow, whose values are told and not given."""
+    outcome: Any = None
+    while True:
+        try:
+            step = advance(flow, outcome)
+        except StopIteration:
+            return
+        if isinstance(step, Give):
+            hear(step.value)
+            outcome = None
+            continue
+        try:
+            outcome = yield step
+        except BochnerError as error:
+            outcome = error
+
+
+def _path(job: str, *more: str) -> str:
+    return address("v1", "jobs", last_segment(job), *more)
+
+
+def _result(head: Head) -> Sink[Any]:
+    if head.status == _SEE_OTHER:
+        return Joined(lambda _: _Elsewhere(head.headers["location"]))
+    return as_json(as_document)(head)

@@ -1,0 +1,193 @@
+"""Diagnostics of a map, and recommendations of one; where they take long, by a job that is waited for or handed out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bochner_client.calls.jobs import get_job_picture, wait_for_job, wait_for_result
+from bochner_client.exchange import exchange
+from bochner_client.progress import Progress
+from bochner_client.requests import (
+    JSON,
+    Flow,
+    Head,
+    Reads,
+    Request,
+    Sink,
+    address,
+    as_bytes,
+    as_document,
+    as_json,
+    written_json,
+)
+from bochner_client.rows import Rows, as_member, is_sparse, sample_members
+
+SVG = "image/svg+xml"
+_ACCEPTED = 202
+
+
+class _JobId(str):
+    """The id of a job that will have the answer."""
+
+
+def diagnose(
+    name: str,
+    kind: str,
+    vectors: Rows | None = None,
+    *,
+    x: Rows | None = None,
+    y: Rows | None = None,
+    timeout: float | None = None,
+    progress: Progress = False,
+    **options: Any,
+) -> Flow[dict[str, Any]]:
+    """Measure a map, on rows or by itself: the figures of a diagnostic.
+
+    Args:
+        name: the map's name.
+        kind: that of the diagnostic: `gram`, `box-discrepancy`, `max-error`, `variance`, `collisions`.
+        vectors: rows, or rows of a dataset, where the diagnostic takes such.
+        x: rows, where it takes pairs of rows; row i goes with row i of y.
+        y: as many rows.
+        timeout: seconds to wait for the job that does it, where it takes long.
+        progress: how that job shows; see `Job.wait`.
+        options: those of the diagnostic, as `catalog` describes them.
+
+    Raises:
+        JobFailed: the job failed, or was cancelled.
+        TimeoutError: it had not ended in time. It goes on.
+    """
+    found = yield from exchange(_diagnosis(name, kind, vectors, x, y, options))
+    figures: dict[str, Any] = yield from _figures(found, timeout, progress)
+    return figures
+
+
+def start_diagnosis(
+    name: str,
+    kind: str,
+    vectors: Rows | None = None,
+    *,
+    x: Rows | None = None,
+    y: Rows | None = None,
+    **options: Any,
+) -> Flow[str]:
+    """Have a job measure a map; arguments are those of `diagnose`."""
+    return _started(_diagnosis(name, kind, vectors, x, y, options, prefer="respond-async"))
+
+
+def draw_diagnosis(
+    name: str,
+    kind: str,
+    vectors: Rows | None = None,
+    *,
+    x: Rows | None = None,
+    y: Rows | None = None,
+    media_type: str = SVG,
+    timeout: float | None = None,
+    progress: Progress = False,
+    **options: Any,
+) -> Flow[bytes]:
+    """The picture of a diagnostic; arguments are those of `diagnose`.
+
+    Raises:
+        NotAcceptable: the diagnostic has no picture of this media type.
+    """
+    found = yield from exchange(_diagnosis(name, kind, vectors, x, y, options, accept=media_type))
+    return (yield from _picture(found, media_type, timeout, progress))
+
+
+def recommend(
+    kernel: Mapping[str, Any] | list[Mapping[str, Any]],
+    vectors: Rows,
+    *,
+    timeout: float | None = None,
+    progress: Progress = False,
+    **options: Any,
+) -> Flow[dict[str, Any]]:
+    """Try samplers and sizes on rows, and rank them.
+
+    Args:
+        kernel: the kernel that is to be approximated, or several.
+        vectors: rows, or rows of a dataset.
+        timeout: seconds to wait for the job that does it, where it takes long.
+        progress: how that job shows; see `Job.wait`.
+        options: `budget`, `target_error`, `objective`, `samplers`, `y` and others of the contract.
+    """
+    found = yield from exchange(_recommendation(kernel, vectors, options))
+    figures: dict[str, Any] = yield from _figures(found, timeout, progress)
+    return figures
+
+
+def start_recommendation(
+    kernel: Mapping[str, Any] | list[Mapping[str, Any]], vectors: Rows, **options: Any
+) -> Flow[str]:
+    """Have a job try samplers and sizes; arguments are those of `recommend`."""
+    return _started(_recommendation(kernel, vectors, options, prefer="respond-async"))
+
+
+def draw_recommendation(
+    kernel: Mapping[str, Any] | list[Mapping[str, Any]],
+    vectors: Rows,
+    *,
+    media_type: str = SVG,
+    timeout: float | None = None,
+    progress: Progress = False,
+    **options: Any,
+) -> Flow[bytes]:
+    """The picture of a recommendation, error against columns; arguments are those of `recommend`."""
+    found = yield from exchange(_recommendation(kernel, vectors, options, accept=media_type))
+    return (yield from _picture(found, media_type, timeout, progress))
+
+
+def _diagnosis(
+    name: str,
+    kind: str,
+    vectors: Rows | None,
+    x: Rows | None,
+    y: Rows | None,
+    options: Mapping[str, Any],
+    accept: str = JSON,
+    prefer: str | None = None,
+) -> Request[Any]:
+    pairs = {member: as_member(rows) for member, rows in (("x", x), ("y", y)) if rows is not None}
+    document = {**sample_members(vectors), **pairs, **options}
+    return _request(address("v1", "maps", name, "diagnostics", kind), document, accept, prefer)
+
+
+def _recommendation(
+    kernel: Any, vectors: Rows, options: Mapping[str, Any], accept: str = JSON, prefer: str | None = None
+) -> Request[Any]:
+    width = {"input_dim": vectors.shape[1]} if is_sparse(vectors) else {}
+    document = {"kernel": kernel, **sample_members(vectors), **width, **options}
+    return _request("/v1/recommendations", document, accept, prefer)
+
+
+def _request(path: str, document: Any, accept: str, prefer: str | None) -> Request[Any]:
+    headers = {"Accept": accept} | ({} if prefer is None else {"Prefer": prefer})
+    reads: Reads[Any] = as_json(as_document) if accept == JSON else as_bytes
+    return Request(method="POST", path=path, headers=headers, body=written_json(document), reads=_or_job(reads))
+
+
+def _or_job(reads: Reads[Any]) -> Reads[Any]:
+    def sink(head: Head) -> Sink[Any]:
+        return as_json(lambda record: _JobId(record["id"]))(head) if head.status == _ACCEPTED else reads(head)
+
+    return sink
+
+
+def _started(request: Request[Any]) -> Flow[str]:
+    found: str = yield from exchange(request)
+    return found
+
+
+def _figures(found: Any, timeout: float | None, progress: Progress) -> Flow[Any]:
+    if isinstance(found, _JobId):
+        return (yield from wait_for_result(found, timeout=timeout, progress=progress))
+    return found
+
+
+def _picture(found: Any, media_type: str, timeout: float | None, progress: Progress) -> Flow[bytes]:
+    if isinstance(found, _JobId):
+        yield from wait_for_job(found, timeout=timeout, progress=progress)
+        found = yield from exchange(get_job_picture(found, media_type))
+    picture: bytes = found
+    return picture

@@ -1,0 +1,142 @@
+"""Calls that take vectors: features, Gram blocks, codes, similarities."""
+
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from bochner_client.arrays import Array, accepting, as_array, npy
+from bochner_client.requests import Head, Reads, Request, Sink, address, as_json, written_json
+from bochner_client.rows import Rows, as_member, is_dense, vectors_body
+
+Encoding = Literal["zero_bit", "pairs", "b_bit", "packed", "one_hot", "fingerprint"]
+"""How codes are written."""
+BitsOf = Literal["index", "mixed_index", "pair"]
+"""What `b_bit`, `packed` and `one_hot` take their bits from."""
+OnZero = Literal["refuse", "mark"]
+"""What becomes of rows that are all zero."""
+
+
+class Gram(NamedTuple):
+    """The kernel of some rows with others, (n, m)."""
+
+    approximate: Array
+    """As the map approximates it."""
+    exact: Array | None
+    """As it is; None unless it was asked for."""
+
+
+def transform(name: str, vectors: Rows, *, dtype: DTypeLike | None = None, out: Array | None = None) -> Request[Array]:
+    """Features of rows, (n, n_output), in their order.
+
+    Args:
+        name: the map's name.
+        vectors: the rows.
+        dtype: what to give them in; without it, what the map has. Narrower ones travel so.
+        out: an array of that shape to write them into as they come, such as a memory map. It decides the dtype.
+
+    Raises:
+        MapNotFound: there is no such map.
+        MapNotReady: a job still builds it.
+        InvalidInput: the rows are none that the map takes.
+        TooLarge: they are too many for one request.
+        NotAcceptable: a feature is too large for the dtype.
+    """
+    return Request(
+        method="POST",
+        path=address("v1", "maps", name, "transform"),
+        headers=accepting(dtype if out is None else out.dtype),
+        body=vectors_body(vectors),
+        reads=as_array(dtype, out),
+    )
+
+
+def codes(
+    name: str,
+    vectors: Rows,
+    encoding: Encoding = "zero_bit",
+    *,
+    bits: int | None = None,
+    bits_of: BitsOf | None = None,
+    on_zero: OnZero = "refuse",
+    out: Array | None = None,
+) -> Request[Array]:
+    """Consistent-sampling codes of rows, in their order, for maps with kernel gmm; in the shape of the encoding.
+
+    Rows of `one_hot` are column indices, (n, s). `out` is an array of that shape to write them into as they come.
+    """
+    return Request(
+        method="POST",
+        path=address("v1", "maps", name, "codes"),
+        params={"encoding": encoding, "bits": bits, "bits_of": bits_of, "on_zero": on_zero},
+        headers=accepting(None),
+        body=vectors_body(vectors),
+        reads=as_array(None, out),
+    )
+
+
+def kernel(name: str, x: Rows, y: Rows | None = None, *, exact: bool = False) -> Request[Gram]:
+    """The kernel of the rows of x with those of y, or with each other, as a map has it; exact too, if asked."""
+    if y is None and is_dense(x):
+        body = npy(x)
+    else:
+        body = written_json({"x": as_member(x)} | ({} if y is None else {"y": as_member(y)}))
+    return Request(
+        method="POST",
+        path=address("v1", "maps", name, "kernel"),
+        params={"exact": exact or None},
+        headers=accepting(None),
+        body=body,
+        reads=_gram(exact),
+    )
+
+
+def similarity(
+    name: str,
+    x: Rows,
+    y: Rows,
+    *,
+    encoding: Encoding | None = None,
+    bits: int | None = None,
+    bits_of: BitsOf | None = None,
+    of: Literal["vectors", "codes"] | None = None,
+    gamma: float | None = None,
+) -> Request[dict[str, Array]]:
+    """The estimated min-max kernel of row i of x with row i of y, as `estimate`, with its `standard_error` and more.
+
+    x and y are rows, or codes in the encoding that is named; `of` says which, where their length does not. With
+    `gamma` the kernel e^(−γ(1 − ρ)) is estimated too.
+    """
+    return Request(
+        method="POST",
+        path=address("v1", "maps", name, "similarity"),
+        params={"encoding": encoding, "bits": bits, "bits_of": bits_of, "of": of, "gamma": gamma},
+        body=written_json({"x": _rows_or_codes(x), "y": _rows_or_codes(y)}),
+        reads=as_json(lambda document: {name: np.asarray(values) for name, values in document.items()}),
+    )
+
+
+def _rows_or_codes(given: Rows | ArrayLike) -> Any:
+    """Codes of one_hot may come as rows of column indices, or as an object in CSR form."""
+    return given if isinstance(given, dict) else as_member(given)
+
+
+def _gram(exact: bool) -> Reads[Gram]:
+    """Reads one block, or the two that are stacked in a .npy."""
+
+    def sink(head: Head) -> Sink[Gram]:
+        return _Gram(as_array()(head), exact)
+
+    return sink
+
+
+class _Gram:
+    def __init__(self, blocks: Sink[Array], exact: bool) -> None:
+        self._blocks, self._exact = blocks, exact
+
+    def feed(self, piece: bytes) -> None:
+        self._blocks.feed(piece)
+
+    def end(self) -> Gram:
+        blocks = self._blocks.end()
+        return Gram(blocks[0], blocks[1].real) if self._exact else Gram(blocks, None)

@@ -1,0 +1,57 @@
+"""Every call of the contract, as methods that both clients have."""
+
+from bochner_client.calls import datasets, jobs, keys, local, maps, measurements, service, vectors
+from bochner_client.methods import iterating, method, starting
+
+
+class Operations:
+    """The calls of a service."""
+
+    put_map = method(maps.put_map)
+    preview_map = method(maps.preview_map)
+    get_map = method(maps.get_map)
+    list_maps = method(maps.list_maps)
+    iter_maps = iterating(maps.iter_maps)
+    delete_map = method(maps.delete_map)
+    get_array = method(maps.get_array)
+    export_map = method(maps.export_map)
+    local = method(local.local)
+
+    transform = method(vectors.transform)
+    kernel = method(vectors.kernel)
+    codes = method(vectors.codes)
+    similarity = method(vectors.similarity)
+
+    put_dataset = method(datasets.put_dataset)
+    get_dataset = method(datasets.get_dataset)
+    list_datasets = method(datasets.list_datasets)
+    iter_datasets = iterating(datasets.iter_datasets)
+    delete_dataset = method(datasets.delete_dataset)
+
+    diagnose = method(measurements.diagnose)
+    start_diagnosis = starting(measurements.start_diagnosis)
+    draw_diagnosis = method(measurements.draw_diagnosis)
+    recommend = method(measurements.recommend)
+    start_recommendation = starting(measurements.start_recommendation)
+    draw_recommendation = method(measurements.draw_recommendation)
+
+    get_job = method(jobs.get_job)
+    list_jobs = method(jobs.list_jobs)
+    iter_jobs = iterating(jobs.iter_jobs)
+    watch_job = iterating(jobs.watch_job)
+    wait_for_job = method(jobs.wait_for_job)
+    cancel_job = method(jobs.cancel_job)
+    get_job_result = method(jobs.get_job_result)
+    get_job_picture = method(jobs.get_job_picture)
+
+    create_key = method(keys.create_key)
+    list_keys = method(keys.list_keys)
+    revoke_key = method(keys.revoke_key)
+
+    live = method(service.live)
+    ready = method(service.ready)
+    info = method(service.info)
+    catalog = method(service.catalog)
+    metrics = method(service.metrics)
+    problem = method(service.problem)
+    openapi = method(service.openapi)

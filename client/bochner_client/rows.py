@@ -1,0 +1,100 @@
+"""Rows in the place where the contract wants some: arrays, sparse arrays of SciPy, or rows of a dataset."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol, TypeGuard, cast
+
+from numpy.typing import ArrayLike
+
+from bochner_client.arrays import as_numbers, npy
+from bochner_client.requests import Body, written_json
+
+
+@dataclass(frozen=True)
+class DatasetRows:
+    """Rows of a dataset that the service keeps: all, or a sample of `rows` of them that `seed` names."""
+
+    dataset: str
+    rows: int | None = None
+    seed: int | None = None
+
+    def document(self) -> dict[str, Any]:
+        """As it stands in a body."""
+        members = {"dataset": self.dataset, "rows": self.rows, "seed": self.seed}
+        return {name: value for name, value in members.items() if value is not None}
+
+
+class SparseRows(Protocol):
+    """A sparse array or matrix of SciPy."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    def tocsr(self) -> Any:
+        """The same in CSR form."""
+
+
+DenseOrSparse = ArrayLike | SparseRows
+"""An array (n, input_dim) or what NumPy makes one of, or a sparse array of SciPy."""
+Rows = DenseOrSparse | DatasetRows
+"""The same, or rows of a dataset."""
+
+
+def is_sparse(rows: Rows) -> TypeGuard[SparseRows]:
+    """Whether it is a sparse array. SciPy need not be there to tell."""
+    return hasattr(rows, "tocsr")
+
+
+def is_dense(rows: Rows) -> TypeGuard[ArrayLike]:
+    """Whether it is an array, or what NumPy makes one of."""
+    return not isinstance(rows, DatasetRows) and not is_sparse(rows)
+
+
+def as_member(rows: Rows) -> Any:
+    """Rows as a member of a JSON body; NaN, which stands for a missing number, as null."""
+    if is_dense(rows):
+        return _listed(as_numbers(rows).tolist())
+    if is_sparse(rows):
+        return _sparse(rows)
+    return cast(DatasetRows, rows).document()
+
+
+def vectors_body(rows: Rows) -> Body:
+    """A body of rows: dense ones as .npy, all else as JSON."""
+    return npy(rows) if is_dense(rows) else written_json({"vectors": as_member(rows)})
+
+
+def dataset_body(rows: DenseOrSparse) -> Body:
+    """A body of rows to keep: dense ones as .npy, sparse ones as JSON with the length of a row."""
+    if is_sparse(rows):
+        return written_json({"vectors": as_member(rows), "input_dim": rows.shape[1]})
+    return npy(cast(ArrayLike, rows))
+
+
+def sample_members(rows: Rows | None) -> Mapping[str, Any]:
+    """Rows as members of a JSON body that has options beside them; none for None."""
+    if rows is None:
+        return {}
+    if isinstance(rows, DatasetRows):
+        return rows.document()
+    return {"vectors": as_member(rows)}
+
+
+def _sparse(rows: SparseRows) -> list[dict[str, Any]]:
+    found = rows.tocsr()
+    if not found.has_canonical_format:
+        found = found.copy()
+        found.sum_duplicates()
+    values, starts = as_numbers(found.data), found.indptr
+    return [
+        {"indices": found.indices[start:end].tolist(), "values": _listed(values[start:end].tolist())}
+        for start, end in pairwise(starts)
+    ]
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_listed(one) for one in value]
+    return None if value != value else value  # only NaN differs from itself

@@ -1,0 +1,105 @@
+"""What both clients do alike: they set up httpx, write requests for it, and make exceptions of what it says."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypedDict
+
+import httpx
+
+from bochner_client.address import key_of, url_of
+from bochner_client.errors import InvalidAnswer, Refused, ServiceAway, refusal
+from bochner_client.requests import Request
+
+TIMEOUT_SECONDS = 60.0
+PATIENCE_SECONDS = 60.0
+
+_LONGEST_TEXT = 200
+# Nothing reached the service when these are raised.
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class Options(TypedDict):
+    """What an httpx client is made with."""
+
+    base_url: str
+    headers: dict[str, str]
+    timeout: float | httpx.Timeout
+    verify: Any
+    limits: httpx.Limits
+
+
+def options(url: str | None, key: str | None, timeout: float | httpx.Timeout, verify: Any) -> Options:
+    """The options of an httpx client for the service at a URL; ValueError if URL or key are none."""
+    url, key = url_of(url), key_of(key)
+    # Arrays hardly shrink, and take long to compress.
+    headers = {"Accept-Encoding": "identity"} | ({} if key is None else {"Authorization": f"Bearer {key}"})
+    # To read the certificates of all authorities takes long, and plain HTTP needs none.
+    is_plain = verify is True and url.startswith("http://")
+    # Who waits for jobs holds a connection each.
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30)
+    return Options(base_url=url, headers=headers, timeout=timeout, verify=verify and not is_plain, limits=limits)
+
+
+def arguments(request: Request[Any], timeout: httpx.Timeout) -> dict[str, Any]:
+    """What httpx builds a request from, but for its content. `timeout` is that of the client."""
+    headers = {**request.headers}
+    if request.body is not None:
+        headers |= {"Content-Type": request.body.media_type, "Content-Length": str(request.body.length)}
+    found: dict[str, Any] = {
+        "method": request.method,
+        "url": request.path,
+        "params": {name: value for name, value in request.params.items() if value is not None},
+        "headers": headers,
+    }
+    if request.read_timeout is not None:
+        found["timeout"] = httpx.Timeout(
+            connect=timeout.connect, read=request.read_timeout, write=timeout.write, pool=timeout.pool
+        )
+    return found
+
+
+@contextmanager
+def away(url: httpx.URL) -> Iterator[None]:
+    """Within it, what httpx raises becomes what this client raises."""
+    try:
+        yield
+    except httpx.DecodingError as error:
+        raise InvalidAnswer(f"{url} sent an answer that cannot be decompressed: {error}") from error
+    except httpx.TransportError as error:
+        said = str(error) or type(error).__name__
+        raise ServiceAway(f"{url} does not answer: {said}", isinstance(error, _UNSENT)) from error
+
+
+def refused(response: httpx.Response) -> Refused:
+    """The exception of an answer with a status of 400 or above, whose body has been read."""
+    return refusal(response.status_code, _problem(response), _retry_after(response.headers.get("Retry-After")))
+
+
+def _problem(response: httpx.Response) -> dict[str, Any]:
+    try:
+        document = json.loads(response.content)
+        if isinstance(document, dict) and "title" in document:
+            return document
+    except ValueError:
+        pass
+    said = response.text[:_LONGEST_TEXT].strip()
+    return {"title": response.reason_phrase, "detail": f"{response.reason_phrase} {said}".strip()}
+
+
+def _retry_after(text: str | None) -> float | None:
+    """Seconds, of a number or a date (RFC 9110, 10.2.3); None if it is neither."""
+    if text is None:
+        return None
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        moment = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,144 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from bochner_client import (
+    ArrayNotFound,
+    InvalidInput,
+    MapExists,
+    MapNotFound,
+    NotFound,
+    NotModified,
+    PreconditionFailed,
+)
+from service_tests.client.conftest import Asked
+
+
+def test_a_map_is_created_looked_at_and_deleted(
+    ask: Asked, name: str, gaussian: dict[str, Any], http: httpx.Client
+) -> None:
+    made = ask.put_map(name, gaussian)
+    assert (made.name, made.status, made.n_output) == (name, "ready", 32)
+    assert made.spec["sampler"]["kind"] == "sobol"
+    assert abs(made.created_at - datetime.now(UTC)) < timedelta(minutes=5)
+    assert ask.put_map(name, gaussian) == made
+    assert ask.get_map(name) == made
+    assert ask.get_map(name).document == http.get(f"/v1/maps/{name}").json()
+    assert ask.delete_map(name) is None
+    with pytest.raises(MapNotFound) as refused:
+        ask.get_map(name)
+    assert refused.value.status == 404
+    assert name in str(refused.value)
+    with pytest.raises(MapNotFound):
+        ask.delete_map(name)
+
+
+def test_a_spec_may_be_bytes_of_a_file(ask: Asked, name: str) -> None:
+    ask.put_map(name, b'{"input_dim": 2, "s": 4, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}')
+    assert ask.get_map(name).parameter_stream is not None
+
+
+def test_another_spec_under_a_name_is_refused_and_so_is_nonsense(
+    ask: Asked, name: str, gaussian: dict[str, Any]
+) -> None:
+    ask.put_map(name, gaussian)
+    with pytest.raises(MapExists):
+        ask.put_map(name, {**gaussian, "seed": 8})
+    with pytest.raises(InvalidInput) as refused:
+        ask.put_map(name, {**gaussian, "kernel": {"kind": "matern", "un": 1}})
+    assert {one["pointer"] for one in refused.value.errors} >= {"/kernel/un"}
+
+
+def test_a_spec_may_have_arrays(ask: Asked, name: str) -> None:
+    frequencies = np.random.default_rng(3).normal(size=(5, 2))
+    sampler = {"kind": "uploaded", "frequencies": frequencies, "weights": np.full(5, 0.2)}
+    ask.put_map(name, {"input_dim": 2, "s": 5, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": sampler})
+    assert np.array_equal(ask.get_array(name, "frequencies", dtype=np.float64), frequencies.astype(np.float32))
+
+
+def test_a_map_may_live_for_a_time(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
+    made = ask.put_map(name, gaussian, ttl=600)
+    assert made.ttl == 600
+    assert made.expires_at - made.created_at == timedelta(minutes=10)
+    assert ask.put_map(name, gaussian).expires_at is None
+
+
+def test_a_map_is_changed_only_as_it_is_meant(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
+    digest = ask.put_map(name, gaussian, only_new=True).digest
+    with pytest.raises(PreconditionFailed):
+        ask.put_map(name, gaussian, only_new=True)
+    with pytest.raises(PreconditionFailed):
+        ask.put_map(name, gaussian, if_match="sha256:0")
+    assert ask.put_map(name, gaussian, if_match=digest).digest == digest
+    with pytest.raises(PreconditionFailed):
+        ask.delete_map(name, if_match="sha256:0")
+    ask.delete_map(name, if_match=digest)
+
+
+def test_a_map_is_tried_before_it_is_made(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
+    tried = ask.preview_map(name, gaussian)
+    assert (tried.exists, tried.at_once, tried.n_output) == (False, True, 32)
+    with pytest.raises(MapNotFound):
+        ask.get_map(name)
+    assert ask.put_map(name, gaussian).bytes == tried.bytes
+    assert ask.preview_map(name, gaussian).exists
+
+
+def test_lists_are_walked_page_by_page(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
+    names = [f"{name}-of-{i}" for i in range(3)]
+    for one in names:
+        ask.put_map(one, gaussian)
+    page = ask.list_maps(f"{name}-of", limit=2)
+    assert [one.name for one in page.maps] == names[:2]
+    assert [one.name for one in ask.list_maps(f"{name}-of", limit=2, cursor=page.next).maps] == names[2:]
+    assert [one.name for one in ask.iter_maps(f"{name}-of")] == names
+
+
+def test_more_maps_than_a_page_has_are_walked_too(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
+    for i in range(102):
+        ask.put_map(f"{name}-{i:03}", {**gaussian, "s": 2})
+    assert len(ask.iter_maps(f"{name}-")) == 102
+
+
+def test_frozen_arrays_come_as_they_are_or_as_asked(ask: Asked, standing: dict[str, str]) -> None:
+    offsets = ask.get_array(standing["phase"], "offsets")
+    assert (offsets.shape, offsets.dtype) == ((16,), np.float32)
+    half = ask.get_array(standing["phase"], "offsets", dtype=np.float16)
+    assert np.array_equal(half, offsets.astype(np.float16))
+    out = np.empty(16, np.float64)
+    assert ask.get_array(standing["phase"], "offsets", out=out) is out
+    assert np.array_equal(out, offsets)
+    with pytest.raises(ArrayNotFound):
+        ask.get_array(standing["cos_sin"], "offsets")
+
+
+def test_a_map_that_is_known_is_not_sent_again(ask: Asked, standing: dict[str, str]) -> None:
+    digest = ask.get_map(standing["phase"]).digest
+    with pytest.raises(NotModified):
+        ask.get_map(standing["phase"], if_none_match=digest)
+    with pytest.raises(NotModified):
+        ask.export_map(standing["phase"], "npz", if_none_match=digest)
+    assert ask.get_map(standing["phase"], if_none_match="sha256:0").digest == digest
+
+
+def test_maps_are_taken_away_as_the_service_writes_them(
+    ask: Asked, standing: dict[str, str], http: httpx.Client
+) -> None:
+    for file_format in ("onnx", "safetensors", "npz"):
+        path = f"/v1/maps/{standing['phase']}/export?format={file_format}"
+        assert ask.export_map(standing["phase"], file_format) == http.get(path).content
+
+
+@pytest.mark.parametrize("strange", ["", ".", ".."])
+def test_a_name_that_would_lead_elsewhere_is_refused_before_it_is_sent(ask: Asked, strange: str) -> None:
+    with pytest.raises(ValueError, match="a name"):
+        ask.delete_map(strange)
+
+
+def test_a_strange_name_is_the_services_to_refuse(ask: Asked) -> None:
+    for strange in ("a/b", "ä", "a b", "%2e", "-"):
+        with pytest.raises((NotFound, InvalidInput)):
+            ask.get_map(strange)

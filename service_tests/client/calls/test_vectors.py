@@ -1,0 +1,185 @@
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bochner_client import Client, DatasetRows, InvalidInput, NotAcceptable, TooLarge
+from service_tests.checks import array, post_npy
+from service_tests.client.conftest import Asked
+
+ROWS = np.random.default_rng(5).normal(size=(7, 3)).astype(np.float32)
+POSITIVE = np.abs(ROWS) + 0.1
+
+
+def features(http: httpx.Client, name: str, rows: Any = ROWS) -> Any:
+    return array(post_npy(http, f"{name}/transform", rows))
+
+
+@pytest.mark.parametrize("form", ["cos_sin", "phase", "complex", "complex64", "float64"])
+def test_features_are_those_of_the_service(ask: Asked, standing: dict[str, str], http: httpx.Client, form: str) -> None:
+    found, wanted = ask.transform(standing[form], ROWS), features(http, standing[form])
+    assert found.dtype == wanted.dtype
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS.tolist(),
+        ROWS.astype(np.float64),
+        ROWS.astype(">f8"),
+        np.asfortranarray(ROWS),
+        np.repeat(ROWS, 2, axis=0)[::2],
+        np.repeat(ROWS, 2, axis=1)[:, ::2],
+        ROWS.astype(object),
+        sparse.csr_array(ROWS),
+        sparse.coo_matrix(ROWS),
+    ],
+    ids=["list", "float64", "big-endian", "fortran", "every-other-row", "every-other-column", "object", "csr", "coo"],
+)
+def test_rows_come_in_many_forms(client: Client, standing: dict[str, str], http: httpx.Client, rows: Any) -> None:
+    assert np.array_equal(client.transform(standing["float64"], rows), features(http, standing["float64"]))
+
+
+def test_narrow_and_whole_numbers_are_sent_exactly(
+    client: Client, standing: dict[str, str], http: httpx.Client
+) -> None:
+    half = ROWS.astype(np.float16)
+    assert np.array_equal(
+        client.transform(standing["phase"], half), features(http, standing["phase"], half.astype("f8"))
+    )
+    whole = np.arange(6, dtype=np.int16).reshape(2, 3)
+    assert np.array_equal(client.transform(standing["phase"], whole), features(http, standing["phase"], whole))
+
+
+def test_sparse_rows_that_name_an_entry_twice_are_summed(client: Client, standing: dict[str, str]) -> None:
+    twice = sparse.csr_array((np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
+    same = client.transform(standing["phase"], np.array([[2.0, 0.0, 5.0]]))
+    assert np.array_equal(client.transform(standing["phase"], twice), same)
+    assert twice.nnz == 3
+
+
+def test_an_empty_batch_is_one(ask: Asked, standing: dict[str, str]) -> None:
+    assert ask.transform(standing["phase"], np.empty((0, 3))).shape == (0, 16)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("name", ["phase", "float64"])
+def test_features_come_in_the_dtype_that_is_asked_for(
+    ask: Asked, standing: dict[str, str], http: httpx.Client, name: str, dtype: type
+) -> None:
+    found = ask.transform(standing[name], ROWS, dtype=dtype)
+    assert found.dtype == dtype
+    assert np.array_equal(found, features(http, standing[name]).astype(dtype))
+
+
+def test_features_are_written_where_they_are_wanted(ask: Asked, standing: dict[str, str], http: httpx.Client) -> None:
+    wanted = features(http, standing["phase"])
+    for dtype, order in ((np.float32, "C"), (np.float16, "C"), (np.float64, "C"), (np.float32, "F")):
+        out = np.full((7, 16), np.nan, dtype, order=order)  # type: ignore[call-overload]
+        assert ask.transform(standing["phase"], ROWS, out=out) is out
+        assert np.array_equal(out, wanted.astype(dtype))
+    beside = np.zeros((7, 40), np.float32)
+    ask.transform(standing["phase"], ROWS, out=beside[:, 10:26])
+    assert np.array_equal(beside[:, 10:26], wanted)
+    assert not beside[:, :10].any()
+    assert not beside[:, 26:].any()
+
+
+def test_a_place_that_does_not_fit_is_refused(ask: Asked, standing: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"\(7, 5\).*\(7, 16\)"):
+        ask.transform(standing["phase"], ROWS, out=np.empty((7, 5), np.float32))
+    locked = np.empty((7, 16), np.float32)
+    locked.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        ask.transform(standing["phase"], ROWS, out=locked)
+    with pytest.raises(ValueError, match="int32"):
+        ask.transform(standing["phase"], ROWS, dtype=np.int32)
+    with pytest.raises(TypeError, match="complex"):
+        ask.transform(standing["complex"], ROWS, dtype=np.float32)
+    assert ask.transform(standing["phase"], ROWS).shape == (7, 16)
+
+
+def test_rows_that_are_no_numbers_are_refused_before_they_are_sent(client: Client, standing: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="real numbers"):
+        client.transform(standing["phase"], ["a", "b"])
+    with pytest.raises(ValueError, match="real numbers"):
+        client.transform(standing["phase"], ROWS + 1j)
+
+
+def test_what_the_service_refuses_is_told(ask: Asked, standing: dict[str, str], name: str) -> None:
+    with pytest.raises(InvalidInput, match="5 entries"):
+        ask.transform(standing["phase"], np.zeros((2, 5)))
+    with pytest.raises(TooLarge) as refused:
+        ask.transform(standing["phase"], np.zeros((200_000, 3)))
+    assert (refused.value.limit, refused.value.value) == ("max_body_bytes", 2_000_000)
+    assert refused.value.setting == "BOCHNER_MAX_BODY_BYTES"
+    frequency = {"kind": "uploaded", "frequencies": [[0.0]], "weights": [1e12]}
+    ask.put_map(name, {"input_dim": 1, "s": 1, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": frequency})
+    with pytest.raises(NotAcceptable):
+        ask.transform(name, [[1.0]], dtype=np.float16)
+
+
+def test_rows_of_a_dataset_stand_for_vectors(ask: Asked, standing: dict[str, str], name: str) -> None:
+    ask.put_dataset(name, ROWS)
+    whole = ask.transform(standing["phase"], ROWS)
+    assert np.array_equal(ask.transform(standing["phase"], DatasetRows(name)), whole)
+    sample = ask.transform(standing["phase"], DatasetRows(name, rows=3, seed=1))
+    assert sample.shape == (3, 16)
+    assert {row.tobytes() for row in sample} <= {row.tobytes() for row in whole}
+
+
+def test_missing_numbers_travel(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
+    ask.put_map(name, {**gaussian, "input": {"missing": 2.0}})
+    holed = np.array([[1.0, np.nan, 3.0]])
+    filled = ask.transform(name, [[1.0, 2.0, 3.0]])
+    assert np.array_equal(ask.transform(name, holed), filled)
+    assert ask.kernel(name, holed, [[1, 2, 3]]).approximate == pytest.approx(1)
+
+
+def test_kernels_are_those_of_the_service(ask: Asked, standing: dict[str, str]) -> None:
+    for x, y in ((ROWS, None), (ROWS, ROWS[:2]), (sparse.csr_array(ROWS), None), (sparse.csr_array(ROWS), ROWS[:2])):
+        alone, both = ask.kernel(standing["float64"], x, y), ask.kernel(standing["float64"], x, y, exact=True)
+        other = ROWS if y is None else y
+        distances = np.square(ROWS[:, None].astype("f8") - other).sum(axis=2)
+        assert alone.exact is None
+        assert np.allclose(both.exact, np.exp(-distances / 4.5), atol=1e-12)
+        assert np.array_equal(alone.approximate, both.approximate)
+        assert np.abs(both.approximate - both.exact).max() < 0.5
+    hermitian = ask.kernel(standing["complex"], ROWS, exact=True)
+    assert hermitian.approximate.dtype.kind == "c"
+    assert hermitian.exact.dtype.kind == "f"
+
+
+def test_codes_come_in_each_encoding(ask: Asked, standing: dict[str, str], http: httpx.Client) -> None:
+    for encoding, bits, shape in (
+        ("zero_bit", None, (7, 16)),
+        ("pairs", None, (7, 16, 2)),
+        ("b_bit", 4, (7, 16)),
+        ("packed", 4, (7, 8)),
+        ("one_hot", 4, (7, 16)),
+        ("fingerprint", 64, (7, 16)),
+    ):
+        found = ask.codes(standing["gmm"], POSITIVE, encoding, bits=bits)
+        query = f"encoding={encoding}" + ("" if bits is None else f"&bits={bits}")
+        assert found.shape == shape
+        assert np.array_equal(found, array(post_npy(http, f"{standing['gmm']}/codes?{query}", POSITIVE)))
+    marked = ask.codes(standing["gmm"], np.zeros((1, 3)), bits_of="pair", encoding="b_bit", on_zero="mark")
+    assert set(marked.ravel().tolist()) == {-1}
+    out = np.empty((7, 16), np.int32)
+    assert np.array_equal(ask.codes(standing["gmm"], POSITIVE, out=out), out)
+
+
+def test_similarities_of_rows_and_of_their_codes_agree(ask: Asked, standing: dict[str, str]) -> None:
+    x, y = POSITIVE[:3], POSITIVE[3:6]
+    found = ask.similarity(standing["gmm"], x, y, gamma=1.0)
+    assert set(found) > {"estimate", "standard_error", "exact", "rbf_exact"}
+    assert found["exact"] == pytest.approx(np.minimum(x, y).sum(1) / np.maximum(x, y).sum(1), rel=1e-6)
+    pairs = [ask.codes(standing["gmm"], rows, "pairs") for rows in (x, y)]
+    assert np.array_equal(ask.similarity(standing["gmm"], *pairs)["estimate"], found["estimate"])
+    packed = [ask.codes(standing["gmm"], rows, "packed", bits=4, bits_of="pair") for rows in (x, y)]
+    options = {"encoding": "packed", "bits": 4, "bits_of": "pair"}
+    of_codes = ask.similarity(standing["gmm"], *packed, of="codes", **options)
+    assert np.array_equal(of_codes["estimate"], ask.similarity(standing["gmm"], x, y, **options)["estimate"])

@@ -1,0 +1,57 @@
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bochner_client import InvalidAnswer
+from bochner_client.arrays import as_array, npy
+from bochner_client.requests import Head
+from service_tests.checks import npy as saved
+
+ARRAYS = [
+    np.arange(12, dtype=np.float32).reshape(3, 4),
+    np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+    np.zeros((0, 5), np.float16),
+    np.zeros((4, 0)),
+    np.array([1 + 2j, 3], np.complex64),
+    np.arange(24, dtype=np.int64).reshape(2, 3, 4),
+]
+
+
+def read(body: bytes, pieces: int, **options: Any) -> Any:
+    sink = as_array(**options)(Head(200, {}))
+    for start in range(0, len(body), pieces):
+        sink.feed(body[start : start + pieces])
+    return sink.end()
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 10_000])
+@pytest.mark.parametrize("array", ARRAYS, ids=lambda one: f"{one.dtype}{one.shape}")
+def test_an_array_is_read_however_it_is_cut_into_pieces(array: Any, pieces: int) -> None:
+    found = read(saved(array), pieces)
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    assert np.array_equal(found, array)
+
+
+@pytest.mark.parametrize("array", [*ARRAYS[:2], ARRAYS[3], ARRAYS[5]], ids=lambda one: f"{one.dtype}{one.shape}")
+def test_numpy_reads_what_is_sent(array: Any) -> None:
+    body = npy(array)
+    sent = b"".join(body.pieces())
+    assert len(sent) == body.length
+    assert np.array_equal(np.load(io.BytesIO(sent)), array)
+
+
+def test_a_body_shares_the_memory_of_its_rows() -> None:
+    rows = np.zeros((1000, 10), np.float32)
+    assert np.shares_memory(np.frombuffer(npy(rows).parts[1], np.uint8), rows)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"<html>an error page of some length</html>", saved(ARRAYS[0])[:-1], saved(ARRAYS[0]) + b"x"],
+    ids=["nothing", "html", "short", "long"],
+)
+def test_what_is_no_whole_array_is_refused(body: bytes) -> None:
+    with pytest.raises(InvalidAnswer):
+        read(body, 50)

@@ -1,0 +1,39 @@
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+import bochner_client
+from bochner_client import Client
+from service_tests.client.conftest import Asked
+from service_tests.running import Running
+
+
+def test_threads_share_a_client(client: Client, standing: dict[str, str]) -> None:
+    rows = [np.full((5, 3), i, np.float32) for i in range(40)]
+    alone = [client.transform(standing["phase"], one) for one in rows]
+    with ThreadPoolExecutor(8) as threads:
+        together = list(threads.map(lambda one: client.transform(standing["phase"], one), rows))
+    assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
+
+
+def test_an_address_may_have_a_path(running: Running, ask: Asked) -> None:
+    with Client(running.url + "/") as slashed:
+        assert slashed.live() == ask.live()
+    assert str(ask.client.url).startswith(running.url)
+    assert running.url in repr(ask.client)
+
+
+def test_the_client_needs_numpy_and_httpx_only() -> None:
+    source = """
+import sys
+before = set(sys.modules)
+import bochner_client
+loaded = {one.partition(".")[0] for one in set(sys.modules) - before}
+print(*sorted(loaded & {"scipy", "pandas", "tqdm", "sklearn", "bochner", "app", "numba", "pydantic"}))
+"""
+    here = Path(bochner_client.__file__).parents[1]
+    ended = subprocess.run([sys.executable, "-c", source], cwd=here, capture_output=True, text=True, check=True)
+    assert ended.stdout == "\n"

@@ -1,0 +1,47 @@
+import pickle
+
+import pytest
+
+import bochner_client
+from app.api.problem_kinds import KINDS
+from bochner_client import JobFailed, JobRecord, Refused, ServiceAway
+from bochner_client.errors import refusal
+
+CLASSES = [one for one in vars(bochner_client).values() if isinstance(one, type) and issubclass(one, Refused)]
+
+
+@pytest.mark.parametrize("slug", KINDS)
+def test_every_kind_of_problem_has_its_exception(slug: str) -> None:
+    document = {"type": f"/problems/{slug}", "title": "T", "detail": "what came", "limit": "max", "value": 3}
+    error = refusal(KINDS[slug].status, document, 2.0)
+    assert slug in type(error).slugs
+    assert (error.slug, error.title, error.detail, error.limit, error.value) == (slug, "T", "what came", "max", 3)
+    assert str(error) == f"{KINDS[slug].status}: what came"
+
+
+def test_each_exception_is_of_one_class_and_at_the_top_of_the_package() -> None:
+    slugs = [slug for one in CLASSES for slug in vars(one).get("slugs", ())]
+    assert sorted(slugs) == sorted(set(slugs))
+    assert set(KINDS) <= set(slugs)
+    assert {one.__name__ for one in CLASSES} <= set(bochner_client.__all__)
+
+
+@pytest.mark.parametrize(
+    ("status", "name"), [(404, "NotFound"), (502, "Unavailable"), (412, "PreconditionFailed"), (418, "Refused")]
+)
+def test_what_has_no_document_goes_by_its_status(status: int, name: str) -> None:
+    assert type(refusal(status, {})).__name__ == name
+    assert type(refusal(status, {"type": "/problems/of-a-newer-service"})).__name__ == name
+
+
+def test_exceptions_go_from_process_to_process() -> None:
+    job = {"id": "j", "state": "failed", "error": {"reason": "time", "detail": "too long"}}
+    for error in (
+        refusal(503, {"type": "/problems/overloaded", "detail": "busy"}, 1.5),
+        ServiceAway("gone", unsent=True),
+        JobFailed(JobRecord.read(job)),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert vars(again) == vars(error)

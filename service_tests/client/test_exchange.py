@@ -1,0 +1,78 @@
+"""Requests that are sent again: to a service that is away or busy, and over a wire that loses answers."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bochner_client import Client, ServiceAway
+from service_tests.running import Running, free_port
+from service_tests.servers import Wire
+
+
+@pytest.fixture
+def wire(running: Running) -> Iterator[Wire]:
+    """A wire to the shared service."""
+    with closing(Wire(running.url.replace("http://", "tcp://"))) as made:
+        yield made
+
+
+@pytest.fixture
+def over_wire(wire: Wire) -> Iterator[Client]:
+    """A client at its other end."""
+    with Client(f"http://127.0.0.1:{wire.port}") as made:
+        yield made
+
+
+def test_a_put_whose_answer_is_lost_is_sent_again(
+    wire: Wire, over_wire: Client, client: Client, name: str, gaussian: dict[str, Any]
+) -> None:
+    wire.lose_reply_to(b"PUT")
+    made = over_wire.put_map(name, gaussian)
+    assert wire.lost == 1
+    assert client.get_map(name) == made
+
+
+def test_a_delete_whose_answer_is_lost_has_succeeded(
+    wire: Wire, over_wire: Client, client: Client, name: str, gaussian: dict[str, Any]
+) -> None:
+    client.put_map(name, gaussian)
+    wire.lose_reply_to(b"DELETE")
+    over_wire.delete_map(name)
+    assert wire.lost == 1
+    assert name not in [one.name for one in client.iter_maps(name)]
+
+
+def test_features_whose_answer_is_lost_are_asked_for_again(
+    wire: Wire, over_wire: Client, client: Client, standing: dict[str, str]
+) -> None:
+    wire.lose_reply_to(b"POST")
+    rows, out = np.ones((4, 3), np.float32), np.empty((4, 16), np.float32)
+    over_wire.transform(standing["phase"], rows, out=out)
+    assert wire.lost == 1
+    assert np.array_equal(out, client.transform(standing["phase"], rows))
+
+
+def test_a_key_is_not_made_twice(wire: Wire, over_wire: Client) -> None:
+    wire.lose_reply_to(b"POST /v1/keys")
+    with pytest.raises(ServiceAway) as away:
+        over_wire.create_key("k", "read")
+    assert not away.value.unsent
+    assert wire.lost == 1
+
+
+def test_a_service_that_is_away_is_waited_for_as_long_as_is_wanted() -> None:
+    with Client(f"http://127.0.0.1:{free_port()}", patience=1) as patient:
+        begun = time.monotonic()
+        with pytest.raises(ServiceAway, match="does not answer") as away:
+            patient.info()
+        assert 0.4 < time.monotonic() - begun < 1.2
+        assert away.value.unsent
+        patient.patience = 0
+        begun = time.monotonic()
+        with pytest.raises(ServiceAway):
+            patient.info()
+        assert time.monotonic() - begun < 0.3
