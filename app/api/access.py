@@ -19,6 +19,8 @@ from app.store.keys import Key, hidden, id_in
 
 OPEN = frozenset({"/health/live", "/health/ready"})
 """Addresses that are open to everybody, under any host: probes of a cluster ask for an IP address, and have no key."""
+ASSETS = "/page/"
+"""Below it are the scripts and styles of the page at /."""
 _CREDENTIALS = re.compile(rb"(?P<scheme>[A-Za-z]+) +(?P<given>[A-Za-z0-9._~+/=-]+)")
 _LOOKING = ("GET", "HEAD")
 _BASIC = 'Basic realm="bochner", charset="UTF-8"'
@@ -45,6 +47,8 @@ class Access:
         if scope["path"] in OPEN:
             return
         self._check_host(scope)
+        if _is_shell(scope):
+            return
         key = state["key"] = await self._key(scope)
         state["role"] = WITHOUT_KEY if key is None else key.role
         if key is not None and key.rate is not None:
@@ -87,6 +91,11 @@ def owner_of(request: Request) -> str:
     return "" if key is None else key.id
 
 
+def looks(scope: Scope) -> bool:
+    """Whether somebody looks at a page, who can be asked for a key."""
+    return scope["method"] in _LOOKING and any(b"text/html" in value for value in _values(scope, b"accept"))
+
+
 def guarded(app: ASGIApp, access: Access) -> ASGIApp:
     """Refuses requests that may not come in, before anything else is looked at and before a body is read."""
 
@@ -96,7 +105,7 @@ def guarded(app: ASGIApp, access: Access) -> ASGIApp:
                 await access.admit(scope)
             except Refusal as refusal:
                 response = HANDLERS[Refusal](Request(scope), refusal)
-                if response.status_code == 401 and _is_browser(scope):
+                if response.status_code == 401 and looks(scope):
                     response.headers.append("WWW-Authenticate", _BASIC)
                 await response(scope, receive, send)
                 return
@@ -119,9 +128,11 @@ def _values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for header, value in scope["headers"] if header == name]
 
 
-def _is_browser(scope: Scope) -> bool:
-    """Whether somebody looks at a page, who can be asked for a key."""
-    return scope["method"] in _LOOKING and any(b"text/html" in value for value in _values(scope, b"accept"))
+def _is_shell(scope: Scope) -> bool:
+    """Whether it is the page without any data, or a file of it. What the page asks for is asked for with a key."""
+    if scope["path"] == "/":
+        return looks(scope)
+    return scope["method"] in _LOOKING and scope["path"].startswith(ASSETS)
 
 
 def _text(credentials: bytes, method: str) -> bytes:

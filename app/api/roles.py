@@ -11,6 +11,7 @@ from app.store.keys import Key, Role
 
 ROLES: dict[str, Role | None] = {
     **dict.fromkeys(("live", "ready")),  # nobody needs a key to ask how the service is
+    **dict.fromkeys(("page", "page_file")),  # which show nothing until they are given a key
     **dict.fromkeys(
         (
             *("list_maps", "get_map", "get_frequencies", "get_weights", "get_offsets", "get_signature", "get_signs"),

@@ -1,0 +1,105 @@
+// One map: its record, what may be done with it, and the tabs below.
+
+import { JobProgress } from "./jobs.js";
+import { Badge, Confirm, Figure, Heading, Loading, Notice, Numbers, Warnings } from "./parts.js";
+import { ask, askJson, download, pathOf } from "./service.js";
+import { Spectrum } from "./spectrum.js";
+import { html, useLoaded, useState, useWork } from "./view.js";
+import { ago, count, size, words } from "./words.js";
+
+const TABS = [
+  ["overview", "Overview"],
+  ["errors", "Errors"],
+  ["try", "Try it"],
+];
+
+export function MapHead({ name, tab, Tab }) {
+  const record = useLoaded((signal) => askJson(pathOf("maps", name), { signal }), [name]);
+  const map = record.value;
+  if (record.problem) {
+    return html`<${Heading}>${name}<//><${Notice} problem=${record.problem} />`;
+  }
+  if (!map) return html`<${Heading}>${name}<//><${Loading} what="Loading the map" />`;
+  const { kernel, sampler } = map.spec;
+  const note = html`${words(kernel?.kind ?? "")} kernel, ${words(sampler?.kind ?? "")}, created ${ago(map.created_at)}`;
+  return html`
+    <${Heading} note=${note} actions=${html`<${Actions} map=${map} />`}>${name} <${Badge} state=${map.status} /><//>
+    <${Warnings} warnings=${map.warnings} />
+    ${map.status === "failed" && html`<${Notice} title="It could not be built">${map.error?.detail}<//>`}
+    ${map.status === "building" && html`<${JobProgress} id=${map.job.split("/").pop()} onEnd=${record.again} />`}
+    ${
+      map.status === "ready" &&
+      html`
+      <nav class="tabs" aria-label="Of this map">${TABS.map(
+        ([id, title]) => html`
+        <a href=${`#/maps/${encodeURIComponent(name)}${id === "overview" ? "" : `/${id}`}`}
+          aria-current=${id === tab ? "page" : null}>${title}</a>`,
+      )}</nav>
+      ${Tab ? html`<${Tab} map=${map} />` : html`<${Overview} map=${map} />`}`
+    }
+    ${map.status !== "ready" && html`<${Spec} map=${map} />`}`;
+}
+
+const Overview = ({ map }) => html`
+  <${Figures} map=${map} />
+  <${Spectrum} map=${map} />
+  ${map.report && html`<section><h2>What learning came to</h2><${Numbers} of=${map.report} /></section>`}
+  <${Spec} map=${map} />`;
+
+function Figures({ map }) {
+  const hashes = map.spec.sampler.kind === "gcws";
+  return html`<dl class="figures">
+    <${Figure} name="Numbers in a vector">${count(map.spec.input_dim)}<//>
+    <${Figure} name=${hashes ? "Codes of a row" : "Columns of a row"}>${count(map.n_output)}<//>
+    <${Figure} name=${hashes ? "Hashes" : map.spec.sampler.kind.includes("landmarks") ? "Landmarks" : "Frequencies"}>
+      ${count(map.n_frequencies)}<//>
+    <${Figure} name="Kept">${size(map.bytes)}<//>
+    <${Figure} name="Precision">${map.spec.dtype}<//>
+    <${Figure} name="Form">${hashes ? "codes" : words(map.spec.form)}${map.spec.normalize ? ", unit norm" : ""}<//>
+  </dl>`;
+}
+
+const Spec = ({ map }) => html`<section>
+  <h2>Record</h2>
+  <dl class="pairs">
+    <div><dt>Digest</dt><dd><code>${map.digest ?? "–"}</code></dd></div>
+    <div><dt>Drawn by</dt><dd>${
+      Object.entries(map.generator)
+        .map((pair) => pair.join(" "))
+        .join(", ") || "–"
+    }</dd></div>
+    <div><dt>Created</dt><dd>${map.created_at}</dd></div>
+  </dl>
+  <details open><summary>Spec</summary>
+    <pre tabindex="0" role="region" aria-label="Spec">${JSON.stringify(map.spec, null, 2)}</pre></details>
+</section>`;
+
+function Actions({ map }) {
+  const [sure, setSure] = useState(false);
+  const [deleting, begin] = useWork();
+  const [taking, take] = useWork();
+  const remove = () =>
+    begin(async (signal) => {
+      await ask(pathOf("maps", map.name), { method: "DELETE", signal });
+      location.hash = "#/maps";
+    });
+  const taken = (event) => {
+    const format = event.target.value;
+    event.target.value = "";
+    if (format) take(() => download(`${pathOf("maps", map.name, "export")}?format=${format}`, `${map.name}.${format}`));
+  };
+  return html`
+    ${
+      map.status === "ready" &&
+      html`<select aria-label="Take this map away" value="" onChange=${taken}>
+      <option value="">Take away …</option>
+      ${["npz", "safetensors", "onnx"].map((format) => html`<option value=${format}>as .${format}</option>`)}
+    </select>`
+    }
+    <button type="button" class="danger" onClick=${() => setSure(true)}>Delete</button>
+    <${Confirm} open=${sure} title=${`Delete ${map.name}?`} yes="Delete it" onYes=${remove} onNo=${() => setSure(false)}>
+      <p>Its arrays go for ever. The same spec makes the same map again on the same kind of processor.</p>
+      <${Notice} problem=${deleting.problem} />
+    <//>
+    <${Notice} problem=${taking.problem} />`;
+}
