@@ -175,7 +175,25 @@ def http_page() -> str:
     for name, schema in objects.items():
         if "properties" in schema and kind_of(schema) is None:
             lines += [f"### {name}\n", schema.get("description", "") + "\n", "\n".join(members(schema, objects)) + "\n"]
+        elif name in _whole(document["paths"]):
+            choices = schema.get("anyOf", schema.get("oneOf", [schema]))
+            linked = (
+                f"[{one}](#{one.lower()})" for choice in choices if (one := choice.get("$ref", "").rpartition("/")[2])
+            )
+            lines += [f"### {name}\n", "One of these:\n", "\n".join(f"- {link}" for link in linked) + "\n"]
     return "\n".join(lines)
+
+
+def _whole(paths: Schema) -> set[str]:
+    """The names of the schemas of whole bodies and answers."""
+    bodies = [
+        body
+        for path in paths.values()
+        for operation in path.values()
+        for body in (operation.get("requestBody", {}), *operation["responses"].values())
+    ]
+    contents = [content for body in bodies for content in body.get("content", {}).values()]
+    return {content.get("schema", {}).get("$ref", "").rpartition("/")[2] for content in contents}
 
 
 def _operation(operation: Schema, objects: Schema) -> Iterator[str]:

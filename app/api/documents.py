@@ -12,6 +12,7 @@ from app.api.array_answers import WARNING
 from app.api.named_examples import add_named_examples
 from app.api.problems import MEDIA_TYPE, Problem
 from app.api.roles import add_roles
+from app.api.schema_names import name_schemas
 from app.core.arrays import MAX_DIM
 from app.core.model import NAME_PATTERN
 from app.core.spec import MapSpec
@@ -31,6 +32,17 @@ _STRING = {"type": "string"}
 _BINARY = {"type": "string", "format": "binary"}
 
 
+# Here because openapi-python-client 0.29 makes modules that cannot be imported of operations that take several media
+# types and have no parameter that may be left out.
+_REQUEST_ID = {
+    "name": "X-Request-ID",
+    "in": "header",
+    "required": False,
+    "description": "An id for the log, for problems and for this header of the answer. One is made if none comes.",
+    "schema": _STRING,
+}
+
+
 def schema_of(described: Any) -> dict[str, Any]:
     """The schema of a type. What it refers to is added to the document; one name must not have two schemas."""
     schema = TypeAdapter(described).json_schema(ref_template=_REFERENCES)
@@ -45,8 +57,9 @@ def list_of(items: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "array", "items": items, **more}
 
 
-def _object(required: list[str], **properties: Any) -> dict[str, Any]:
-    return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+def _object(title: str, required: list[str], **properties: Any) -> dict[str, Any]:
+    shape = {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+    return {"title": title, **shape}
 
 
 def _body(content: dict[str, Any]) -> dict[str, Any]:
@@ -58,13 +71,13 @@ def _rows_body(
 ) -> dict[str, Any]:
     """A body of rows, in JSON of this schema or in another format; `said` is added to the description of the latter."""
     content = {_JSON: {"schema": schema}}
-    parameters = []
+    parameters = [_REQUEST_ID]
     for form in formats:
         described = form.rows_described + ("" if form.has_members else said)
         content[form.media_type] = {"schema": {**_BINARY, "description": described}}
         for name, text in form.request_headers.items():
             parameters.append({"name": name, "in": "header", "required": False, "description": text, "schema": _STRING})
-    return _body(content) | ({"parameters": parameters} if parameters else {})
+    return _body(content) | {"parameters": parameters}
 
 
 def answer_of(description: str, schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
@@ -82,7 +95,7 @@ ROWS = {
     "oneOf": [
         list_of(NUMBERS_OR_NULL, description="Dense rows, each of input_dim numbers; null where one is missing."),
         list_of(
-            _object(["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
+            _object("SparseVector", ["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
             description="Sparse rows; indices increase, and what is left out is 0, not missing.",
         ),
         _object(
@@ -95,6 +108,7 @@ ROWS = {
 }
 _REFERENCE = {
     **_object(
+        "RowsOfDataset",
         ["dataset"],
         dataset={"type": "string", "pattern": NAME_PATTERN, "description": "Name of the dataset."},
         rows={"type": "integer", "minimum": 1, "description": "Size of the sample; without it, all rows."},
@@ -106,7 +120,7 @@ _REFERENCE = {
 }
 GIVEN = {"oneOf": [*ROWS["oneOf"], _REFERENCE]}
 _ONE_HOT = {
-    **_object(["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
+    **_object("OneHotCodes", ["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
     "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the "
     "columns indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
 }
@@ -155,9 +169,12 @@ def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
 
 MAP_BODY = preferring_body({"$ref": _REFERENCES.format(model="AskedSpec")})
 KEY_BODY = _body({_JSON: {"schema": schema_of(AskedKey)}})
-VECTORS_BODY = _rows_body({"oneOf": [_object(["vectors"], vectors=GIVEN), _REFERENCE]})
+VECTORS_BODY = _rows_body(
+    {"title": "VectorsBody", "oneOf": [_object("PostedVectors", ["vectors"], vectors=GIVEN), _REFERENCE]}
+)
 DATASET_BODY = _rows_body(
     _object(
+        "DatasetRows",
         ["vectors"],
         vectors=ROWS,
         input_dim={
@@ -170,40 +187,45 @@ DATASET_BODY = _rows_body(
     " Their dtype is kept.",
     [form for media_type, form in DATASET_FORMATS.items() if media_type != _JSON],
 )
-GRAM_BODY = _rows_body(_object(["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
-_PAIRS = {"schema": _object(["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}
+GRAM_BODY = _rows_body(_object("GramRows", ["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
+_PAIRS = {"schema": _object("Pairs", ["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}
 PAIRS_BODY = _body({_JSON: _PAIRS, Npz.media_type: {"schema": {**_BINARY, "description": Npz.rows_described}}})
 _WARNINGS = {**list_of(_STRING), "description": "There where something is doubtful, as in the header Bochner-Warning."}
-_MAY_WARN = {"type": "object", "properties": {"warnings": _WARNINGS}}
 
 
 def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an answer that may have warnings beside its own members."""
-    return {"allOf": [schema, _MAY_WARN]}
+    return {**schema, "properties": {**schema["properties"], "warnings": _WARNINGS}}
 
 
-ARRAY_ANSWER = answer_of("The array, or an object of arrays; several arrays are stacked in .npy.", _MAY_WARN)
+ARRAY_ANSWER = answer_of(
+    "The array, or an object of arrays; several arrays are stacked in .npy.",
+    with_warnings({"title": "Arrays", "type": "object", "properties": {}}),
+)
 CODES_ANSWER = answer_of(
     "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
-    with_warnings({"type": "object", "required": ["codes"], "properties": {"codes": _CODES}}),
+    with_warnings({"title": "CodesAnswer", "type": "object", "required": ["codes"], "properties": {"codes": _CODES}}),
 )
 
 
-def _asked_spec() -> dict[str, Any]:
-    """The schema of a spec as it is put, in which numbers may be left open."""
-    spec = schema_of(MapSpec)
-    members = spec["properties"]
+def asked_members() -> dict[str, Any]:
+    """Members of a spec as it is put, in which numbers may be left open."""
+    members = schema_of(MapSpec)["properties"]
     for model in (ScaleOfRows, InputOfRows):
         _DEFINITIONS[model.__name__] = schema_of(model)
     scale, fit = ({"$ref": _REFERENCES.format(model=model.__name__)} for model in (ScaleOfRows, InputOfRows))
     seed = {"default": 0, "description": f"{members['seed']['description']} Null: one is drawn."}
-    asked = {
+    return {
         "kernel": {"anyOf": [members["kernel"], scale]},
         "seed": seed | {"anyOf": [members["seed"], {"type": "null"}]},
         "input": members["input"] | {"anyOf": [*members["input"]["anyOf"], fit]},
     }
+
+
+def _asked_spec() -> dict[str, Any]:
+    spec = schema_of(MapSpec)
     said = "A spec as it is put: length scale and input may be left to a dataset, the seed to chance."
-    return spec | {"title": "AskedSpec", "description": said, "properties": members | asked}
+    return spec | {"title": "AskedSpec", "description": said, "properties": spec["properties"] | asked_members()}
 
 
 PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
@@ -224,6 +246,7 @@ def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
         schema["components"]["schemas"].update(own | _DEFINITIONS)
         add_request_ids(schema)
         add_roles(schema, keys_required)
+        name_schemas(schema)
         add_named_examples(schema["paths"])
         app.openapi_schema = schema
     return app.openapi_schema

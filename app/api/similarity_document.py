@@ -51,6 +51,11 @@ SIMILARITY_ANSWER = answer_of(
     "A number for each pair of rows, or two; in .npy the members of one number are stacked in this order, those that "
     "are there.",
     with_warnings(
-        {"type": "object", "required": ["estimate", "standard_error", "interval"], "properties": _SIMILARITIES}
+        {
+            "title": "Similarities",
+            "type": "object",
+            "required": ["estimate", "standard_error", "interval"],
+            "properties": _SIMILARITIES,
+        }
     ),
 )

@@ -14,6 +14,8 @@ from app.api.context import Context, ContextOf, MapName
 from app.api.documents import (
     GIVEN,
     ROWS,
+    asked_members,
+    list_of,
     preferring_body,
     schema_of,
     with_warnings,
@@ -51,11 +53,11 @@ def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, 
     schema = schema_of(model)
     options = schema["properties"]
     properties = {name: _MEMBERS[name] for name in members if name not in options} | options
-    return {**schema, "properties": properties, "additionalProperties": False}
+    return {**schema, "title": f"{model.__name__}Body", "properties": properties, "additionalProperties": False}
 
 
 def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
-    content = {JSON: {"schema": with_warnings(schema)}, SVG: {"schema": {"type": "string"}}, PNG: _BINARY}
+    content = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}, PNG: _BINARY}
     return {
         200: {"description": description, "content": content, **headers("Vary", "Preference-Applied", WARNING)},
         202: {
@@ -67,15 +69,28 @@ def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[s
     }
 
 
+def _recommendation_body() -> dict[str, Any]:
+    """The schema of a request for recommendations, whose kernels and input are those of specs as they are put."""
+    schema, asked = _body_schema(RecommendationOptions, ROW_MEMBERS_TO_RECOMMEND_FOR), asked_members()
+    kernel = {"anyOf": [asked["kernel"], list_of(asked["kernel"])]}
+    described = {"kernel": kernel, "input": {key: asked["input"][key] for key in ("anyOf", "default")}}
+    members = {
+        name: {"description": schema["properties"][name]["description"]} | one for name, one in described.items()
+    }
+    return {**schema, "title": "RecommendationBody", "properties": schema["properties"] | members}
+
+
 _EVERY = DIAGNOSTICS.values()
 
 
 @router.post(
     "/maps/{name}/diagnostics/{kind}",
     operation_id="diagnose",
-    openapi_extra=preferring_body({"anyOf": [_body_schema(one, ROW_MEMBERS[one.takes]) for one in _EVERY]}),
+    openapi_extra=preferring_body(
+        {"title": "DiagnosticBody", "anyOf": [_body_schema(one, ROW_MEMBERS[one.takes]) for one in _EVERY]}
+    ),
     responses=_answers(
-        {"anyOf": [schema_of(one.answer) for one in _EVERY]},
+        {"title": "Finding", "anyOf": [with_warnings(schema_of(one.answer)) for one in _EVERY]},
         "The figures, and a picture of them.",
     ),
 )
@@ -100,8 +115,8 @@ async def diagnose(
 @router.post(
     "/recommendations",
     operation_id="recommend",
-    openapi_extra=preferring_body(_body_schema(RecommendationOptions, ROW_MEMBERS_TO_RECOMMEND_FOR)),
-    responses=_answers(schema_of(Ranking), "The ranking; also as a picture, error against columns."),
+    openapi_extra=preferring_body(_recommendation_body()),
+    responses=_answers(with_warnings(schema_of(Ranking)), "The ranking; also as a picture, error against columns."),
 )
 async def recommend(request: Request, context: ContextOf) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""

@@ -1,0 +1,126 @@
+"""Schemas of the OpenAPI document: all that becomes a type has a name, in words that generators of clients know."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from app.api.schema_names import name_schemas
+from service_tests.api.operations import DOCUMENT
+
+
+def parts(schema: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each schema within a schema, with the keys that lead to it; members of objects by the word `properties` alone."""
+    if isinstance(schema, dict):
+        yield place, schema
+        for name, member in schema.get("properties", {}).items():
+            yield from parts(member, f"{place}/properties/{name}")
+        for key in ("items", "additionalProperties"):
+            yield from parts(schema.get(key), f"{place}/{key}")
+        for key in ("anyOf", "oneOf", "allOf"):
+            for one in schema.get(key, ()):
+                yield from parts(one, f"{place}/{key}")
+
+
+def schemas() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema of the committed document with its place."""
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        yield from parts(schema, name)
+    for path in DOCUMENT["paths"].values():
+        for operation in path.values():
+            for parameter in operation.get("parameters", ()):
+                yield from parts(parameter["schema"], operation["operationId"] + "/parameter")
+
+
+def bodies() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The schema of every body and answer, with its operation."""
+    for path in DOCUMENT["paths"].values():
+        for operation in path.values():
+            for body in (operation.get("requestBody", {}), *operation["responses"].values()):
+                for content in body.get("content", {}).values():
+                    yield operation["operationId"], content.get("schema", {})
+
+
+def test_every_object_and_every_enumeration_in_a_choice_is_a_component() -> None:
+    for place, schema in schemas():
+        _, *inside = place.split("/")
+        if "properties" in schema:
+            assert not inside, place
+        if "enum" in schema and inside:
+            assert inside[-1] not in ("items", "anyOf", "oneOf"), place
+
+
+def test_whole_bodies_and_answers_are_components() -> None:
+    for operation, schema in bodies():
+        assert not {"properties", "anyOf", "oneOf", "allOf", "items"} & set(schema), operation
+
+
+def test_names_are_words_of_every_language() -> None:
+    for name in DOCUMENT["components"]["schemas"]:
+        assert re.fullmatch(r"[A-Z][A-Za-z0-9]*", name)
+
+
+def test_no_schema_has_words_that_some_generators_cannot_read() -> None:
+    for place, schema in schemas():
+        assert "prefixItems" not in schema, place
+        assert "allOf" not in schema, place
+        assert not isinstance(schema.get("default"), dict), place
+
+
+def test_every_choice_by_kind_says_so() -> None:
+    by_kind = [schema for _, schema in schemas() if "discriminator" in schema]
+    assert len(by_kind) >= 5
+    for schema in by_kind:
+        mapping = schema["discriminator"]["mapping"]
+        assert set(mapping.values()) == {one["$ref"] for one in schema["oneOf"]}
+        for kind, reference in mapping.items():
+            model = DOCUMENT["components"]["schemas"][reference.rpartition("/")[2]]
+            assert model["properties"]["kind"]["const"] == kind
+
+
+def document(**members: Any) -> dict[str, Any]:
+    """A document with one operation that is posted an object of these members."""
+    body = {"type": "object", "properties": members}
+    operation = {
+        "operationId": "try_it",
+        "requestBody": {"content": {"application/json": {"schema": body}}},
+        "responses": {},
+    }
+    return {"components": {"schemas": {}}, "paths": {"/": {"post": operation}}}
+
+
+def test_names_come_from_titles_or_from_the_place() -> None:
+    row = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    made = document(
+        one={"anyOf": [{**row, "title": "Row"}, {"type": "null"}]},
+        many={"type": "array", "items": {**row, "title": "Two Words"}},
+        word={"title": "Word", "anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]},
+        pair={"prefixItems": [{"type": "number"}] * 2, "minItems": 2, "maxItems": 2, "type": "array"},
+        base={"$ref": "#/components/schemas/TryItBodyWord", "default": {"kind": "halton"}, "description": "The base."},
+    )
+    name_schemas(made)
+    components = made["components"]["schemas"]
+    assert list(components) == ["Row", "TryItBody", "TryItBodyManyItem", "TryItBodyWord"], (
+        "in the order of the alphabet"
+    )
+    members = components["TryItBody"]["properties"]
+    assert members["one"]["anyOf"][0] == {"$ref": "#/components/schemas/Row"}
+    assert members["pair"]["items"] == {"type": "number"}
+    assert "default" not in members["base"]
+    assert members["base"]["description"] == "The base. Without it: kind halton."
+    content = made["paths"]["/"]["post"]["requestBody"]["content"]
+    assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/TryItBody"}
+
+
+def test_two_schemas_of_one_name_are_found_out() -> None:
+    one, other = (
+        {"title": "Row", "type": "object", "properties": {"a": {"type": kind}}} for kind in ("string", "null")
+    )
+    with pytest.raises(ValueError, match="two different schemas are called Row"):
+        name_schemas(document(one=one, other=other))
+
+
+def test_lists_of_parts_of_different_kinds_are_found_out() -> None:
+    with pytest.raises(ValueError, match="parts of different kinds"):
+        name_schemas(document(pair={"prefixItems": [{"type": "number"}, {"type": "string"}]}))
