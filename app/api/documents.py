@@ -99,6 +99,7 @@ ROWS = {
             description="Sparse rows; indices increase, and what is left out is 0, not missing.",
         ),
         _object(
+            "EncodedRows",
             ["base64", "shape", "dtype"],
             base64={"type": "string", "description": "The numbers, little-endian, row after row; NaN is missing."},
             shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
