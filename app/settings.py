@@ -83,7 +83,7 @@ class Settings(BaseSettings):
         4 * MiB,
         ge=1,
         description="Largest spec of a map, and the most that any other request says beside its rows. What stands in a "
-        "list counts as four bytes at least, its comma among them.",
+        "list counts as seven bytes at least, its comma among them.",
     )
     max_result_bytes: int = Field(
         256 * MiB,

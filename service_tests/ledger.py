@@ -27,10 +27,13 @@ def entries(client: redis.Redis) -> dict[str, tuple[int, int, str]]:
     return found
 
 
-def assert_true(client: redis.Redis) -> Usage:
-    """Check that the account is what the store holds, and each of its sums that of its entries; gives it."""
-    usage = Account(client).usage()
-    assert usage == held(client)
+def assert_true(client: redis.Redis, promised: int = 0) -> Usage:
+    """Check that the account is what the store holds, and each of its sums that of its entries; gives it.
+
+    `promised` are the bytes that jobs may still write for the maps that they build.
+    """
+    usage, there = Account(client).usage(), held(client)
+    assert usage == (there.nbytes + promised, there.names), f"the account says {usage}, the store holds {there}"
     kept = entries(client)
     for owner in {"", *(owner for *_, owner in kept.values())}:
         own = [(nbytes, names) for nbytes, names, whose in kept.values() if owner in ("", whose)]

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from app.core.errors import TooLarge
 
-# What a thing in a list of a spec counts as, however short it is written: models of it take up to eighty bytes.
-_BYTES_PER_COMMA = 4
+# What a thing in a list of a spec counts as, however short it is written: models of it take up to 140 bytes, with their copies.
+_BYTES_PER_COMMA = 7
 
 
 class Limits(NamedTuple):

@@ -11,7 +11,7 @@ from app.core.arrays import Array, Rows, row_blocks
 from app.services.limits import Limits
 
 # Making a number of a result, such as a cosine, takes as long as so many multiplications, beside those it is made of.
-_OPERATIONS_PER_NUMBER = 32
+_OPERATIONS_PER_NUMBER = 96
 BLOCK_BYTES = 1 << 23
 """The most that is made at a time of a result in blocks; smaller results are made whole."""
 

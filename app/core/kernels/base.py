@@ -125,7 +125,7 @@ class AnyKernel(Kind):
 class ShiftInvariantKernel(AnyKernel):
     """A kernel k(x - z) that is a sum of spectral kernels, most often of one. Samplers of frequencies serve it."""
 
-    operations_per_coordinate: ClassVar[int] = 3
+    operations_per_coordinate: ClassVar[int] = 6
     """Multiplications of a matrix product that take as long as the part of one coordinate in an exact kernel."""
     operations_per_value: ClassVar[int] = 32
     """And those that take as long as making the kernel of the sum of all."""
