@@ -66,44 +66,49 @@ def cost(running: Running, send: Callable[[httpx.Client], Sent]) -> Cost:
 @contextmanager
 def waits(running: Running) -> Iterator[list[float]]:
     """The times that a client waits for /health/live, one after the other, while the block lasts."""
-    found, done = [0.0], threading.Event()
+    found = [0.0]
+    with running.client() as http:
 
-    def watch() -> None:
-        with running.client() as http:
-            while not done.is_set():
-                began = time.perf_counter()
-                http.get("/health/live").raise_for_status()
-                found.append(time.perf_counter() - began)
-                time.sleep(0.005)
+        def ask() -> None:
+            began = time.perf_counter()
+            http.get("/health/live").raise_for_status()
+            found.append(time.perf_counter() - began)
 
-    watching = threading.Thread(target=watch)
-    watching.start()
-    try:
-        yield found
-    finally:
-        done.set()
-        watching.join()
+        with _again_and_again(ask, 0.005):
+            yield found
 
 
 @contextmanager
 def _of_jobs(service: psutil.Process) -> Iterator[list[int]]:
     """Bytes by which the processes of jobs rise above their workers, again and again while the block lasts."""
-    found, done = [0], threading.Event()
+    found = [0]
+    workers = [one for one in service.children() if "worker" in one.cmdline()]
 
-    def watch() -> None:
-        workers = [one for one in service.children() if "worker" in one.cmdline()]
-        while not done.wait(0.05):
-            for worker in workers:
-                with suppress(OSError, psutil.Error, StopIteration):
-                    found.extend([_memory(job, "VmHWM") - _memory(worker, "VmRSS") for job in _children(worker)])
+    def look() -> None:
+        for worker in workers:
+            with suppress(OSError, psutil.Error, StopIteration):
+                found.extend([_memory(job, "VmHWM") - _memory(worker, "VmRSS") for job in _children(worker)])
 
-    watching = threading.Thread(target=watch)
-    watching.start()
-    try:
+    with _again_and_again(look, 0.05):
         yield found
+
+
+@contextmanager
+def _again_and_again(act: Callable[[], None], pause: float) -> Iterator[None]:
+    """Do something beside the block until it ends, with so many seconds between."""
+    done = threading.Event()
+
+    def keep_on() -> None:
+        while not done.wait(pause):
+            act()
+
+    beside = threading.Thread(target=keep_on)
+    beside.start()
+    try:
+        yield
     finally:
         done.set()
-        watching.join()
+        beside.join()
 
 
 def _children(process: psutil.Process) -> list[psutil.Process]:

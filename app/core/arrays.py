@@ -106,6 +106,11 @@ def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:
         yield slice(start, min(n, start + max(1, per_block)))
 
 
+def octets(array: Array) -> memoryview:
+    """The bytes of an array's numbers in C order, little-endian, without a copy if they lie so."""
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
+
+
 def stored_values(rows: Rows) -> Floats:
     """The entries of dense rows, (n, d), or those that sparse ones store, (nnz,): themselves, not copied."""
     return rows if isinstance(rows, np.ndarray) else rows.data

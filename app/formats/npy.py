@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from app.core.answers import Answer, RowBlocks, dtype_of, narrowed, rows_of
-from app.core.arrays import Array
+from app.core.arrays import Array, octets
 from app.core.errors import InvalidInput
 from app.formats.base import Body, Buffer, Encoded, Format
 
@@ -47,11 +47,11 @@ class Npy(Format):
         if isinstance(first, RowBlocks):
             rows = first.narrowed(dtype)
             header = array_header(rows.shape, dtype)
-            return Encoded(chain([header], map(numbers, rows.made())), len(header) + rows.nbytes)
+            return Encoded(chain([header], map(octets, rows.made())), len(header) + rows.nbytes)
         alike = [one for one in others if isinstance(one, np.ndarray) and one.shape == first.shape]
         array = narrowed(np.stack([first, *alike]) if alike else first, dtype)
         header = array_header(array.shape, array.dtype)
-        return Encoded([header, numbers(array)], len(header) + array.nbytes)
+        return Encoded([header, octets(array)], len(header) + array.nbytes)
 
 
 @lru_cache(256)
@@ -61,11 +61,6 @@ def array_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     fields = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     npy_format.write_array_header_1_0(header, fields)
     return header.getvalue()
-
-
-def numbers(array: Array) -> memoryview:
-    """The bytes of the numbers of an array in C order, without a copy if they lie so."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def read(body: Buffer) -> Array:

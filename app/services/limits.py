@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from app.core.errors import TooLarge
 
-# What a thing in a list of a spec counts as, however short it is written: models of it take up to 140 bytes, with their copies.
+# What a thing in a list of a spec counts as, however short it is written: models of it and their copies take up to 140.
 _BYTES_PER_COMMA = 7
 
 

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any, cast
 
-import numpy as np
 import redis
 
+from app.core.arrays import octets
 from app.store import identity, pieces, scripts
 from app.store.account import Account, Entry, Quota
 from app.store.connection import check_room
@@ -206,8 +206,8 @@ class NamedStore(NamedReader[M]):
 
 
 def contents(arrays: Arrays) -> dict[str, Buffer]:
-    """The bytes of arrays in C order."""
-    return {name: array.reshape(-1).view(np.uint8).data for name, array in arrays.items()}
+    """The bytes of arrays."""
+    return {name: octets(array) for name, array in arrays.items()}
 
 
 def end(ttl: int | None) -> datetime | None:

@@ -4,10 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-import numpy as np
-
 from app.core.answers import RowBlocks, in_parts
-from app.core.arrays import Array
+from app.core.arrays import Array, octets
 from app.core.maps.taken_map import TakenMap
 from app.formats.base import Encoded
 
@@ -29,6 +27,5 @@ class MapFile(ABC):
 
 
 def numbers(array: Array | RowBlocks) -> Iterator[memoryview]:
-    """The numbers of an array in C order, little-endian, without a copy if they lie so; blocks as they are made."""
-    for part in in_parts(array):
-        yield np.ascontiguousarray(part, part.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
+    """The bytes of an array, with blocks as they are made."""
+    return map(octets, in_parts(array))
