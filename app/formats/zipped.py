@@ -6,10 +6,10 @@ from io import SEEK_CUR, SEEK_END, SEEK_SET
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 from app.core.answers import RowBlocks, in_parts
-from app.core.arrays import Array
+from app.core.arrays import Array, octets
 from app.core.errors import InvalidInput
 from app.formats.base import Buffer
-from app.formats.npy import array_header, numbers, read
+from app.formats.npy import array_header, read
 
 # What stands at the end of a zip, and before that where it is one of more than 4 GB.
 _END, _LONG_END = struct.Struct("<4sHHHHIIH"), 20
@@ -54,7 +54,7 @@ def written(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memory
             with archive.open(member, "w") as out:
                 out.write(start)
                 for part in in_parts(array):
-                    out.write(numbers(part))
+                    out.write(octets(part))
                     yield from file.taken()
     yield from file.taken()
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks, dtype_of, narrowed, rows_of
-from app.core.arrays import Array
+from app.core.arrays import Array, octets
 from app.core.ids import NumberIds, TextIds
 from app.formats.arrow_ipc.rows import ID
 from app.formats.arrow_ipc.stream import END, batch_message, schema_message
@@ -84,7 +84,7 @@ def _add(rows: Array | NumberIds | TextIds, lengths: list[int], buffers: list[Pi
     """Add the lengths and the buffers of some rows, each of which begins with one for nulls, which is empty."""
     if isinstance(rows, TextIds):
         lengths.append(len(rows))
-        buffers += [b"", _bytes(np.concatenate([[0], rows.ends])), _bytes(rows.text)]
+        buffers += [b"", octets(np.concatenate([[0], rows.ends])), octets(rows.text)]
         return
     array = rows.numbers if isinstance(rows, NumberIds) else rows
     if array.dtype.kind == "c":
@@ -96,10 +96,4 @@ def _add(rows: Array | NumberIds | TextIds, lengths: list[int], buffers: list[Pi
     for depth in range(1, array.ndim + 1):
         lengths.append(prod(array.shape[:depth]))
         buffers.append(b"")
-    buffers.append(_bytes(array))
-
-
-def _bytes(array: Array) -> memoryview:
-    """The numbers of an array in C order, little-endian, not copied if they lie so."""
-    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    return little.reshape(-1).view(np.uint8).data
+    buffers.append(octets(array))
