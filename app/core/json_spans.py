@@ -115,7 +115,7 @@ def _find(
     n_lists, n_bounds, depth, i = 0, 0, 0, 0
     while i < len(text):
         if text[i] == _QUOTE:
-            start, i = i, _string_end(text, i)
+            start, i = i, string_end(text, i)
             if i - start > string_bytes and i < len(text):
                 if n_lists == len(lists) - 1:
                     return _TOO_MANY
@@ -161,7 +161,7 @@ def _list_end(
         character = text[i]
         counts[2] += character == _COMMA
         if character == _QUOTE:
-            i = _string_end(text, i)
+            i = string_end(text, i)
         elif character in (_LIST, _OBJECT):
             depth += 1
             counts[1] += 1
@@ -187,7 +187,7 @@ def _list_end(
 
 
 @compiled
-def _string_end(text: NDArray[np.uint8], start: int) -> int:
+def string_end(text: NDArray[np.uint8], start: int) -> int:
     """Where the string that starts here ends, the length of the text if nowhere."""
     i = start + 1
     while i < len(text) and text[i] != _QUOTE:

@@ -7,6 +7,7 @@ from typing import Any
 from app.core.arrays import MAX_DIM, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
+from app.core.json_names import check_names
 from app.core.json_spans import check_lists
 from app.core.model import NAME_PATTERN
 from app.formats.base import Body
@@ -28,9 +29,10 @@ def members(
     Lists in members of rows may be `LongList`s, strings `LongText`s.
 
     Raises:
-        InvalidInput: the body is not JSON, or has other members.
+        InvalidInput: the body is not JSON, has other members, or one twice.
         TooLarge: all that is not in a list of rows is longer than the body allows. It is not parsed then.
     """
+    check_names(body.content)
     found = loads(body.content) if _is_short(body) else document(body.content, lambda n: body.check_options(n, 0))
     if not isinstance(found, dict):
         raise InvalidInput(f"the body is {called(found)}; an object with {', '.join(wanted or optional)} is wanted")

@@ -18,6 +18,7 @@ from app.core.building import RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.input import Input, fitted
+from app.core.json_names import check_names
 from app.core.json_spans import CheckSize, check_options
 from app.core.kernels import KERNELS, Kernel
 from app.core.length_scales import Heuristic, as_they_are, length_scale, per_column
@@ -54,6 +55,7 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
         TooLarge: `check_size` says so.
     """
     check_options(body, check_size)
+    check_names(body)
     with suppress(ValidationError):
         return AskedSpec(MapSpec.model_validate_json(body))  # as good as always, and then the body is read once
     try:

@@ -26,6 +26,7 @@ from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
+from app.core.json_names import check_names
 from app.core.json_spans import spans
 from app.core.length_scales import as_they_are
 from app.core.maps import made
@@ -111,6 +112,7 @@ def _measures() -> None:
         tiles.add(np.ones((1, 1)))
         tiles.product(np.ones(1))
     list(spans(b"[]", 1))
+    check_names(b"{}")
 
 
 PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}
