@@ -17,6 +17,7 @@ from app.api import documents, problems
 from app.api.access import Access, guarded, without_keys
 from app.api.admission import Admission
 from app.api.context import Context, refuse_unclear_parameters
+from app.api.cross_origin import CrossOrigin
 from app.api.direct import Direct
 from app.api.etags import NotModified, not_modified
 from app.api.gauges import Gauges
@@ -64,6 +65,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
     app.add_middleware(ended_in_time, shutdown=context.shutdown)
     app.add_middleware(given_back, senders=context.admission.senders)
+    if settings.origins:
+        app.add_middleware(CrossOrigin, origins=settings.origins)
     app.add_middleware(observed, meters=context.meters)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))

@@ -10,6 +10,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.processors import available
 
 MiB = 1 << 20
+# As a browser sends it: without a path, not even a slash.
+_ORIGIN = r"https?://[^/?#@, ]+"
 # A variable of the client library of Prometheus, which reads it as well.
 _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -41,6 +43,12 @@ class Settings(BaseSettings):
         description="Names that the service goes by in the header `Host`, between commas; `*.example.org` stands for "
         "all below it, `*` for any. Else any where requests need a key; and where they do not, against pages that have "
         "their own name lead here, the name in `host`, names without a dot and IP addresses.",
+    )
+    allowed_origins: str = Field(
+        "",
+        pattern=rf"^( *({_ORIGIN}|\*) *(, *|$))*$",
+        description="Origins of pages that may use the service from a browser (CORS), between commas, such as "
+        "`https://lab.example.org`; `*` stands for any. None by default.",
     )
     max_keys: int = Field(1000, ge=1, description="Most keys.")
     tls_certificate: Path | None = Field(
@@ -214,6 +222,11 @@ class Settings(BaseSettings):
         """The names that `allowed_hosts` lists, or those that stand for none."""
         named = tuple(name.strip() for name in self.allowed_hosts.split(",") if name.strip())
         return named or (("*",) if self.keys_required else (self.host,))
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        """The origins that `allowed_origins` lists."""
+        return tuple(origin.strip() for origin in self.allowed_origins.split(",") if origin.strip())
 
     @property
     def limits(self) -> dict[str, float]:

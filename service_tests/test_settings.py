@@ -19,6 +19,7 @@ VALUES = {
     "port": "8123",
     "require_keys": "true",
     "allowed_hosts": "bochner.example.org,*.inside.example",
+    "allowed_origins": "https://lab.example.org",
     "max_keys": "3",
     "tls_certificate": "/tmp/certificate.pem",
     "tls_key": "/tmp/key.pem",

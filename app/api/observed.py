@@ -5,6 +5,7 @@ import re
 from time import perf_counter
 from urllib.parse import quote
 
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.middleware import MOST_LOGGED
@@ -49,6 +50,8 @@ def observed(app: ASGIApp, meters: Meters) -> ASGIApp:
 
         async def send_counted(message: Message) -> None:
             nonlocal status, has_begun, sent
+            if request.traceparent and message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["traceparent"] = request.traceparent
             await send(message)
             if message["type"] == "http.response.start":
                 has_begun = True

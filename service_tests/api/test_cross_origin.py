@@ -1,0 +1,106 @@
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import ValidationError
+
+from app.settings import Settings
+from service_tests.checks import assert_problem, put
+from service_tests.running import Running, service
+
+PAGE, OTHER = "https://lab.example.org", "https://other.example.org"
+
+
+@pytest.fixture(scope="module")
+def open_to_a_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with service(
+        tmp_path_factory.mktemp("origins") / "data",
+        *("--allowed-origins", f"{PAGE}, http://localhost:3000", "--require-keys", "true"),
+    ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(open_to_a_page: Running) -> Iterator[httpx.Client]:
+    with open_to_a_page.client(Origin=PAGE) as http:
+        yield http
+
+
+def preflight(http: httpx.Client, origin: str, method: str = "PUT", **headers: str) -> httpx.Response:
+    asked = {"Method": method, "Headers": "authorization,content-type,prefer"}
+    wanted = {f"Access-Control-Request-{name}": value for name, value in asked.items()}
+    return http.options("/v1/maps/m", headers={"Origin": origin, **wanted, **headers})
+
+
+@pytest.mark.parametrize("origin", [PAGE, "http://localhost:3000"])
+def test_a_browser_is_told_what_a_page_may_do_without_a_key(page: httpx.Client, origin: str) -> None:
+    answer = preflight(page, origin)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == origin
+    assert "PUT" in answer.headers["access-control-allow-methods"]
+    allowed = answer.headers["access-control-allow-headers"].lower()
+    assert all(name in allowed for name in ("authorization", "content-type", "prefer"))
+    assert answer.headers["access-control-max-age"] == "600"
+    assert "access-control-allow-credentials" not in answer.headers
+    assert "origin" in answer.headers["vary"].lower()
+    assert answer.headers["x-request-id"]
+
+
+def test_a_page_may_read_answers_and_refusals_and_what_their_heads_say(page: httpx.Client) -> None:
+    for answer, status in ((page.get("/health/live"), 200), (page.get("/v1/maps"), 401)):
+        assert answer.status_code == status
+        assert answer.headers["access-control-allow-origin"] == PAGE
+        exposed = {name.strip() for name in answer.headers["access-control-expose-headers"].split(",")}
+        assert exposed >= {"ETag", "Location", "X-Request-ID", "Bochner-Warning", "Retry-After", "Link", "Allow"}
+        assert exposed >= {"Preference-Applied", "Content-Disposition", "WWW-Authenticate", "traceparent"}
+        assert "Origin" in answer.headers["vary"]
+
+
+@pytest.mark.parametrize("origin", [OTHER, "http://lab.example.org", f"{PAGE}:444", "null", f"{PAGE}.example.com", ""])
+def test_other_pages_are_told_nothing(page: httpx.Client, origin: str) -> None:
+    for answer in (page.get("/health/live", headers={"Origin": origin}), preflight(page, origin)):
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_method_that_no_address_takes_is_refused_as_ever(page: httpx.Client) -> None:
+    answer = preflight(page, PAGE, "PATCH")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "access-control-allow-methods" not in answer.headers
+
+
+def test_no_page_is_let_in_by_default(http: httpx.Client) -> None:
+    for answer in (http.get("/v1/maps", headers={"Origin": PAGE}), preflight(http, PAGE)):
+        assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert_problem(http, answer, 405, "method-not-allowed")
+
+
+def test_any_page_is_let_in_where_the_operator_says_so(tmp_path: Any, gaussian: dict[str, Any]) -> None:
+    with service(tmp_path / "data", "--allowed-origins", "*") as running, running.client(Origin=OTHER) as http:
+        assert preflight(http, OTHER).headers["access-control-allow-origin"] in ("*", OTHER)
+        made = put(http, "m", gaussian)
+        assert (made.status_code, made.headers["access-control-allow-origin"]) == (201, "*")
+
+
+@pytest.mark.parametrize(
+    "bad", ["lab.example.org", "https://lab.example.org/", "https://a, b", "ftp://a", "https://", "https://u@a"]
+)
+def test_what_is_no_origin_is_refused_at_the_start(bad: str) -> None:
+    with pytest.raises(ValidationError, match="allowed_origins"):
+        Settings(allowed_origins=bad)
+
+
+def test_origins_are_listed_between_commas() -> None:
+    assert Settings(allowed_origins="").origins == ()
+    listed = "https://a.b:8443 , http://localhost:3000,*"
+    assert Settings(allowed_origins=listed).origins == ("https://a.b:8443", "http://localhost:3000", "*")
+
+
+def test_a_trace_comes_back_on_the_answer(http: httpx.Client) -> None:
+    sent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    for path, status in (("/v1/maps", 200), ("/v1/maps/none", 404), ("/nothing", 404)):
+        answer = http.get(path, headers={"traceparent": sent})
+        assert (answer.status_code, answer.headers["traceparent"]) == (status, sent)
+    for bad in (sent[:-1], sent.upper(), "00-" + "0" * 32 + sent[35:], "", "ff" + sent[2:]):
+        assert "traceparent" not in http.get("/v1/maps", headers={"traceparent": bad}).headers
