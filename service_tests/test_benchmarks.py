@@ -32,6 +32,7 @@ TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
         ("starts", "| later | "),
         ("hashing_speed", "| minhash_many, 5 at once | "),
         ("processors", "| weights | `weighted` | "),
+        ("bulk", "| FeatureMap | "),
     ],
 )
 def test_every_part_runs(part: str, told: str) -> None:

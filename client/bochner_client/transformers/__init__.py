@@ -1,0 +1,6 @@
+"""Transformers of scikit-learn that stand on maps of a service."""
+
+from bochner_client.transformers.feature_map import FeatureMap
+from bochner_client.transformers.hash_map import HashMap
+
+__all__ = ["FeatureMap", "HashMap"]

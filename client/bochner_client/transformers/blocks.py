@@ -1,0 +1,69 @@
+"""Long arrays in blocks that a service takes: where to cut, and several at a time."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+import numpy as np
+from bochner_client.errors import TooLarge
+
+from bochner_client.transformers.rows import Rows
+
+Cut = tuple[int, int]
+"""The first row of a block, and that after its last."""
+
+BODY_HEAD_BYTES = 256
+"""Bytes of a body beside its rows, at most."""
+# Of a block as it is posted and as it is answered: large enough that a request's own cost does not count, and small
+# enough that a service makes the answer whole, and that some of them at once are little memory.
+_BLOCK_BYTES = 6 << 20
+
+
+def cuts(rows: Rows, answered: int, limits: Mapping[str, float]) -> Iterator[Cut]:
+    """Where to cut rows of which each is answered with so many bytes, for a service with these limits."""
+    most = max(1, min(_BLOCK_BYTES, int(limits["max_body_bytes"]) - BODY_HEAD_BYTES))
+    step = max(
+        1,
+        min(_BLOCK_BYTES // max(1, answered), rows.n if rows.bytes_before is not None else most // rows.bytes_per_row),
+    )
+    start = 0
+    while start < rows.n:
+        stop = min(start + step, rows.n)
+        if (before := rows.bytes_before) is not None:
+            fitting = int(np.searchsorted(before, before[start] + most, side="right")) - 1
+            stop = min(stop, max(start + 1, fitting))
+        yield start, stop
+        start = stop
+
+
+def for_each(
+    work: Callable[[int, int], object], blocks: Iterator[Cut], at_once: int, done: Callable[[int], object]
+) -> None:
+    """Do the work for each block, several at a time; `done` is told the rows of each. What one raises ends it.
+
+    A block that turns out too large for the service is halved.
+    """
+
+    def one(start: int, stop: int) -> int:
+        try:
+            work(start, stop)
+        except TooLarge:
+            if stop - start == 1:
+                raise
+            middle = (start + stop) // 2
+            one(start, middle)
+            one(middle, stop)
+        except Exception as error:
+            error.add_note(f"in rows {start} to {stop - 1}")
+            raise
+        return stop - start
+
+    with ThreadPoolExecutor(at_once, "bochner") as pool:
+        under_way: set[Future[int]] = set()
+        for block in blocks:
+            if len(under_way) >= at_once:
+                ended, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    done(future.result())
+            under_way.add(pool.submit(one, *block))
+        for future in under_way:
+            done(future.result())

@@ -1,0 +1,79 @@
+"""What `fit` does at the service: numbers are found for what is left to rows, and the map is put."""
+
+import warnings
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from bochner_client.errors import DatasetNotFound, InvalidInput
+from bochner_client.records import MapRecord
+from numpy.typing import NDArray
+from scipy import sparse
+
+from bochner_client.transformers.blocks import BODY_HEAD_BYTES
+from bochner_client.transformers.connections import Connection
+from bochner_client.transformers.rows import Block, Rows
+from bochner_client.transformers.specs import Spec, named, named_rows, probe, settled
+
+# How long datasets and probes live, which a map needs only to be built; less where the map itself lives shorter.
+_PASSING_SECONDS = 3600
+# Of the most that fits: how many are drawn is random.
+_SHARE = 0.95
+_SEED = 0
+
+
+def put(
+    service: Connection, name: str, spec: Spec, rows: Block | None, ttl: int | None, progress: bool = False
+) -> MapRecord:
+    """The map of this name and spec, once it is ready; `rows` are those of the dataset that it is made from, if any.
+
+    They are sent only if the service has neither the map nor the dataset.
+    """
+    client = service.client
+    try:
+        return client.put_map(name, spec, ttl=ttl, progress=progress)
+    except (DatasetNotFound, InvalidInput) as error:
+        if rows is None or not _lacks_dataset(error):
+            raise
+    client.put_dataset(named_rows(rows), rows, ttl=_passing(ttl))
+    return client.put_map(name, spec, ttl=ttl, progress=progress)
+
+
+def with_numbers(service: Connection, spec: Spec, rows: Block | None, ttl: int | None) -> Spec:
+    """The spec with numbers for what it leaves to rows, as the record of a probe tells them."""
+    least = probe(spec)
+    return settled(spec, put(service, named(least), least, rows, _passing(ttl)).spec)
+
+
+def as_dataset(rows: Rows, limits: Mapping[str, float]) -> Block:
+    """Rows that the service takes as a dataset: all that miss no entry, or some of these at random."""
+    most = int(min(limits["max_body_bytes"] - BODY_HEAD_BYTES, limits["max_dataset_bytes"]))
+    share = 1.0 if rows.nbytes <= most else _SHARE * most / rows.nbytes
+    rng = np.random.default_rng(_SEED)
+    pieces: list[Any] = []
+    for block in rows.blocks():
+        taken: NDArray[np.bool_] = np.asarray(rng.random(block.shape[0]) < share)
+        if isinstance(block, np.ndarray):
+            taken &= ~np.isnan(block).any(axis=1)
+        pieces.append(block[np.flatnonzero(taken)])
+    stack: Any = np.concatenate if rows.bytes_before is None else partial(sparse.vstack, format="csr")
+    found: Block = stack(pieces)
+    if share < 1:
+        warnings.warn(
+            f"{rows.n} rows are more than the service takes as a dataset: {found.shape[0]} of them, drawn at random, "
+            "stand for all where the map is made from rows",
+            stacklevel=4,
+        )
+    return found
+
+
+def _passing(ttl: int | None) -> int:
+    """Seconds that something lives which is needed only to build a map of this `ttl`."""
+    return _PASSING_SECONDS if ttl is None else min(ttl, _PASSING_SECONDS)
+
+
+def _lacks_dataset(error: DatasetNotFound | InvalidInput) -> bool:
+    return isinstance(error, DatasetNotFound) or any(
+        one.get("pointer", "").endswith("/dataset") for one in error.errors
+    )

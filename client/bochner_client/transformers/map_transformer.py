@@ -1,0 +1,198 @@
+"""What the transformers have in common: a map that `fit` puts, and that `transform` posts rows to."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+from bochner_client.errors import BochnerError, MapNotFound, MapNotReady, NotModified
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from bochner_client.transformers.bars import rows_bar
+from bochner_client.transformers.blocks import cuts, for_each
+from bochner_client.transformers.connections import Connection, connection
+from bochner_client.transformers.fitting import as_dataset, put, with_numbers
+from bochner_client.transformers.rows import Block, Rows
+from bochner_client.transformers.specs import (
+    Spec,
+    input_of,
+    is_of_rows,
+    is_open,
+    learns,
+    least_rows,
+    named,
+    named_rows,
+    of_dataset,
+)
+
+Array = NDArray[Any]
+
+
+class MapChanged(BochnerError):
+    """A map that had expired was made anew, and is not the one that was fitted."""
+
+
+class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer that stands on a map of a service.
+
+    What `fit` leaves in it is all that it takes to make the map anew, here or elsewhere.
+
+    Attributes:
+        name_: name of the map.
+        spec_: its spec, with numbers for all that was left to rows.
+        digest_: its digest.
+        report_: how its set came out, if that was learned; else None.
+        rows_: the rows that its sampler has learned from, to learn it anew; None if it learns from none of `fit`'s.
+        n_features_in_: columns of a row.
+        feature_names_in_: their names, where `fit` was given a frame.
+    """
+
+    input: Any
+    url: str | None
+    key: str | None
+    name: str | None
+    ttl: int | None
+    at_once: int
+    progress: bool
+
+    @abstractmethod
+    def _asked(self, service: Connection) -> Spec:
+        """The spec as it is asked for, without `input_dim` and `input`."""
+
+    @abstractmethod
+    def _post(self, service: Connection, rows: Block, out: Array | None) -> Array:
+        """The answer for some rows, written into `out` if that is given."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Have the service build the map, unless it has it. Rows are sent only where the map is made from them.
+
+        Args:
+            X: rows (n, d): NumPy, SciPy sparse, pandas, polars, Arrow, a tensor, or lists.
+            y: not used.
+        """
+        del y
+        rows, service = self._rows(X, reset=True), connection(self.url, self.key)
+        spec = {"input_dim": rows.d, **self._asked(service)}
+        if self.input is not None:
+            spec["input"] = input_of(self.input)
+        least = least_rows(spec)
+        if rows.n < least:
+            check_array(rows.block(0, rows.n), accept_sparse="csr", ensure_min_samples=least)
+        sent, learned = self._sent(rows, spec, service), learns(spec)
+        if sent is not None:
+            spec = of_dataset(spec, named_rows(sent))
+        if is_open(spec):
+            spec = with_numbers(service, spec, sent, self.ttl)
+        self.rows_ = sent if learned else None
+        self.spec_ = spec
+        self.name_ = self.name or named(spec)
+        record = put(service, self.name_, spec, self.rows_, self.ttl, self.progress)
+        self.digest_, self.report_ = record.digest, record.report
+        empty = self._post(service, np.empty((0, rows.d), np.float32), None)
+        self._row = empty.shape[1:], empty.dtype
+        self._n_features_out = self._columns()
+        return self
+
+    def transform(self, X: Any, out: Array | None = None) -> Any:  # noqa: N803
+        """What the map makes of rows, block by block, several at a time.
+
+        Args:
+            X: rows (n, n_features_in_), as many as there are, of the kinds that `fit` takes.
+            out: an array to write into, such as a memory map, which may be larger than memory. It is given back.
+        """
+        check_is_fitted(self)
+        rows, service = self._rows(X, reset=False), connection(self.url, self.key)
+        self._see_to_map(service)
+        target = self._target(rows.n, out)
+
+        def work(start: int, stop: int) -> None:
+            block, place = rows.block(start, stop), target[start:stop]
+            try:
+                self._post(service, block, place)
+            except (MapNotFound, MapNotReady):  # it has expired since
+                self._see_to_map(service)
+                self._post(service, block, place)
+
+        answered = target.dtype.itemsize * prod(target.shape[1:])
+        with rows_bar(rows.n, self.progress) as done:
+            for_each(work, cuts(rows, answered, service.limits), self.at_once, done)
+        return self._given(target) if out is None else out
+
+    def _columns(self) -> int:
+        """Columns of a transformed row."""
+        return prod(self._row[0])
+
+    def _given(self, target: Array) -> Any:
+        """What `transform` gives, of answers in an array of its own."""
+        return target.reshape(len(target), self._columns())
+
+    def _rows(self, x: Any, reset: bool) -> Rows:
+        rows = Rows(x, self._takes_missing())
+        first = rows.block(0, min(1, rows.n)) if rows.named is None else rows.named
+        validate_data(self, first, reset=reset, skip_check_array=True)
+        if reset and not rows.n:
+            check_array(first)  # says that there are none
+        return rows
+
+    def _sent(self, rows: Rows, spec: Spec, service: Connection) -> Block | None:
+        """The rows that the map is made from, if it is made from any. All of them are checked in any case."""
+        if is_of_rows(spec):
+            return as_dataset(rows, service.limits)
+        for _ in rows.blocks():
+            pass
+        return None
+
+    def _see_to_map(self, service: Connection) -> None:
+        """Have the service build the map anew if it has expired.
+
+        Raises:
+            MapExists: another map has the name now.
+            MapChanged: the service builds another map of the same spec than it did.
+        """
+        with suppress(NotModified):
+            with suppress(MapNotFound):
+                service.client.get_map(self.name_, if_none_match=self.digest_)
+            made = put(service, self.name_, self.spec_, self.rows_, self.ttl, self.progress)
+            if made.digest != self.digest_:
+                raise MapChanged(
+                    f"map {self.name_!r} has digest {made.digest} now; {self.digest_} was fitted. Fit again: the "
+                    f"service draws this map with {made.generator}"
+                )
+
+    def _target(self, n: int, out: Array | None) -> Array:
+        shape, dtype = self._row
+        if out is None:
+            return np.empty((n, *shape), dtype)
+        if not (
+            isinstance(out, np.ndarray) and out.shape == (n, *shape) and np.can_cast(dtype, out.dtype, "same_kind")
+        ):
+            came = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+            raise ValueError(f"out is {came}; an array of {dtype} {(n, *shape)} is wanted")
+        return out
+
+    def _takes_missing(self) -> bool:
+        return isinstance(self.input, Mapping) and self.input.get("missing", "refuse") != "refuse"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_missing()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # noqa: N803
+        text: str = super().__repr__(N_CHAR_MAX)
+        return text.replace(repr(self.key), _HIDDEN) if self.key else text
+
+    def _get_params_html(self, *args: Any, **options: Any) -> Any:
+        shown = super()._get_params_html(*args, **options)
+        if self.key:
+            shown["key"] = _HIDDEN
+        return shown
+
+
+_HIDDEN = "'…'"

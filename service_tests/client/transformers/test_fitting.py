@@ -1,0 +1,295 @@
+"""A fit finds what its map is, shares it with equal fits, and holds all that it takes to make it anew."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from bochner_client.errors import InvalidInput, MapExists
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import clone
+
+from app.services.keys import AskedKey
+from app.store.keys import Role
+from bochner_client.transformers import FeatureMap, HashMap
+from bochner_client.transformers.map_transformer import MapChanged
+from service_tests.checks import put, put_dataset
+from service_tests.keyed import made
+from service_tests.running import Running, service
+
+ROWS = np.random.default_rng(7).standard_normal((300, 5)) * [1, 2, 3, 4, 5] + 10
+
+
+def names(http: httpx.Client, things: str) -> set[str]:
+    """Names of the maps or datasets that transformers have made."""
+    answer = http.get(f"/v1/{things}", params={"prefix": "sklearn-", "limit": 1000}).json()
+    return {one["name"] for one in answer[things]}
+
+
+def fresh(seed: int) -> NDArray[Any]:
+    """Rows that no other test has, so that what is made of them is new."""
+    return np.random.default_rng(seed).standard_normal((200, 3))
+
+
+def test_equal_fits_share_a_map_and_others_do_not(running: Running) -> None:
+    one = FeatureMap(s=8, length_scale=3.0, url=running.url)
+    first, again = clone(one).fit(ROWS), clone(one).fit(ROWS[:10])
+    assert (first.name_, first.digest_) == (again.name_, again.digest_)
+    for changed in ({"s": 9}, {"sampler": "sobol"}, {"length_scale": 3.5}, {"seed": 1}, {"form": "phase"}):
+        other = clone(one).set_params(**changed).fit(ROWS)
+        assert other.name_ != first.name_, changed
+        assert other.digest_ != first.digest_, changed
+
+
+def test_rows_are_sent_only_where_the_map_is_made_from_them(running: Running, http: httpx.Client) -> None:
+    rows = fresh(101)
+    before = names(http, "datasets")
+    FeatureMap(s=8, length_scale=3.0, url=running.url).fit(rows)
+    HashMap(s=8, url=running.url).fit(rows)
+    assert names(http, "datasets") == before
+    FeatureMap(s=8, url=running.url).fit(rows)
+    assert len(names(http, "datasets") - before) == 1
+    FeatureMap(s=8, sampler="landmarks", input="robust", url=running.url).fit(rows)
+    assert len(names(http, "datasets") - before) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"length_scale": "median"}, "kernel"),
+        ({}, "kernel"),
+        ({"length_scale": "nearest_neighbor", "kernel": "laplacian"}, "kernel"),
+        ({"length_scale": {"per_column": "median"}}, "kernel"),
+        ({"kernel": {"kind": "matern", "nu": 1.5, "length_scale": "median"}}, "kernel"),
+        ({"input": "standardize", "length_scale": 1.0}, "input"),
+        (
+            {"input": {"fit": "min_max", "unit_norm": True}, "kernel": {"kind": "correlation_rbf", "gamma": 1.0}},
+            "input",
+        ),
+        ({"input": "robust"}, "both"),
+    ],
+)
+def test_what_is_left_to_rows_is_found_once_and_is_as_the_service_finds_it(
+    running: Running, http: httpx.Client, name: str, options: dict[str, Any], what: str
+) -> None:
+    fitted = FeatureMap(s=8, url=running.url, **options).fit(ROWS)
+    put_dataset(http, f"{name}-rows", ROWS)
+    kernel = {"kind": "gaussian", "length_scale": "median", "dataset": f"{name}-rows"}
+    asked = options.get("kernel", "gaussian")
+    kernel = {**kernel, **({"kind": asked} if isinstance(asked, str) else asked)}
+    if "length_scale" in options:
+        kernel["length_scale"] = options["length_scale"]
+    if what == "input":
+        del kernel["dataset"]
+    if "gamma" in kernel:
+        del kernel["length_scale"]
+    given = options.get("input")
+    spec = {"input_dim": 5, "kernel": kernel, "sampler": {"kind": "halton"}, "s": 8}
+    if given is not None:
+        spec["input"] = {"dataset": f"{name}-rows", **({"fit": given} if isinstance(given, str) else given)}
+    record = put(http, name, spec).raise_for_status().json()
+    assert fitted.spec_["kernel"] == {k: v for k, v in record["spec"]["kernel"].items() if k in fitted.spec_["kernel"]}
+    assert fitted.spec_.get("input") == record["spec"].get("input")
+    assert fitted.digest_ == record["digest"]
+    assert fitted.rows_ is None
+
+
+def test_a_length_scale_is_given_once(running: Running) -> None:
+    twice = FeatureMap({"kind": "gaussian", "gamma": 0.5}, length_scale=2.0, url=running.url)
+    with pytest.raises(ValueError, match=r"length_scale=2.0 came, and the kernel has gamma already"):
+        twice.fit(ROWS)
+
+
+def test_a_kernel_without_a_length_scale_is_given_none(running: Running) -> None:
+    rows = np.abs(ROWS)
+    squared = FeatureMap("chi_squared", "landmarks", 270, url=running.url).fit(rows)
+    exact = np.exp(-((rows[:, None] - rows) ** 2 / (rows[:, None] + rows)).sum(axis=2))
+    features = squared.transform(rows)
+    assert np.median(np.abs(features @ features.T - exact)) < 1e-4
+    with pytest.raises(InvalidInput):
+        squared.set_params(length_scale=1.0).fit(rows)
+
+
+@pytest.mark.parametrize(
+    "sampler", ["landmarks", {"kind": "weighted", "differences": "data"}, {"kind": "reweighted_grid", "pairs": 200}]
+)
+def test_samplers_that_learn_do_so_from_the_rows_of_fit(running: Running, http: httpx.Client, sampler: Any) -> None:
+    grid = isinstance(sampler, dict) and "grid" in sampler["kind"]
+    rows = ROWS.astype(np.float32)
+    fitted = FeatureMap(sampler=sampler, s=32, length_scale=12.0, url=running.url).fit(rows)
+    np.testing.assert_array_equal(fitted.rows_, rows)
+    assert fitted.report_ is not None
+    dataset = fitted.spec_["sampler"]["dataset"]
+    assert http.get(f"/v1/datasets/{dataset}").json()["shape"] == [300, 5]
+    features = fitted.transform(rows)
+    exact = np.exp(-(np.linalg.norm(rows[:, None] - rows, axis=2) ** 2) / (2 * 12.0**2))
+    assert np.abs(features @ features.T - exact).max() < (0.6 if grid else 0.25)
+
+
+def test_a_box_is_learned_on_without_rows(running: Running) -> None:
+    on_box = FeatureMap(sampler={"kind": "weighted", "box": 2.0}, s=32, length_scale=3.0, url=running.url).fit(ROWS)
+    assert on_box.rows_ is None
+    assert "dataset" not in on_box.spec_["sampler"]
+    plain = FeatureMap(sampler="lattice", s=32, length_scale=3.0, url=running.url).fit(ROWS)
+    assert "dataset" not in plain.spec_["sampler"]
+
+
+@pytest.mark.long
+def test_a_job_is_waited_for_and_its_progress_shown(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = {"kind": "global_adaptive", "differences": "data", "iterations": 3000}
+    learned = FeatureMap(sampler=slow, s=64, length_scale=5.0, progress=True, seed=5, url=running.url).fit(ROWS)
+    assert learned.report_ is not None
+    assert "succeeded" in capsys.readouterr().err
+
+
+def test_sparse_rows_are_learned_from(running: Running) -> None:
+    rows = sparse.random_array((300, 400), density=0.02, format="csr", rng=np.random.default_rng(3))
+    fitted = FeatureMap(sampler="landmarks", s=16, url=running.url).fit(rows)
+    assert sparse.issparse(fitted.rows_)
+    assert fitted.spec_["kernel"]["length_scale"] > 0
+    np.testing.assert_allclose(fitted.transform(rows), fitted.transform(rows.toarray()), rtol=0, atol=1e-5)
+
+
+def test_rows_that_miss_entries_are_taken_where_the_map_fills_them_in(running: Running) -> None:
+    rows = ROWS.copy()
+    rows[::7, 2] = np.nan
+    filling = {"fit": "standardize", "missing": 11.0}
+    fitted = FeatureMap(s=8, length_scale=2.0, input=filling, url=running.url).fit(rows)
+    filled = np.where(np.isnan(rows), 11.0, rows)
+    np.testing.assert_array_equal(fitted.transform(rows), fitted.transform(filled))
+    assert fitted.spec_["input"]["center"] == pytest.approx(ROWS[~np.isnan(rows).any(axis=1)].mean(axis=0))
+    with pytest.raises(ValueError, match="NaN"):
+        FeatureMap(s=8, length_scale=2.0, input="standardize", url=running.url).fit(rows)
+
+
+def test_more_rows_than_a_dataset_holds_are_stood_for_by_some_of_them(running: Running) -> None:
+    """The service takes bodies of 2 MB."""
+    rows = np.random.default_rng(8).standard_normal((40_000, 10)) + np.arange(10)
+    with pytest.warns(UserWarning, match="40000 rows are more than the service takes as a dataset: 2"):
+        fitted = FeatureMap(s=8, length_scale=5.0, input="standardize", url=running.url).fit(rows)
+    assert fitted.spec_["input"]["center"] == pytest.approx(np.arange(10), abs=0.05)
+    assert fitted.spec_["input"]["center"] != pytest.approx(rows.mean(axis=0).tolist(), abs=1e-9)
+
+
+@pytest.mark.parametrize("sampler", ["halton", "landmarks"])
+def test_a_map_that_is_gone_is_made_again(running: Running, http: httpx.Client, sampler: str) -> None:
+    rows = fresh(102)
+    fitted = FeatureMap(sampler=sampler, s=16, input="standardize", url=running.url).fit(rows)
+    features = fitted.transform(rows)
+    for dataset in names(http, "datasets"):
+        http.delete(f"/v1/datasets/{dataset}")
+    for _ in range(2):
+        http.delete(f"/v1/maps/{fitted.name_}")
+        elsewhere = pickle.loads(pickle.dumps(fitted))
+        np.testing.assert_array_equal(elsewhere.transform(rows), features)
+    assert http.get(f"/v1/maps/{fitted.name_}").json()["digest"] == fitted.digest_
+
+
+def test_a_map_that_goes_while_rows_are_transformed_is_made_again(running: Running, http: httpx.Client) -> None:
+    rows = np.random.default_rng(9).standard_normal((60_000, 3)).astype(np.float32)
+    fitted = FeatureMap(s=512, length_scale=2.0, at_once=2, url=running.url).fit(rows)
+    gone = []
+
+    class Watched:
+        """The rows, and a map that goes when the last of them are read."""
+
+        shape = rows.shape
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return 2, 0
+
+        def __dlpack__(self) -> None: ...
+
+        def __getitem__(self, wanted: slice) -> Any:
+            if wanted.stop == len(rows) and not gone:
+                gone.append(http.delete(f"/v1/maps/{fitted.name_}").status_code)
+            return self._Some(rows[wanted])
+
+        class _Some:
+            def __init__(self, some: Any) -> None:
+                self.some = some
+
+            def __dlpack_device__(self) -> tuple[int, int]:
+                return 1, 0
+
+            def __dlpack__(self, **options: Any) -> Any:
+                del options
+                return self.some.__dlpack__()
+
+    found = fitted.transform(Watched())
+    assert gone == [204]
+    np.testing.assert_array_equal(found[-5:], fitted.transform(rows[-5:]))
+
+
+def test_another_map_of_the_name_is_not_taken_for_the_one_that_was_fitted(
+    running: Running, http: httpx.Client, name: str
+) -> None:
+    fitted = FeatureMap(s=8, length_scale=2.0, name=name, url=running.url).fit(ROWS)
+    http.delete(f"/v1/maps/{name}")
+    put(http, name, {**fitted.spec_, "seed": 9}).raise_for_status()
+    with pytest.raises(MapExists):
+        fitted.transform(ROWS)
+    with pytest.raises(MapExists):
+        FeatureMap(s=9, length_scale=2.0, name=name, url=running.url).fit(ROWS)
+    http.delete(f"/v1/maps/{name}")
+    fitted.digest_ = "sha256:another"
+    with pytest.raises(MapChanged, match="has digest sha256:"):
+        fitted.transform(ROWS)
+
+
+def test_maps_and_what_they_are_made_from_go_when_their_time_is_over(running: Running, http: httpx.Client) -> None:
+    rows = fresh(103)
+    maps, datasets = names(http, "maps"), names(http, "datasets")
+    kept = FeatureMap(s=8, sampler="landmarks", input="standardize", ttl=None, url=running.url).fit(rows)
+    passing = FeatureMap(s=9, sampler="landmarks", input="standardize", ttl=77, url=running.url).fit(rows)
+    ttls = {name: http.get(f"/v1/maps/{name}").json()["ttl"] for name in names(http, "maps") - maps}
+    assert ttls.pop(kept.name_) is None
+    assert ttls.pop(passing.name_) == 77
+    assert set(ttls.values()) <= {77, 3600}
+    (dataset,) = names(http, "datasets") - datasets
+    assert http.get(f"/v1/datasets/{dataset}").json()["expires_at"] is not None
+
+
+def test_a_transformer_has_its_map_elsewhere(running: Running, tmp_path: Path) -> None:
+    fitted = FeatureMap(s=8, url=running.url).fit(ROWS)
+    (tmp_path / "fitted.pickle").write_bytes(pickle.dumps(fitted))
+    np.save(tmp_path / "rows.npy", ROWS)
+    program = "import pickle, numpy as np; m = pickle.load(open('fitted.pickle', 'rb')); "
+    program += "np.save('features.npy', m.transform(np.load('rows.npy'))); print(m.digest_)"
+    path = str(Path(__file__).parents[3] / "client")
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": path}, capture_output=True, check=True
+    )
+    assert told.stdout.decode().strip() == fitted.digest_
+    np.testing.assert_array_equal(np.load(tmp_path / "features.npy"), fitted.transform(ROWS))
+
+
+@pytest.mark.long
+def test_a_key_is_asked_with_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with service(tmp_path / "data", "--require-keys", "true") as running:
+        key = made(running.socket, AskedKey(name="ours", role=Role.write)).key
+        fitted = FeatureMap(s=8, length_scale=2.0, url=running.url, key=key).fit(ROWS)
+        for shown in (repr(fitted), fitted._repr_html_()):
+            assert key not in shown
+            assert "…" in shown
+        features = pickle.loads(pickle.dumps(fitted)).transform(ROWS)
+        assert key not in pickle.dumps(fitted.set_params(key=None)).decode("latin1")
+        with pytest.raises(Exception, match="401"):
+            fitted.transform(ROWS)
+        monkeypatch.setenv("BOCHNER_KEY", key)
+        monkeypatch.setenv("BOCHNER_URL", running.url)
+        np.testing.assert_array_equal(fitted.set_params(url=None).transform(ROWS), features)
+
+
+def test_what_is_no_map_is_refused_as_a_value_error(running: Running) -> None:
+    with pytest.raises(ValueError, match=r"/sampler|sampler"):
+        FeatureMap(sampler="haltonn", length_scale=1.0, url=running.url).fit(ROWS)
+    with pytest.raises(ValueError, match="bits"):
+        HashMap(bits=99, url=running.url).fit(ROWS)
+    with pytest.raises(ValueError, match="minimum of 11 is required"):
+        FeatureMap(length_scale="nearest_neighbor", url=running.url).fit(ROWS[:10])
