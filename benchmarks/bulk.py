@@ -94,8 +94,8 @@ def run(report: Report, plan: Plan) -> None:
                 found = in_turns(calls, plan.seconds(20), LIBRARY_REST)
     ratio = found[CLIENT].over(found[PLAIN])
     report.say(
-        f"{n:,} × {D} float32 rows of a memory map to {COLUMNS} columns in another, new each time: by NumPy in process, "
-        "block by block, and by `FeatureMap` of `bochner_client` and a service over loopback."
+        f"{n:,} × {D} float32 rows of a memory map to {COLUMNS} columns in another, new each time: by NumPy "
+        "in process, block by block, and by `FeatureMap` of `bochner_client` and a service over loopback."
     )
     report.table(("by", *TIMES), ((name, *times.cells()) for name, times in found.items()))
     figure = f"{n:,} × {D} → {COLUMNS} through the client into a memory map"
@@ -106,7 +106,7 @@ def run(report: Report, plan: Plan) -> None:
         f"Anonymous memory: the client's process held {of_client / 1e6:.0f} MB at most, the service "
         f"{of_service / 1e6:.0f} MB more than idle."
     )
-    report.at_most(
-        f"{figure}, anonymous memory of the client", of_client / 1e6, 300, f"{of_client / 1e6:.0f} MB", " MB"
-    )
-    report.at_most(f"{figure}, of the service above idle", of_service / 1e6, 200, f"{of_service / 1e6:.0f} MB", " MB")
+    limits = {"of the client": (of_client, 300), "of the service above idle": (of_service, 200)}
+    for whose, (nbytes, limit) in limits.items():
+        told = f"{nbytes / 1e6:.0f} MB"
+        report.at_most(f"{figure}, anonymous memory {whose}", nbytes / 1e6, limit, told, " MB")

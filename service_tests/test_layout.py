@@ -85,6 +85,9 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "client/records.py": "client/calls/test_maps.py",  # and the others beside it
         "client/requests.py": "client/test_exchange.py",
         "client/rows.py": "client/calls/test_vectors.py",
+        "client/transformers/bars.py": "client/transformers/test_map_transformer.py",
+        "client/transformers/connections.py": "client/transformers/test_fitting.py",
+        "client/transformers/specs.py": "client/transformers/test_fitting.py",
         "client/transport.py": "client/test_client.py",
         "jobs/checkpoints.py": "jobs/test_jobs.py",
         "jobs/draft.py": "jobs/test_jobs.py",

@@ -5,6 +5,8 @@ with bochner_client.Client("http://127.0.0.1:8000") as client:
     features = client.transform("letters", rows)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from bochner_client.async_client import AsyncClient
 from bochner_client.calls.vectors import Gram
 from bochner_client.client import Client
@@ -64,6 +66,9 @@ from bochner_client.records import (
 )
 from bochner_client.rows import DatasetRows
 
+if TYPE_CHECKING:
+    from bochner_client.transformers import FeatureMap, HashMap
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -80,8 +85,10 @@ __all__ = [
     "DatasetPage",
     "DatasetRecord",
     "DatasetRows",
+    "FeatureMap",
     "Forbidden",
     "Gram",
+    "HashMap",
     "Info",
     "InternalError",
     "InvalidAnswer",
@@ -123,3 +130,14 @@ __all__ = [
     "Unavailable",
     "UnsupportedMediaType",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The transformers, which need scikit-learn, once they are asked for."""
+    if name not in ("FeatureMap", "HashMap"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from bochner_client import transformers
+    except ModuleNotFoundError as error:
+        raise ImportError(f"{name} needs scikit-learn: pip install 'bochner-client[sklearn]'") from error
+    return getattr(transformers, name)

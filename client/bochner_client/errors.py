@@ -224,7 +224,7 @@ class Misdirected(Refused):
     slugs = ("misdirected",)
 
 
-class InvalidInput(Refused):
+class InvalidInput(Refused, ValueError):
     """The request is not valid; `errors` points at each place (422)."""
 
     slugs = ("invalid-input",)

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from bochner_client.errors import DatasetNotFound, InvalidInput
-from bochner_client.records import MapRecord
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bochner_client.errors import DatasetNotFound, InvalidInput
+from bochner_client.records import MapRecord
 from bochner_client.transformers.blocks import BODY_HEAD_BYTES
 from bochner_client.transformers.connections import Connection
 from bochner_client.transformers.rows import Block, Rows

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from bochner_client.calls.vectors import BitsOf, Encoding, OnZero
 from scipy import sparse
 
+from bochner_client.calls.vectors import BitsOf, Encoding, OnZero
 from bochner_client.transformers.connections import Connection
 from bochner_client.transformers.map_transformer import Array, MapTransformer
 from bochner_client.transformers.rows import Block

@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from bochner_client.errors import InvalidInput, MapExists
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
 from app.services.keys import AskedKey
 from app.store.keys import Role
+from bochner_client.errors import InvalidInput, MapExists
 from bochner_client.transformers import FeatureMap, HashMap
 from bochner_client.transformers.map_transformer import MapChanged
 from service_tests.checks import put, put_dataset
@@ -148,7 +148,7 @@ def test_a_job_is_waited_for_and_its_progress_shown(running: Running, capsys: py
 
 
 def test_sparse_rows_are_learned_from(running: Running) -> None:
-    rows = sparse.random_array((300, 400), density=0.02, format="csr", rng=np.random.default_rng(3))
+    rows: Any = sparse.random_array((300, 400), density=0.02, format="csr", rng=np.random.default_rng(3))
     fitted = FeatureMap(sampler="landmarks", s=16, url=running.url).fit(rows)
     assert sparse.issparse(fitted.rows_)
     assert fitted.spec_["kernel"]["length_scale"] > 0
@@ -193,7 +193,7 @@ def test_a_map_that_is_gone_is_made_again(running: Running, http: httpx.Client, 
 def test_a_map_that_goes_while_rows_are_transformed_is_made_again(running: Running, http: httpx.Client) -> None:
     rows = np.random.default_rng(9).standard_normal((60_000, 3)).astype(np.float32)
     fitted = FeatureMap(s=512, length_scale=2.0, at_once=2, url=running.url).fit(rows)
-    gone = []
+    gone: list[int] = []
 
     class Watched:
         """The rows, and a map that goes when the last of them are read."""
@@ -284,6 +284,9 @@ def test_a_key_is_asked_with_and_not_shown(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setenv("BOCHNER_KEY", key)
         monkeypatch.setenv("BOCHNER_URL", running.url)
         np.testing.assert_array_equal(fitted.set_params(url=None).transform(ROWS), features)
+        monkeypatch.delenv("BOCHNER_KEY")
+        with pytest.raises(Exception, match="401"):
+            fitted.transform(ROWS)
 
 
 def test_what_is_no_map_is_refused_as_a_value_error(running: Running) -> None:

@@ -70,7 +70,7 @@ def test_a_block_with_too_much_work_is_halved_until_the_service_takes_it(tmp_pat
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_features_come_in_the_dtype_that_is_asked_for(running: Running, dtype: str, features: NDArray[Any]) -> None:
+def test_features_come_in_the_dtype_that_is_asked_for(running: Running, dtype: Any, features: NDArray[Any]) -> None:
     found = FeatureMap(s=64, length_scale=2.0, dtype=dtype, url=running.url).fit(ROWS).transform(ROWS)
     assert found.dtype == dtype
     if dtype == "float64":
@@ -167,7 +167,8 @@ def test_a_bar_shows_how_far_a_transform_is(fitted: FeatureMap, capsys: pytest.C
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process does not tell what it holds")
 def test_long_arrays_take_little_memory_at_both_ends(tmp_path: Path) -> None:
     """400 MB of features; see benchmarks/bulk.py for more of them, and their time."""
-    from benchmarks.bulk import CLIENT, Held, Worker
+    from benchmarks.bulk import Held, Worker
+    from benchmarks.bulk_work import CLIENT
 
     np.save(tmp_path / "rows.npy", np.random.default_rng(3).standard_normal((200_000, 50)).astype(np.float32))
     with service(tmp_path / "data") as running:
