@@ -98,10 +98,12 @@ class HashMap(MapTransformer):
         if self.encoding != "one_hot":
             return super()._given(target)
         kept = target >= 0  # of rows that are all zero nothing is
-        ends = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))])
         columns = target.reshape(-1) if kept.all() else target[kept]
-        ones = np.ones(len(columns), np.float32)
-        return sparse.csr_array((ones, columns, ends), shape=(len(target), self._columns()))
+        # Many learners take no wider indices than they need.
+        index = np.int32 if max(len(columns), self._columns()) <= np.iinfo(np.int32).max else np.int64
+        ends = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))]).astype(index)
+        parts = np.ones(len(columns), np.float32), columns.astype(index, copy=False), ends
+        return sparse.csr_array(parts, shape=(len(target), self._columns()))
 
     @property
     def _codes_of_a_hash(self) -> int:

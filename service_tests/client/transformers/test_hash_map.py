@@ -30,6 +30,7 @@ def test_codes_one_hot_are_sparse_rows_that_linear_learners_take(running: Runnin
     assert isinstance(found, sparse.csr_array)
     assert found.shape == (3000, 32 * 16)
     assert found.dtype == np.float32
+    assert {found.indices.dtype, found.indptr.dtype} == {np.dtype(np.int32)}
     assert len(one_hot.get_feature_names_out()) == 32 * 16
     with running.client() as http:
         codes = array(post_npy(http, f"{one_hot.name_}/codes?encoding=one_hot&bits=4&on_zero=mark", rows))

@@ -34,7 +34,7 @@ def test_the_lines_of_the_page_do_what_it_says(
     assert found["search"].best_score_ > 0.5
     assert len(found["search"].cv_results_["params"]) == 12
     assert 5 < found["scale"] < 15
-    assert found["error"] < 0.05
+    assert 0 < found["error"] < 0.2
     assert found["fingerprints"].dtype == np.uint32
     assert np.load(tmp_path / "features.npy").shape == (2000, 128)
     assert b"vectors" in found["graph"]
