@@ -45,11 +45,11 @@ def test_a_format_gets_the_headers_that_it_names_and_no_others() -> None:
     def check(*_: int) -> None:
         """Any length will do."""
 
-    limits = SimpleNamespace(check_body=check, check_options=check)
+    limits = SimpleNamespace(check_body=check, check_dataset=check, check_options=check)
     admission = SimpleNamespace(senders=Senders(1 << 20))
     context = SimpleNamespace(limits=limits, settings=Settings(), admission=admission)
     body = read(Tagged())
-    assert body == Body(content, {"Tag-Length": "3"}, check)
+    assert body == Body(content, {"Tag-Length": "3"}, check, check, check)
     np.testing.assert_array_equal(Tagged().matrix(body), rows)
     assert read(Npy()).headers == {}
 
