@@ -91,12 +91,16 @@ def answer_of(description: str, schema: dict[str, Any]) -> dict[int | str, dict[
 NUMBERS = list_of({"type": "number"})
 NUMBERS_OR_NULL = list_of({"type": ["number", "null"]})
 _WHOLE = list_of({"type": "integer"})
+# One list of rows of two kinds, where there are two kinds of lists: many generators do not tell lists apart.
+_SPARSE_ROW = {
+    **_object("SparseVector", ["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
+    "description": "Indices increase; what is left out is 0, not missing.",
+}
 ROWS = {
     "oneOf": [
-        list_of(NUMBERS_OR_NULL, description="Dense rows, each of input_dim numbers; null where one is missing."),
         list_of(
-            _object("SparseVector", ["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
-            description="Sparse rows; indices increase, and what is left out is 0, not missing.",
+            {"anyOf": [NUMBERS_OR_NULL, _SPARSE_ROW]},
+            description="Rows, all of them dense, each of input_dim numbers, null where one is missing; or all sparse.",
         ),
         _object(
             "EncodedRows",
@@ -125,24 +129,26 @@ _ONE_HOT = {
     "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the "
     "columns indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
 }
+_PAIR = {**_WHOLE, "minItems": 2, "maxItems": 2}
 _CODES = {
     "anyOf": [
         list_of(
-            _WHOLE,
-            description="A list of whole numbers a row: all encodings but pairs and one_hot. Fingerprints of 64 "
-            "bits go up to 2^64 − 1, past what a double holds.",
-        ),
-        list_of(
-            list_of({**_WHOLE, "minItems": 2, "maxItems": 2}),
-            description="Encoding pairs: a list of pairs [i*, t*] a row.",
+            list_of({"anyOf": [{"type": "integer"}, _PAIR]}),
+            description="A list of whole numbers a row: all encodings but pairs, whose codes are pairs [i*, t*], and "
+            "one_hot. Fingerprints of 64 bits go up to 2^64 − 1, past what a double holds.",
         ),
         _ONE_HOT,
     ]
 }
 _VECTORS_OR_CODES = {
     "anyOf": [
-        {**GIVEN, "description": "Vectors."},
-        {**_CODES, "description": "Codes as /codes answers them; one_hot also as rows of s column indices."},
+        list_of(
+            {"anyOf": [list_of({"anyOf": [{"type": ["number", "null"]}, _PAIR]}), _SPARSE_ROW]},
+            description="Vectors, or codes as /codes answers them; one_hot also as rows of s column indices.",
+        ),
+        *ROWS["oneOf"][1:],
+        _REFERENCE,
+        _ONE_HOT,
     ]
 }
 

@@ -1,13 +1,21 @@
-"""The OpenAPI document shows every example body at its operation, by its name. That each is valid: test_examples.py."""
+"""The OpenAPI document shows every example body and recorded answer at its operation, by its name, and they are valid.
+
+That the service takes the bodies: test_examples.py; that it answers as recorded: test_recorded_answers.py.
+"""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
-from app.api.named_examples import add_named_examples
+from app.api.named_examples import PARAMETERS, add_named_examples
+from service_tests.api.operations import DOCUMENT
 
+DOCUMENTED: dict[str, dict[str, Any]] = {
+    one["operationId"]: one for path in DOCUMENT["paths"].values() for one in path.values()
+}
 OPENAPI = Path(__file__).parents[2] / "openapi"
 EXAMPLES = sorted((OPENAPI / "examples").iterdir())
 
@@ -37,3 +45,60 @@ def test_no_name_hides_another_and_none_is_made_up(shown: dict[str, dict[str, An
 def test_an_example_of_no_operation_is_found_out() -> None:
     with pytest.raises(KeyError, match="codes"):
         add_named_examples({})
+
+
+def contents() -> list[Any]:
+    """Every 2xx answer with JSON or text in it: the operation, the status and what the document says."""
+    return [
+        pytest.param(name, status, content, id=f"{name}-{status}")
+        for name, operation in DOCUMENTED.items()
+        for status, answer in operation["responses"].items()
+        if status.startswith("2")
+        for media_type, content in list(answer.get("content", {}).items())[:1]
+        if media_type == "application/json" or media_type.startswith("text/")
+    ]
+
+
+@pytest.mark.parametrize(("operation", "status", "content"), contents())
+def test_every_answer_has_an_example_that_is_what_its_schema_says(
+    operation: str, status: str, content: dict[str, Any]
+) -> None:
+    assert content.get("examples"), (
+        f"{operation} has no example of {status}: add a call to docs/calls.py and run python -m docs.answers"
+    )
+    for name, one in content["examples"].items():
+        errors = problems(content.get("schema", {}), one["value"])
+        assert not errors, (name, errors)
+
+
+@pytest.mark.parametrize("operation", [name for name in DOCUMENTED if "requestBody" in DOCUMENTED[name]])
+def test_every_body_has_examples_that_are_what_its_schema_says(operation: str) -> None:
+    content = DOCUMENTED[operation]["requestBody"]["content"]["application/json"]
+    assert content["examples"]
+    for name, one in content["examples"].items():
+        errors = problems(content["schema"], one["value"])
+        assert not errors, (name, errors)
+
+
+@pytest.mark.parametrize("operation", DOCUMENTED)
+def test_every_parameter_has_an_example_that_is_what_its_schema_says(operation: str) -> None:
+    for parameter in DOCUMENTED[operation].get("parameters", ()):
+        assert "example" in parameter or "examples" in parameter, f"{parameter['name']}: add it to PARAMETERS"
+        errors = problems(parameter["schema"], parameter["example"])
+        assert not errors, (parameter["name"], errors)
+
+
+def test_no_example_of_a_parameter_is_left_over() -> None:
+    used = {
+        name
+        for operation, one in DOCUMENTED.items()
+        for parameter in one.get("parameters", ())
+        for name in (parameter["name"], f"{operation}.{parameter['name']}")
+    }
+    assert set(PARAMETERS) <= used
+
+
+def problems(schema: dict[str, Any], value: Any) -> list[str]:
+    """What a value breaks of a schema of the document."""
+    validator = jsonschema.Draft202012Validator({**schema, "components": DOCUMENT["components"]})
+    return [error.message for error in validator.iter_errors(value)]

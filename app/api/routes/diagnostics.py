@@ -70,14 +70,22 @@ def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[s
 
 
 def _recommendation_body() -> dict[str, Any]:
-    """The schema of a request for recommendations, whose kernels and input are those of specs as they are put."""
+    """The schema of a request for recommendations.
+
+    Its kernels and its input are those of specs as they are put; a sampler may be named by its kind alone.
+    """
     schema, asked = _body_schema(RecommendationOptions, ROW_MEMBERS_TO_RECOMMEND_FOR), asked_members()
-    kernel = {"anyOf": [asked["kernel"], list_of(asked["kernel"])]}
-    described = {"kernel": kernel, "input": {key: asked["input"][key] for key in ("anyOf", "default")}}
-    members = {
-        name: {"description": schema["properties"][name]["description"]} | one for name, one in described.items()
+    members = schema["properties"]
+    every, none = members["samplers"]["anyOf"]
+    samplers = every | {"items": {"anyOf": [every["items"], {"type": "string"}]}}
+    described = {
+        "kernel": {"anyOf": [asked["kernel"], list_of(asked["kernel"])]},
+        "input": {key: asked["input"][key] for key in ("anyOf", "default")},
+        "samplers": {"anyOf": [samplers, none], "default": None},
     }
-    return {**schema, "title": "RecommendationBody", "properties": schema["properties"] | members}
+    for name, one in described.items():
+        members[name] = {key: value for key, value in members[name].items() if key == "description"} | one
+    return {**schema, "title": "RecommendationBody"}
 
 
 _EVERY = DIAGNOSTICS.values()
