@@ -16,6 +16,7 @@ from fastapi import Depends, FastAPI
 from app.api import documents, problems
 from app.api.access import Access, guarded, without_keys
 from app.api.admission import Admission
+from app.api.compression import compressed
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.cross_origin import CrossOrigin
 from app.api.direct import Direct
@@ -61,6 +62,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.add_middleware(counted, readers=context.admission.readers)
     app.add_middleware(head_as_get)
+    app.add_middleware(compressed)
     app.add_middleware(guarded, access=context.access)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
     app.add_middleware(ended_in_time, shutdown=context.shutdown)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - a request is a line
 
+import gzip
 import io
 import json
 import time
@@ -15,6 +16,7 @@ import httpx
 import numpy as np
 from arro3.io import read_ipc_stream, write_parquet
 
+from app.api.codings import zstd
 from app.core.ids import NumberIds
 from app.formats.arrow_ipc.stream import END, batch_message, schema_message
 from app.formats.arrow_ipc.types import number_field
@@ -235,6 +237,10 @@ WORST: dict[str, list[Worst]] = {
         Worst("rows of one byte in base64", "/v1/maps/one/transform", in_base64((12 * MiB, 1)), accept=NPY),
         Worst("rows of one byte in base64, all escaped", "/v1/maps/one/transform", lambda: b'{"vectors":{"shape":[4194304,1],"dtype":"uint8","base64":"' + b"\\u0041" * (4 * MiB * 4 // 3 // 4 * 4) + b'"}}', accept=NPY),
         Worst("a long string that is no rows", "/v1/maps/one/transform", lambda: b'{"dataset":"' + b"a" * 16 * MiB + b'"}'),
+        Worst("rows of one digit, in gzip", "/v1/maps/one/transform", lambda: gzip.compress(vectors(b"[0]")(), 1), accept=NPY, within=14 * 16 * MiB, headers={"Content_Encoding": "gzip"}),
+        Worst("zeros in zstd, and the answer too", "/v1/maps/one/transform", lambda: zstd.compress(array(BITS)()), NPY, NPY, within=4 * 16 * MiB, headers={"Content_Encoding": "zstd", "Accept_Encoding": "zstd"}),
+        Worst("a bomb", "/v1/maps/one/transform", lambda: zstd.compress(bytes(1 << 30)), NPY, NPY, within=2 * BODY, headers={"Content_Encoding": "zstd"}),
+        Worst("empty frames", "/v1/maps/one/transform", lambda: zstd.compress(b"") * MiB, NPY, NPY, headers={"Content_Encoding": "zstd"}),
         Worst("brackets", "/v1/maps/one/transform", vectors(b"[]")),
         Worst("brackets in brackets", "/v1/maps/one/transform", lambda: b'{"vectors":' + b"[" * 8 * MiB + b"]" * 8 * MiB + b"}"),
         Worst("numbers of thousands of digits", "/v1/maps/one/transform", vectors(b"[0." + b"1" * 4000 + b"e-300]")),

@@ -10,6 +10,7 @@ _TEXTS = {
     "Vary": "Headers of the request that the answer depends on.",
     "ETag": "What tells this answer from others of the same address; of a map or dataset its digest, in quotes. For "
     "`If-None-Match`, `If-Match` and `If-Range`.",
+    "Accept-Encoding": "The codings in which a body may come; of 415.",
     "Content-Disposition": "That it is a file, and its name.",
     "Link": 'Of the job, with `rel="monitor"`.',
     "Cache-Control": "`no-store`: the answer is not to be kept.",

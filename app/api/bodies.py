@@ -1,5 +1,6 @@
 """Request bodies: read up to a limit, and parsed into models."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
+from app.api.codings import unpacked
 from app.api.context import Context
 from app.api.problems import Refusal
 from app.api.senders import Sender
@@ -26,18 +28,21 @@ _MOST_CHARACTERS = 80
 
 
 async def read(request: Request, context: Context, check_size: Callable[[int], None] | None = None) -> bytearray:
-    """Read a whole body into one buffer.
+    """Read a whole body into one buffer, unpacked if it comes packed.
 
     Raises:
         TooLarge: the length that is announced, or that has come, is over the limit of `check_size`, else of vectors.
-        Refusal: the client has paused for too long, or is too slow; or there is no memory left for the bodies of all.
+        InvalidInput: it is not packed as its header says.
+        Refusal: it is packed in a way that nobody knows here; the client has paused for too long, or is too slow; or
+            there is no memory left for the bodies of all.
         ClientDisconnect: the client has gone.
     """
     check_size = check_size or context.limits.check_body
     announced = request.headers.get("content-length", "")
     length = int(announced) if announced.isdecimal() else 0
     check_size(length)
-    body, came = bytearray(length), 0  # untouched memory is not taken yet
+    packed = unpacked(request)
+    body, came = bytearray(0 if packed else length), 0  # untouched memory is not taken yet
     senders, state = context.admission.senders, request.scope["state"]
     with Sender(senders, context.settings) as sender:
         while True:
@@ -45,13 +50,18 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
             piece = message.get("body", b"")
-            senders.take(state, len(piece))
             sender.has_sent(len(piece))
-            # Past the length that was announced, if any was, the buffer grows.
-            body[came : sender.came] = piece
-            came = sender.came
-            check_size(came)
+            for part in (piece,) if packed is None else packed.parts(piece):
+                senders.take(state, len(part))
+                # Past the length that was announced, if any was, the buffer grows.
+                body[came : came + len(part)] = part
+                came += len(part)
+                check_size(came)
+                if packed is not None:  # little may stand for much
+                    await asyncio.sleep(0)
             if not message.get("more_body", False):
+                if packed is not None:
+                    packed.check_end()
                 del body[came:]
                 return body
 

@@ -22,15 +22,12 @@ _DTYPE = re.compile(r'(?P<quote>"?)(?P<word>[^"]*)(?P=quote)')
 
 
 def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -> Format:
-    """The format that Content-Type names; Refusal if it is none of those allowed, or the body is compressed."""
+    """The format that Content-Type names; Refusal if it is none of those allowed."""
     return FORMATS[posted_type(request, allowed)]
 
 
 def posted_type(request: Request, allowed: Collection[str]) -> str:
     """The media type that Content-Type names; raises what `posted_format` raises."""
-    encoding = request.headers.get("content-encoding", "identity")
-    if encoding.lower() != "identity":
-        raise Refusal("unsupported-media-type", f"Content-Encoding {encoding} came; an uncompressed body is wanted")
     header = request.headers.get("content-type")
     media_type = (header or "").partition(";")[0].strip().lower()
     if media_type not in allowed:

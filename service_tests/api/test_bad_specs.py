@@ -214,7 +214,7 @@ def test_a_spec_must_call_itself_json(http: httpx.Client, name: str, content_typ
     assert_problem(http, put(http, name, GOOD, content_type), 415, "unsupported-media-type")
 
 
-def test_a_compressed_spec_is_refused(http: httpx.Client, name: str) -> None:
+def test_a_spec_that_is_not_packed_as_it_says_is_refused(http: httpx.Client, name: str) -> None:
     headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
     answer = http.put(f"/v1/maps/{name}", content=b"\x1f\x8b", headers=headers)
-    assert_problem(http, answer, 415, "unsupported-media-type")
+    assert_problem(http, answer, 422, "invalid-input")

@@ -128,7 +128,6 @@ def test_a_content_type_is_read_without_its_parameters(content_type: str) -> Non
     [
         ({}, "no Content-Type came"),
         ({"content_type": "text/csv"}, "text/csv came"),
-        ({"content_type": JSON, "content_encoding": "gzip"}, "Content-Encoding gzip came"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(headers: dict[str, str], named: str) -> None:

@@ -82,10 +82,10 @@ def test_a_content_type_may_have_parameters_and_any_case(http: httpx.Client) -> 
         assert answer.status_code == 200
 
 
-def test_a_compressed_body_is_refused(http: httpx.Client) -> None:
-    headers = {"Content-Type": NPY, "Content-Encoding": "gzip"}
+def test_a_body_of_an_unknown_coding_is_refused(http: httpx.Client) -> None:
+    headers = {"Content-Type": NPY, "Content-Encoding": "br"}
     answer = http.post(TRANSFORM, content=npy(np.ones((1, 3))), headers=headers)
-    assert "gzip" in assert_problem(http, answer, 415, "unsupported-media-type")["detail"]
+    assert "br came" in assert_problem(http, answer, 415, "unsupported-media-type")["detail"]
 
 
 @pytest.mark.parametrize("accept", ["text/html", "image/*", "application/json;q=0", "*/*;q=0", "application/*;q=0.0"])

@@ -1,0 +1,126 @@
+import gzip
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from app.api.codings import wanted, zstd
+from service_tests.checks import JSON, NPY, array, assert_problem, npy, post_npy, put
+
+PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
+ROWS = np.array([[1, 2, 3], [0, 1, 0.5]])
+
+
+def send(http: httpx.Client, path: str, content: bytes, coding: str, content_type: str = NPY) -> httpx.Response:
+    headers = {"Content-Type": content_type, "Content-Encoding": coding}
+    return http.post(f"/v1/maps/{path}", content=content, headers=headers)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd", "GZIP", "x-gzip"])
+@pytest.mark.parametrize("n", [0, 2, 20_000])
+def test_a_body_may_come_packed(http: httpx.Client, standing: dict[str, str], coding: str, n: int) -> None:
+    rows = np.random.default_rng(1).random((n, 3))
+    packed = PACK[coding.strip().lower().removeprefix("x-")](npy(rows))
+    path = f"{standing['phase']}/transform"
+    np.testing.assert_array_equal(array(send(http, path, packed, coding)), array(post_npy(http, path, rows)))
+
+
+@pytest.mark.parametrize("coding", PACK)
+def test_specs_and_datasets_may_too(http: httpx.Client, name: str, gaussian: dict[str, Any], coding: str) -> None:
+    headers = {"Content-Type": JSON, "Content-Encoding": coding}
+    text = PACK[coding](httpx.Request("PUT", "http://x", json=gaussian).content)
+    assert http.put(f"/v1/maps/{name}", content=text, headers=headers).status_code == 201
+    assert put(http, name, gaussian).status_code == 200
+    rows = PACK[coding](b'{"vectors":[[1,2],[3,4]]}')
+    assert http.put(f"/v1/datasets/{name}", content=rows, headers=headers).status_code == 201
+
+
+@pytest.mark.parametrize("coding", PACK)
+def test_packed_bodies_may_be_of_several_parts_and_come_in_pieces(
+    http: httpx.Client, standing: dict[str, str], coding: str
+) -> None:
+    body = npy(ROWS)
+    packed = PACK[coding](body[:50]) + PACK[coding](b"") + PACK[coding](body[50:])
+    path = f"/v1/maps/{standing['phase']}/transform"
+    headers = {"Content-Type": NPY, "Content-Encoding": coding}
+    pieces = (packed[i : i + 7] for i in range(0, len(packed), 7))
+    assert array(http.post(path, content=pieces, headers=headers)).shape == (2, 16)
+
+
+@pytest.mark.parametrize("coding", PACK)
+def test_a_bomb_is_refused_by_the_name_of_its_limit(http: httpx.Client, standing: dict[str, str], coding: str) -> None:
+    bomb = PACK[coding](bytes(64_000_000))
+    problem = assert_problem(http, send(http, f"{standing['phase']}/transform", bomb, coding), 413, "too-large")
+    assert (problem["limit"], problem["setting"]) == ("max_body_bytes", "BOCHNER_MAX_BODY_BYTES")
+    spec = PACK[coding](b" " * (5 << 20))
+    headers = {"Content-Type": JSON, "Content-Encoding": coding}
+    problem = assert_problem(http, http.put("/v1/maps/m", content=spec, headers=headers), 413, "too-large")
+    assert problem["limit"] == "max_spec_bytes"
+
+
+@pytest.mark.parametrize(
+    ("coding", "content", "said"),
+    [
+        ("gzip", npy(ROWS), "not gzip, as Content-Encoding says"),
+        ("zstd", npy(ROWS), "not zstd, as Content-Encoding says"),
+        ("gzip", gzip.compress(npy(ROWS))[:-3], "ends before its gzip does"),
+        ("zstd", zstd.compress(npy(ROWS))[:-3], "ends before its zstd does"),
+        ("gzip", zlib.compress(npy(ROWS)), "not gzip"),
+        ("gzip", gzip.compress(npy(ROWS)) + b"more", "not gzip"),
+        ("gzip", b"", "ends before its gzip does"),
+        ("gzip", gzip.compress(npy(ROWS))[:-8] + bytes(8), "not gzip"),
+        ("gzip", gzip.compress(b"") * 5000, "more than 4096 parts"),
+        ("zstd", zstd.compress(b"") * 5000, "more than 4096 parts"),
+    ],
+)
+def test_what_is_not_packed_as_its_header_says_is_refused(
+    http: httpx.Client, standing: dict[str, str], coding: str, content: bytes, said: str
+) -> None:
+    answer = send(http, f"{standing['phase']}/transform", content, coding)
+    assert said in assert_problem(http, answer, 422, "invalid-input")["detail"]
+
+
+def test_a_window_that_takes_much_memory_is_refused(http: httpx.Client, standing: dict[str, str]) -> None:
+    packer = zstd.ZstdCompressor(options={int(zstd.CompressionParameter.window_log): 27})
+    frame = packer.compress(bytes(1 << 20)) + packer.flush()  # its length is not told, and its window so is
+    answer = send(http, f"{standing['phase']}/transform", frame, "zstd")
+    assert "not zstd" in assert_problem(http, answer, 422, "invalid-input")["detail"]
+
+
+@pytest.mark.parametrize("coding", ["br", "deflate", "gzip, zstd", "gzip, gzip", "identity, gzip", "*", "gzip;q=1"])
+def test_other_codings_and_several_are_refused(http: httpx.Client, standing: dict[str, str], coding: str) -> None:
+    answer = send(http, f"{standing['phase']}/transform", b"", coding)
+    problem = assert_problem(http, answer, 415, "unsupported-media-type")
+    assert coding in problem["detail"]
+    assert answer.headers["accept-encoding"] == "gzip, zstd"
+
+
+@pytest.mark.parametrize(
+    ("header", "coding", "insists"),
+    [
+        ("", "identity", False),
+        ("gzip", "gzip", False),
+        ("gzip, deflate, br, zstd", "zstd", False),
+        ("gzip;q=1.0, zstd;q=0.5", "gzip", False),
+        ("gzip;q=0, zstd;q=0", "identity", False),
+        ("*", "zstd", False),
+        ("*;q=0", "identity", False),
+        ("gzip;q=0.5, *;q=0", "gzip", True),
+        ("identity;q=0", "identity", False),
+        ("identity;q=0, *", "zstd", True),
+        ("identity;q=0, gzip", "gzip", True),
+        ("identity, gzip;q=0.5", "identity", False),
+        ("identity;q=0.5, gzip;q=0.5", "gzip", False),
+        ("br", "identity", False),
+        ("x-gzip", "gzip", False),
+        ("GZip ; Q=0.7", "gzip", False),
+        ("gzip;q=nonsense", "identity", False),
+        ("gzip;q=2", "identity", False),
+        (",,;;", "identity", False),
+    ],
+)
+def test_weights_decide(header: str, coding: str, insists: bool) -> None:
+    assert wanted(header) == (coding, insists)
