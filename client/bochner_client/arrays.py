@@ -1,14 +1,16 @@
 """Arrays as they travel: .npy bodies without a copy, .npy answers read into their place as they come."""
 
 import io
+from base64 import b64encode
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bochner_client.errors import InvalidAnswer
-from bochner_client.requests import NPY, Body, Head, Reads, Sink
+from bochner_client.requests import NPY, NPZ, Body, Head, Joined, Reads, Sink
 
 Array = NDArray[Any]
 
@@ -44,6 +46,23 @@ def npy(rows: ArrayLike) -> Body:
     return Body(NPY, (start.getvalue(), flat.data))
 
 
+def npz(**members: ArrayLike) -> Body:
+    """A body of several arrays."""
+    written = io.BytesIO()
+    arrays: Any = {name: as_numbers(rows) for name, rows in members.items()}
+    np.savez(written, **arrays)
+    return Body(NPZ, (written.getbuffer(),))
+
+
+def base64_of(rows: ArrayLike) -> dict[str, Any]:
+    """An array within JSON."""
+    numbers = as_numbers(rows)
+    if numbers.dtype == np.bool_:
+        numbers = numbers.astype(np.uint8)
+    little = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<"))
+    return {"base64": b64encode(little.data).decode(), "shape": numbers.shape, "dtype": numbers.dtype.name}
+
+
 def accepting(dtype: DTypeLike | None) -> dict[str, str]:
     """The header that asks for a .npy; where the service writes the dtype, in that."""
     if dtype is None:
@@ -67,6 +86,20 @@ def as_array(dtype: DTypeLike | None = None, out: Array | None = None) -> Reads[
         return _NpySink(wanted, out)
 
     return sink
+
+
+def as_arrays(_: Head) -> Sink[dict[str, Array]]:
+    """Reads a .npz: arrays by their names."""
+    return Joined(read_npz)
+
+
+def read_npz(body: bytes) -> dict[str, Array]:
+    """The arrays of a .npz; ValueError if it is none."""
+    try:
+        with np.load(io.BytesIO(body), allow_pickle=False) as members:
+            return dict(members)
+    except BadZipFile as error:
+        raise ValueError(str(error)) from error
 
 
 class _NpySink:

@@ -14,7 +14,7 @@ from bochner_client.jobs import AsyncJob
 from bochner_client.methods import Async
 from bochner_client.operations import Operations
 from bochner_client.requests import Attempt, Body, Buffer, Close, Flow, Give, Head, Patience, Read, Sleep, Step, advance
-from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, options, refused
+from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, refused
 
 T = TypeVar("T")
 
@@ -126,6 +126,7 @@ class AsyncClient(Operations, Async):
                 if attempt.keep_open:
                     opened.push_async_exit(closed.pop_all())
                     return _Stream(response) if response.status_code == httpx.codes.OK else None
+                heed(response.headers)
                 sink = request.reads(Head(response.status_code, response.headers))
                 async for piece in response.aiter_bytes():
                     sink.feed(piece)

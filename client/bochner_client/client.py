@@ -14,7 +14,7 @@ from bochner_client.jobs import Job
 from bochner_client.methods import Sync
 from bochner_client.operations import Operations
 from bochner_client.requests import Attempt, Close, Flow, Give, Head, Patience, Read, Sleep, Step, advance
-from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, options, refused
+from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, refused
 
 T = TypeVar("T")
 
@@ -130,6 +130,7 @@ class Client(Operations, Sync):
             if attempt.keep_open:
                 opened.push(closed.pop_all())
                 return _Stream(response) if response.status_code == httpx.codes.OK else None
+            heed(response.headers)
             sink = request.reads(Head(response.status_code, response.headers))
             for piece in response.iter_bytes():
                 sink.feed(piece)

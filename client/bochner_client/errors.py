@@ -8,6 +8,10 @@ class BochnerError(Exception):
     """Something did not happen that was asked for; the message is one sentence for a person."""
 
 
+class BochnerWarning(UserWarning):
+    """Something is doubtful about an answer, such as that a map's dtype is too coarse for the rows."""
+
+
 class ServiceAway(BochnerError):
     """The service did not answer, or its answer broke off.
 

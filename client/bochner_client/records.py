@@ -111,6 +111,8 @@ class DatasetRecord(Record):
     shape: tuple[int, int]
     dtype: str
     sparse: bool
+    ids: Literal["int", "string"] | None
+    """What the ids are that came with the rows."""
     digest: str
     bytes: int
     created_at: datetime

@@ -17,6 +17,7 @@ Flow = Generator["Step", Any, T]
 
 JSON = "application/json"
 NPY = "application/x-npy"
+NPZ = "application/x-npz"
 _PIECE_BYTES = 1 << 20
 _NOT_MODIFIED = 304
 

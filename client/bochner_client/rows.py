@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeGuard, cast
 
 from numpy.typing import ArrayLike
 
-from bochner_client.arrays import as_numbers, npy
+from bochner_client.arrays import as_numbers, base64_of, npy
 from bochner_client.requests import Body, written_json
 
 
@@ -53,9 +53,9 @@ def is_dense(rows: Rows) -> TypeGuard[ArrayLike]:
 
 
 def as_member(rows: Rows) -> Any:
-    """Rows as a member of a JSON body; NaN, which stands for a missing number, as null."""
+    """Rows as a member of a JSON body."""
     if is_dense(rows):
-        return _listed(as_numbers(rows).tolist())
+        return base64_of(rows)
     if is_sparse(rows):
         return _sparse(rows)
     return cast(DatasetRows, rows).document()
@@ -89,12 +89,11 @@ def _sparse(rows: SparseRows) -> list[dict[str, Any]]:
         found.sum_duplicates()
     values, starts = as_numbers(found.data), found.indptr
     return [
-        {"indices": found.indices[start:end].tolist(), "values": _listed(values[start:end].tolist())}
+        {"indices": found.indices[start:end].tolist(), "values": _with_nulls(values[start:end].tolist())}
         for start, end in pairwise(starts)
     ]
 
 
-def _listed(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_listed(one) for one in value]
-    return None if value != value else value  # only NaN differs from itself
+def _with_nulls(values: list[Any]) -> list[Any]:
+    """NaN, which stands for a missing number, as null."""
+    return [None if value != value else value for value in values]

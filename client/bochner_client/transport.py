@@ -1,6 +1,7 @@
 """What both clients do alike: they set up httpx, write requests for it, and make exceptions of what it says."""
 
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,13 +11,15 @@ from typing import Any, TypedDict
 import httpx
 
 from bochner_client.address import key_of, url_of
-from bochner_client.errors import InvalidAnswer, Refused, ServiceAway, refusal
+from bochner_client.errors import BochnerWarning, InvalidAnswer, Refused, ServiceAway, refusal
 from bochner_client.requests import Request
 
 TIMEOUT_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 
 _LONGEST_TEXT = 200
+# From where a client reads the head of an answer, by way of a call's steps, to who has called it.
+_FRAMES_UP = 6
 # Nothing reached the service when these are raised.
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
@@ -76,6 +79,12 @@ def away(url: httpx.URL) -> Iterator[None]:
 def refused(response: httpx.Response) -> Refused:
     """The exception of an answer with a status of 400 or above, whose body has been read."""
     return refusal(response.status_code, _problem(response), _retry_after(response.headers.get("Retry-After")))
+
+
+def heed(headers: httpx.Headers) -> None:
+    """Warn of what the service finds doubtful about its answer, at the line that has called a client."""
+    if (said := headers.get("Bochner-Warning")) is not None:
+        warnings.warn(said, BochnerWarning, stacklevel=_FRAMES_UP)
 
 
 def _problem(response: httpx.Response) -> dict[str, Any]:

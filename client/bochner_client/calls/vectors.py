@@ -1,12 +1,11 @@
 """Calls that take vectors: features, Gram blocks, codes, similarities."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 
-from bochner_client.arrays import Array, accepting, as_array, npy
-from bochner_client.requests import Head, Reads, Request, Sink, address, as_json, written_json
+from bochner_client.arrays import Array, accepting, as_array, as_arrays, npz, read_npz
+from bochner_client.requests import NPZ, Body, Head, Joined, Request, Sink, address, written_json
 from bochner_client.rows import Rows, as_member, is_dense, vectors_body
 
 Encoding = Literal["zero_bit", "pairs", "b_bit", "packed", "one_hot", "fingerprint"]
@@ -77,17 +76,14 @@ def codes(
 
 def kernel(name: str, x: Rows, y: Rows | None = None, *, exact: bool = False) -> Request[Gram]:
     """The kernel of the rows of x with those of y, or with each other, as a map has it; exact too, if asked."""
-    if y is None and is_dense(x):
-        body = npy(x)
-    else:
-        body = written_json({"x": as_member(x)} | ({} if y is None else {"y": as_member(y)}))
+    rows = {"x": x} if y is None else {"x": x, "y": y}
     return Request(
         method="POST",
         path=address("v1", "maps", name, "kernel"),
         params={"exact": exact or None},
-        headers=accepting(None),
-        body=body,
-        reads=_gram(exact),
+        headers={"Accept": NPZ},
+        body=_members_body(rows),
+        reads=_gram,
     )
 
 
@@ -111,32 +107,21 @@ def similarity(
         method="POST",
         path=address("v1", "maps", name, "similarity"),
         params={"encoding": encoding, "bits": bits, "bits_of": bits_of, "of": of, "gamma": gamma},
-        body=written_json({"x": _rows_or_codes(x), "y": _rows_or_codes(y)}),
-        reads=as_json(lambda document: {name: np.asarray(values) for name, values in document.items()}),
+        headers={"Accept": NPZ},
+        body=_members_body({"x": x, "y": y}),
+        reads=as_arrays,
     )
 
 
-def _rows_or_codes(given: Rows | ArrayLike) -> Any:
-    """Codes of one_hot may come as rows of column indices, or as an object in CSR form."""
-    return given if isinstance(given, dict) else as_member(given)
+def _members_body(rows: dict[str, Rows]) -> Body:
+    """A body of rows, or codes, by their names: as .npz if all are dense, else as JSON."""
+    dense = {name: one for name, one in rows.items() if is_dense(one)}
+    return npz(**dense) if len(dense) == len(rows) else written_json({k: as_member(one) for k, one in rows.items()})
 
 
-def _gram(exact: bool) -> Reads[Gram]:
-    """Reads one block, or the two that are stacked in a .npy."""
-
-    def sink(head: Head) -> Sink[Gram]:
-        return _Gram(as_array()(head), exact)
-
-    return sink
+def _gram(_: Head) -> Sink[Gram]:
+    return Joined(lambda body: _blocks(read_npz(body)))
 
 
-class _Gram:
-    def __init__(self, blocks: Sink[Array], exact: bool) -> None:
-        self._blocks, self._exact = blocks, exact
-
-    def feed(self, piece: bytes) -> None:
-        self._blocks.feed(piece)
-
-    def end(self) -> Gram:
-        blocks = self._blocks.end()
-        return Gram(blocks[0], blocks[1].real) if self._exact else Gram(blocks, None)
+def _blocks(members: dict[str, Array]) -> Gram:
+    return Gram(members["approximate"], members.get("exact"))

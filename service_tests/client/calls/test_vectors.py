@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bochner_client import Client, DatasetRows, InvalidInput, NotAcceptable, TooLarge
+from bochner_client import BochnerWarning, Client, DatasetRows, InvalidInput, NotAcceptable, TooLarge
 from service_tests.checks import array, post_npy
 from service_tests.client.conftest import Asked
 
@@ -151,6 +151,19 @@ def test_kernels_are_those_of_the_service(ask: Asked, standing: dict[str, str]) 
     hermitian = ask.kernel(standing["complex"], ROWS, exact=True)
     assert hermitian.approximate.dtype.kind == "c"
     assert hermitian.exact.dtype.kind == "f"
+
+
+def test_what_is_doubtful_is_warned_of_where_the_client_was_called(
+    client: Client, ask: Asked, standing: dict[str, str]
+) -> None:
+    coarse = np.array([[1e9, 0, 0], [1e9, 1, 0]])
+    with pytest.warns(BochnerWarning, match="float32") as told:
+        client.transform(standing["phase"], coarse)
+    assert told[0].filename == __file__
+    with pytest.warns(BochnerWarning, match="float32"):
+        ask.kernel(standing["phase"], coarse)
+    with pytest.warns(BochnerWarning, match="float32"):
+        ask.diagnose(standing["phase"], "gram", coarse)
 
 
 def test_codes_come_in_each_encoding(ask: Asked, standing: dict[str, str], http: httpx.Client) -> None:

@@ -1,0 +1,145 @@
+"""A service that is killed and comes back, and one that is too busy, behind an address that stays."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import get_ident
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from bochner_client import AsyncClient, Client, JobEvent, Overloaded
+from service_tests.jobs.site import PROGRAM
+from service_tests.running import Running, service, start, stop
+from service_tests.servers import Wire, until
+
+SPEC = {"kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "input_dim": 3}
+
+
+class Behind:
+    """A service behind an address that stays when it is killed and another takes its data over."""
+
+    def __init__(self, data_dir: Path, *options: str) -> None:
+        self._data_dir, self._options = data_dir, options
+        self.running = self._start()
+        self._wire = Wire(self._target())
+        self.url = f"http://127.0.0.1:{self._wire.port}"
+
+    def kill(self) -> None:
+        """Kill it."""
+        self.running.process.kill()
+        self.running.process.wait(30)
+
+    def come_back(self) -> None:
+        """Start another on the same data."""
+        self.running = self._start()
+        self._wire._address = self._target().partition("://")[2]
+
+    def end(self) -> None:
+        """End it, and take the address away."""
+        stop(self.running)
+        self._wire.close()
+
+    def _start(self) -> Running:
+        return start(self._data_dir, *self._options, program=PROGRAM)
+
+    def _target(self) -> str:
+        return self.running.url.replace("http://", "tcp://")
+
+
+@pytest.fixture
+def behind(tmp_path: Path) -> Iterator[Behind]:
+    """A service whose Monte Carlo takes long and goes to a job at once."""
+    made = Behind(tmp_path / "data", "--job-workers", "1", "--max-request-seconds", "0")
+    yield made
+    made.end()
+
+
+def transformed(client: Client, rows: Any, still: Callable[[], bool]) -> list[Any]:
+    found = []
+    while still():
+        found.append(client.transform("quick", rows))
+    return found
+
+
+@pytest.mark.long
+def test_calls_and_waits_go_on_when_the_service_is_killed_and_comes_back(behind: Behind) -> None:
+    rows = np.ones((50, 3), np.float32)
+    with Client(behind.url) as client, ThreadPoolExecutor(2) as threads:
+        client.put_map("quick", {**SPEC, "sampler": {"kind": "sobol"}, "s": 8})
+        wanted = client.transform("quick", rows)
+        seen: list[JobEvent] = []
+        record = client.put_map("slow", {**SPEC, "s": 4}, wait=False)
+        job = client.job(str(record.job))
+        made = threads.submit(job.wait, progress=seen.append)
+        features = threads.submit(transformed, client, rows, lambda: not made.done())
+        until(lambda: any(event.state == "running" for event in seen))
+        behind.kill()
+        time.sleep(0.5)
+        behind.come_back()
+        assert made.result(100).status == "ready"
+        found = features.result(30)
+    assert len(found) > 2
+    assert all(np.array_equal(one, wanted) for one in found)
+    ids = [tuple(map(int, event.event_id.split("-"))) for event in seen]
+    assert ids == sorted(set(ids)), "an event came twice, or out of order"
+
+
+@pytest.mark.long
+def test_awaited_jobs_go_on_when_the_service_is_killed_and_comes_back(behind: Behind) -> None:
+    async def made() -> Any:
+        async with AsyncClient(behind.url) as client:
+            record = await client.put_map("slow", {**SPEC, "s": 4}, wait=False)
+            job = client.job(str(record.job))
+            waiting = asyncio.create_task(job.wait())
+            while (await job.record()).state == "queued":
+                await asyncio.sleep(0.05)
+            await asyncio.to_thread(behind.kill)
+            features = asyncio.create_task(client.catalog())
+            await asyncio.sleep(0.5)
+            await asyncio.to_thread(behind.come_back)
+            await features
+            return await waiting
+
+    assert asyncio.run(made()).status == "ready"
+
+
+@pytest.mark.long
+def test_a_busy_service_is_asked_again_after_as_long_as_it_says(tmp_path: Path) -> None:
+    """Two at a time are let in, and twelve threads come."""
+    rows = np.random.default_rng(1).normal(size=(20_000, 3)).astype(np.float32)
+    spec = {**SPEC, "sampler": {"kind": "sobol"}, "s": 256}
+    with service(tmp_path / "data", "--max-requests", "2", "--threads", "1") as running:
+        with Client(running.url) as client, ThreadPoolExecutor(12) as threads:
+            client.put_map("m", spec)
+            wanted = client.transform("m", rows)
+            sent = Sent(client)
+            found = list(threads.map(lambda _: client.transform("m", rows), range(12)))
+            assert all(np.array_equal(one, wanted) for one in found)
+            assert sent.pauses, "nobody was refused"
+            assert min(sent.pauses) >= 1, "Retry-After says a second"
+            client.patience = 0
+            with pytest.raises(Overloaded) as refused:
+                list(threads.map(lambda _: client.transform("m", rows), range(12)))
+        assert (refused.value.status, refused.value.limit, refused.value.retry_after) == (503, "max_requests", 1)
+
+
+class Sent:
+    """How long each thread waited after each refusal."""
+
+    def __init__(self, client: Client) -> None:
+        self.refused: dict[int, float] = {}
+        self.pauses: list[float] = []
+        client._http.event_hooks = {"request": [self._asks], "response": [self._answers]}
+
+    def _asks(self, _: httpx.Request) -> None:
+        if (then := self.refused.pop(get_ident(), None)) is not None:
+            self.pauses.append(time.monotonic() - then)
+
+    def _answers(self, response: httpx.Response) -> None:
+        if response.status_code == 503:
+            self.refused[get_ident()] = time.monotonic()

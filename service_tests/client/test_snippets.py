@@ -1,0 +1,48 @@
+"""What the pages about the client show is run, block after block as a reader would, and prints what stands below it."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bochner_client.operations import Operations
+from service_tests.cases import with_long
+from service_tests.running import Running
+from service_tests.test_transcripts import same_line
+
+ROOT = Path(__file__).parents[2]
+HOW_TO = ROOT / "docs" / "how-to" / "use-the-python-client.md"
+BLOCKS = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
+
+
+@pytest.mark.parametrize("page", with_long([ROOT / "client" / "README.md"], [HOW_TO]), ids=lambda page: page.name)
+def test_a_page_does_what_it_says(
+    page: Path,
+    running: Running,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    known: dict[str, Any] = {"__name__": "page"}
+    blocks = BLOCKS.findall(page.read_text())
+    assert blocks
+    for source, shown in blocks:
+        exec(
+            compile(source.replace("http://127.0.0.1:8000", running.url), page.name, "exec"), known
+        )  # as it is printed
+        printed = capsys.readouterr().out.splitlines()
+        assert len(printed) == len(shown.splitlines()), printed
+        for told, wanted in zip(printed, shown.splitlines(), strict=True):
+            assert same_line(told, wanted), f"{source}\nprinted {told}"
+    for name in known.keys() & {"client"}:
+        known[name].close()
+
+
+def test_the_page_names_every_call() -> None:
+    table = HOW_TO.read_text().split("## Every call")[1]
+    named = set(re.findall(r"`([a-z_]+)`", table))
+    calls = {name for name in vars(Operations) if not name.startswith("_")}
+    assert named == calls | {"job"}
