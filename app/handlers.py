@@ -18,6 +18,7 @@ from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import warm_up
 from app.settings import Settings, counters
+from app.spans import begun
 from app.wiring import Wired, quota_of, store_client, wire
 
 _BODY = "body"
@@ -33,7 +34,9 @@ def run_worker(settings: Settings) -> None:
         Heartbeat(Slot(directory), "worker").start()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
     of_store = partial(store_client, settings), settings.store_timeout
-    Worker(*of_store, job_handlers(settings), limits, settings.job_ttl, quota_of(settings)).run()
+    spans = begun(settings.traces)
+    Worker(*of_store, job_handlers(settings), limits, settings.job_ttl, quota_of(settings), spans).run()
+    spans.close()
 
 
 def job_handlers(settings: Settings) -> Handlers:

@@ -38,6 +38,7 @@ from app.metrics.heartbeat import Heartbeat
 from app.metrics.meters import Meters
 from app.metrics.slots import Slot, shared
 from app.settings import Settings, counters, share_counters
+from app.spans import begun
 from app.wiring import wire
 
 
@@ -69,7 +70,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(given_back, senders=context.admission.senders)
     if settings.origins:
         app.add_middleware(CrossOrigin, origins=settings.origins)
-    app.add_middleware(observed, meters=context.meters)
+    app.add_middleware(observed, meters=context.meters, spans=context.spans)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     for part in (maps, exports, vectors, datasets, diagnostics, jobs, keys, service, metrics, docs_page, page):
@@ -81,9 +82,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 def _context(settings: Settings) -> Context:
     """The services, and what decides who is let in and when: everything that routes ask for as their `Context`."""
-    meters = _meters()
-    wired = wire(settings, meters)
-    admission = Admission(settings, meters.waited)
+    meters, spans = _meters(), begun(settings.traces)
+
+    def heard(command: str, seconds: float, failed: bool) -> None:
+        meters.asked_store(command, seconds, failed)
+        spans.asked_store(command, seconds, failed)
+
+    wired = wire(settings, heard, meters.used)
+    admission = Admission(settings, meters.waited, spans.part)
     access = Access(
         settings.keys_required,
         Hosts(settings.hosts, near=not settings.allowed_hosts),
@@ -98,6 +104,7 @@ def _context(settings: Settings) -> Context:
         shutdown=Shutdown(),
         access=access,
         meters=meters,
+        spans=spans,
         heartbeat=Heartbeat(meters.slot, "server", Gauges(meters, admission, wired.cache).sample),
     )
 
@@ -127,6 +134,7 @@ async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Sett
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
     yield {"settings": context.settings, "meters": context.meters}  # for the connections
     await context.close()
+    context.spans.close()
 
 
 def _end_with_parent() -> None:

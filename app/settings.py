@@ -195,6 +195,11 @@ class Settings(BaseSettings):
     log_format: str = Field(
         "text", pattern="^(text|json)$", description="How to log: `text` for people, `json` for machines, a line each."
     )
+    traces: bool = Field(
+        False,
+        description="Send a span of each request and job by OpenTelemetry, which has settings of its own "
+        "(`OTEL_EXPORTER_OTLP_ENDPOINT`); the extra `otel` must be installed.",
+    )
     log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
 
     @property

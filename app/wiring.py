@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.jobs.jobs import Jobs
-from app.metrics.meters import Meters
 from app.services.accounting import keep_account
 from app.services.cache import Cache
 from app.services.datasets import Datasets
@@ -20,7 +19,7 @@ from app.services.status import Status
 from app.settings import Settings
 from app.store import identity
 from app.store.account import Account, Quota
-from app.store.connection import Client, StoreInfo, check_writable, connect, connect_loop, keeping
+from app.store.connection import Client, Heard, StoreInfo, check_writable, connect, connect_loop, keeping
 from app.store.datasets import DatasetStore
 from app.store.keys import Keys, KeyStore, changed
 from app.store.map_manifest import MapManifest
@@ -64,12 +63,15 @@ def store_client(settings: Settings) -> Client:
     return connect(settings.store_url, settings.store_timeout, settings.min_free_bytes)
 
 
-def wire(settings: Settings, meters: Meters | None = None) -> Wired:
-    """All services, on the store at `settings.redis_url`. With meters they count; processes of jobs have none."""
+def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], None] = lambda _: None) -> Wired:
+    """All services, on the store at `settings.redis_url`.
+
+    Where somebody wants to know, `heard` is told of each call to the store, and `used` of each use of the cache.
+    """
     client = store_client(settings)
     loop_client = connect_loop(settings.store_url, settings.store_timeout)
-    if meters is not None:
-        client.heard = loop_client.heard = meters.asked_store
+    if heard is not None:
+        client.heard = loop_client.heard = heard
 
     async def close() -> None:
         client.close()
@@ -85,7 +87,7 @@ def wire(settings: Settings, meters: Meters | None = None) -> Wired:
     quota = quota_of(settings)
     account = Account(client, quota)
     jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl, quota)
-    cache = Cache(settings.cache_bytes) if meters is None else Cache(settings.cache_bytes, meters.used)
+    cache = Cache(settings.cache_bytes, used)
     map_store, dataset_store = MapStore(client, quota), DatasetStore(client, quota)
     datasets = Datasets(dataset_store, limits, cache, status.unfit)
     return Wired(

@@ -63,6 +63,7 @@ VALUES = {
     "max_job_bytes": "1000",
     "job_ttl": "3.5",
     "log_format": "json",
+    "traces": "true",
     "log_level": "debug",
 }
 BAD = {
@@ -106,6 +107,7 @@ BAD = {
     "max_job_bytes": ["0"],
     "job_ttl": ["0", "soon"],
     "log_format": ["xml"],
+    "traces": ["perhaps"],
     "log_level": ["loud"],
     "store_binary": ["/no/such/program"],
 }

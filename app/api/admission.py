@@ -4,6 +4,8 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TypeVar
 
 import anyio
@@ -54,12 +56,18 @@ class Admission:
     """Lets requests in and computes for them, as much as one process can do at a time; refuses the others.
 
     `settings` say how many: `max_requests`, `max_builds`, `max_listeners`, `max_bodies_bytes`,
-    `max_answers_bytes` and `threads`. `waited` is told how long work has waited for a thread, and for which.
+    `max_answers_bytes` and `threads`. `waited` is told how long work has waited for a thread, and for which;
+    `part` is entered while something is computed.
     """
 
-    def __init__(self, settings: Settings, waited: Callable[[str, float], None] = lambda *_: None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        waited: Callable[[str, float], None] = lambda *_: None,
+        part: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
+    ) -> None:
         threads = settings.threads
-        self._waited = waited
+        self._waited, self._part = waited, part
         self.senders = Senders(settings.max_bodies_bytes)
         """Those inside whose bodies have not come yet."""
         self.readers = Readers(settings.max_answers_bytes)
@@ -102,7 +110,12 @@ class Admission:
 
     async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
         """Run work on a thread; wait until one is free. What is brief waits for nothing else."""
-        return await self._run("brief" if brief else "compute", work)
+        return await self._run("brief" if brief else "compute", partial(self.at_once, work))
+
+    def at_once(self, work: Callable[[], Result]) -> Result:
+        """Run work in the thread that calls this."""
+        with self._part("compute"):
+            return work()
 
     async def run_by(self, ends_at: float, places: asyncio.Semaphore, work: Callable[[], Result]) -> Result | None:
         """Run long work on a thread, once there is one of its places; None if there was none in time.
@@ -115,7 +128,7 @@ class Admission:
         except TimeoutError:
             return None
         try:
-            return await anyio.to_thread.run_sync(work, limiter=self._long_work)
+            return await anyio.to_thread.run_sync(partial(self.at_once, work), limiter=self._long_work)
         finally:
             places.release()
 

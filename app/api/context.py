@@ -18,6 +18,7 @@ from app.api.together import Together
 from app.core.model import NAME_PATTERN
 from app.metrics.heartbeat import Heartbeat
 from app.metrics.meters import Meters
+from app.spans import Spans
 from app.wiring import Wired
 
 
@@ -31,6 +32,7 @@ class Context(Wired):
     shutdown: Shutdown
     access: Access
     meters: Meters
+    spans: Spans
     heartbeat: Heartbeat
 
 

@@ -12,6 +12,8 @@ from app.api.middleware import MOST_LOGGED
 from app.in_work import IN_WORK, InWork
 from app.logs import ACCESS, FIELDS
 from app.metrics.meters import Meters
+from app.spans import Spans
+from app.store.keys import hidden
 
 logger = logging.getLogger(ACCESS)
 
@@ -28,7 +30,7 @@ def route_of(scope: Scope) -> str:
     return getattr(scope.get("route"), "path", "")
 
 
-def observed(app: ASGIApp, meters: Meters) -> ASGIApp:
+def observed(app: ASGIApp, meters: Meters, spans: Spans) -> ASGIApp:
     """Observes the requests of an application, which have their ids already."""
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,46 +38,65 @@ def observed(app: ASGIApp, meters: Meters) -> ASGIApp:
             await app(scope, receive, send)
             return
         began = perf_counter()
-        status, has_begun = 0, False
-        came = sent = 0
         request = InWork(scope["state"]["request_id"], _traceparent(scope))
-
-        async def receive_counted() -> Message:
-            nonlocal status, came
-            message = await receive()
-            came += len(message.get("body", b""))
-            if message["type"] == "http.disconnect" and not has_begun:
-                status = _NOBODY_WAITS
-            return message
-
-        async def send_counted(message: Message) -> None:
-            nonlocal status, has_begun, sent
-            if request.traceparent and message["type"] == "http.response.start":
-                MutableHeaders(scope=message)["traceparent"] = request.traceparent
-            await send(message)
-            if message["type"] == "http.response.start":
-                has_begun = True
-                status = status or message["status"]
-            else:
-                sent += len(message.get("body", b""))
-
-        # To the end of its task: what fails is logged outside of this.
-        IN_WORK.set(request)
+        seen = _Seen(receive, send, request.traceparent)
+        method: str = scope["method"]
+        known = {"http.request.method": method, "url.path": hidden(scope["path"]), "url.scheme": scope["scheme"]}
         meters.in_flight += 1
-        try:
-            await app(scope, receive_counted, send_counted)
-        except Exception:
-            status = status or 500  # which is answered outside of all middleware
-            raise
-        finally:
-            meters.in_flight -= 1
-            took, route, status = perf_counter() - began, route_of(scope), status or _NOBODY_WAITS
-            meters.request(scope["method"], route, status, took, request.rows, came, sent)
-            if logger.isEnabledFor(logging.INFO):
-                seen = {"route": route, "seconds": round(took, 6), "bytes_in": came, "bytes_out": sent}
-                _log(scope, status, seen | ({"rows": request.rows} if request.rows else {}))
+        with spans.request(method, known, request) as tell:
+            # To the end of its task: what fails is logged outside of this.
+            IN_WORK.set(request)
+            try:
+                await app(scope, seen.receive, seen.send)
+            except Exception:
+                seen.status = seen.status or 500  # which is answered outside of all middleware
+                raise
+            finally:
+                meters.in_flight -= 1
+                took, route, status = perf_counter() - began, route_of(scope), seen.status or _NOBODY_WAITS
+                meters.request(method, route, status, took, request.rows, seen.came, seen.sent)
+                tell(known | _told(route, status))
+                if logger.isEnabledFor(logging.INFO):
+                    counts = {"route": route, "seconds": round(took, 6), "bytes_in": seen.came, "bytes_out": seen.sent}
+                    _log(scope, status, counts | ({"rows": request.rows} if request.rows else {}))
 
     return answered
+
+
+class _Seen:
+    """What goes to and fro of a request. Its answer has the `traceparent` that came with it, if one did."""
+
+    def __init__(self, receive: Receive, send: Send, traceparent: str) -> None:
+        self._receive, self._send, self._traceparent = receive, send, traceparent
+        self._has_begun = False
+        self.status = self.came = self.sent = 0
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.came += len(message.get("body", b""))
+        if message["type"] == "http.disconnect" and not self._has_begun:
+            self.status = _NOBODY_WAITS
+        return message
+
+    async def send(self, message: Message) -> None:
+        if self._traceparent and message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["traceparent"] = self._traceparent
+        await self._send(message)
+        if message["type"] == "http.response.start":
+            self._has_begun = True
+            self.status = self.status or message["status"]
+        else:
+            self.sent += len(message.get("body", b""))
+
+
+def _told(route: str, status: int) -> dict[str, str | int]:
+    """What a span is told of an answer."""
+    told: dict[str, str | int] = {"http.response.status_code": status}
+    if route:
+        told["http.route"] = route
+    if status >= 500:
+        told["error.type"] = str(status)
+    return told
 
 
 def _traceparent(scope: Scope) -> str:

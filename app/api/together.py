@@ -90,7 +90,8 @@ class Together:
                 n = max(1, bisect_right(steps, BRIEF))
                 self._batched(n, sum(len(one.rows) for one in waiting[:n]))
                 compute = partial(_computed, feature_map, waiting[:n])
-                found = compute() if steps[n - 1] <= AT_ONCE else await self._admission.compute(compute, brief=True)
+                admission, at_once = self._admission, steps[n - 1] <= AT_ONCE
+                found = admission.at_once(compute) if at_once else await admission.compute(compute, brief=True)
                 for one, features in zip(waiting[:n], found, strict=True):
                     if one.features.done():  # its client has gone
                         continue

@@ -13,6 +13,7 @@ from app.jobs.worker_supervisor import WorkerSupervisor
 from app.logs import configuration
 from app.metrics.slots import shared
 from app.settings import Settings, share_counters
+from app.spans import begun
 from app.store.embedded import EmbeddedStore
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ def run(**options: Any) -> None:
 
     settings = checked_settings(options)
     _check_tls(settings)
+    begun(settings.traces).close()  # ValueError if it cannot be
     _check_address(settings)
     _tell_who_is_let_in(settings)
     for number in (signal.SIGINT, signal.SIGTERM):

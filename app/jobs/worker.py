@@ -20,6 +20,7 @@ from app.jobs.jobs import Jobs
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.logs import FIELDS
+from app.spans import Spans
 from app.store.account import UNLIMITED, Quota
 from app.store.errors import StoreDamaged, StoreUnavailable, in_full
 
@@ -32,6 +33,8 @@ _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 2.0
 # The process of a job begins as a copy of its worker, which has everything imported and compiled.
 _UNREADABLE = JobError(reason="internal-error", detail="what is stored of it cannot be read; an operator must look")
+# What an attempt at a job leads to if something was wrong with it.
+_BAD = ("failed", "queued", "unknown")
 _FORK = multiprocessing.get_context("fork")
 
 
@@ -71,7 +74,9 @@ class Worker:
         limits: JobLimits,
         ttl: float,
         quota: Quota = UNLIMITED,
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans or Spans()
         self._connect, self._timeout = connect, timeout
         self._client = connect()
         self._queue = Queue(self._client, ttl)
@@ -128,11 +133,17 @@ class Worker:
     def _attempt(self, message: Message, fields: dict[str, str], ran: float) -> None:
         """Run a job, on behalf of the request that has asked for it, and log what has become of it."""
         began = time.monotonic()
-        IN_WORK.set(InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id))
+        job, kind = (
+            InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id),
+            fields.get("kind", ""),
+        )
         try:
-            self._run(message, fields, ran)
-            seconds, outcome = time.monotonic() - began, self._state(message.job_id)
-            seen = {"kind": fields.get("kind"), "outcome": outcome, "seconds": round(seconds, 3)}
+            with self._spans.job(kind, job) as tell:
+                IN_WORK.set(job)
+                self._run(message, fields, ran)
+                seconds, outcome = time.monotonic() - began, self._state(message.job_id)
+                tell({"bochner.job.state": outcome} | ({"error.type": outcome} if outcome in _BAD else {}))
+            seen = {"kind": kind, "outcome": outcome, "seconds": round(seconds, 3)}
             logger.info("job %s: %s after %.1f s", message.job_id, outcome, seconds, extra={FIELDS: seen})
         finally:
             IN_WORK.set(None)

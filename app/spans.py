@@ -1,0 +1,129 @@
+"""What becomes of a request in time, as spans of OpenTelemetry, where an operator wants them.
+
+The makers' own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`, …) say where they go, and how many.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from app.in_work import IN_WORK, InWork
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, SpanKind
+
+Attributes = Mapping[str, str | int]
+Told = Callable[[Attributes], None]
+"""Is told what a span has found out when it ends. `error.type` among it says that it has failed."""
+
+
+def _ignored(_: Attributes) -> None:
+    """For a span that nobody wants."""
+
+
+class Spans:
+    """Spans that nobody wants: they cost next to nothing."""
+
+    def request(self, name: str, attributes: Attributes, request: InWork) -> AbstractContextManager[Told]:
+        """A span for the length of a with block, in which a request is served."""
+        del name, attributes, request
+        return nullcontext(_ignored)
+
+    def job(self, kind: str, job: InWork) -> AbstractContextManager[Told]:
+        """A span for the length of a with block, in which a job is worked on: part of the trace of its request."""
+        del kind, job
+        return nullcontext(_ignored)
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """A span for the length of a with block, of a part of the request in work."""
+        del name
+        return nullcontext()
+
+    def asked_store(self, command: str, seconds: float, failed: bool) -> None:
+        """A span of a call to the store that has just ended, if a request has made it."""
+
+    def close(self) -> None:
+        """Send what is not sent yet."""
+
+
+class OpenTelemetry(Spans):
+    """Spans that are sent by OTLP over HTTP; ValueError where the extra `otel` is not installed."""
+
+    def __init__(self) -> None:
+        try:
+            from opentelemetry import trace
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+            from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+            from opentelemetry.sdk.trace import TracerProvider
+            from opentelemetry.sdk.trace.export import BatchSpanProcessor
+            from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+        except ImportError as error:
+            said = f"traces are wanted, and {error.name} is not installed"
+            raise ValueError(f"{said}: install bochner[otel]") from error
+        ours = Resource({"service.name": "bochner", "service.version": version("bochner")})
+        # What the operator says of it in variables wins.
+        self._provider = TracerProvider(resource=Resource.create().merge(ours).merge(OTELResourceDetector().detect()))
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("bochner", version("bochner"))
+        self._trace, self._propagator = trace, TraceContextTextMapPropagator()
+
+    def request(self, name: str, attributes: Attributes, request: InWork) -> AbstractContextManager[Told]:
+        """See `Spans`."""
+        return self._remote(name, self._trace.SpanKind.SERVER, attributes, request)
+
+    def job(self, kind: str, job: InWork) -> AbstractContextManager[Told]:
+        """See `Spans`."""
+        attributes = {"bochner.job.id": job.job_id, "bochner.job.kind": kind}
+        return self._remote(f"job {kind}", self._trace.SpanKind.CONSUMER, attributes, job)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """See `Spans`."""
+        # What a failure says is for the log alone.
+        with self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False):
+            yield
+
+    def asked_store(self, command: str, seconds: float, failed: bool) -> None:
+        """See `Spans`."""
+        if IN_WORK.get() is None:
+            return
+        ended = time.time_ns()
+        span = self._tracer.start_span(
+            command,
+            kind=self._trace.SpanKind.CLIENT,
+            attributes={"db.system.name": "redis", "db.operation.name": command},
+            start_time=ended - round(seconds * 1e9),
+        )
+        if failed:
+            span.set_status(self._trace.StatusCode.ERROR)
+        span.end(ended)
+
+    def close(self) -> None:
+        """See `Spans`."""
+        self._provider.shutdown()
+
+    @contextmanager
+    def _remote(self, name: str, kind: "SpanKind", attributes: Attributes, of: InWork) -> Iterator[Told]:
+        """A span that goes on with the trace of who has asked; from then on the request is traced as part of it."""
+        parent = self._propagator.extract({"traceparent": of.traceparent}) if of.traceparent else None
+        with self._tracer.start_as_current_span(
+            name, parent, kind, attributes, record_exception=False, set_status_on_exception=False
+        ) as span:
+            carrier: dict[str, str] = {}
+            self._propagator.inject(carrier)
+            of.traceparent = carrier["traceparent"]
+            yield lambda found: self._end(span, found)
+
+    def _end(self, span: "Span", found: Attributes) -> None:
+        span.set_attributes(found)
+        if "http.route" in found:
+            span.update_name(f"{found['http.request.method']} {found['http.route']}")
+        if "error.type" in found:
+            span.set_status(self._trace.StatusCode.ERROR)
+
+
+def begun(wanted: bool) -> Spans:
+    """Spans, if they are wanted."""
+    return OpenTelemetry() if wanted else Spans()

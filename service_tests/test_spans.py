@@ -1,0 +1,228 @@
+"""Spans, as a receiver of OTLP gets them from the makers' own exporter."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import RESPOND_ASYNC, finished, post, post_npy, put
+from service_tests.running import Running, free_port, service
+from service_tests.servers import until
+
+TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
+
+
+class Receiver:
+    """Takes what exporters send, gzip or not, until it is closed."""
+
+    def __init__(self) -> None:
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+        came: list[Any] = []
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                came.append(ExportTraceServiceRequest.FromString(body))
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._came = came
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    @property
+    def spans(self) -> list[Any]:
+        return [
+            span for sent in self._came for one in sent.resource_spans for of in one.scope_spans for span in of.spans
+        ]
+
+    @property
+    def resources(self) -> list[dict[str, str]]:
+        """What each sender has said of itself."""
+        every = [one.resource for sent in self._came for one in sent.resource_spans]
+        return [{each.key: each.value.string_value for each in one.attributes} for one in every]
+
+    def of(self, trace: str) -> list[Any]:
+        return [span for span in self.spans if span.trace_id.hex() == trace]
+
+
+def attributes(span: Any) -> dict[str, Any]:
+    return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra otel is not installed")
+    made = Receiver()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def traced(receiver: Receiver, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service and a worker that send spans, four times a second."""
+    said = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_BSP_SCHEDULE_DELAY": "250", "OTEL_SERVICE_NAME": "mine"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in said.items():
+            patch.setenv(name, value)
+        with service(tmp_path_factory.mktemp("spans") / "data", "--traces", "true", "--job-workers", "1") as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def client(traced: Running) -> Iterator[httpx.Client]:
+    with traced.client() as http:
+        spec = {
+            "input_dim": 3,
+            "s": 16,
+            "kernel": {"kind": "gaussian", "length_scale": 1.5},
+            "sampler": {"kind": "sobol"},
+        }
+        assert put(http, "m", spec).status_code == 201
+        assert post(http, "m/transform", {"vectors": []}).is_success, "the map is in memory from now on"
+        yield http
+
+
+def named(receiver: Receiver, trace: str, name: str) -> Any:
+    """The one span of a name in a trace, once it is there."""
+    until(lambda: any(span.name == name for span in receiver.of(trace)), 30)
+    found = [span for span in receiver.of(trace) if span.name == name]
+    assert len(found) == 1, receiver.of(trace)
+    return found[0]
+
+
+@pytest.mark.long
+def test_a_request_is_one_span_of_the_trace_that_it_came_with(receiver: Receiver, client: httpx.Client) -> None:
+    answer = client.post("/v1/maps/m/transform?x=1", json={"vectors": []}, headers={"traceparent": TRACEPARENT})
+    assert answer.status_code == 422
+    span = named(receiver, TRACE, "POST /v1/maps/{name}/transform")
+    assert span.parent_span_id.hex() == PARENT
+    assert span.kind == span.SPAN_KIND_SERVER
+    assert attributes(span) == {
+        "http.request.method": "POST",
+        "http.route": "/v1/maps/{name}/transform",
+        "url.path": "/v1/maps/m/transform",
+        "url.scheme": "http",
+        "http.response.status_code": 422,
+    }
+    assert span.status.code == span.status.STATUS_CODE_UNSET, "it is the client that was wrong"
+    assert {"service.name": "mine"}.items() <= receiver.resources[0].items()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rows", [1, 20_000])
+def test_what_a_request_asks_the_store_and_computes_lies_within_it(
+    receiver: Receiver, client: httpx.Client, rows: int
+) -> None:
+    trace = f"{rows:032x}"
+    client.headers["traceparent"] = f"00-{trace}-{PARENT}-01"
+    try:
+        if rows == 1:
+            assert post(client, "m/transform", {"vectors": [[1, 2, 3]]}).status_code == 200
+        else:
+            assert post_npy(client, "m/transform", np.ones((rows, 3))).status_code == 200
+    finally:
+        del client.headers["traceparent"]
+    server = named(receiver, trace, "POST /v1/maps/{name}/transform")
+    for name in ("GET", "compute"):
+        span = named(receiver, trace, name)
+        assert span.parent_span_id == server.span_id
+        assert server.start_time_unix_nano <= span.start_time_unix_nano <= span.end_time_unix_nano
+        assert span.end_time_unix_nano <= server.end_time_unix_nano
+    asked = named(receiver, trace, "GET")
+    assert asked.kind == asked.SPAN_KIND_CLIENT
+    assert attributes(asked) == {"db.system.name": "redis", "db.operation.name": "GET"}
+
+
+@pytest.mark.long
+def test_a_request_that_came_without_a_trace_begins_one(receiver: Receiver, client: httpx.Client) -> None:
+    before = {span.span_id for span in receiver.spans}
+    assert client.get("/v1/maps/m").status_code == 200
+
+    def begun() -> list[Any]:
+        return [one for one in receiver.spans if one.name == "GET /v1/maps/{name}" and one.span_id not in before]
+
+    until(begun, 30)
+    assert begun()[0].parent_span_id == b""
+
+
+@pytest.mark.long
+def test_a_job_goes_on_with_the_trace_of_the_request_that_has_asked_for_it(
+    receiver: Receiver, client: httpx.Client
+) -> None:
+    trace = "7" * 32
+    rows = {"vectors": [[1, 2, 3], [2, 3, 4]] * 20, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "budget": 32}
+    asked = client.post(
+        "/v1/recommendations", json=rows, headers={**RESPOND_ASYNC, "traceparent": f"00-{trace}-{PARENT}-01"}
+    )
+    assert asked.status_code == 202
+    job = finished(client, asked)
+    span = named(receiver, trace, "job recommend")
+    assert span.parent_span_id == named(receiver, trace, "POST /v1/recommendations").span_id
+    assert span.kind == span.SPAN_KIND_CONSUMER
+    assert attributes(span) == {
+        "bochner.job.id": job["id"],
+        "bochner.job.kind": "recommend",
+        "bochner.job.state": "succeeded",
+    }
+
+
+@pytest.mark.long
+def test_a_trace_that_is_not_to_be_sampled_is_not_sent(receiver: Receiver, client: httpx.Client) -> None:
+    unwanted, wanted = "8" * 32, "9" * 32
+    for trace, sampled in ((unwanted, "00"), (wanted, "01")):
+        client.get("/v1/maps/m", headers={"traceparent": f"00-{trace}-{PARENT}-{sampled}"})
+    named(receiver, wanted, "GET /v1/maps/{name}")
+    assert receiver.of(unwanted) == []
+
+
+@pytest.mark.long
+def test_no_span_has_a_key(receiver: Receiver, client: httpx.Client) -> None:
+    key, trace = f"bochner_{'0' * 16}_{'S' * 43}", "6" * 32
+    client.get(f"/{key}?key={key}", headers={"traceparent": f"00-{trace}-{PARENT}-01", "User-Agent": key})
+    span = named(receiver, trace, "GET")
+    assert "SSS" not in str(span)
+    assert "bochner_" in attributes(span)["url.path"]
+
+
+@pytest.mark.long
+def test_without_the_extra_the_service_says_in_one_sentence_that_it_is_missing(tmp_path: Any) -> None:
+    """The package is hidden from a process that has it, as if it were not installed."""
+    hide = "import sys; sys.modules['opentelemetry.sdk'] = None; from app.__main__ import main; main()"
+    options = ["serve", "--traces", "true", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
+    environment = os.environ | {"PYTHONPATH": os.getcwd()}  # noqa: PTH109
+    command = [sys.executable, "-c", hide, *options]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert re.fullmatch(
+        r"traces are wanted, and opentelemetry\S+ is not installed: install bochner\[otel\]\n", ended.stderr
+    )
+
+
+def test_where_nobody_wants_spans_nothing_that_makes_or_sends_them_is_loaded() -> None:
+    source = (
+        "import sys, app.main; from app.settings import Settings; "
+        "app.main.create_app(Settings(redis_url='redis://localhost')); "
+        "print([one for one in sys.modules if one.startswith(('opentelemetry.sdk.trace', 'opentelemetry.exporter'))])"
+    )
+    told = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout
+    assert told.strip() == "[]"
