@@ -1,6 +1,10 @@
 """The transformers are what scikit-learn means by one, and its pipelines and searches take them."""
 
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+import bochner_client
 from bochner_client.transformers import FeatureMap, HashMap
 from service_tests.running import Running
 
@@ -37,6 +42,28 @@ def test_scikit_learn_finds_nothing_wrong(running: Running, transformer: Feature
     skipped = {one["check_name"] for one in told if one["status"] == "skipped"}
     assert skipped <= {"check_array_api_input"}, "that is for estimators that compute here"
     assert len(told) > 40
+
+
+WITHOUT = """
+import sys
+import bochner_client
+assert not {"sklearn", "scipy", "narwhals"} & set(sys.modules), "the client does without them"
+sys.modules["sklearn"] = None
+try:
+    bochner_client.FeatureMap
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_the_client_does_without_scikit_learn_and_says_what_the_transformers_need() -> None:
+    python_path = str(Path(bochner_client.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": python_path}
+    told = subprocess.run([sys.executable, "-c", WITHOUT], env=environment, capture_output=True, check=True, text=True)
+    assert told.stdout == "FeatureMap needs scikit-learn: pip install 'bochner-client[sklearn]'\n"
+    assert bochner_client.FeatureMap is FeatureMap
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = bochner_client.Nothing
 
 
 @pytest.fixture

@@ -115,6 +115,30 @@ def test_frames_and_arrow_have_the_same_features(running: Running, fitted: Featu
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("library", ["pandas", "pandas, nullable", "polars", "pyarrow"])
+def test_what_is_missing_in_a_frame_is_missing_in_its_rows(running: Running, library: str) -> None:
+    import pandas
+    import polars
+    import pyarrow
+
+    columns = {name: NUMBERS[:, i].tolist() for i, name in enumerate(NAMES)}
+    columns["b"][3] = None
+    frame: Any = {
+        "pandas": lambda: pandas.DataFrame(columns),
+        "pandas, nullable": lambda: pandas.DataFrame(columns).convert_dtypes(),
+        "polars": lambda: polars.DataFrame(columns),
+        "pyarrow": lambda: pyarrow.table(columns),
+    }[library]()
+    filling = FeatureMap(s=16, length_scale=2.0, input={"missing": 0.5}, url=running.url).fit(frame)
+    filled = NUMBERS.copy()
+    filled[3, 1] = 0.5
+    fresh = FeatureMap(s=16, length_scale=2.0, input={"missing": 0.5}, url=running.url).fit(filled)
+    np.testing.assert_array_equal(filling.transform(frame), fresh.transform(filled))
+    with pytest.raises(ValueError, match="NaN"):
+        FeatureMap(s=16, length_scale=2.0, url=running.url).fit(frame)
+
+
+@pytest.mark.long
 def test_columns_in_another_order_are_refused(running: Running) -> None:
     frame = frames()["polars"]
     of_frames = FeatureMap(s=16, length_scale=2.0, url=running.url).fit(frame)
