@@ -1,5 +1,6 @@
 """Rows of every kind that people keep them in are the same rows."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +124,13 @@ def test_what_is_missing_in_a_frame_is_missing_in_its_rows(running: Running, lib
 
     columns = {name: NUMBERS[:, i].tolist() for i, name in enumerate(NAMES)}
     columns["b"][3] = None
-    frame: Any = {
+    kinds: dict[str, Callable[[], Any]] = {
         "pandas": lambda: pandas.DataFrame(columns),
         "pandas, nullable": lambda: pandas.DataFrame(columns).convert_dtypes(),
         "polars": lambda: polars.DataFrame(columns),
         "pyarrow": lambda: pyarrow.table(columns),
-    }[library]()
+    }
+    frame = kinds[library]()
     filling = FeatureMap(s=16, length_scale=2.0, input={"missing": 0.5}, url=running.url).fit(frame)
     filled = NUMBERS.copy()
     filled[3, 1] = 0.5
