@@ -64,7 +64,7 @@ def form(page: Page) -> None:
     """The form with a preview that warns."""
     page.goto("/#/new")
     page.get_by_label("Name", exact=True).fill("letters-new")
-    page.get_by_label("Frequencies or landmarks").fill("500")
+    page.get_by_label("Frequencies").fill("500")
     page.get_by_role("group", name="Sampler").get_by_label("Kind", exact=True).select_option("sobol")
     page.get_by_label("Length scale").fill("5")
     page.get_by_text("take 256 or 512").wait_for()

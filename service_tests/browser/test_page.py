@@ -56,7 +56,7 @@ def begin(page: "Page", name: str, input_dim: int = 16) -> None:
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_label("Numbers in a vector").fill(str(input_dim))
     page.get_by_label("Length scale").fill("5")
-    page.get_by_label("Frequencies or landmarks").fill("256")
+    page.get_by_label("Frequencies").fill("256")
 
 
 def learned(page: "Page", name: str, iterations: int) -> None:
@@ -113,10 +113,10 @@ def test_maps_are_listed_with_their_states_and_searched_by_their_names(page: "Pa
 
 def test_a_map_is_created_looked_at_and_deleted(page: "Page", http: httpx.Client) -> None:
     begin(page, "made-here")
-    page.get_by_label("Frequencies or landmarks").fill("100")
+    page.get_by_label("Frequencies").fill("100")
     page.get_by_role("group", name="Sampler").get_by_label("Kind", exact=True).select_option("sobol")
     page.get_by_text("take 64 or 128").wait_for()
-    page.get_by_label("Frequencies or landmarks").fill("128")
+    page.get_by_label("Frequencies").fill("128")
     page.get_by_text("take 64 or 128").wait_for(state="detached")
     told = {name: figure(page, name) for name in ("Columns of a row", "Kept")}
     assert http.get("/v1/maps/made-here").status_code == 404, "a preview keeps nothing"
@@ -212,7 +212,9 @@ def test_errors_are_measured_and_drawn(page: "Page") -> None:
     page.goto("/#/maps/letters/errors")
     page.get_by_role("img", name="Error curve of letters").wait_for()
     button(page, "Measure: Box discrepancy").click()
-    page.get_by_role("region", name="Scales").wait_for(state="attached")
+    page.get_by_role("img", name="Box discrepancy of letters").wait_for()
+    page.locator(".card", has_text="Box discrepancy").get_by_text("Numbers", exact=True).click()
+    assert page.get_by_role("region", name="Scales").get_by_role("row").count() == 4, "its head, and three scales"
     page.get_by_label("or a dataset").select_option("letters")
     button(page, "Measure: Gram matrix of your rows").click()
     page.get_by_role("img", name="Gram matrix of your rows of letters").wait_for()

@@ -1,6 +1,6 @@
 // A map on your rows: features or codes, and its kernel beside the exact one.
 
-import { HeatMap, Scatter } from "./chart.js";
+import { HeatMap, Histogram, Scatter } from "./chart.js";
 import { read } from "./npy.js";
 import { Figure, Notice, Table } from "./parts.js";
 import { first, lists, Rows, sent } from "./rows.js";
@@ -101,5 +101,6 @@ function Grams({ of: { approximate, exact, n }, hashes }) {
       <${HeatMap} of=${grid(errors)} label="The difference" />
     </div>
     <div class="pair"><${Scatter} x=${exact} y=${approximate} xLabel="exact kernel" yLabel="by the map" diagonal
-      label=${`The kernel by the map against the exact one, ${exact.length} pairs of rows`} /></div>`;
+      label=${`The kernel by the map against the exact one, ${exact.length} pairs of rows`} />
+      <${Histogram} of=${errors} xLabel="by the map − exact" yLabel="pairs of rows" label="How far off the pairs are" /></div>`;
 }

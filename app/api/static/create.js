@@ -78,12 +78,13 @@ function Member({ member, title, form, set, wrong, options, note = NOTES[member]
 
 function Head({ form, set, wrong }) {
   const own = { form, set, wrong };
-  const hashes = form.sampler.kind === "gcws";
+  const { kind } = form.sampler;
+  const counted = kind === "gcws" ? "Hashes" : kind.includes("landmarks") ? "Landmarks" : "Frequencies";
   return html`<fieldset><legend>Map</legend>
     <${Member} ...${own} member="name" title="Name" note="Letters, digits, dots, dashes and underscores." optional=${false}
       required pattern=${NAME} />
     <${Member} ...${own} member="input_dim" title="Numbers in a vector" optional=${false} inputmode="numeric" />
-    <${Member} ...${own} member="s" title=${hashes ? "Hashes" : "Frequencies or landmarks"} inputmode="numeric" />
+    <${Member} ...${own} member="s" title=${counted} inputmode="numeric" />
   </fieldset>`;
 }
 

@@ -5,6 +5,7 @@ import { html, useState } from "./view.js";
 import { heading, words } from "./words.js";
 
 const SCALES = ["nearest_neighbor", "median"];
+const FROM_ROWS = `Or ${SCALES.join(" or ")}, of rows.`;
 let numberOfFields = 0;
 
 /** A field with its name, what it means, and what is wrong with it. `children` is given what the input must have. */
@@ -54,13 +55,13 @@ function Input({ input, name, field, value, onChange, datasets }) {
     return html`<${Select} input=${input} value=${value} onChange=${onChange} options=${field.options} empty=${empty} />`;
   }
   if (field.type === "dataset") {
-    return html`<${Select} input=${input} value=${value} onChange=${onChange} options=${datasets} empty="–" />`;
+    return html`<${Select} input=${input} value=${value} onChange=${onChange} options=${datasets ?? []} empty="–" />`;
   }
   if (field.type === "flag") return html`<${Flag} input=${input} field=${field} value=${value} onChange=${onChange} />`;
   if (field.type === "choices")
     return html`<${Choices} input=${input} field=${field} value=${value} onChange=${onChange} />`;
   if (field.type === "json") return html`<textarea rows="3" ...${text} placeholder="JSON"></textarea>`;
-  const list = name === "length_scale" && datasets ? "scales" : null;
+  const list = name === "length_scale" ? "scales" : null;
   return html`<input ...${text} list=${list} inputmode=${field.type === "number" ? "decimal" : null} />`;
 }
 
@@ -87,8 +88,9 @@ export function Fields({ schema, values, onChange, wrong = {}, pointer = "", dat
     const [error, change] = [wrong[`${pointer}/${name}`], (value) => set(name, value)];
     const own = { name, field, value: values[name], onChange: change, datasets };
     if (field.type === "kind") return html`<${Nested} ...${own} wrong=${wrong} pointer=${`${pointer}/${name}`} />`;
-    const optional = !field.required && field.type !== "flag";
-    const said = { name: heading(name), note: field.schema.description, error, optional };
+    const isScale = name === "length_scale";
+    const note = isScale ? `${field.schema.description} ${FROM_ROWS}` : field.schema.description;
+    const said = { name: heading(name), note, error, optional: !field.required && field.type !== "flag" && !isScale };
     return html`<${Labelled} key=${name} ...${said}>
       ${(input) => html`<${Input} ...${own} input=${input} />`}<//>`;
   };
@@ -102,7 +104,10 @@ export function Fields({ schema, values, onChange, wrong = {}, pointer = "", dat
         onChange=${(value) => set("dataset", value)} />`}<//>`
     }
     ${others.length > 0 && html`<details><summary>More of it</summary>${others.map(one)}</details>`}
-    ${datasets && html`<datalist id="scales">${SCALES.map((word) => html`<option value=${word} />`)}</datalist>`}`;
+    ${
+      "length_scale" in schema.properties &&
+      html`<datalist id="scales">${SCALES.map((word) => html`<option value=${word} />`)}</datalist>`
+    }`;
 }
 
 /** A choice of a kind, what is said of it in the catalogue, and its fields. `value` is { kind, values }. */
@@ -112,12 +117,12 @@ export function KindFields({ title, kinds, value, onChange, wrong, pointer, data
   return html`<fieldset><legend>${title}</legend>
     <${Labelled} name="Kind" note=${schema.description?.split("\n")[0]} error=${wrong?.[pointer] ?? wrong?.[`${pointer}/kind`]}>
       ${(input) => html`<${Select} input=${input} value=${value.kind} onChange=${chosen} options=${Object.keys(kinds)} />`}<//>
+    <${Fields} schema=${schema} values=${value.values} wrong=${wrong} pointer=${pointer} datasets=${datasets}
+      onChange=${(values) => onChange({ ...value, values })} />
     <details class="advice"><summary>When to take it</summary>
       <p>${schema.choose_when}</p>
       ${schema.limits && html`<ul>${schema.limits.map((limit) => html`<li>${limit}</li>`)}</ul>`}
       <p class="note">${schema.source}</p></details>
-    <${Fields} schema=${schema} values=${value.values} wrong=${wrong} pointer=${pointer} datasets=${datasets}
-      onChange=${(values) => onChange({ ...value, values })} />
   </fieldset>`;
 }
 

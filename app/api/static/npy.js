@@ -77,25 +77,33 @@ export function write({ n, d, values }) {
 /** The first rows of an answer that may be far larger, which is not read on. Gives { n, d, values, of }. */
 export async function firstRows(answer, most) {
   const reader = answer.body.getReader();
-  let bytes = new Uint8Array(0);
-  let head = null;
+  const pieces = [];
+  let [length, head, wanted] = [0, null, Infinity];
   try {
-    while (true) {
+    while (length < wanted) {
       const { value, done } = await reader.read();
-      if (value) {
-        const longer = new Uint8Array(bytes.length + value.length);
-        longer.set(bytes);
-        longer.set(value, bytes.length);
-        bytes = longer;
-      }
-      head ??= header(bytes);
       if (done) break;
-      if (head && bytes.length >= head.start + bytesOf(head, most)) break;
+      pieces.push(value);
+      length += value.length;
+      head ??= header(joined(pieces, length));
+      if (head) wanted = head.start + bytesOf(head, most);
     }
   } finally {
     reader.cancel().catch(() => {});
   }
-  return { ...read(bytes, most), of: head.shape.length === 1 ? 1 : head.shape[0] };
+  if (!head) throw new Error("This .npy file is cut off.");
+  return { ...read(joined(pieces, length), most), of: head.shape.length === 1 ? 1 : head.shape[0] };
+}
+
+/** Pieces of so many bytes in all as one. */
+function joined(pieces, length) {
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
 }
 
 /** How many bytes the first rows take; of a file in Fortran order, all. */

@@ -61,15 +61,18 @@ export function Confirm({ open, title, children, yes, onYes, onNo }) {
 const shown = (value) =>
   typeof value === "number" ? digits(value) : typeof value === "boolean" ? String(value) : value;
 
+const classOf = (cell) => (typeof cell === "number" ? "number" : "");
+
 /** A table; a cell may be anything that can be shown. Wide ones scroll, also by keyboard. */
 export function Table({ caption, head, rows, marked = -1 }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}>
     <table>
       <caption class="unseen">${caption}</caption>
-      <thead><tr>${head.map((cell) => html`<th scope="col">${cell}</th>`)}</tr></thead>
+      <thead><tr>${head.map((cell, column) => html`<th scope="col" class=${classOf(rows[0]?.[column])}>${cell}</th>`)}
+      </tr></thead>
       <tbody>${rows.map(
         (cells, row) => html`<tr class=${row === marked ? "marked" : ""}>
-        ${cells.map((cell) => html`<td class=${typeof cell === "number" ? "number" : ""}>${shown(cell)}</td>`)}
+        ${cells.map((cell) => html`<td class=${classOf(cell)}>${shown(cell)}</td>`)}
       </tr>`,
       )}</tbody>
     </table>

@@ -56,7 +56,7 @@ function Form({ catalog }) {
     <section><h2>Your rows</h2><${Rows} onRows=${setRows} /></section>
     <div class="pair top-aligned">
       <${KindFields} title="Kernel" kinds=${catalog.kernels} value=${kernel} onChange=${setKernel} wrong=${wrong}
-        pointer="/kernel" datasets=${[]} />
+        pointer="/kernel" />
       <fieldset><legend>What you can afford</legend>
         ${field("budget", "Output columns", "At most so many columns of a row.", budget, setBudget)}
         ${field("target_error", "Error to reach", REACHED, target, setTarget)}

@@ -1,46 +1,14 @@
 // Rows to look at: pasted, dropped, chosen from a file, or of a dataset of the service.
 
+import { parse } from "./csv.js";
 import { read, write } from "./npy.js";
 import { Notice } from "./parts.js";
 import { askJson } from "./service.js";
 import { html, useEffect, useLoaded, useState } from "./view.js";
 import { count } from "./words.js";
 
-const SEPARATORS = /\s*[,;\t]\s*|\s+/;
 // The rows of this tab: one view shows what another was given.
 let kept = { text: "" };
-
-/** Rows { n, d, values, note } of a text of numbers. A head of names, and columns without numbers, are left out. */
-export function parse(text) {
-  const lines = text
-    .split(/\r?\n/)
-    .map((line) => line.trim())
-    .filter((line) => line && !line.startsWith("#"));
-  const cells = lines.map((line) => line.split(SEPARATORS).map((cell) => cell.replace(/^"(.*)"$/, "$1")));
-  const isNumber = (cell) => cell === "" || cell.toLowerCase() === "nan" || !Number.isNaN(Number(cell));
-  const notes = [];
-  if (
-    cells.length > 1 &&
-    cells[0].some((cell, j) => !isNumber(cell) && cells[1][j] !== undefined && isNumber(cells[1][j]))
-  ) {
-    cells.shift();
-    notes.push("the first line, of names");
-  }
-  if (!cells.length) throw new Error("There are no rows.");
-  const width = cells[0].length;
-  const ragged = cells.findIndex((row) => row.length !== width);
-  if (ragged >= 0) throw new Error(`Row ${ragged + 1} has ${cells[ragged].length} cells; the first has ${width}.`);
-  const columns = [...Array(width).keys()].filter((j) => cells.some((row) => isNumber(row[j])));
-  if (columns.length < width) notes.push(`${width - columns.length} columns without numbers`);
-  const values = new Float64Array(cells.length * columns.length);
-  cells.forEach((row, i) =>
-    columns.forEach((j, place) => {
-      if (!isNumber(row[j])) throw new Error(`Row ${i + 1}, column ${j + 1}: “${row[j].slice(0, 40)}” is no number.`);
-      values[i * columns.length + place] = row[j] === "" ? NaN : Number(row[j]);
-    }),
-  );
-  return { n: cells.length, d: columns.length, values, note: notes.length ? `Left out: ${notes.join(", ")}.` : "" };
-}
 
 /** The rows as lists; null where a number is missing. */
 export function lists({ n, d, values }, most = Infinity) {

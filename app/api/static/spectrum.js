@@ -8,12 +8,14 @@ import { html, useLoaded, useState } from "./view.js";
 import { count } from "./words.js";
 
 const MOST = 1500;
+const MOST_NUMBERS = 2_000_000;
 
 /** The arrays to draw: the points, and a weight for each where it has one. */
 async function points(map, array, signal) {
+  const most = Math.max(1, Math.min(MOST, Math.floor(MOST_NUMBERS / map.spec.input_dim)));
   const fetched = (name) => ask(pathOf("maps", map.name, name), { accept: "application/x-npy", signal });
-  const rows = await firstRows(await fetched(array), MOST);
-  const weights = array === "frequencies" ? (await firstRows(await fetched("weights"), MOST)).values : null;
+  const rows = await firstRows(await fetched(array), most);
+  const weights = array === "frequencies" ? (await firstRows(await fetched("weights"), most)).values : null;
   return { ...rows, weights: weights?.slice(0, rows.n) };
 }
 
@@ -38,7 +40,7 @@ function Drawn({ map, array }) {
   if (!loaded.value) return html`<section><h2>${title}</h2><${Loading} what="Loading the frequencies" /></section>`;
   const { n, d, of, values, weights } = loaded.value;
   const column = (j) => Array.from({ length: n }, (_, i) => values[i * d + j]);
-  const lengths = Array.from({ length: n }, (_, i) => Math.hypot(...values.subarray(i * d, (i + 1) * d)));
+  const lengths = Array.from({ length: n }, (_, i) => norm(values.subarray(i * d, (i + 1) * d)));
   const [one, two] = [Math.min(first, d - 1), Math.min(second, d - 1)];
   const named = array === "landmarks" ? "x" : "w";
   return html`<section>
@@ -59,6 +61,7 @@ function Drawn({ map, array }) {
   </section>`;
 }
 
+const norm = (row) => Math.sqrt(row.reduce((sum, one) => sum + one * one, 0));
 const isWeighted = (weights) =>
   weights && weights.some((weight) => Math.abs(weight - weights[0]) > 1e-6 * Math.abs(weights[0]));
 

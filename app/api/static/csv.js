@@ -1,0 +1,44 @@
+// Texts of numbers: CSV, with whatever separates the cells.
+
+const SEPARATORS = /\s*[,;\t]\s*|\s+/;
+
+const isNumber = (cell) => cell === "" || cell.toLowerCase() === "nan" || !Number.isNaN(Number(cell));
+
+/** The cells of each line that has some; what follows # is for people. */
+function cellsIn(text) {
+  const lines = text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line && !line.startsWith("#"));
+  return lines.map((line) => line.split(SEPARATORS).map((cell) => cell.replace(/^"(.*)"$/, "$1")));
+}
+
+/** Whether the first line has the names of columns: words, above numbers. */
+function hasNames([names, row]) {
+  return row !== undefined && names.some((cell, j) => !isNumber(cell) && row[j] !== undefined && isNumber(row[j]));
+}
+
+/** Rows { n, d, values, note } of a text of numbers. A line of names, and columns without numbers, are left out. */
+export function parse(text) {
+  const cells = cellsIn(text);
+  const leftOut = [];
+  if (hasNames(cells)) {
+    cells.shift();
+    leftOut.push("the first line, of names");
+  }
+  const width = cells[0]?.length ?? 0;
+  const ragged = cells.findIndex((row) => row.length !== width);
+  if (ragged >= 0) throw new Error(`Row ${ragged + 1} has ${cells[ragged].length} cells; the first has ${width}.`);
+  const columns = [...Array(width).keys()].filter((j) => cells.some((row) => isNumber(row[j])));
+  if (!columns.length) throw new Error("There are no rows of numbers.");
+  const without = width - columns.length;
+  if (without) leftOut.push(`${without} ${without === 1 ? "column" : "columns"} without numbers`);
+  const values = new Float64Array(cells.length * columns.length);
+  cells.forEach((row, i) =>
+    columns.forEach((j, place) => {
+      if (!isNumber(row[j])) throw new Error(`Row ${i + 1}, column ${j + 1}: “${row[j].slice(0, 40)}” is no number.`);
+      values[i * columns.length + place] = row[j] === "" ? NaN : Number(row[j]);
+    }),
+  );
+  return { n: cells.length, d: columns.length, values, note: leftOut.length ? `Left out: ${leftOut.join(", ")}.` : "" };
+}
