@@ -73,7 +73,8 @@ def test_what_takes_long_is_told_by_its_largest_sizes_and_no_job_is_made(
     assert (preview["n_frequencies"], preview["n_output"]) == (1024, 1024)
     assert preview["bytes"] >= 1024 * (16 + 2) * 4
     if headers == NO_WAIT:
-        assert preview["seconds"] is None or preview["seconds"] > 1, "as long as the request at least, if it is known"
+        told = preview["seconds"]
+        assert told is None or told > 3, "twice as long as the request at least, if a step was done in it"
     else:
         assert preview["seconds"] is None
 
