@@ -69,6 +69,7 @@ const Spec = ({ map }) => html`<section>
         .join(", ") || "–"
     }</dd></div>
     <div><dt>Created</dt><dd>${map.created_at}</dd></div>
+    ${map.expires_at && html`<div><dt>Deleted</dt><dd>${map.expires_at}, unless it is used before</dd></div>`}
   </dl>
   <details open><summary>Spec</summary>
     <pre tabindex="0" role="region" aria-label="Spec">${JSON.stringify(map.spec, null, 2)}</pre></details>
