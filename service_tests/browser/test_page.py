@@ -128,8 +128,9 @@ def test_a_map_is_created_looked_at_and_deleted(page: "Page", http: httpx.Client
     assert told["Columns of a row"] == "256" == figure(page, "Columns of a row")
     assert told["Kept"] == figure(page, "Kept")
     assert record["digest"] in page.locator("main").inner_text()
-    points = page.get_by_role("img", name="128 frequencies in coordinates 0 and 1").locator("circle")
-    assert points.count() == 128
+    spectrum = page.get_by_role("img", name="128 frequencies in coordinates 0 and 1")
+    spectrum.wait_for()
+    assert spectrum.locator("circle").count() == 128
     remove(page)
     assert http.get("/v1/maps/made-here").status_code == 404
     page.get_by_role("link", name="letters", exact=True).wait_for()
