@@ -27,6 +27,7 @@ from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
 from app.api.middleware import ended_in_time, given_back, head_as_get, request_id, sent_in_time, shortened
 from app.api.observed import observed
+from app.api.ranges import ranged
 from app.api.rates import Rates
 from app.api.readers import counted
 from app.api.roles import permitted
@@ -63,6 +64,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.add_middleware(counted, readers=context.admission.readers)
     app.add_middleware(head_as_get)
+    app.add_middleware(ranged)
     app.add_middleware(compressed)
     app.add_middleware(guarded, access=context.access)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)

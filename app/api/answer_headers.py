@@ -11,6 +11,8 @@ _TEXTS = {
     "ETag": "What tells this answer from others of the same address; of a map or dataset its digest, in quotes. For "
     "`If-None-Match`, `If-Match` and `If-Range`.",
     "Accept-Encoding": "The codings in which a body may come; of 415.",
+    "Accept-Ranges": "`bytes`: a part of the answer may be asked for with `Range`.",
+    "Content-Range": "Which part of the answer it is, and how long all of it is.",
     "Content-Disposition": "That it is a file, and its name.",
     "Link": 'Of the job, with `rel="monitor"`.',
     "Cache-Control": "`no-store`: the answer is not to be kept.",

@@ -50,7 +50,10 @@ def encoded_response(
     encoded: Encoded, answer: Answer, media_type: str, headers: dict[str, str], admission: Admission
 ) -> Response:
     """A response with arrays that are encoded, whole or in pieces as `array_response` sends them."""
-    if sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW:
+    is_small = sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW
+    if headers.get("ETag", "").startswith('"') and (is_small or encoded.nbytes is not None):
+        headers["Accept-Ranges"] = "bytes"
+    if is_small:
         return Response(b"".join(encoded.pieces), headers=headers, media_type=media_type)
     if encoded.nbytes is not None:
         headers["Content-Length"] = str(encoded.nbytes)

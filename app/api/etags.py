@@ -17,6 +17,11 @@ _TAG = re.compile(r'(?:W/)?"[^"]*"')
 _CODED = re.compile(f'-(?:{"|".join(PACKERS)})"$')
 
 
+def taking(*described: Mapping[str, Any]) -> dict[str, Any]:
+    """What the document says of a request that takes the parameters of all of these."""
+    return {"parameters": [parameter for one in described for parameter in one.get("parameters", ())]}
+
+
 def _parameter(name: str, described: str) -> dict[str, Any]:
     schema = {"type": "string"}
     return {"name": name, "in": "header", "required": False, "description": described, "schema": schema}
@@ -95,7 +100,7 @@ def constant(request: Request, content: bytes, media_type: str) -> Response:
     """An answer that is the same until another version of the service runs, unless the client has it."""
     tag = _tag_of(content)
     check_known(request, tag)
-    return Response(content, headers={"ETag": tag}, media_type=media_type)
+    return Response(content, headers={"ETag": tag, "Accept-Ranges": "bytes"}, media_type=media_type)
 
 
 @lru_cache(8)

@@ -36,6 +36,7 @@ def document(http: httpx.Client) -> dict[str, Any]:
 
 
 PREFERRED = {"Preference-Applied", "Vary"}
+FREQUENCIES = "/v1/maps/{name}/frequencies"
 TRANSFORM, DIAGNOSE = "/v1/maps/{name}/transform", "/v1/maps/{name}/diagnostics/{kind}"
 
 
@@ -47,7 +48,9 @@ TRANSFORM, DIAGNOSE = "/v1/maps/{name}/transform", "/v1/maps/{name}/diagnostics/
         ("PUT", "/v1/maps/{name}", SPEC | {"seed": 1}, {}, 409, NOTHING_MORE),
         ("GET", "/v1/maps/{name}", None, {}, 200, {"ETag"}),
         ("GET", "/v1/maps/{name}", None, {"If-None-Match": "{digest}"}, 304, {"ETag", "Vary"}),
-        ("GET", "/v1/maps/{name}/frequencies", None, {}, 200, {"Vary", "ETag"}),
+        ("GET", "/v1/maps/{name}/frequencies", None, {}, 200, {"Vary", "ETag", "Accept-Ranges"}),
+        ("GET", FREQUENCIES, None, {"Range": "bytes=0-9"}, 206, {"Vary", "ETag", "Accept-Ranges", "Content-Range"}),
+        ("GET", FREQUENCIES, None, {"Range": "bytes=9999999-"}, 416, {"Content-Range"}),
         ("POST", TRANSFORM, ROWS, {}, 200, {"Vary"}),
         ("POST", TRANSFORM, FAR, {}, 200, {"Bochner-Warning", "Vary"}),
         ("POST", TRANSFORM, ROWS, {"Accept": "text/html"}, 406, NOTHING_MORE),
@@ -57,7 +60,7 @@ TRANSFORM, DIAGNOSE = "/v1/maps/{name}/transform", "/v1/maps/{name}/diagnostics/
         ("PUT", "/v1/datasets/new", ROWS, {"If-None-Match": "*"}, 201, {"ETag", "Location"}),
         ("GET", "/v1/datasets/{name}", None, {"If-None-Match": '"other"'}, 200, {"ETag"}),
         ("DELETE", "/v1/datasets/{name}", None, {"If-Match": '"other"'}, 412, NOTHING_MORE),
-        ("GET", "/v1/catalog", None, {}, 200, {"ETag", "Vary"}),
+        ("GET", "/v1/catalog", None, {}, 200, {"ETag", "Vary", "Accept-Ranges"}),
         ("GET", "/v1/jobs/{id}/result", None, {}, 200, {"Vary"}),
         ("GET", "/v1/jobs/{id}/events", None, {}, 200, {"Cache-Control", "X-Accel-Buffering"}),
         ("GET", "/v1/keys", None, {}, 401, {"WWW-Authenticate"}),
@@ -88,7 +91,7 @@ def test_an_answer_has_the_headers_that_the_document_says(
         operation = document["paths"][path]["get"]
     described = operation["responses"].get(str(status), operation["responses"]["default"])["headers"]
     assert came <= {name.lower() for name in described}
-    if sent.keys() & {"If-None-Match", "If-Match", "Prefer"}:
+    if sent.keys() & {"If-None-Match", "If-Match", "Prefer", "Range"}:
         taken = {one["name"] for one in operation["parameters"] if one["in"] == "header"}
         assert sent.keys() <= taken
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import etags
+from app.api import etags, ranges
 from app.api.answer_headers import headers
 from app.api.array_answers import encoded_response
 from app.api.context import Admitted, MapName
@@ -20,8 +20,9 @@ _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The file, under the name of the map.",
         "content": {form.media_type: _BINARY for form in EXPORTS.values()},
-        **headers("ETag", "Content-Disposition"),
+        **headers("ETag", "Content-Disposition", "Accept-Ranges"),
     },
+    **ranges.PARTS,
     **etags.NOT_MODIFIED,
 }
 
@@ -31,7 +32,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
     operation_id="export_map",
     response_class=Response,
     responses=_FILE,
-    openapi_extra=etags.ASKED_AGAIN,
+    openapi_extra=etags.taking(etags.ASKED_AGAIN, ranges.PARTIAL),
 )
 async def export_map(
     name: MapName,

@@ -1,10 +1,10 @@
 """Maps: create, list, look at, delete, and fetch their frozen arrays."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import bodies, etags, long_work
+from app.api import bodies, etags, long_work, ranges
 from app.api.access import owner_of
 from app.api.answer_headers import headers
 from app.api.array_answers import array_response
@@ -42,7 +42,7 @@ _MADE = headers("ETag", "Vary", "Preference-Applied", location="Link of the map.
             **headers("Link", "Vary", "Preference-Applied", location="Link of the map."),
         },
     },
-    openapi_extra=MAP_BODY | {"parameters": [*MAP_BODY["parameters"], *etags.CONDITIONAL_PUT["parameters"]]},
+    openapi_extra=MAP_BODY | etags.taking(MAP_BODY, etags.CONDITIONAL_PUT),
 )
 async def put_map(
     name: MapName,
@@ -159,6 +159,10 @@ async def delete_map(name: MapName, request: Request, context: ContextOf) -> Non
     await context.admission.ask(lambda: context.maps.delete(name, check))
 
 
+_IN_PARTS = headers("ETag", "Accept-Ranges", "Vary")
+_ARRAY: dict[int | str, dict[str, Any]] = {200: ARRAY_ANSWER[200] | _IN_PARTS, **ranges.PARTS, **etags.NOT_MODIFIED}
+
+
 def _add_array(array: str, description: str) -> None:
     @router.get(
         f"/{{name}}/{array}",
@@ -166,8 +170,12 @@ def _add_array(array: str, description: str) -> None:
         operation_id=f"get_{array}",
         description=description,
         response_class=Response,
-        responses={200: ARRAY_ANSWER[200] | headers("ETag", "Vary"), **etags.NOT_MODIFIED},
-        openapi_extra=etags.ASKED_AGAIN,
+        responses={
+            200: ARRAY_ANSWER[200] | headers("ETag", "Accept-Ranges", "Vary"),
+            **ranges.PARTS,
+            **etags.NOT_MODIFIED,
+        },
+        openapi_extra=etags.taking(etags.ASKED_AGAIN, ranges.PARTIAL),
     )
     async def get_array(name: MapName, request: Request, context: Admitted) -> Response:
         wanted = wanted_format(request)

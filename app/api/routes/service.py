@@ -93,7 +93,7 @@ async def info(context: ContextOf) -> Info:
     "/v1/catalog",
     operation_id="catalog",
     response_model=Catalog,
-    responses={200: headers("ETag", "Vary"), **etags.NOT_MODIFIED},
+    responses={200: headers("ETag", "Accept-Ranges", "Vary"), **etags.NOT_MODIFIED},
     openapi_extra=etags.ASKED_AGAIN,
 )
 async def get_catalog(request: Request) -> Response:

@@ -1,0 +1,125 @@
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import JSON, NPY, array, assert_problem, put
+from service_tests.running import Running
+
+PATH = "/v1/maps/standing-phase/frequencies"
+
+
+def part(http: httpx.Client, asked: str, path: str = PATH, accept: str = NPY, **headers: str) -> httpx.Response:
+    return http.get(path, headers={"Range": asked, "Accept": accept, **headers})
+
+
+@pytest.fixture
+def whole(http: httpx.Client, standing: dict[str, str]) -> bytes:
+    assert standing["phase"]
+    answer = http.get(PATH, headers={"Accept": NPY})
+    assert answer.headers["accept-ranges"] == "bytes"
+    return answer.content
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "last"),
+    [
+        ("bytes=0-0", 0, 0),
+        ("bytes=0-", 0, 319),
+        ("bytes=100-199", 100, 199),
+        ("bytes=319-", 319, 319),
+        ("bytes=200-99999999999999999999", 200, 319),
+        ("bytes=-1", 319, 319),
+        ("bytes=-20", 300, 319),
+        ("bytes=-99999", 0, 319),
+        ("BYTES = 5 - 6", 5, 6),
+    ],
+)
+def test_a_part_is_sent(http: httpx.Client, whole: bytes, asked: str, first: int, last: int) -> None:
+    assert len(whole) == 320
+    answer = part(http, asked)
+    assert answer.status_code == 206
+    assert answer.content == whole[first : last + 1]
+    assert answer.headers["content-range"] == f"bytes {first}-{last}/320"
+    assert answer.headers["content-length"] == str(last - first + 1)
+    assert answer.headers["etag"] == http.get(PATH, headers={"Accept": NPY}).headers["etag"]
+    assert answer.headers["content-type"] == NPY
+
+
+@pytest.mark.parametrize("asked", ["bytes=320-", "bytes=320-400", "bytes=-0", "bytes=99999999999999999999-"])
+@pytest.mark.usefixtures("whole")
+def test_a_part_behind_the_end_is_refused(http: httpx.Client, asked: str) -> None:
+    answer = part(http, asked)
+    assert_problem(http, answer, 416, "range-not-satisfiable")
+    assert answer.headers["content-range"] == "bytes */320"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "bytes=0-9,20-29",
+        "bytes=9-5",
+        "bytes=-",
+        "bytes=",
+        "lines=0-9",
+        "bytes=a-b",
+        "0-9",
+        "bytes=1.5-2",
+        "",
+        "bytes=--5",
+    ],
+)
+def test_what_names_no_one_part_is_answered_whole(http: httpx.Client, whole: bytes, asked: str) -> None:
+    answer = part(http, asked)
+    assert (answer.status_code, answer.content) == (200, whole)
+    assert "content-range" not in answer.headers
+
+
+def test_who_goes_on_with_another_version_gets_all_of_it(http: httpx.Client, whole: bytes) -> None:
+    tag = http.get(PATH, headers={"Accept": NPY}).headers["etag"]
+    assert part(http, "bytes=5-", **{"If-Range": tag}).status_code == 206
+    for other in ('"other"', f"W/{tag}", "Tue, 15 Nov 1994 12:45:26 GMT", tag[:-1] + '-gzip"'):
+        answer = part(http, "bytes=5-", **{"If-Range": other})
+        assert (answer.status_code, answer.content) == (200, whole)
+    assert part(http, "bytes=5-", **{"If-None-Match": tag}).status_code == 304
+
+
+def test_parts_of_a_large_array_and_of_files_make_the_whole(http: httpx.Client, name: str) -> None:
+    kernel = {"kind": "gaussian", "length_scale": 1.5}
+    spec: dict[str, Any] = {"input_dim": 300, "s": 1 << 13, "kernel": kernel, "sampler": {"kind": "monte_carlo"}}
+    assert put(http, name, spec).status_code == 201  # 9.8 MB
+    for path, accept in ((f"/v1/maps/{name}/frequencies", NPY), (f"/v1/maps/{name}/export?format=onnx", "*/*")):
+        every = http.get(path, headers={"Accept": accept}).content
+        cuts = [0, 1, 128, 300_000, 5_000_000, len(every)]
+        pieces = [part(http, f"bytes={first}-{last - 1}", path, accept) for first, last in pairwise(cuts)]
+        assert {one.status_code for one in pieces} == {206}
+        assert b"".join(one.content for one in pieces) == every
+
+
+def test_a_head_a_refusal_and_answers_without_parts_know_no_range(http: httpx.Client, standing: dict[str, str]) -> None:
+    head = http.head(PATH, headers={"Range": "bytes=0-9", "Accept": NPY})
+    assert (head.status_code, head.headers["content-length"]) == (200, "320")
+    assert_problem(http, part(http, "bytes=0-9", "/v1/maps/none/frequencies"), 404, "map-not-found")
+    record = part(http, "bytes=0-9", f"/v1/maps/{standing['phase']}", JSON)
+    assert (record.status_code, record.json()["name"]) == (200, standing["phase"])
+    posted = http.post(f"/v1/maps/{standing['phase']}/transform", json={"vectors": []}, headers={"Range": "bytes=0-1"})
+    assert (posted.status_code, posted.json()) == (200, {"features": []})
+
+
+def test_a_part_is_of_what_is_not_packed(http: httpx.Client) -> None:
+    answer = http.get("/v1/catalog", headers={"Range": "bytes=0-999", "Accept-Encoding": "gzip"})
+    assert (answer.status_code, "content-encoding" in answer.headers) == (206, False)
+    assert answer.content == http.get("/v1/catalog").content[:1000]
+    packed = http.get("/v1/catalog", headers={"Accept-Encoding": "gzip"})
+    assert "accept-ranges" not in packed.headers
+
+
+def test_the_connection_serves_on_after_a_part(running: Running, standing: dict[str, str]) -> None:
+    assert standing
+    with running.client() as one:
+        for _ in range(3):
+            assert part(one, "bytes=0-9").status_code == 206
+            assert array(one.get(PATH, headers={"Accept": NPY})).dtype == np.float32
+            assert part(one, "bytes=9999-").status_code == 416
