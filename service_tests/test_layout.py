@@ -88,7 +88,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "client/transformers/bars.py": "client/transformers/test_map_transformer.py",
         "client/transformers/connections.py": "client/transformers/test_fitting.py",
         "client/transformers/specs.py": "client/transformers/test_fitting.py",
-        "client/transport.py": "client/test_client.py",
         "jobs/checkpoints.py": "jobs/test_jobs.py",
         "jobs/draft.py": "jobs/test_jobs.py",
         "jobs/errors.py": "jobs/test_jobs.py",

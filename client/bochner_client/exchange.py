@@ -1,5 +1,6 @@
 """Sends a request until it is answered: again where the service is away or busy, if that does no harm."""
 
+import math
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -27,14 +28,17 @@ def exchange(request: Request[T]) -> Flow[T]:
     return found
 
 
-def opened(request: Request[Any]) -> Flow[Any]:
-    """An open stream of the answer's bytes, sent for as `exchange` sends; None if the answer has no body."""
-    return _exchanged(request, keep_open=True)
+def opened(request: Request[Any], until: float = math.inf) -> Flow[Any]:
+    """An open stream of the answer's bytes, sent for as `exchange` sends; None if the answer has no body.
+
+    `until` is a moment, as `time.monotonic` tells it, after which it is not sent again.
+    """
+    return _exchanged(request, keep_open=True, until=until)
 
 
-def _exchanged(request: Request[Any], keep_open: bool) -> Flow[Any]:
+def _exchanged(request: Request[Any], keep_open: bool, until: float = math.inf) -> Flow[Any]:
     patience: float = yield Patience()
-    ends_at = time.monotonic() + (patience if request.patient else 0.0)
+    ends_at = min(until, time.monotonic() + (patience if request.patient else 0.0))
     pause, may_be_done = _FIRST_PAUSE_SECONDS, False
     while True:
         failure: Refused | ServiceAway

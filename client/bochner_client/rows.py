@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from os import PathLike
+from pathlib import Path
 from typing import Any, Protocol, TypeGuard, cast
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from bochner_client.arrays import as_numbers, base64_of, npy
-from bochner_client.requests import Body, written_json
+from bochner_client.requests import JSON, NPY, NPZ, Body, written_json
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,14 @@ class SparseRows(Protocol):
 
 DenseOrSparse = ArrayLike | SparseRows
 """An array (n, input_dim) or what NumPy makes one of, or a sparse array of SciPy."""
+_FILES = {
+    ".npy": NPY,
+    ".npz": NPZ,
+    ".parquet": "application/vnd.apache.parquet",
+    ".arrows": "application/vnd.apache.arrow.stream",
+    ".json": JSON,
+}
+"""Media types of files, by the ends of their names."""
 Rows = DenseOrSparse | DatasetRows
 """The same, or rows of a dataset."""
 
@@ -66,8 +77,10 @@ def vectors_body(rows: Rows) -> Body:
     return npy(rows) if is_dense(rows) else written_json({"vectors": as_member(rows)})
 
 
-def dataset_body(rows: DenseOrSparse) -> Body:
-    """A body of rows to keep: dense ones as .npy, sparse ones as JSON with the length of a row."""
+def dataset_body(rows: DenseOrSparse | PathLike[str]) -> Body:
+    """A body of rows to keep: dense ones as .npy, sparse ones as JSON with the length of a row, a file as it is."""
+    if isinstance(rows, PathLike):
+        return _file(Path(rows))
     if is_sparse(rows):
         return written_json({"vectors": as_member(rows), "input_dim": rows.shape[1]})
     return npy(cast(ArrayLike, rows))
@@ -92,6 +105,17 @@ def _sparse(rows: SparseRows) -> list[dict[str, Any]]:
         {"indices": found.indices[start:end].tolist(), "values": _with_nulls(values[start:end].tolist())}
         for start, end in pairwise(starts)
     ]
+
+
+def _file(path: Path) -> Body:
+    """A body of a file, which is read while it is sent.
+
+    Raises:
+        ValueError: nothing is known of files of its name.
+    """
+    if path.suffix not in _FILES:
+        raise ValueError(f"{path.name} came; a file whose name ends with {', '.join(_FILES)} is wanted")
+    return Body(_FILES[path.suffix], (np.memmap(path, np.uint8, "r").data,) if path.stat().st_size else ())
 
 
 def _with_nulls(values: list[Any]) -> list[Any]:

@@ -43,7 +43,7 @@ def options(url: str | None, key: str | None, timeout: float | httpx.Timeout, ve
     is_plain = verify is True and url.startswith("http://")
     # Who waits for jobs holds a connection each.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30)
-    return Options(base_url=url, headers=headers, timeout=timeout, verify=verify and not is_plain, limits=limits)
+    return Options(base_url=url, headers=headers, timeout=timeout, verify=False if is_plain else verify, limits=limits)
 
 
 def arguments(request: Request[Any], timeout: httpx.Timeout) -> dict[str, Any]:
@@ -72,6 +72,8 @@ def away(url: httpx.URL) -> Iterator[None]:
     except httpx.DecodingError as error:
         raise InvalidAnswer(f"{url} sent an answer that cannot be decompressed: {error}") from error
     except httpx.TransportError as error:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise InvalidAnswer(f"{url} is not trusted: {error}") from error  # and will not be a moment later
         said = str(error) or type(error).__name__
         raise ServiceAway(f"{url} does not answer: {said}", isinstance(error, _UNSENT)) from error
 

@@ -1,17 +1,19 @@
 """The client has a call for every operation of the service."""
 
+import inspect
 import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import numpy as np
 import pytest
 
 from bochner_client import Client, Refused
+from bochner_client.calls.maps import FrozenArray
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
 OPERATIONS = {
@@ -22,7 +24,6 @@ OPERATIONS = {
 ROWS = np.ones((2, 3))
 JOB = "0" * 24
 SPEC = {"input_dim": 3, "s": 4, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
-ARRAYS = [name.removeprefix("get_") for name, (_, path) in OPERATIONS.items() if re.fullmatch(r".*\{name\}/\w+", path)]
 CALLS: dict[str, Callable[[Client], Any]] = {
     "put_map": lambda client: client.put_map("m", SPEC),
     "get_map": lambda client: client.get_map("m"),
@@ -54,10 +55,8 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "metrics": lambda client: client.metrics(),
     "problem": lambda client: client.problem("quota"),
 }
-for _array in ("frequencies", "weights", "offsets", "signature", "signs", "radii", "landmarks", "root"):
-    CALLS[f"get_{_array}"] = lambda client, array=_array: client.get_array("m", array)  # type: ignore[misc]
-for _array in ("landmark_values", "landmark_columns", "landmark_ends"):
-    CALLS[f"get_{_array}"] = lambda client, array=_array: client.get_array("m", array)  # type: ignore[misc]
+ARRAYS = get_args(FrozenArray)
+CALLS |= {f"get_{array}": lambda client, array=array: client.get_array("m", array) for array in ARRAYS}  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -73,6 +72,39 @@ def test_every_operation_has_a_call(operation: str, client: Client, monkeypatch:
         CALLS[operation](client)
     assert sent[0].method == method
     assert re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), sent[0].url.path)
+
+
+ARGUMENTS: dict[str, str | None] = {
+    "Prefer": None,  # the client waits for jobs, or is asked for one by another call
+    "If-Match": "if_match",
+    "format": "file_format",
+    "last-event-id": "after",
+}
+"""What parameters of the contract are called as arguments, where they are not called the same."""
+CALLED: dict[tuple[str, str], str | None] = {
+    ("put_map", "dry_run"): None,  # a call of its own
+    ("put_map", "If-None-Match"): "only_new",
+    ("put_dataset", "If-None-Match"): "only_new",
+    ("get_map", "If-None-Match"): "if_none_match",
+    ("get_dataset", "If-None-Match"): "if_none_match",
+    ("export_map", "If-None-Match"): "if_none_match",
+}
+"""Likewise, of single operations."""
+UNUSED = {"If-None-Match", "If-Range", "Range", "Content-Encoding", "Accept-Encoding", "X-Request-ID", "traceparent"}
+"""Headers for caches, browsers and traces, which a client of arrays has no use for."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_parameter_of_an_operation_is_an_argument(operation: str) -> None:
+    method, path = OPERATIONS[operation]
+    call = getattr(Client, "get_array" if operation.removeprefix("get_") in ARRAYS else operation)
+    taken = inspect.signature(call).parameters
+    for parameter in DOCUMENT["paths"][path][method.lower()].get("parameters", []):
+        name = parameter["name"]
+        argument = CALLED.get((operation, name), ARGUMENTS.get(name, name))
+        if parameter["in"] == "path" or argument is None or (argument == name and name in UNUSED):
+            continue
+        assert argument in taken, f"{method} {path} takes {name}: give {operation} an argument for it"
 
 
 def test_no_call_is_left_over() -> None:

@@ -1,5 +1,7 @@
 """Datasets: create, list, look at, delete."""
 
+from os import PathLike
+
 from bochner_client.exchange import paged
 from bochner_client.records import DatasetPage, DatasetRecord
 from bochner_client.requests import Request, Stream, address, as_json, as_nothing, preconditions, tagged, unless_known
@@ -8,7 +10,7 @@ from bochner_client.rows import DenseOrSparse, dataset_body
 
 def put_dataset(
     name: str,
-    rows: DenseOrSparse,
+    rows: DenseOrSparse | PathLike[str],
     *,
     ttl: int | None = None,
     if_match: str | None = None,
@@ -20,7 +22,7 @@ def put_dataset(
 
     Args:
         name: the dataset's name.
-        rows: the rows.
+        rows: the rows; or the path of a file of them: .npy, .npz, .parquet, .arrows (an Arrow stream) or .json.
         ttl: seconds that it lives; until it is deleted without it.
         if_match: the digest that a dataset of the name has.
         only_new: whether to refuse to find one.

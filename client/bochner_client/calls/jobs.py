@@ -1,10 +1,11 @@
 """Jobs: list, look at, watch, wait for, cancel, and fetch their results."""
 
+import math
 import time
 from contextlib import suppress
 from typing import Any
 
-from bochner_client.errors import BochnerError, JobFailed, ServiceAway
+from bochner_client.errors import BochnerError, JobFailed, ServiceAway, Unavailable
 from bochner_client.events import EventReader
 from bochner_client.exchange import exchange, opened, paged
 from bochner_client.progress import Hear, Progress, shown
@@ -35,6 +36,8 @@ _SILENCE_SECONDS = 30.0
 # How far past its time a wait may go on.
 _TOLERANCE_SECONDS = 0.5
 _PAUSE_SECONDS = 0.25
+# The longest pause between two requests: who would wait past the deadline has waited until so shortly before it.
+_NEAR_SECONDS = 10.0
 _SEE_OTHER = 303
 
 
@@ -98,7 +101,7 @@ def watch_job(job: str, *, after: str | None = None) -> Stream[JobEvent]:
 
     Where the connection breaks off, or the service is restarted, it goes on after the last event that came.
     """
-    return Stream(_events(job, after, None))
+    return Stream(_events(job, after, math.inf))
 
 
 def wait_for_job(job: str, *, timeout: float | None = None, progress: Progress = False) -> Flow[JobRecord]:
@@ -113,12 +116,12 @@ def wait_for_job(job: str, *, timeout: float | None = None, progress: Progress =
         JobFailed: it failed, or was cancelled.
         TimeoutError: it had not ended in time. It goes on.
     """
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
     try:
         with shown(progress) as hear:
             yield from _heard(_events(job, None, deadline), hear)
     except _TimeIsOver as error:
-        raise TimeoutError(f"job {last_segment(job)} has not ended in {timeout:g} s; it goes on") from error
+        raise TimeoutError(f"job {last_segment(job)} has not ended in {timeout} s; it goes on") from error
     record = yield from exchange(get_job(job))
     if record.state != "succeeded":
         raise JobFailed(record)
@@ -139,25 +142,14 @@ class _Elsewhere(str):
     """The link of a result that is at another address."""
 
 
-def _events(job: str, after: str | None, deadline: float | None) -> Flow[None]:
-    """Give the events of a job; _TimeIsOver at the deadline, if there is one: a moment as `time.monotonic` tells it."""
-    reader = EventReader()
+def _events(job: str, after: str | None, deadline: float) -> Flow[None]:
+    """Give the events of a job; _TimeIsOver at the deadline, a moment as `time.monotonic` tells it."""
     while True:
-        silence = _SILENCE_SECONDS
-        if deadline is not None:
-            silence = min(silence, deadline - time.monotonic())
-            if silence <= 0:
-                raise _TimeIsOver
-        request = Request(
-            method="GET",
-            path=_path(job, "events"),
-            headers={} if after is None else {"Last-Event-ID": after},
-            reads=as_nothing,
-            read_timeout=silence,
-        )
-        stream = yield from opened(request)
+        silence = min(_SILENCE_SECONDS, deadline - time.monotonic())
+        stream = yield from _listened(job, after, silence, deadline)
         if stream is None:
             return
+        reader = EventReader()
         with suppress(ServiceAway):
             while piece := (yield Read(stream)):
                 for event in reader.feed(piece):
@@ -165,11 +157,29 @@ def _events(job: str, after: str | None, deadline: float | None) -> Flow[None]:
                     yield Give(event)
                     if event.last:
                         return
-                if deadline is not None and time.monotonic() + silence > deadline + _TOLERANCE_SECONDS:
+                if time.monotonic() + silence > deadline + _TOLERANCE_SECONDS:
                     break  # else a silent service could hold it up for longer
         yield Close(stream)
         yield Sleep(_PAUSE_SECONDS)
-        reader = EventReader()
+
+
+def _listened(job: str, after: str | None, silence: float, deadline: float) -> Flow[Any]:
+    """An open stream of events after one of them, which breaks off when it is silent for so long; None at their end."""
+    if silence <= 0:
+        raise _TimeIsOver
+    request = Request(
+        method="GET",
+        path=_path(job, "events"),
+        headers={} if after is None else {"Last-Event-ID": after},
+        reads=as_nothing,
+        read_timeout=silence,
+    )
+    try:
+        return (yield from opened(request, deadline))
+    except (ServiceAway, Unavailable) as error:
+        if time.monotonic() + _NEAR_SECONDS > deadline:
+            raise _TimeIsOver from error
+        raise
 
 
 def _heard(flow: Flow[None], hear: Hear) -> Flow[None]:

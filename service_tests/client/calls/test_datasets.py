@@ -1,10 +1,15 @@
+import io
+import json
 from datetime import timedelta
+from pathlib import Path
 
 import numpy as np
 import pytest
+from arro3.io import read_ipc_stream, write_parquet
 from scipy import sparse
 
 from bochner_client import DatasetExists, DatasetNotFound, NotModified, PreconditionFailed
+from service_tests.checks import arrow
 from service_tests.client.conftest import Asked
 
 ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -33,6 +38,26 @@ def test_a_dataset_is_changed_only_as_it_is_meant(ask: Asked, name: str) -> None
     with pytest.raises(PreconditionFailed):
         ask.delete_dataset(name, if_match="sha256:0")
     ask.delete_dataset(name, if_match=ask.put_dataset(name, ROWS, if_match=digest).digest)
+
+
+def test_a_file_is_kept_as_it_is(ask: Asked, name: str, tmp_path: Path) -> None:
+    digest = ask.put_dataset(name, ROWS).digest
+    np.save(tmp_path / "rows.npy", ROWS)
+    np.savez(tmp_path / "rows.npz", vectors=ROWS)
+    (tmp_path / "rows.json").write_text(json.dumps({"vectors": ROWS.tolist()}))
+    for suffix in ("npy", "npz"):
+        assert ask.put_dataset(name, tmp_path / f"rows.{suffix}").digest == digest
+    assert ask.put_dataset(f"{name}-json", tmp_path / "rows.json").dtype == "float64"
+    stream = arrow(x=ROWS, id=np.arange(4))
+    (tmp_path / "rows.arrows").write_bytes(stream)
+    write_parquet(read_ipc_stream(io.BytesIO(stream)), tmp_path / "rows.parquet")
+    for suffix in ("arrows", "parquet"):
+        made = ask.put_dataset(f"{name}-ids", tmp_path / f"rows.{suffix}")
+        assert (made.shape, made.ids) == ((4, 3), "int")
+    with pytest.raises(ValueError, match=r"rows\.csv came; .*\.parquet"):
+        ask.put_dataset(name, tmp_path / "rows.csv")
+    with pytest.raises(FileNotFoundError):
+        ask.put_dataset(name, tmp_path / "none.npy")
 
 
 def test_sparse_rows_stay_sparse(ask: Asked, name: str) -> None:
