@@ -205,9 +205,43 @@ def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": {**schema["properties"], "warnings": _WARNINGS}}
 
 
+_MATRIX = list_of(NUMBERS)
+_COMPLEX = _object("ComplexMatrix", ["real", "imag"], real=_MATRIX, imag=_MATRIX)
+_REAL_OR_COMPLEX = {
+    "anyOf": [_MATRIX, _COMPLEX],
+    "description": "A row for each vector; of the form complex in two parts.",
+}
 ARRAY_ANSWER = answer_of(
     "The array, or an object of arrays; several arrays are stacked in .npy.",
     with_warnings({"title": "Arrays", "type": "object", "properties": {}}),
+)
+FEATURES_ANSWER = answer_of(
+    "The features, one row for each vector.",
+    with_warnings(
+        {
+            "title": "Features",
+            "type": "object",
+            "required": ["features"],
+            "properties": {
+                "features": _REAL_OR_COMPLEX,
+                "signature": {
+                    **NUMBERS,
+                    "description": "Where a rule has weights of both signs: 1 or −1 for each frequency.",
+                },
+            },
+        }
+    ),
+)
+GRAM_ANSWER = answer_of(
+    "The block, and the exact one beside it where it was asked for; stacked in .npy.",
+    with_warnings(
+        {
+            "title": "GramBlock",
+            "type": "object",
+            "required": ["approximate"],
+            "properties": {"approximate": _REAL_OR_COMPLEX, "exact": _MATRIX},
+        }
+    ),
 )
 CODES_ANSWER = answer_of(
     "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",

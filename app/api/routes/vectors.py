@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from app.api import bodies
 from app.api.array_answers import array_response
 from app.api.context import Admitted, Context, MapName
-from app.api.documents import ARRAY_ANSWER, CODES_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
+from app.api.documents import CODES_ANSWER, FEATURES_ANSWER, GRAM_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
 from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
 from app.api.similarity_document import SIMILARITY_ANSWER
 from app.api.together import AT_ONCE, BRIEF
@@ -46,10 +46,10 @@ Told = tuple[Answer, tuple[str, ...]]
 Work = Callable[[FeatureMap, Rows, Wanted], Answer]
 Brief = Callable[[FeatureMap, Floats, Wanted, int], Awaitable[Answer]]
 
-router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_class=Response, responses=ARRAY_ANSWER)
+router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_class=Response)
 
 
-@router.post("/transform", operation_id="transform", openapi_extra=VECTORS_BODY)
+@router.post("/transform", operation_id="transform", openapi_extra=VECTORS_BODY, responses=FEATURES_ANSWER)
 async def transform(name: MapName, request: Request, context: Admitted) -> Response:
     """Features of the posted vectors, in their order."""
 
@@ -65,7 +65,7 @@ async def transform(name: MapName, request: Request, context: Admitted) -> Respo
     return await _answer_rows(name, request, context, Gives.features, work, brief)
 
 
-@router.post("/kernel", operation_id="kernel", openapi_extra=GRAM_BODY)
+@router.post("/kernel", operation_id="kernel", openapi_extra=GRAM_BODY, responses=GRAM_ANSWER)
 async def kernel(
     name: MapName,
     request: Request,
