@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import httptools
+
 from app.api.problems import Refusal, limit
 
 MOST_FIELDS = 256
@@ -37,6 +39,14 @@ def check(method: bytes, version: str, address: bytes, fields: Fields, most: int
     if codings not in ([], [b"chunked"]) or (codings and version == "1.0"):
         came = b", ".join(codings)[:80].decode("latin-1")
         raise Refusal("bad-request", f"Transfer-Encoding {came} came in HTTP/{version}; only chunked is read, in 1.1")
+
+
+def with_path(address: bytes) -> bytes:
+    """An address that has a path: `http://host` without one means the same as with `/` (RFC 9112, 3.2.2)."""
+    if address.startswith(b"/"):
+        return address
+    parsed = httptools.parse_url(address)
+    return address if parsed.path else b"/" + (b"?" + parsed.query if parsed.query else b"")
 
 
 def too_large(address_bytes: int, size: int, most: int) -> Refusal:

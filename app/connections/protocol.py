@@ -154,6 +154,7 @@ class Connection(HttpToolsProtocol):
         heads.check(self.parser.get_method(), self.parser.get_http_version(), self.url, self.headers, most)
         if self.parser.should_upgrade():
             return
+        self.url = heads.with_path(self.url)
         super().on_headers_complete()
         self._unanswered.append(self.cycle)
         self._in_head, self.has_asked = False, True

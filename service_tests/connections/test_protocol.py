@@ -238,6 +238,14 @@ def test_fields_behind_a_body_do_not_count_as_those_of_the_head(strict: Running)
     assert first.headers["x-request-id"] != "late"
 
 
+def test_an_address_with_a_host_and_no_path_is_that_of_the_root(strict: Running) -> None:
+    statuses = []
+    for address in (b"/", b"http://here"):
+        (answer,) = asked(strict, b"GET %b HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n" % address)
+        statuses.append(answer.status_code)
+    assert statuses[0] == statuses[1] != 400
+
+
 @pytest.mark.parametrize(("lines", "closes"), [(b"", True), (b"Connection: keep-alive\r\n", True)])
 def test_http_1_0_is_answered(strict: Running, lines: bytes, closes: bool) -> None:
     (answer,) = asked(strict, b"GET /health/live HTTP/1.0\r\n" + lines + b"\r\n")
