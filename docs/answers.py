@@ -40,18 +40,15 @@ def sent(http: httpx.Client, call: Call) -> httpx.Response:
     return answer
 
 
-def recorded(http: httpx.Client) -> dict[str, str]:
-    """The answers by the names of their files."""
-    files = {}
-    for call in calls(prepared(http)):
-        answer = sent(http, call)
-        media_type = answer.headers.get("Content-Type", "").partition(";")[0]
-        name = f"{call.operation}.{call.status}.{call.title}"
-        if media_type == JSON and answer.content:
-            files[f"{name}.json"] = json.dumps(_cut(call, answer.json()), indent=2, ensure_ascii=False) + "\n"
-        elif media_type.startswith("text/"):
-            files[f"{name}.txt"] = "\n".join(answer.text.splitlines()[:_MOST_LINES]) + "\n"
-    return files
+def answer_file(call: Call, answer: httpx.Response) -> dict[str, str]:
+    """What is recorded of an answer, by the name of its file; nothing of pictures, arrays and empty answers."""
+    media_type = answer.headers.get("Content-Type", "").partition(";")[0]
+    name = f"{call.operation}.{call.status}.{call.title}"
+    if media_type == JSON and answer.content:
+        return {f"{name}.json": json.dumps(_cut(call, answer.json()), indent=2, ensure_ascii=False) + "\n"}
+    if media_type.startswith("text/"):
+        return {f"{name}.txt": "\n".join(answer.text.splitlines()[:_MOST_LINES]) + "\n"}
+    return {}
 
 
 def _cut(call: Call, answer: Any) -> Any:
@@ -75,7 +72,9 @@ def main() -> None:
     options = parser.parse_args()
     headers = {"Authorization": f"Bearer {options.key}"}
     with httpx.Client(base_url=options.url, headers=headers, timeout=150) as http:
-        files = recorded(http)
+        files: dict[str, str] = {}
+        for call in calls(prepared(http)):
+            files |= answer_file(call, sent(http, call))
     FOLDER.mkdir(exist_ok=True)
     for file in FOLDER.iterdir():
         file.unlink()

@@ -1,6 +1,6 @@
 """The OpenAPI document shows every example body and recorded answer at its operation, by its name, and they are valid.
 
-That the service takes the bodies: test_examples.py; that it answers as recorded: test_recorded_answers.py.
+That the service takes the bodies: test_examples.py; that it answers as recorded: generated/test_recorded_answers.py.
 """
 
 import json
