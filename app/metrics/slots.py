@@ -70,7 +70,9 @@ class Slot:
         for kind, size in _SIZES.items():
             path = directory / f"{kind}_{number}.db"
             if not path.exists():
-                path.write_bytes(bytes(size))
+                new = path.with_suffix(".new")  # others may look at any moment, and cannot read half a file
+                new.write_bytes(bytes(size))
+                new.rename(path)
         values.ValueClass = values.MultiProcessValue(lambda: number)
 
     def register(self, registry: CollectorRegistry) -> None:
