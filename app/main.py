@@ -31,7 +31,20 @@ from app.api.ranges import ranged
 from app.api.rates import Rates
 from app.api.readers import counted
 from app.api.roles import permitted
-from app.api.routes import datasets, diagnostics, docs_page, exports, jobs, keys, maps, metrics, page, service, vectors
+from app.api.routes import (
+    datasets,
+    diagnostics,
+    docs_page,
+    exports,
+    inference,
+    jobs,
+    keys,
+    maps,
+    metrics,
+    page,
+    service,
+    vectors,
+)
 from app.api.shutdown import Shutdown
 from app.api.together import Asked, Together
 from app.logs import ACCESS
@@ -75,7 +88,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(observed, meters=context.meters, spans=context.spans)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
-    for part in (maps, exports, vectors, datasets, diagnostics, jobs, keys, service, metrics, docs_page, page):
+    of_maps = (maps, exports, vectors, inference, datasets, diagnostics)
+    for part in (*of_maps, jobs, keys, service, metrics, docs_page, page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context

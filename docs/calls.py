@@ -98,6 +98,7 @@ def calls(of: Prepared) -> Iterator[Call]:
     yield from _measurements(of.points)
     yield from _datasets(of.points)
     yield from _jobs(of)
+    yield from _inference()
     yield Call("create_key", body={"name": "dashboard", "role": "read"}, status=201)
     yield Call("list_keys")
     yield Call("revoke_key", path={"id": of.key}, status=204)
@@ -105,6 +106,16 @@ def calls(of: Prepared) -> Iterator[Call]:
         yield Call(operation)
     yield Call("problem", path={"slug": "map-not-found"}, accept="text/html")
     yield Call("metrics", accept="text/plain")
+
+
+def _inference() -> Iterator[Call]:
+    model = {"name": "letters"}
+    for operation in ("inference_server", "inference_live", "inference_ready"):
+        yield Call(operation)
+    yield Call("inference_model", path=model)
+    yield Call("inference_model_ready", path=model)
+    yield Call("inference_index", body={"ready": True})
+    yield Call("infer", path=model, body=example("infer.rows"))
 
 
 def _maps() -> Iterator[Call]:

@@ -118,6 +118,12 @@ def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str,
             return
         assert without_times(by_job) == without_times(at_once), "the same by a job"
         return
+    if operation(example).startswith("infer"):
+        assert put(http, name, FOURIER).status_code == 201
+        path = f"models/{name}/infer" if operation(example) == "infer" else "repository/index"
+        answer = http.post(f"/v2/{path}", content=body, headers={"Content-Type": JSON})
+        assert answer.status_code == 200, answer.text
+        return
     assert put(http, name, MAP_OF[operation(example)]).status_code == 201
     answer = http.post(
         f"/v1/maps/{name}/{operation(example)}?{query(example)}", content=body, headers={"Content-Type": JSON}

@@ -35,6 +35,9 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "services/results.py": "api/test_answers_in_blocks.py",
         "services/status.py": "api/routes/test_service.py",
         "services/vectors.py": "api/test_features.py",
+        "services/tensors.py": "api/routes/test_inference.py",
+        "formats/open_inference.py": "api/routes/test_inference.py",
+        "api/inference_document.py": "test_openapi.py",
         "formats/json_measurements.py": "api/test_bad_diagnostics.py",
     },
     "a part of something larger, whose tests try it": {

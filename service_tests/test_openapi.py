@@ -81,6 +81,13 @@ def test_every_operation_of_the_contract_is_there(document: dict[str, Any]) -> N
         "GET /health/ready",
         "GET /problems/{slug}",
         "GET /metrics",
+        "GET /v2",
+        "GET /v2/health/live",
+        "GET /v2/health/ready",
+        "GET /v2/models/{name}",
+        "GET /v2/models/{name}/ready",
+        "POST /v2/models/{name}/infer",
+        "POST /v2/repository/index",
     }
 
 
@@ -143,4 +150,6 @@ def test_bodies_name_their_media_types(document: dict[str, Any]) -> None:
         "diagnose": {"application/json"},
         "recommend": {"application/json"},
         "create_key": {"application/json"},
+        "infer": {"application/json", "application/octet-stream"},
+        "inference_index": {"application/json"},
     }

@@ -27,6 +27,7 @@ from service_tests.running import Running
 
 MiB = 1 << 20
 SVG, NPZ = "image/svg+xml", "application/x-npz"
+AFTER_JSON = {"Inference_Header_Content_Length": "1024"}
 BODY = 64 * MiB
 """By default: `max_body_bytes`."""
 
@@ -97,6 +98,22 @@ def zeros(nbytes: int) -> Callable[[], bytes]:
     return made
 
 
+def tensor(shape: tuple[int, int], item: bytes) -> Callable[[], bytes]:
+    """A request of inference whose numbers are all alike."""
+    head = b'{"inputs":[{"name":"vectors","datatype":"FP32","shape":[%d,%d],' % shape
+    return lambda: head + member("data", item, shape[0] * (len(item) + 1) - 1) + b"}]}"
+
+
+def binary(n: int, *outputs: bool) -> Callable[[], bytes]:
+    """Binary rows of one number after 1,024 bytes of JSON, for the outputs `real` and `imag`, which are binary or not."""
+    size = {"binary_data_size": 4 * n}
+    rows = {"name": "vectors", "datatype": "FP32", "shape": [n, 1], "parameters": size}
+    named = zip(("real", "imag"), outputs, strict=True)
+    wanted = [{"name": name, "parameters": {"binary_data": is_binary}} for name, is_binary in named]
+    head = json.dumps({"inputs": [rows], "outputs": wanted}).encode()
+    return lambda: head.ljust(1024) + bytes(4 * n)
+
+
 SPARSE, EMPTY = b'{"indices":[0],"values":[1]}', b'{"indices":[],"values":[]}'
 SAME = b'{"indices":[%b],"values":[%b]}' % (b",".join(b"%d" % i for i in range(1000)), b",".join([b"1"] * 1000))
 BITS = 16 * MiB, 1
@@ -110,6 +127,7 @@ MAPS: dict[str, dict[str, Any]] = {
     "wide": {"input_dim": 2700, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 16},
     "widest": {"input_dim": WIDEST, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1},
     "many": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 20, "form": "phase"},
+    "phases": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 20, "form": "complex"},
     "frozen": {"input_dim": 256, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 16},
     "computed": {"input_dim": 1000, "kernel": GAUSSIAN, "sampler": {"kind": "structured_orthogonal"}, "s": 1 << 16},
     "signed": {"input_dim": 3, "kernel": GAUSSIAN, "sampler": {"kind": "sparse_grid", "level": 3}},
@@ -177,6 +195,7 @@ CHEAP = [
     *("GET /health/live", "GET /health/ready", "GET /v1/info", "GET /v1/catalog", "GET /metrics", "GET /problems/{slug}"),
     *("DELETE /v1/maps/{name}", "DELETE /v1/datasets/{name}"),
     *("GET /v1/keys", "DELETE /v1/keys/{id}"),
+    *("GET /v2", "GET /v2/health/live", "GET /v2/health/ready", "GET /v2/models/{name}", "GET /v2/models/{name}/ready"),
 ]  # fmt: skip
 """Calls without bodies, or with such of a few names, whose answers are short or pages of bounded length."""
 WORST: dict[str, list[Worst]] = {
@@ -311,6 +330,21 @@ WORST: dict[str, list[Worst]] = {
     "POST /v1/keys": [
         Worst("names without end", "/v1/keys", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),
         Worst("a list without end", "/v1/keys", lambda: b'{"role":"read",' + member("name", b"0", 4_100_000) + b"}"),
+    ],
+    "POST /v2/models/{name}/infer": [
+        Worst("numbers of one digit in one list", "/v2/models/one/infer", tensor((8 * MiB, 1), b"0")),
+        Worst("numbers of one digit in lists", "/v2/models/one/infer", tensor((4 * MiB, 1), b"[0]")),
+        Worst("brackets", "/v2/models/one/infer", tensor((5 * MiB, 1), b"[]")),
+        Worst("brackets in brackets", "/v2/models/one/infer", lambda: b'{"inputs":' + b"[" * 8 * MiB + b"]" * 8 * MiB + b"}"),
+        Worst("inputs without end", "/v2/models/one/infer", lambda: b"{" + member("inputs", b"{}") + b"}"),
+        Worst("members without end", "/v2/models/one/infer", lambda: json.dumps(dict(zip(map(str, range(1 << 20)), repeat(1), strict=False))).encode()),
+        Worst("as many features as may be, both binary", "/v2/models/phases/infer", binary(30, True, True), "application/octet-stream", headers=AFTER_JSON, of=98),
+        Worst("one output as numbers beside a binary one", "/v2/models/phases/infer", binary(8, True, False), "application/octet-stream", headers=AFTER_JSON, within=RESULT),
+        Worst("all outputs as numbers", "/v2/models/phases/infer", binary(30, False, False), "application/octet-stream", headers=AFTER_JSON),
+    ],
+    "POST /v2/repository/index": [
+        Worst("members without end", "/v2/repository/index", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),
+        Worst("all maps", "/v2/repository/index"),
     ],
     **{call: [] for call in CHEAP},
 }  # fmt: skip

@@ -17,7 +17,7 @@ from app.api.roles import WITHOUT_KEY, unauthorized
 from app.store.errors import StoreUnavailable
 from app.store.keys import Key, hidden, id_in
 
-OPEN = frozenset({"/health/live", "/health/ready"})
+OPEN = frozenset({"/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready"})
 """Addresses that are open to everybody, under any host: probes of a cluster ask for an IP address, and have no key."""
 ASSETS = "/page/"
 """Below it are the scripts and styles of the page at /."""

@@ -18,6 +18,7 @@ _TEXTS = {
     "Cache-Control": "`no-store`: the answer is not to be kept.",
     "X-Accel-Buffering": "`no`: a proxy passes each event on at once.",
     WARNING: "What is doubtful about the answer, in one line: where the map's dtype is too coarse for the rows.",
+    "Inference-Header-Content-Length": "Bytes of JSON that the answer begins with, where binary tensors follow.",
     "Retry-After": "Seconds after which to try again; of 429 and 503.",
     "WWW-Authenticate": "How to send a key; of 401.",
     "Allow": "The methods that the address takes; of 405.",

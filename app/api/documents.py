@@ -57,7 +57,8 @@ def list_of(items: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"type": "array", "items": items, **more}
 
 
-def _object(title: str, required: list[str], **properties: Any) -> dict[str, Any]:
+def object_of(title: str, required: list[str], **properties: Any) -> dict[str, Any]:
+    """The schema of an object that has no other members than these."""
     shape = {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
     return {"title": title, **shape}
 
@@ -93,7 +94,7 @@ NUMBERS_OR_NULL = list_of({"type": ["number", "null"]})
 _WHOLE = list_of({"type": "integer"})
 # One list of rows of two kinds, where there are two kinds of lists: many generators do not tell lists apart.
 _SPARSE_ROW = {
-    **_object("SparseVector", ["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
+    **object_of("SparseVector", ["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
     "description": "Indices increase; what is left out is 0, not missing.",
 }
 ROWS = {
@@ -102,7 +103,7 @@ ROWS = {
             {"anyOf": [NUMBERS_OR_NULL, _SPARSE_ROW]},
             description="Rows, all of them dense, each of input_dim numbers, null where one is missing; or all sparse.",
         ),
-        _object(
+        object_of(
             "EncodedRows",
             ["base64", "shape", "dtype"],
             base64={"type": "string", "description": "The numbers, little-endian, row after row; NaN is missing."},
@@ -112,7 +113,7 @@ ROWS = {
     ]
 }
 _REFERENCE = {
-    **_object(
+    **object_of(
         "RowsOfDataset",
         ["dataset"],
         dataset={"type": "string", "pattern": NAME_PATTERN, "description": "Name of the dataset."},
@@ -125,7 +126,7 @@ _REFERENCE = {
 }
 GIVEN = {"oneOf": [*ROWS["oneOf"], _REFERENCE]}
 _ONE_HOT = {
-    **_object("OneHotCodes", ["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
+    **object_of("OneHotCodes", ["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
     "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the "
     "columns indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
 }
@@ -177,10 +178,10 @@ def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
 MAP_BODY = preferring_body({"$ref": _REFERENCES.format(model="AskedSpec")})
 KEY_BODY = _body({_JSON: {"schema": schema_of(AskedKey)}})
 VECTORS_BODY = _rows_body(
-    {"title": "VectorsBody", "oneOf": [_object("PostedVectors", ["vectors"], vectors=GIVEN), _REFERENCE]}
+    {"title": "VectorsBody", "oneOf": [object_of("PostedVectors", ["vectors"], vectors=GIVEN), _REFERENCE]}
 )
 DATASET_BODY = _rows_body(
-    _object(
+    object_of(
         "DatasetRows",
         ["vectors"],
         vectors=ROWS,
@@ -194,8 +195,8 @@ DATASET_BODY = _rows_body(
     " Their dtype is kept.",
     [form for media_type, form in DATASET_FORMATS.items() if media_type != _JSON],
 )
-GRAM_BODY = _rows_body(_object("GramRows", ["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
-_PAIRS = {"schema": _object("Pairs", ["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}
+GRAM_BODY = _rows_body(object_of("GramRows", ["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
+_PAIRS = {"schema": object_of("Pairs", ["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}
 PAIRS_BODY = _body({_JSON: _PAIRS, Npz.media_type: {"schema": {**_BINARY, "description": Npz.rows_described}}})
 _WARNINGS = {**list_of(_STRING), "description": "There where something is doubtful, as in the header Bochner-Warning."}
 
@@ -206,7 +207,7 @@ def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 _MATRIX = list_of(NUMBERS)
-_COMPLEX = _object("ComplexMatrix", ["real", "imag"], real=_MATRIX, imag=_MATRIX)
+_COMPLEX = object_of("ComplexMatrix", ["real", "imag"], real=_MATRIX, imag=_MATRIX)
 _REAL_OR_COMPLEX = {
     "anyOf": [_MATRIX, _COMPLEX],
     "description": "A row for each vector; of the form complex in two parts.",

@@ -26,10 +26,10 @@ def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -
     return FORMATS[posted_type(request, allowed)]
 
 
-def posted_type(request: Request, allowed: Collection[str]) -> str:
-    """The media type that Content-Type names; raises what `posted_format` raises."""
+def posted_type(request: Request, allowed: Collection[str], absent: str = "") -> str:
+    """The media type that Content-Type names, `absent` without one; raises what `posted_format` raises."""
     header = request.headers.get("content-type")
-    media_type = (header or "").partition(";")[0].strip().lower()
+    media_type = (header or absent).partition(";")[0].strip().lower()
     if media_type not in allowed:
         came = f"Content-Type {header}" if header else "no Content-Type"
         raise Refusal("unsupported-media-type", f"{came} came; {' or '.join(allowed)} is wanted")

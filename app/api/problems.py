@@ -45,6 +45,7 @@ class Problem(BaseModel):
     status: int
     detail: str = Field(description="What came, and what was wanted.")
     instance: str = Field(description="The request id.")
+    error: str | None = Field(None, description="Below /v2, `detail` for the clients of that protocol.")
     errors: list[ErrorAt] | None = None
     limit: str | None = Field(None, description="Name of the limit that was passed.")
     value: int | float | None = Field(None, description="Value of that limit.")
@@ -71,7 +72,13 @@ def limit(name: str, value: float) -> dict[str, Any]:
 
 
 def problem(request: Request, slug: str, detail: str, **members: Any) -> Response:
-    """A response with a problem document to a request; `members` are those of `written`."""
+    """A response with a problem document to a request; `members` are those of `written`.
+
+    Clients of the Open Inference Protocol read JSON alone, and of that the member `error`.
+    """
+    if f"{request.scope['path']}/".startswith("/v2/"):
+        accepts = MEDIA_TYPE in request.headers.get("accept", "").lower()
+        members |= {"error": detail, "media_type": MEDIA_TYPE if accepts else "application/json"}
     return written(slug, detail, request.scope["state"]["request_id"], **members)
 
 
@@ -81,6 +88,7 @@ def written(
     request_id: str,
     headers: Mapping[str, str] | None = None,
     status: int | None = None,
+    media_type: str = MEDIA_TYPE,
     **members: Any,
 ) -> Response:
     """A response with a problem document. Its status is that of the kind of problem, unless another is given.
@@ -91,6 +99,7 @@ def written(
         request_id: of the request that is refused.
         headers: further ones of the response.
         status: in the place of that of the kind.
+        media_type: of the response.
         members: further ones of the document.
     """
     kind = KINDS[slug]
@@ -105,7 +114,7 @@ def written(
     )
     retry = {"Retry-After": "1"} if status in (429, 503) else {}
     body = hidden(document.model_dump_json(exclude_none=True))
-    return Response(body, status, {**retry, **(headers or {})}, MEDIA_TYPE)
+    return Response(body, status, {**retry, **(headers or {})}, media_type)
 
 
 def _allowed(request: Request) -> str:

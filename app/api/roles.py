@@ -10,7 +10,8 @@ from app.api.problems import Refusal
 from app.store.keys import Key, Role
 
 ROLES: dict[str, Role | None] = {
-    **dict.fromkeys(("live", "ready")),  # nobody needs a key to ask how the service is
+    # Nobody needs a key to ask how the service is.
+    **dict.fromkeys(("live", "ready", "inference_live", "inference_ready")),
     **dict.fromkeys(("page", "page_file")),  # which show nothing until they are given a key
     **dict.fromkeys(
         (
@@ -18,6 +19,7 @@ ROLES: dict[str, Role | None] = {
             *("get_radii", "get_landmarks", "get_landmark_values", "get_landmark_columns", "get_landmark_ends"),
             *("get_root", "export_map", "transform", "kernel", "codes", "similarity", "diagnose", "recommend"),
             *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job"),
+            *("inference_server", "inference_model", "inference_model_ready", "inference_index", "infer"),
             *("info", "catalog", "problem", "docs_page", "docs_file", "openapi_document", "metrics"),
         ),
         Role.read,

@@ -33,10 +33,21 @@ def rows(value: Any, width: int | None, pointer: str) -> PostedRows:
         return _sparse_rows(value, width, pointer)
     if width is None:
         width = len(first) if isinstance(first, list | LongList) else 0
-    return _dense(value, width, pointer)
+    return dense(value, width, pointer)
 
 
-def _dense(value: JsonList, width: int, pointer: str) -> Array:
+def numbers(value: JsonList, pointer: str) -> Array:
+    """A list of numbers, which stands at `pointer`, as an array of float64."""
+    found = np.empty(len(value))
+    for first, part in parts_of(value):
+        if set(map(type, part)) - _NUMBER_TYPES:
+            _check_numbers(value, pointer)
+        found[first : first + len(part)] = np.fromiter(part, np.float64, len(part))
+    return found
+
+
+def dense(value: JsonList, width: int, pointer: str) -> Array:
+    """A list of rows of so many numbers, which stands at `pointer`, as a matrix of float64."""
     if isinstance(value, list):
         return _dense_part(value, width, pointer, 0)
     # No row of so many numbers is shorter. What is not written to takes no memory.

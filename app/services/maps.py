@@ -1,7 +1,7 @@
 """Find, list and delete maps, and keep those in use ready."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from math import prod
@@ -31,6 +31,9 @@ from app.store.maps import MapStore
 from app.store.reservations import State
 
 logger = logging.getLogger(__name__)
+
+# Maps that are listed by one call to the store.
+_AT_A_TIME = 1000
 
 
 class OpenMap(NamedTuple):
@@ -90,6 +93,24 @@ class Maps:
             except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
                 logger.error("left out of the list: %s", error)
         return b'{"maps":[%b],"next":%b}' % (b",".join(maps), to_json(after))
+
+    def shape(self, name: str) -> tuple[MapSpec, int]:
+        """The spec of a map, and the columns that it gives; raises what `ready` raises, and reads no arrays."""
+
+        def read() -> tuple[MapSpec, int]:
+            manifest = _built(name, self._store.find(name))
+            return self._spec_of(manifest)[1], manifest.n_output or 0
+
+        return latest(read)
+
+    def states(self) -> Iterator[tuple[str, State, str | None]]:
+        """The names of all maps in order, whether they are ready, and why not if building them failed."""
+        after, more = None, True
+        while more:
+            page, after = self._store.page("", after, _AT_A_TIME)
+            more = after is not None
+            for one in page:
+                yield one.name, one.state, None if one.error is None else str(one.error["detail"])
 
     def delete(self, name: str, check: Check = unchecked) -> None:
         """Remove a map; the job that builds it is cancelled. Of many at once, one removes it.

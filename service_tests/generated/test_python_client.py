@@ -99,6 +99,8 @@ def check(package: ModuleType, client: Any, call: Call) -> None:
     assert type(read).__name__ != "Problem", call.operation
     if hasattr(read, "to_dict"):
         assert plain(read.to_dict()) == plain(json.loads(answer.content)), call.operation
+    elif isinstance(read, list):
+        assert [plain(one.to_dict()) for one in read] == plain(json.loads(answer.content)), call.operation
     elif call.operation == "export_map":
         assert b"__metadata__" in read.payload.read()
     elif call.operation in ("problem", "metrics"):

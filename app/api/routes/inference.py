@@ -1,0 +1,190 @@
+"""The Open Inference Protocol, version 2: maps are models, which its clients list, look at and ask."""
+
+from importlib.metadata import version
+from math import prod
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+
+from app.api import bodies
+from app.api.array_answers import encoded_response, warning_headers
+from app.api.context import Admitted, Context, ContextOf, MapName
+from app.api.inference_document import ERRORS, INDEX_BODY, INFER_ANSWER, INFER_BODY
+from app.api.negotiation import JSON, posted_type
+from app.api.problems import Refusal
+from app.core.errors import InvalidInput
+from app.core.model import Frozen
+from app.formats import Body, open_inference
+from app.formats.json import Json
+from app.formats.npy import Npy
+from app.services import tensors
+from app.store.reservations import State
+
+router = APIRouter(prefix="/v2", tags=["inference"], responses=ERRORS)
+
+BINARY = "application/octet-stream"
+_HEADER = "Inference-Header-Content-Length"
+_STATES = {State.ready: "READY", State.building: "LOADING", State.failed: "UNAVAILABLE"}
+
+
+class Server(BaseModel):
+    """What the server is."""
+
+    name: str
+    version: str
+    extensions: list[str]
+
+
+class ServerLive(BaseModel):
+    """That it is alive."""
+
+    live: bool
+
+
+class ServerReady(BaseModel):
+    """That it is ready."""
+
+    ready: bool
+
+
+class ModelReady(BaseModel):
+    """That a model is ready."""
+
+    name: str
+    ready: bool
+
+
+class TensorMetadata(BaseModel):
+    """A tensor of a model."""
+
+    name: str
+    datatype: str
+    shape: list[int] = Field(description="−1 stands for any number of rows.")
+
+
+class ModelMetadata(BaseModel):
+    """A map as a model."""
+
+    name: str
+    platform: str
+    inputs: list[TensorMetadata]
+    outputs: list[TensorMetadata]
+
+
+class AskedIndex(Frozen):
+    """Which models to list."""
+
+    ready: bool = Field(False, description="Those that are ready alone.")
+
+
+class IndexedModel(BaseModel):
+    """A map in the list of models."""
+
+    name: str
+    state: str = Field(description="READY, LOADING while a job builds it, UNAVAILABLE if it could not be built.")
+    reason: str = Field(description="Why it could not be built.")
+
+
+@router.get("", operation_id="inference_server")
+async def server() -> Server:
+    """Say what the server is."""
+    return Server(name="bochner", version=version("bochner"), extensions=["binary_tensor_data", "model_repository"])
+
+
+@router.get("/health/live", operation_id="inference_live")
+async def live() -> ServerLive:
+    """Say that the process is alive."""
+    return ServerLive(live=True)
+
+
+@router.get("/health/ready", operation_id="inference_ready")
+async def ready(context: ContextOf) -> ServerReady:
+    """Say whether requests would be served, as /health/ready does."""
+    reason, _ = await context.admission.ask(context.status.readiness)
+    if reason is not None:
+        raise Refusal("store-unavailable", reason)
+    return ServerReady(ready=True)
+
+
+@router.get("/models/{name}", operation_id="inference_model")
+async def model(name: MapName, context: ContextOf) -> ModelMetadata:
+    """Look at a map as a model: the tensors that it takes and gives."""
+    spec, columns = await context.admission.ask(lambda: context.maps.shape(name))
+    taken = TensorMetadata(
+        name=open_inference.INPUT, datatype=open_inference.datatype(spec.numpy_dtype), shape=[-1, spec.input_dim]
+    )
+    given = [
+        TensorMetadata(name=one.name, datatype=open_inference.datatype(one.dtype), shape=[-1, columns])
+        for one in tensors.given(spec)
+    ]
+    return ModelMetadata(name=name, platform="bochner", inputs=[taken], outputs=given)
+
+
+@router.get("/models/{name}/ready", operation_id="inference_model_ready")
+async def model_ready(name: MapName, context: ContextOf) -> ModelReady:
+    """Say that a map is ready; a problem says why it is not."""
+    await context.admission.ask(lambda: context.maps.shape(name))
+    return ModelReady(name=name, ready=True)
+
+
+@router.post("/repository/index", operation_id="inference_index", openapi_extra=INDEX_BODY)
+async def index(request: Request, context: ContextOf) -> list[IndexedModel]:
+    """List all maps as models, in order of their names; `{"ready": true}` wants those that are ready."""
+    body = await bodies.read(request, context, context.limits.check_spec)
+    asked = bodies.parse(AskedIndex, body or b"{}")
+
+    def work() -> list[IndexedModel]:
+        return [
+            IndexedModel(name=name, state=_STATES[state], reason=why or "")
+            for name, state, why in context.maps.states()
+            if state is State.ready or not asked.ready
+        ]
+
+    return await context.admission.ask(work)
+
+
+@router.post(
+    "/models/{name}/infer",
+    operation_id="infer",
+    response_class=Response,
+    openapi_extra=INFER_BODY,
+    responses=INFER_ANSWER,
+)
+async def infer(name: MapName, request: Request, context: Admitted) -> Response:
+    """Features or codes of the rows in the tensor `vectors`.
+
+    A map of form complex has two outputs, `real` and `imag`; one of hashes has `codes`, zero-bit; every other has
+    `features`. The header Inference-Header-Content-Length says where the JSON ends and binary tensors begin.
+    """
+    header_bytes = _header_bytes(request)
+    body = Body(await bodies.read(request, context), {}, context.limits.check_options)
+    return await context.admission.compute(lambda: _inferred(name, body, header_bytes, context))
+
+
+def _header_bytes(request: Request) -> int | None:
+    """How many bytes of the body are JSON, None for all; Refusal for a body of another kind."""
+    posted_type(request, (JSON, BINARY), absent=BINARY)
+    came = request.headers.get(_HEADER)
+    if came is not None and not (came.isdecimal() and came.isascii() and len(came) < 16):
+        raise InvalidInput(f"{_HEADER} {came[:80]!r} came; a number of bytes is wanted")
+    return None if came is None else int(came)
+
+
+def _inferred(name: str, body: Body, header_bytes: int | None, context: Context) -> Response:
+    asked = open_inference.read(body, header_bytes)
+    feature_map = context.maps.ready(name)
+    wanted = asked.wanted([one.name for one in tensors.given(feature_map.spec)])
+    given = context.datasets.gated({open_inference.DATA: asked.rows}, feature_map.spec.gate)
+    rows = given.rows[open_inference.DATA]
+    form = Npy() if all(output.is_binary for output in wanted) else Json()
+    made = tensors.made(feature_map, rows, context.limits, form.operations_per_number)
+    outputs = [(output, made[output.name]) for output in wanted]
+    listed = [tensor for output, tensor in outputs if not output.is_binary]
+    if len(listed) < len(outputs):  # the text is held, as what follows tells its length
+        context.limits.check_result(sum(prod(tensor.shape) for tensor in listed) * open_inference.MOST_OF_NUMBER)
+    encoded, json_bytes = open_inference.encode(asked.request_id, name, outputs)
+    headers = warning_headers(feature_map.warnings(rows))
+    if json_bytes is not None:
+        headers[_HEADER] = str(json_bytes)
+    sent = {output.name: tensor for output, tensor in outputs}
+    return encoded_response(encoded, sent, JSON if json_bytes is None else BINARY, headers, context.admission)

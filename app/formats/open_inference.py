@@ -1,0 +1,222 @@
+"""Requests and answers of inference in the Open Inference Protocol, version 2, with its binary tensors."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+from app.core.answers import RowBlocks, in_parts
+from app.core.arrays import Array, row_blocks
+from app.core.errors import InvalidInput
+from app.formats.base import Body, Encoded
+from app.formats.json_body import pointer_to
+from app.formats.json_lists import called, document, is_list
+from app.formats.json_rows import dense, numbers
+
+INPUT = "vectors"
+"""Name of the one tensor that models take."""
+DATA = "inputs/0/data"
+"""The place of its numbers in a request."""
+_DTYPES: dict[str, np.dtype[Any]] = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
+_TYPES = {"f4": "FP32", "f8": "FP64", "i8": "INT64"}
+_MEMBERS = ("id", "parameters", "inputs", "outputs", "model_name")
+_OF_INPUT = ("name", "shape", "datatype", "data", "parameters")
+_NUMBERS_PER_PIECE = 1 << 16
+_MOST_OUTPUTS = 16
+_LONGEST_ID = 1024
+MOST_OF_NUMBER = 25
+"""Characters of the longest number, with its comma."""
+
+
+class Output(NamedTuple):
+    """A tensor that is asked for."""
+
+    name: str
+    is_binary: bool
+
+
+class Asked(NamedTuple):
+    """A request."""
+
+    rows: Array
+    request_id: str | None
+    outputs: tuple[Output, ...] | None
+    """None for all there are."""
+    binary: bool
+    """Whether outputs are binary that do not say."""
+
+    def wanted(self, names: Sequence[str]) -> list[Output]:
+        """The outputs to give, of those that there are by these names."""
+        if self.outputs is None:
+            return [Output(name, self.binary) for name in names]
+        for i, output in enumerate(self.outputs):
+            if output.name not in names:
+                detail = f"there is no output {output.name[:80]!r}; there is {' and '.join(names)}"
+                raise InvalidInput(detail, f"/outputs/{i}/name")
+        if len({output.name for output in self.outputs}) < len(self.outputs):
+            raise InvalidInput("an output is asked for twice", "/outputs")
+        return [*self.outputs]
+
+
+def datatype(dtype: np.dtype[Any]) -> str:
+    """The protocol's name of a dtype."""
+    return _TYPES[dtype.str[1:]]
+
+
+def read(body: Body, header_bytes: int | None) -> Asked:
+    """Read a request; `header_bytes` of it are JSON, None for all.
+
+    Raises:
+        InvalidInput: it is none, or uses what is not served here.
+        TooLarge: what it says beside its tensor is longer than the body allows.
+    """
+    whole = memoryview(body.content).toreadonly()
+    if header_bytes is not None and header_bytes > len(whole):
+        raise InvalidInput(f"the JSON is said to have {header_bytes} bytes, and {len(whole)} came")
+    head, tail = (whole, None) if header_bytes is None else (whole[:header_bytes], whole[header_bytes:])
+    found = _object(document(head, lambda n: body.check_options(n, 0)), _MEMBERS, "")
+    parameters = _object(found.get("parameters", {}), ("binary_data_output",), "/parameters")
+    (tensor,) = _items(found.get("inputs"), 1, 1, "/inputs")
+    request_id = found.get("id")
+    if request_id is not None and not (isinstance(request_id, str) and len(request_id) <= _LONGEST_ID):
+        raise InvalidInput(f"{called(request_id)} came; a string of up to {_LONGEST_ID} characters is wanted", "/id")
+    outputs = None
+    binary = _flag(parameters, "binary_data_output", "/parameters", default=False)
+    if found.get("outputs"):
+        asked = enumerate(_items(found["outputs"], 1, _MOST_OUTPUTS, "/outputs"))
+        outputs = tuple(_output(one, binary, f"/outputs/{i}") for i, one in asked)
+    return Asked(_rows(tensor, tail), request_id, outputs, binary)
+
+
+def _rows(tensor: Any, tail: memoryview | None) -> Array:
+    """The rows of the input."""
+    at = "/inputs/0"
+    members = _object(tensor, _OF_INPUT, at)
+    if members.get("name") != INPUT:
+        raise InvalidInput(f"input {str(members.get('name'))[:80]!r} came; {INPUT!r} is wanted", f"{at}/name")
+    kind = members.get("datatype")
+    if not isinstance(kind, str) or kind not in _DTYPES:
+        raise InvalidInput(f"datatype {str(kind)[:80]!r} came; {' or '.join(_DTYPES)} is wanted", f"{at}/datatype")
+    dtype = _DTYPES[kind]
+    shape = _items(members.get("shape"), 2, 2, f"{at}/shape")
+    if any(type(length) is not int or not 0 <= length < 1 << 40 for length in shape):
+        raise InvalidInput(f"shape {str(shape)[:80]} came; two lengths are wanted", f"{at}/shape")
+    size = _object(members.get("parameters", {}), ("binary_data_size",), f"{at}/parameters").get("binary_data_size")
+    if size is not None:
+        return _binary(shape, dtype, size, tail, "data" in members)
+    if tail:
+        raise InvalidInput(f"{len(tail)} bytes came after the JSON, which belong to no input", "")
+    if not is_list(data := members.get("data")):
+        raise InvalidInput(f"{called(data)} came; a list of numbers, or binary_data_size, is wanted", f"{at}/data")
+    with np.errstate(over="ignore"):  # what is too large is infinite then, and refused by name
+        listed: Array = _listed(data, shape).astype(dtype)
+    return listed
+
+
+def _binary(shape: Sequence[int], dtype: np.dtype[Any], size: Any, tail: memoryview | None, has_data: bool) -> Array:
+    at = "/inputs/0/parameters/binary_data_size"
+    if tail is None:
+        raise InvalidInput("binary_data_size came, and no header Inference-Header-Content-Length", at)
+    if has_data:
+        raise InvalidInput("binary_data_size came, and data too; one of them is wanted", at)
+    if size != len(tail):
+        raise InvalidInput(f"binary_data_size is {str(size)[:80]}, and {len(tail)} bytes came after the JSON", at)
+    if prod(shape) * dtype.itemsize != len(tail):
+        wanted = prod(shape) * dtype.itemsize
+        raise InvalidInput(f"{len(tail)} bytes came for shape {[*shape]}, which wants {wanted}", at)
+    return np.frombuffer(tail, dtype).reshape(shape)
+
+
+def _listed(data: Any, shape: Sequence[int]) -> Array:
+    """The rows of a list of numbers, or of a list of lists."""
+    n, width = shape
+    is_nested = is_list(next(iter(data), None))
+    if len(data) != (n if is_nested else n * width):
+        raise InvalidInput(
+            f"data has {len(data)} {'rows' if is_nested else 'numbers'}; shape is {[*shape]}", f"/{DATA}"
+        )
+    return dense(data, width, f"/{DATA}") if is_nested else numbers(data, f"/{DATA}").reshape(n, width)
+
+
+def _output(described: Any, binary: bool, pointer: str) -> Output:
+    members = _object(described, ("name", "parameters"), pointer)
+    if not isinstance(name := members.get("name"), str):
+        raise InvalidInput(f"{called(name)} came; the name of an output is wanted", f"{pointer}/name")
+    parameters = _object(members.get("parameters", {}), ("binary_data",), f"{pointer}/parameters")
+    return Output(name, _flag(parameters, "binary_data", f"{pointer}/parameters", default=binary))
+
+
+def _object(value: Any, members: Sequence[str], pointer: str) -> Mapping[str, Any]:
+    """A JSON object with no members but these."""
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{called(value)} came; an object is wanted", pointer)
+    for name in value:
+        if name not in members:
+            known = ", ".join(members)
+            raise InvalidInput(
+                f"{name[:80]!r} is not served here; {known} may be there", pointer + pointer_to(name[:80])
+            )
+    return value
+
+
+def _items(value: Any, least: int, most: int, pointer: str) -> list[Any]:
+    """The items of a JSON list of so many."""
+    if not is_list(value):
+        raise InvalidInput(f"{called(value)} came; a list is wanted", pointer)
+    if not least <= len(value) <= most:
+        wanted = f"{least}" if least == most else f"{least} to {most}"
+        raise InvalidInput(f"{len(value)} items came; {wanted} is wanted", pointer)
+    return [*value]
+
+
+def _flag(parameters: Mapping[str, Any], name: str, pointer: str, default: bool) -> bool:
+    value = parameters.get(name, default)
+    if not isinstance(value, bool):
+        raise InvalidInput(f"{called(value)} came; true or false is wanted", f"{pointer}/{name}")
+    return value
+
+
+Tensor = Array | RowBlocks
+
+
+def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, Tensor]]) -> tuple[Encoded, int | None]:
+    """Write an answer with these outputs; and tell how many bytes of it are JSON, None for all.
+
+    Where some outputs are binary and others not, these are held as text.
+    """
+    head = {"model_name": model} | ({} if request_id is None else {"id": request_id})
+    described = (_described(one, b"," if i else b"") for i, one in enumerate(outputs))
+    before = orjson.dumps(head)[:-1] + b',"outputs":['
+    text: Iterator[bytes] = chain([before], chain.from_iterable(described), [b"]}"])
+    binary = [tensor for output, tensor in outputs if output.is_binary]
+    if not binary:
+        return Encoded(text), None
+    json = b"".join(text)
+    pieces: Iterator[bytes | memoryview] = chain([json], chain.from_iterable(_bytes(tensor) for tensor in binary))
+    return Encoded(pieces, len(json) + sum(tensor.nbytes for tensor in binary)), len(json)
+
+
+def _described(one: tuple[Output, Tensor], before: bytes) -> Iterator[bytes]:
+    """What the JSON says of an output, its numbers among it if they are not binary."""
+    output, tensor = one
+    said: dict[str, Any] = {"name": output.name, "datatype": datatype(tensor.dtype), "shape": [*tensor.shape]}
+    if output.is_binary:
+        yield before + orjson.dumps(said | {"parameters": {"binary_data_size": tensor.nbytes}})
+        return
+    yield before + orjson.dumps(said)[:-1] + b',"data":['
+    before = b""
+    for block in in_parts(tensor):
+        flat = block.reshape(-1)
+        for part in row_blocks(flat.size, _NUMBERS_PER_PIECE):
+            yield before + orjson.dumps(np.ascontiguousarray(flat[part]), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
+            before = b","
+    yield b"]}"
+
+
+def _bytes(tensor: Tensor) -> Iterator[memoryview]:
+    for block in in_parts(tensor):
+        little = np.ascontiguousarray(block, block.dtype.newbyteorder("<"))
+        yield little.reshape(-1).view(np.uint8).data

@@ -1,0 +1,211 @@
+"""Maps as models of the Open Inference Protocol; api/test_inference_clients.py has published clients of it."""
+
+# ruff: noqa: E501 - a request is a line
+
+import json
+import struct
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import JSON, PROBLEM, array, post_npy
+
+ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
+LENGTH = "Inference-Header-Content-Length"
+FORMS = {"cos_sin": "FP32", "phase": "FP32", "float64": "FP64", "normalized": "FP32"}
+
+
+def tensor(rows: Any = ROWS, datatype: str = "FP32", **members: Any) -> dict[str, Any]:
+    rows = np.asarray(rows)
+    return {"name": "vectors", "shape": [*rows.shape], "datatype": datatype, "data": rows.tolist(), **members}
+
+
+def infer(
+    http: httpx.Client, name: str, request: Any, binary: bytes | None = None, headers: dict[str, str] | None = None
+) -> httpx.Response:
+    head = request if isinstance(request, bytes) else json.dumps(request).encode()
+    if binary is not None:
+        headers = {LENGTH: str(len(head))}
+    return http.post(f"/v2/models/{name}/infer", content=head + (binary or b""), headers=headers)
+
+
+def outputs(answer: httpx.Response) -> dict[str, Any]:
+    """The outputs of an answer, whichever way they come."""
+    assert answer.status_code == 200, answer.text
+    length = int(answer.headers.get(LENGTH, len(answer.content)))
+    document, rest = json.loads(answer.content[:length]), answer.content[length:]
+    assert answer.headers["content-type"] == (JSON if length == len(answer.content) else "application/octet-stream")
+    found = {}
+    for one in document["outputs"]:
+        dtype = {"FP32": "<f4", "FP64": "<f8", "INT64": "<i8"}[one["datatype"]]
+        if "data" in one:
+            numbers = np.array(one["data"], dtype)
+        else:
+            size = one["parameters"]["binary_data_size"]
+            numbers, rest = np.frombuffer(rest[:size], dtype), rest[size:]
+        found[one["name"]] = numbers.reshape(one["shape"])
+    assert not rest
+    return found
+
+
+def refused(answer: httpx.Response, status: int, said: str) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == JSON
+    document: dict[str, Any] = answer.json()
+    assert document["error"] == document["detail"]
+    assert said in document["error"]
+    return document
+
+
+def test_the_server_says_what_it_is_and_how(http: httpx.Client) -> None:
+    told = http.get("/v2").json()
+    assert told["name"] == "bochner"
+    assert "binary_tensor_data" in told["extensions"]
+    assert http.get("/v2/health/live").json() == {"live": True}
+    assert http.get("/v2/health/ready").json() == {"ready": True}
+
+
+@pytest.mark.parametrize(
+    ("form", "given"),
+    [
+        *((form, [["features", kind]]) for form, kind in FORMS.items()),
+        ("complex", [["real", "FP32"], ["imag", "FP32"]]),
+        ("complex64", [["real", "FP64"], ["imag", "FP64"]]),
+        ("gmm", [["codes", "INT64"]]),
+    ],
+)
+def test_a_model_tells_the_tensors_that_it_takes_and_gives(
+    http: httpx.Client, standing: dict[str, str], form: str, given: list[list[str]]
+) -> None:
+    name = standing[form]
+    told = http.get(f"/v2/models/{name}").json()
+    columns = http.get(f"/v1/maps/{name}").json()["n_output"]
+    dtype = "FP64" if form in ("float64", "complex64") else "FP32"
+    assert told["name"] == name
+    assert told["inputs"] == [{"name": "vectors", "datatype": dtype, "shape": [-1, 3]}]
+    assert told["outputs"] == [{"name": name, "datatype": kind, "shape": [-1, columns]} for name, kind in given]
+    assert http.get(f"/v2/models/{name}/ready").json() == {"name": name, "ready": True}
+
+
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("form", FORMS)
+def test_features_are_those_of_transform(http: httpx.Client, standing: dict[str, str], form: str, binary: bool) -> None:
+    name = standing[form]
+    expected = array(post_npy(http, f"{name}/transform", ROWS))
+    wants = {"parameters": {"binary_data_output": binary}}
+    flat = tensor(ROWS, data=ROWS.ravel().tolist())
+    asked = [infer(http, name, {"inputs": [one], **wants}) for one in (tensor(), flat, tensor(ROWS, "FP64"))]
+    for dtype, kind in (("<f4", "FP32"), ("<f8", "FP64")):
+        sent = ROWS.astype(dtype).tobytes()
+        one = {"name": "vectors", "shape": [7, 3], "datatype": kind, "parameters": {"binary_data_size": len(sent)}}
+        asked.append(infer(http, name, {"inputs": [one], **wants}, sent))
+    for answer in asked:
+        found = outputs(answer)
+        assert [*found] == ["features"]
+        assert found["features"].dtype == expected.dtype
+        np.testing.assert_array_equal(found["features"], expected)
+        assert (LENGTH in answer.headers) == binary
+
+
+def test_codes_and_complex_features_are_those_of_their_calls(http: httpx.Client, standing: dict[str, str]) -> None:
+    found = outputs(infer(http, standing["gmm"], {"inputs": [tensor()]}))
+    np.testing.assert_array_equal(found["codes"], array(post_npy(http, f"{standing['gmm']}/codes", ROWS)))
+    expected = array(post_npy(http, f"{standing['complex']}/transform", ROWS))
+    for flags in ((True, True), (True, False), (False, True), (False, False)):
+        wanted = [
+            {"name": one, "parameters": {"binary_data": is_binary}}
+            for one, is_binary in zip(("imag", "real"), flags, strict=True)
+        ]
+        answer = infer(http, standing["complex"], {"inputs": [tensor()], "outputs": wanted})
+        found = outputs(answer)
+        assert [*found] == ["imag", "real"]
+        np.testing.assert_array_equal(found["real"] + 1j * found["imag"], expected)
+    assert [*outputs(infer(http, standing["complex"], {"inputs": [tensor()], "outputs": [{"name": "real"}]}))] == [
+        "real"
+    ]
+
+
+def test_the_id_of_a_request_is_in_its_answer(http: httpx.Client, standing: dict[str, str]) -> None:
+    asked = {"id": "é-7", "inputs": [tensor()], "model_name": "whatever"}
+    answer = infer(http, standing["phase"], asked).json()
+    assert answer["id"] == "é-7"
+    assert answer["model_name"] == standing["phase"]
+    assert "id" not in infer(http, standing["phase"], {"inputs": [tensor()]}).json()
+
+
+def test_no_rows_are_a_request_too(http: httpx.Client, standing: dict[str, str]) -> None:
+    empty = {"name": "vectors", "shape": [0, 3], "datatype": "FP32", "data": []}
+    assert outputs(infer(http, standing["phase"], {"inputs": [empty]}))["features"].shape == (0, 16)
+
+
+SIZE = {"binary_data_size": 84}
+BINARY = {"name": "vectors", "shape": [7, 3], "datatype": "FP32", "parameters": SIZE}
+
+
+@pytest.mark.parametrize(
+    ("request_", "binary", "said"),
+    [
+        (b"", None, "is not JSON"),
+        ([], None, "a list came; an object is wanted"),
+        ({}, None, "null came; a list is wanted"),
+        ({"inputs": []}, None, "0 items came; 1 is wanted"),
+        ({"inputs": [tensor(), tensor()]}, None, "2 items came; 1 is wanted"),
+        ({"inputs": [1]}, None, "the number 1 came; an object is wanted"),
+        ({"inputs": [tensor(name="x")]}, None, "input 'x' came; 'vectors' is wanted"),
+        ({"inputs": [tensor(datatype="BYTES")]}, None, "datatype 'BYTES' came; FP32 or FP64 is wanted"),
+        ({"inputs": [tensor(datatype="FP16")]}, None, "datatype 'FP16' came"),
+        ({"inputs": [tensor(shape=[7])]}, None, "1 items came; 2 is wanted"),
+        ({"inputs": [tensor(shape=[7, -3])]}, None, "shape [7, -3] came"),
+        ({"inputs": [tensor(shape=[3, 7])]}, None, "data has 7 rows; shape is [3, 7]"),
+        ({"inputs": [tensor(data=[1.0] * 20)]}, None, "data has 20 numbers; shape is [7, 3]"),
+        ({"inputs": [tensor(data="x")]}, None, "a string came"),
+        ({"inputs": [tensor(data=[1.0] * 20 + ["x"])]}, None, "a string came; a number is wanted"),
+        ({"inputs": [tensor(ROWS[:, :2])]}, None, "rows have 2 entries; this map takes 3"),
+        ({"inputs": [tensor(data=[None] * 21)]}, None, "row 0, column 0 is missing"),
+        ({"inputs": [tensor(data=[1e300] * 21)]}, None, "row 0, column 0 is not finite"),
+        ({"inputs": [tensor()], "outputs": [{"name": "logits"}]}, None, "there is no output 'logits'; there is features"),
+        ({"inputs": [tensor()], "outputs": [{"name": "features"}] * 2}, None, "an output is asked for twice"),
+        ({"inputs": [tensor()], "outputs": [{"name": "features", "parameters": {"classification": 3}}]}, None, "'classification' is not served"),
+        ({"inputs": [tensor()], "parameters": {"priority": 1}}, None, "'priority' is not served"),
+        ({"inputs": [tensor()], "parameters": {"binary_data_output": 1}}, None, "the number 1 came; true or false"),
+        ({"inputs": [tensor()], "id": 7}, None, "the number 7 came; a string"),
+        ({"inputs": [tensor()], "more": 7}, None, "'more' is not served here"),
+        ({"inputs": [BINARY]}, None, "no header Inference-Header-Content-Length"),
+        ({"inputs": [BINARY]}, bytes(80), "binary_data_size is 84, and 80 bytes came"),
+        ({"inputs": [{**BINARY, "datatype": "FP64"}]}, bytes(84), "84 bytes came for shape [7, 3], which wants 168"),
+        ({"inputs": [{**BINARY, "data": []}]}, bytes(84), "and data too"),
+        ({"inputs": [tensor()]}, bytes(84), "84 bytes came after the JSON, which belong to no input"),
+        ({"inputs": [BINARY]}, struct.pack("<f", np.nan) + bytes(80), "row 0, column 0 is missing"),
+    ],
+)  # fmt: skip
+def test_what_is_not_served_is_refused_in_words_that_clients_show(
+    http: httpx.Client, standing: dict[str, str], request_: Any, binary: bytes | None, said: str
+) -> None:
+    document = refused(infer(http, standing["phase"], request_, binary), 422, said)
+    assert document["type"] == "/problems/invalid-input"
+
+
+def test_errors_below_v2_are_problems_for_those_who_ask_for_them(http: httpx.Client, standing: dict[str, str]) -> None:
+    refused(http.get("/v2/models/none"), 404, "there is no map 'none'")
+    refused(http.get("/v2/models/none/ready"), 404, "there is no map 'none'")
+    refused(infer(http, "none", {"inputs": [tensor()]}), 404, "there is no map 'none'")
+    refused(http.get("/v2/models/none/config"), 404, "/v2/models/none/config")
+    refused(http.get(f"/v2/models/{standing['phase']}/infer"), 405, "Method Not Allowed")
+    refused(infer(http, standing["phase"], b"{", headers={"Content-Type": "text/plain"}), 415, "text/plain")
+    refused(infer(http, standing["phase"], b"{}", headers={LENGTH: "-1"}), 422, "'-1' came")
+    refused(infer(http, standing["phase"], b"{}", headers={LENGTH: "900"}), 422, "said to have 900 bytes, and 2 came")
+    answer = http.get("/v2/models/none", headers={"Accept": f"{PROBLEM}, */*;q=0.1"})
+    assert answer.headers["content-type"] == PROBLEM
+    assert answer.json()["error"] == answer.json()["detail"]
+    assert "error" not in http.get("/v1/maps/none").json()
+
+
+def test_maps_are_listed_as_models(http: httpx.Client, standing: dict[str, str]) -> None:
+    for body in (b"", b"{}", b'{"ready": true}'):
+        listed = http.post("/v2/repository/index", content=body).json()
+        assert {"name": standing["phase"], "state": "READY", "reason": ""} in listed
+        assert [one["name"] for one in listed] == sorted(one["name"] for one in listed)
+    refused(http.post("/v2/repository/index", content=b'{"ready": 1}'), 422, "/ready")
+    refused(http.post("/v2/repository/index", content=b'{"all": true}'), 422, "/all")
