@@ -141,7 +141,7 @@ def test_a_box_is_learned_on_without_rows(running: Running) -> None:
 
 @pytest.mark.long
 def test_a_job_is_waited_for_and_its_progress_shown(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
-    slow = {"kind": "global_adaptive", "differences": "data", "iterations": 3000}
+    slow = {"kind": "global_adaptive", "differences": "data", "iterations": 1000}
     learned = FeatureMap(sampler=slow, s=64, length_scale=5.0, progress=True, seed=5, url=running.url).fit(ROWS)
     assert learned.report_ is not None
     assert "succeeded" in capsys.readouterr().err
