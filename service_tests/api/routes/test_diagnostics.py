@@ -136,7 +136,7 @@ def test_a_picture_is_an_svg_document_that_takes_the_colour_of_the_page(
     answer = post(http, path, body, accept="image/svg+xml")
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"] == "image/svg+xml"
-    assert answer.headers["vary"] == "Accept, Prefer"
+    assert answer.headers["vary"] == "Accept, Prefer, Accept-Encoding"
     assert len(answer.content) < 150_000
     root = ElementTree.fromstring(answer.content)
     assert root.tag == f"{SVG}svg"
