@@ -1,11 +1,13 @@
 """What every answer must be, whatever was asked."""
 
+import gzip
 import json
 from typing import Any, NamedTuple
 
 import httpx
 import jsonschema
 
+from app.api.codings import zstd
 from app.api.problem_kinds import KINDS
 from app.store.keys import Role, hidden
 from service_tests.checks import JSON, PROBLEM
@@ -39,6 +41,7 @@ def judge(case: Case, answer: Answer, keys_required: bool) -> None:
     operation = case.operation if case.is_whole else None
     _wrong_if("x-request-id" not in headers, "it has no request id")
     _wrong_if(len(headers.get_list("content-length")) > 1, "it has two lengths")
+    answer = _unpacked(answer)
     text = answer.body.decode("utf-8", "replace")
     _wrong_if(hidden(text) != text and not (status == 201 and b"/v1/keys" in case.sent), "it tells a key")
     _judge_access(case, operation, status, keys_required)
@@ -48,6 +51,15 @@ def judge(case: Case, answer: Answer, keys_required: bool) -> None:
         _judge_problem(answer, len(case.sent))
     elif case.is_whole:
         _judge_success(case, operation, answer)
+
+
+def _unpacked(answer: Answer) -> Answer:
+    """The answer as it was before it was packed for the way."""
+    packing = answer.headers.get("content-encoding")
+    if packing is None or not answer.is_whole or not answer.body:
+        return answer
+    unpack = {"gzip": gzip.decompress, "zstd": zstd.decompress}[packing]
+    return answer._replace(body=unpack(answer.body))
 
 
 def _judge_access(case: Case, operation: Operation | None, status: int, keys_required: bool) -> None:
@@ -92,6 +104,9 @@ def _judge_success(case: Case, operation: Operation | None, answer: Answer) -> N
     media_type = answer.headers.get("content-type", "").partition(";")[0]
     if answer.status in (204, 303, 304):
         _wrong_if(bool(answer.body), "it has a body")
+        return
+    if answer.status == 206:
+        _wrong_if("content-range" not in answer.headers, "it does not say which part it is")
         return
     _wrong_if(media_type not in content and "*/*" not in content, f"{media_type} is not documented")
     if media_type == JSON and len(answer.body) < _MOST_CHECKED:
