@@ -113,7 +113,7 @@ def test_a_map_that_is_not_there_is_not_found(http: httpx.Client, name: str, met
     assert name in assert_problem(http, answer, 404, "map-not-found")["detail"]
 
 
-@pytest.mark.parametrize("path", ["/", "/v1", "/v2/models", "/v1/maps/standing-cos_sin/nothing", "/problems/nothing"])
+@pytest.mark.parametrize("path", ["/", "/v1", "/v3/models", "/v1/maps/standing-cos_sin/nothing", "/problems/nothing"])
 def test_an_address_that_is_not_there_is_not_found(http: httpx.Client, path: str) -> None:
     assert_problem(http, http.get(path), 404, "not-found")
 
