@@ -218,6 +218,7 @@ def test_without_the_extra_the_service_says_in_one_sentence_that_it_is_missing(t
     )
 
 
+@pytest.mark.long
 def test_where_nobody_wants_spans_nothing_that_makes_or_sends_them_is_loaded() -> None:
     source = (
         "import sys, app.main; from app.settings import Settings; "

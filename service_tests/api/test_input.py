@@ -80,6 +80,7 @@ def test_features_and_codes_have_the_bits_of_rows_changed_by_hand(http: httpx.Cl
     np.testing.assert_array_equal(some, wanted[7:8])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("both")
 @pytest.mark.parametrize("title", with_long(FEW, sorted(SPECS.keys() - set(FEW))))
 def test_gram_blocks_and_diagnostics_see_rows_after_the_input(http: httpx.Client, title: str) -> None:

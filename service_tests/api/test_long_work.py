@@ -148,6 +148,7 @@ def test_a_diagnostic_answers_the_same_bytes_at_once_by_a_job_and_out_of_time(ht
         assert http.get(result, headers={"Accept": "image/svg+xml"}).content == picture
 
 
+@pytest.mark.long
 def test_a_recommendation_goes_by_the_clock_too(http: httpx.Client) -> None:
     body = {"vectors": [[i, i * i % 7] for i in range(60)], "kernel": KERNEL, "budget": 16, "samplers": ["sobol"]}
     body["kernel"] = KERNEL | {"length_scale": 5.0}

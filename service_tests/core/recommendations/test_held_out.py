@@ -112,6 +112,7 @@ def test_too_few_rows_are_all_in_both_parts(n: int) -> None:
     assert found.reported.measured.tolist() == found.choosing[0].measured.tolist() == list(range(n))
 
 
+@pytest.mark.long
 def test_maps_that_learn_are_tried_where_there_is_a_dataset_and_come_first() -> None:
     found = recommended(ROWS, [GAUSSIAN], wanted(), building=building(), shares=SHARED)
     assert (found["rows"], found["reported_rows"]) == (len(ROWS), len(SHARED.reported.measured))
@@ -153,6 +154,7 @@ def test_errors_are_of_rows_that_were_not_learned_from() -> None:
     assert trial["error_sd"] == pytest.approx(np.std(errors, ddof=1))
 
 
+@pytest.mark.long
 def test_without_a_dataset_nothing_that_learns_is_tried_and_the_answer_says_so() -> None:
     plain = Wanted(64, None)
     assert learned_from([GAUSSIAN], 16, plain) == set()
@@ -192,6 +194,7 @@ def test_rows_to_learn_from_count_where_something_learns() -> None:
     assert recommended_bytes(100, 16, plain, GAUSSIAN) < recommended_bytes(100, 16, few, GAUSSIAN)
 
 
+@pytest.mark.long
 def test_curves_of_samplers_of_one_kind_have_names_of_their_own() -> None:
     samplers = [UNIFORM, sampler(kind="landmarks", dataset="letters"), sampler(kind="sobol")]
     answer = recommended(ROWS, [GAUSSIAN], wanted(samplers=samplers), seeds=1, building=building(), shares=SHARED)

@@ -99,6 +99,7 @@ def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
     assert trial["seconds_per_1000_rows"] > 0
 
 
+@pytest.mark.long
 def test_the_same_request_has_the_same_answer_but_for_the_time() -> None:
     once, again = (recommended(ROWS[:60], [kernel(KERNELS[0])], Wanted(64, None), seeds=2, seed=1) for _ in range(2))
     first, second = ([trial | {"seconds_per_1000_rows": 0} for trial in each["ranked"]] for each in (once, again))
@@ -147,6 +148,7 @@ def test_what_is_told_of_the_best_is_no_luck_of_being_chosen() -> None:
     assert abs(difference.mean()) < 4 * error < 0.05 * np.mean(truth)
 
 
+@pytest.mark.long
 def test_a_target_is_reached_with_the_narrowest_spec_that_does() -> None:
     answer = recommended(ROWS[:200], [kernel(KERNELS[0])], Wanted(None, 0.3), seeds=2)
     assert answer["target_reached"] is True
