@@ -73,15 +73,26 @@ def assert_made_alike(http: httpx.Client, name: str, told: dict[str, Any], rows:
     # Later versions also compare a set with its start.
     for of in (record, expected):
         of["warnings"] = [one for one in of["warnings"] if "alone has the smaller Gram error" not in one]
+    is_greedy = told["spec"]["sampler"]["kind"] == "greedy_adaptive"
+    assert_reported_alike(
+        record.pop("report"), expected.pop("report", None), AS_GOOD - 1 if is_greedy else LEARNED_ANEW
+    )
     assert members(record, expected) == expected
     found = arrays(http, name)
     assert found.keys() == told["arrays"].keys()
     for one, a in found.items():
         earlier = numbers(told["arrays"][one])
-        if told["spec"]["sampler"]["kind"] == "greedy_adaptive" and one == "frequencies":
+        if is_greedy and one == "frequencies":
             assert_as_good(a, earlier, told, rows)
             a, earlier = a[:ALIKE], earlier[:ALIKE]
         assert_near(a, earlier, LEARNED_ANEW)
+
+
+def assert_reported_alike(found: dict[str, Any] | None, expected: dict[str, Any] | None, within: float) -> None:
+    """That a report tells of the same, in numbers that differ by a part at most."""
+    for name, value in (expected or {}).items():
+        told = (found or {})[name]
+        assert told == (pytest.approx(value, rel=within) if isinstance(value, float) else value), name
 
 
 def assert_as_good(found: NDArray[Any], earlier: NDArray[Any], told: dict[str, Any], rows: NDArray[Any]) -> None:
