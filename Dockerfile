@@ -36,6 +36,7 @@ COPY app /source/app
 COPY bochner /source/bochner
 COPY client /source/client
 COPY openapi/examples /source/openapi/examples
+COPY openapi/answers /source/openapi/answers
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/run/certificates \
     /opt/pip/bin/pip --python /opt/bochner/bin/python install --no-cache-dir --no-deps --target /opt/service /source /source/client
 # Compile the loops once, here, where the slimmed packages have to work too. The compiler keeps its results beside its

@@ -67,7 +67,7 @@ def test_an_upload_that_stalls_is_given_up_and_locks_nobody_out(impatient: Runni
 
 
 def test_a_client_that_does_not_read_is_given_up(impatient: Running) -> None:
-    body = npy(np.ones((5000, 1), np.float32))
+    body = npy(np.ones((2500, 1), np.float32))
     with closing(connected(impatient)) as one, closing(connected(impatient)) as other:
         for slow in (one, other):
             slow.sendall(request(len(body)) + body)

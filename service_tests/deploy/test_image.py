@@ -151,7 +151,7 @@ def test_every_package_is_there_for_arm(tmp_path: Path) -> None:
         [sys.executable, ROOT / "docker" / "dependencies.py"], cwd=ROOT, stdout=subprocess.PIPE, check=True
     )
     (tmp_path / "requirements.txt").write_bytes(listed.stdout)
-    platforms = [f"--platform=manylinux_{glibc}_aarch64" for glibc in ("2_17", "2_26", "2_27", "2_28")]
+    platforms = [f"--platform=manylinux_{glibc}_aarch64" for glibc in ("2_17", "2_24", "2_26", "2_27", "2_28")]
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--only-binary=:all:", "--no-cache-dir"]
     command += ["--target", str(tmp_path), "--python-version=3.13", "--platform=manylinux2014_aarch64", *platforms]
     subprocess.run([*command, "--requirement", str(tmp_path / "requirements.txt")], check=True)
