@@ -37,8 +37,9 @@ def fill(http: httpx.Client) -> None:
     assert put_dataset(http, "letters", np.load(LETTERS)[:500]).status_code == 201
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # no longer: while it is there, no other event loop can run in its thread
 def chromium() -> Iterator[Any]:
+    """A browser that is started once."""
     pytest.importorskip("playwright.sync_api", reason="the extra clients has it")
     from service_tests.browser import browsing
 
