@@ -15,6 +15,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "api/gauges.py": "api/test_observed.py",
         "connections/flow.py": "connections/test_protocol.py",
         "api/documents.py": "test_openapi.py",
+        "api/schemas.py": "test_openapi.py",
+        "api/array_documents.py": "test_openapi.py",
         "api/routes/vectors.py": "api/test_features.py",  # and test_codes.py, test_kernel.py, test_similarity.py
         "main.py": "api/test_problems.py",
         "wiring.py": "api/test_problems.py",

@@ -4,7 +4,8 @@ from typing import Any
 
 from app.api.answer_headers import headers
 from app.api.array_answers import WARNING
-from app.api.documents import NUMBERS_OR_NULL, PROBLEM_ANSWER, list_of, object_of
+from app.api.documents import PROBLEM_ANSWER
+from app.api.schemas import NUMBERS_OR_NULL, list_of, object_of
 from app.formats.json import Json
 
 _JSON = Json.media_type

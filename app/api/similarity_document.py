@@ -1,6 +1,7 @@
 """The members of an answer of /similarity, described for the OpenAPI document."""
 
-from app.api.documents import NUMBERS, NUMBERS_OR_NULL, answer_of, list_of, with_warnings
+from app.api.array_documents import answer_of
+from app.api.schemas import NUMBERS, NUMBERS_OR_NULL, list_of, with_warnings
 
 _INTERVALS = list_of(list_of({"type": ["number", "null"]}, minItems=2, maxItems=2))
 _SIMILARITIES = {

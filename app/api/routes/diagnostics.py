@@ -10,17 +10,11 @@ from app.api import bodies, long_work
 from app.api.access import owner_of
 from app.api.answer_headers import headers
 from app.api.array_answers import WARNING, warning_headers
+from app.api.array_documents import GIVEN, ROWS
 from app.api.context import Context, ContextOf, MapName
-from app.api.documents import (
-    GIVEN,
-    ROWS,
-    asked_members,
-    list_of,
-    preferring_body,
-    schema_of,
-    with_warnings,
-)
+from app.api.documents import asked_members, preferring_body
 from app.api.negotiation import JSON, favourite, posted_format
+from app.api.schemas import BINARY, list_of, schema_of, with_warnings
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.progress import Progress
 from app.core.recommendations import RecommendationOptions
@@ -45,7 +39,6 @@ _MEMBERS: dict[str, dict[str, Any]] = {
 
 
 _FORMS = [JSON, SVG, PNG]
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
 def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, Any]:
@@ -57,7 +50,7 @@ def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, 
 
 
 def _answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
-    content = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}, PNG: _BINARY}
+    content = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}, PNG: {"schema": BINARY}}
     return {
         200: {"description": description, "content": content, **headers("Vary", "Preference-Applied", WARNING)},
         202: {

@@ -9,17 +9,17 @@ from app.api import etags, ranges
 from app.api.answer_headers import headers
 from app.api.array_answers import encoded_response
 from app.api.context import Admitted, MapName
+from app.api.schemas import BINARY
 from app.formats.exports import EXPORTS
 
 router = APIRouter(prefix="/v1/maps", tags=["maps"])
 
 FileFormat = StrEnum("FileFormat", {name: name for name in EXPORTS})  # type: ignore[misc]
 """The names of the files."""
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The file, under the name of the map.",
-        "content": {form.media_type: _BINARY for form in EXPORTS.values()},
+        "content": {form.media_type: {"schema": BINARY} for form in EXPORTS.values()},
         **headers("ETag", "Content-Disposition", "Accept-Ranges"),
     },
     **ranges.PARTS,

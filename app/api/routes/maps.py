@@ -8,8 +8,9 @@ from app.api import bodies, etags, long_work, ranges
 from app.api.access import owner_of
 from app.api.answer_headers import headers
 from app.api.array_answers import array_response
+from app.api.array_documents import ARRAY_ANSWER
 from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, MapTtl, Prefix
-from app.api.documents import ARRAY_ANSWER, MAP_BODY
+from app.api.documents import MAP_BODY
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
 from app.core.progress import TimedProgress

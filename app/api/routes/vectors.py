@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
 from app.api.array_answers import array_response
+from app.api.array_documents import CODES_ANSWER, FEATURES_ANSWER, GRAM_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
 from app.api.context import Admitted, Context, MapName
-from app.api.documents import CODES_ANSWER, FEATURES_ANSWER, GRAM_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
 from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
 from app.api.similarity_document import SIMILARITY_ANSWER
 from app.api.together import AT_ONCE, BRIEF
