@@ -86,6 +86,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "formats/npz_pairs.py": "api/test_npz.py",
         "formats/zipped.py": "formats/test_npz.py",
         "formats/json_pairs.py": "formats/test_json.py",
+        "client/errors.py": "client/test_refusals.py",
         "client/methods.py": "client/test_operations.py",
         "client/records.py": "client/calls/test_maps.py",  # and the others beside it
         "client/requests.py": "client/test_exchange.py",

@@ -11,7 +11,8 @@ from typing import Any, TypedDict
 import httpx
 
 from bochner_client.address import key_of, url_of
-from bochner_client.errors import BochnerWarning, InvalidAnswer, Refused, ServiceAway, refusal
+from bochner_client.errors import BochnerWarning, InvalidAnswer, Refused, ServiceAway
+from bochner_client.refusals import refusal
 from bochner_client.requests import Request
 
 TIMEOUT_SECONDS = 60.0

@@ -5,11 +5,12 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from bochner_client.errors import BochnerError, JobFailed, ServiceAway, Unavailable
+from bochner_client.errors import BochnerError, JobFailed, ServiceAway
 from bochner_client.events import EventReader
 from bochner_client.exchange import exchange, opened, paged
 from bochner_client.progress import Hear, Progress, shown
 from bochner_client.records import JobEvent, JobPage, JobRecord, MapRecord, State
+from bochner_client.refusals import Unavailable
 from bochner_client.requests import (
     JSON,
     Close,

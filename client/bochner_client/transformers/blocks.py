@@ -5,7 +5,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
-from bochner_client.errors import TooLarge
+from bochner_client.refusals import TooLarge
 from bochner_client.transformers.rows import Rows
 
 Cut = tuple[int, int]

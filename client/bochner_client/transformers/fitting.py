@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bochner_client.errors import DatasetNotFound, InvalidInput
 from bochner_client.records import MapRecord
+from bochner_client.refusals import DatasetNotFound, InvalidInput
 from bochner_client.transformers.blocks import BODY_HEAD_BYTES
 from bochner_client.transformers.connections import Connection
 from bochner_client.transformers.rows import Block, Rows

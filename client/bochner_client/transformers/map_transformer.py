@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from bochner_client.errors import BochnerError, MapNotFound, MapNotReady, NotModified
+from bochner_client.errors import BochnerError, NotModified
+from bochner_client.refusals import MapNotFound, MapNotReady
 from bochner_client.transformers.bars import rows_bar
 from bochner_client.transformers.blocks import cuts, for_each
 from bochner_client.transformers.connections import Connection, connection

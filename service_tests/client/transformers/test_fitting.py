@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from app.services.keys import AskedKey
 from app.store.keys import Role
-from bochner_client.errors import InvalidInput, MapExists
+from bochner_client.refusals import InvalidInput, MapExists
 from bochner_client.transformers import FeatureMap, HashMap
 from bochner_client.transformers.map_transformer import MapChanged
 from service_tests.checks import put, put_dataset

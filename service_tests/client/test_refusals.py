@@ -5,7 +5,7 @@ import pytest
 import bochner_client
 from app.api.problem_kinds import KINDS
 from bochner_client import JobFailed, JobRecord, Refused, ServiceAway
-from bochner_client.errors import refusal
+from bochner_client.refusals import refusal
 
 CLASSES = [one for one in vars(bochner_client).values() if isinstance(one, type) and issubclass(one, Refused)]
 
