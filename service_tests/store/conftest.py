@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import redis
 
 from app.store import server
-from app.store.connection import connect
+from app.store.connection import Client, connect
 from app.store.maps import MapStore
 from service_tests.servers import EVERY_WRITE, valkey
 from service_tests.store.site import Site
@@ -26,12 +25,20 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    with valkey(tmp_path_factory.mktemp("maps"), *EVERY_WRITE) as url, connect(url, 5) as client:
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A store for the tests of a file."""
+    with valkey(tmp_path_factory.mktemp("store"), *EVERY_WRITE) as url:
+        yield url
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    """A client of that store, which is empty."""
+    with connect(url, 5) as client:
+        client.flushall()
         yield client
 
 
 @pytest.fixture
-def maps(client: redis.Redis) -> MapStore:
-    client.flushall()
+def maps(client: Client) -> MapStore:
     return MapStore(client)

@@ -23,48 +23,42 @@ from service_tests.store.new_maps import new
 NOTHING = Usage(0, 0)
 
 
-@pytest.fixture
-def store(client: redis.Redis) -> redis.Redis:
-    client.flushall()
-    return client
-
-
-def test_maps_and_datasets_are_entered_and_taken_out(store: redis.Redis) -> None:
-    maps = MapStore(store)
+def test_maps_and_datasets_are_entered_and_taken_out(client: redis.Redis) -> None:
+    maps = MapStore(client)
     made = maps.create(new(megabytes=1.5))
-    assert assert_true(store) == (sum(made.lengths.values()), 1)
-    assert put_dataset(store, "d")
-    assert assert_true(store).names == 2
+    assert assert_true(client) == (sum(made.lengths.values()), 1)
+    assert put_dataset(client, "d")
+    assert assert_true(client).names == 2
     with pytest.raises(NameTaken):
         maps.create(new(seed=1))
-    assert not put_dataset(store, "d", 20)
-    assert assert_true(store).names == 2
+    assert not put_dataset(client, "d", 20)
+    assert assert_true(client).names == 2
     maps.delete("m")
-    DatasetStore(store).delete("d")
-    assert assert_true(store) == NOTHING
-    assert not store.exists("bochner:account", "bochner:account:entries", "bochner:account:ends")
+    DatasetStore(client).delete("d")
+    assert assert_true(client) == NOTHING
+    assert not client.exists("bochner:account", "bochner:account:entries", "bochner:account:ends")
 
 
-def test_what_expires_is_taken_out(store: redis.Redis) -> None:
-    put_dataset(store, "brief", ttl=1)
-    put_dataset(store, "stays", 20)
-    put_dataset(store, "kept", 30, ttl=1)
-    datasets = DatasetStore(store)
+def test_what_expires_is_taken_out(client: redis.Redis) -> None:
+    put_dataset(client, "brief", ttl=1)
+    put_dataset(client, "stays", 20)
+    put_dataset(client, "kept", 30, ttl=1)
+    datasets = DatasetStore(client)
     there = datasets.find("kept")
     assert there is not None
     datasets.renew(there, None)
     time.sleep(2.1)
-    assert assert_true(store).names == 2
+    assert assert_true(client).names == 2
     there = datasets.find("stays")
     assert there is not None
     datasets.renew(there, 1000)
-    pass_time(store)
-    assert assert_true(store).names == 1
+    pass_time(client)
+    assert assert_true(client).names == 1
 
 
-def test_the_store_is_full_at_its_limits(store: redis.Redis) -> None:
-    size = sum(MapStore(store).create(new()).lengths.values())
-    brimful = MapStore(store, Quota(2 * size, 3))
+def test_the_store_is_full_at_its_limits(client: redis.Redis) -> None:
+    size = sum(MapStore(client).create(new()).lengths.values())
+    brimful = MapStore(client, Quota(2 * size, 3))
     brimful.create(new("n"))
     with pytest.raises(QuotaExceeded) as refused:
         brimful.create(new("o"))
@@ -75,17 +69,17 @@ def test_the_store_is_full_at_its_limits(store: redis.Redis) -> None:
     brimful.delete("n")
     brimful.check_room(size)
     brimful.create(new("o"))
-    put_dataset(store, "d", 1)
+    put_dataset(client, "d", 1)
     with pytest.raises(QuotaExceeded) as refused:
-        put_dataset(store, "e", 1, quota=Quota(None, 3))
+        put_dataset(client, "e", 1, quota=Quota(None, 3))
     assert (refused.value.limit, refused.value.allowed) == ("max_store_names", 3)
-    assert assert_true(store).names == 3
-    assert {store.ttl(key) for key in keys(store)} == {-1}
+    assert assert_true(client).names == 3
+    assert {client.ttl(key) for key in keys(client)} == {-1}
 
 
-def test_of_many_that_come_at_once_as_many_are_kept_as_have_room(store: redis.Redis) -> None:
-    size = sum(MapStore(store).create(new("first")).lengths.values())
-    maps = MapStore(store, Quota(5 * size, None))
+def test_of_many_that_come_at_once_as_many_are_kept_as_have_room(client: redis.Redis) -> None:
+    size = sum(MapStore(client).create(new("first")).lengths.values())
+    maps = MapStore(client, Quota(5 * size, None))
 
     def create(i: int) -> bool:
         try:
@@ -94,15 +88,15 @@ def test_of_many_that_come_at_once_as_many_are_kept_as_have_room(store: redis.Re
             return False
 
     assert sum(at_once(12, create)) == 4
-    assert assert_true(store) == (5 * size, 5)
+    assert assert_true(client) == (5 * size, 5)
 
 
-def test_an_owner_has_limits_of_its_own(store: redis.Redis) -> None:
-    account, maps = Account(store), MapStore(store)
+def test_an_owner_has_limits_of_its_own(client: redis.Redis) -> None:
+    account, maps = Account(client), MapStore(client)
     size = sum(maps.create(new("other"), owner="b").lengths.values())
     account.allow("a", Quota(3 * size, 2))
     maps.create(new("m"), owner="a")
-    put_dataset(store, "d", 1, owner="a")
+    put_dataset(client, "d", 1, owner="a")
     assert account.usage("a").names == 2
     with pytest.raises(QuotaExceeded, match="key_names is 2"):
         maps.create(new("n"), owner="a")
@@ -110,133 +104,133 @@ def test_an_owner_has_limits_of_its_own(store: redis.Redis) -> None:
     with pytest.raises(QuotaExceeded, match=f"key_bytes is {size}"):
         maps.check_room(1, "a")
     maps.create(new("n"), owner="b")
-    DatasetStore(store).delete("d")
+    DatasetStore(client).delete("d")
     maps.delete("m")
     maps.create(new("m"), owner="a")
     account.allow("a", UNLIMITED)
     maps.create(new("o"), owner="a")
     assert account.usage("a") == (2 * size, 2)
-    assert_true(store)
+    assert_true(client)
 
 
-def test_a_map_that_a_job_builds_has_its_room_from_the_beginning(store: redis.Redis) -> None:
-    size = sum(MapStore(store).create(new("first")).lengths.values())
+def test_a_map_that_a_job_builds_has_its_room_from_the_beginning(client: redis.Redis) -> None:
+    size = sum(MapStore(client).create(new("first")).lengths.values())
     quota = Quota(2 * size + 1000, None)
-    job = building(store, "m", quota, promised=size, owner="a")
-    assert Account(store).usage("a").nbytes > size
-    maps = MapStore(store, quota)
+    job = building(client, "m", quota, promised=size, owner="a")
+    assert Account(client).usage("a").nbytes > size
+    maps = MapStore(client, quota)
     with pytest.raises(QuotaExceeded):
         maps.create(new("n"))
     there = maps.find("m")
     assert there is not None
-    mine = attempt(store, job)
+    mine = attempt(client, job)
     assert mine.owner == "a"
     maps.create(new("m"), there, mine.announce, mine.owner)
-    Jobs(store, 1, 60)  # whose end is written down by its process
-    kept = {entry: value for entry, value in entries(store).items() if ":m}" in entry}
+    Jobs(client, 1, 60)  # whose end is written down by its process
+    kept = {entry: value for entry, value in entries(client).items() if ":m}" in entry}
     assert list(kept.values()) == [(size, 1, "a")]
 
 
 @pytest.mark.parametrize("how", ["cancelled", "failed", "deleted"])
-def test_what_was_promised_is_given_back(store: redis.Redis, how: str) -> None:
-    job = building(store, "m", promised=1 << 20)
-    assert Account(store).usage().nbytes > 1 << 20
+def test_what_was_promised_is_given_back(client: redis.Redis, how: str) -> None:
+    job = building(client, "m", promised=1 << 20)
+    assert Account(client).usage().nbytes > 1 << 20
     if how == "failed":
-        mine = attempt(store, job)
+        mine = attempt(client, job)
         mine._run("end", "failed", 60, '{"reason": "time", "detail": "it took long"}', "")
-        assert_true(store)
-        MapStore(store).delete("m")
+        assert_true(client)
+        MapStore(client).delete("m")
     else:
-        Jobs(store, 100, 60).cancel(job)
-    assert assert_true(store).names == 1
-    pass_time(store)
-    assert assert_true(store) == NOTHING
+        Jobs(client, 100, 60).cancel(job)
+    assert assert_true(client).names == 1
+    pass_time(client)
+    assert assert_true(client) == NOTHING
 
 
-def test_a_failed_map_that_is_put_again_counts_once(store: redis.Redis) -> None:
-    mine = attempt(store, building(store, "m"))
+def test_a_failed_map_that_is_put_again_counts_once(client: redis.Redis) -> None:
+    mine = attempt(client, building(client, "m"))
     mine._run("end", "failed", 60, '{"reason": "time", "detail": "it took long"}', "")
-    MapStore(store).create(new("m"))
-    assert assert_true(store).names == 2
-    MapStore(store).delete("m")
-    mine = attempt(store, building(store, "m"))
+    MapStore(client).create(new("m"))
+    assert assert_true(client).names == 2
+    MapStore(client).delete("m")
+    mine = attempt(client, building(client, "m"))
     mine._run("end", "failed", 60, '{"reason": "time", "detail": "it took long"}', "")
-    building(store, "m")
-    assert assert_true(store).names == 4
+    building(client, "m")
+    assert assert_true(client).names == 4
 
 
-def test_everything_of_a_job_counts_as_long_as_it_is_kept(store: redis.Redis) -> None:
-    jobs = Jobs(store, 100, 60)
+def test_everything_of_a_job_counts_as_long_as_it_is_kept(client: redis.Redis) -> None:
+    jobs = Jobs(client, 100, 60)
     sent = bytes(PIECE_BYTES + 5)
     job = jobs.submit("walk", {"steps": 1}, attachments={"x": sent}, checkpoint=Checkpoint(b"begun", 0, 1), owner="a")
-    assert assert_true(store).nbytes > len(sent)
-    mine = attempt(store, job.id)
+    assert assert_true(client).nbytes > len(sent)
+    mine = attempt(client, job.id)
     for state in (b"further", bytes(2 * PIECE_BYTES)):
         mine._next_checkpoint = 0
         mine.checkpoint(lambda: state)  # noqa: B023
-        assert_true(store)
+        assert_true(client)
     written = mine.write(f"bochner:{{job:{job.id}}}:result:ab", b"found")
     mine._run("end", "succeeded", 60, "", f'[["text/plain", "bochner:{{job:{job.id}}}:result:ab", 1]]', keys=written)
-    assert assert_true(store) == (5, 1)
-    assert Account(store).usage("a") == (5, 1)
-    pass_time(store)
-    assert assert_true(store) == NOTHING
+    assert assert_true(client) == (5, 1)
+    assert Account(client).usage("a") == (5, 1)
+    pass_time(client)
+    assert assert_true(client) == NOTHING
 
 
-def test_a_job_without_room_is_not_taken_on(store: redis.Redis) -> None:
+def test_a_job_without_room_is_not_taken_on(client: redis.Redis) -> None:
     with pytest.raises(QuotaExceeded):
-        Jobs(store, 100, 60, Quota(1000, None)).submit("walk", {}, attachments={"x": bytes(1001)})
+        Jobs(client, 100, 60, Quota(1000, None)).submit("walk", {}, attachments={"x": bytes(1001)})
     with pytest.raises(QuotaExceeded):
-        building(store, "m", Quota(None, 1))
+        building(client, "m", Quota(None, 1))
     with pytest.raises(QuotaExceeded):
-        building(store, "m", Quota(1000, None), promised=1001)
-    assert keys(store) == set()
-    assert assert_true(store) == NOTHING
+        building(client, "m", Quota(1000, None), promised=1001)
+    assert keys(client) == set()
+    assert assert_true(client) == NOTHING
 
 
-def test_a_checkpoint_without_room_is_not_kept_and_the_job_goes_on(store: redis.Redis) -> None:
-    job = Jobs(store, 100, 60).submit("walk", {}, checkpoint=Checkpoint(b"begun", 0, 1))
-    mine = attempt(store, job.id)
-    mine._account = Account(store, Quota(1000, None))
+def test_a_checkpoint_without_room_is_not_kept_and_the_job_goes_on(client: redis.Redis) -> None:
+    job = Jobs(client, 100, 60).submit("walk", {}, checkpoint=Checkpoint(b"begun", 0, 1))
+    mine = attempt(client, job.id)
+    mine._account = Account(client, Quota(1000, None))
     mine._next_checkpoint = 0
     mine.checkpoint(lambda: bytes(1001))
     assert mine.restored() == b"begun"
-    assert_true(store)
+    assert_true(client)
 
 
-def test_what_a_put_that_died_has_entered_goes_with_its_pieces(store: redis.Redis) -> None:
-    brimful = Account(store, Quota(300, 1))
+def test_what_a_put_that_died_has_entered_goes_with_its_pieces(client: redis.Redis) -> None:
+    brimful = Account(client, Quota(300, 1))
     deadline = brimful.charge([Entry("bochner:{map:m}:0123", 300, 1)], "a")
-    now = int(store.time()[0])
+    now = int(client.time()[0])
     assert now < deadline <= now + UNCOMMITTED_TTL
-    assert Account(store).usage("a") == (300, 1)
+    assert Account(client).usage("a") == (300, 1)
     assert brimful.charge([Entry("bochner:{map:m}:0123", 300, 1)], "a") == deadline, "asked again after a lost reply"
-    assert Account(store).usage("a") == (300, 1)
-    pass_time(store)
-    assert assert_true(store) == NOTHING
+    assert Account(client).usage("a") == (300, 1)
+    pass_time(client)
+    assert assert_true(client) == NOTHING
 
 
-def test_what_versions_without_account_do_is_found_out(store: redis.Redis) -> None:
-    maps, jobs = MapStore(store), Jobs(store, 100, 60)
+def test_what_versions_without_account_do_is_found_out(client: redis.Redis) -> None:
+    maps, jobs = MapStore(client), Jobs(client, 100, 60)
     maps.create(new("m"))
     maps.create(new("changed"))
-    put_dataset(store, "d", ttl=1000)
-    put_dataset(store, "stays")
-    waits, ended = building(store, "b"), jobs.submit("walk", {}, attachments={"x": b"abc"}).id
+    put_dataset(client, "d", ttl=1000)
+    put_dataset(client, "stays")
+    waits, ended = building(client, "b"), jobs.submit("walk", {}, attachments={"x": b"abc"}).id
     jobs.cancel(ended)
-    store.delete(*(f"bochner:account{part}" for part in ("", ":entries", ":ends")))
+    client.delete(*(f"bochner:account{part}" for part in ("", ":entries", ":ends")))
     maps.create(new("later"))
-    everything = (maps, DatasetStore(store), jobs)
+    everything = (maps, DatasetStore(client), jobs)
     for _ in range(2):
         for one in everything:
             one.count()
-        Account(store).tidy()
-        assert assert_true(store).names == 8
-    there = store.keys("bochner:{map:m}*") + store.keys(f"bochner:{{job:{waits}}}*")
-    store.delete(*there, "bochner:{dataset:stays}:manifest")
-    store.zrem("bochner:maps", "m")
-    store.delete(*store.keys("bochner:{dataset:stays}*"), *store.keys("bochner:{map:b}*"))
-    Account(store).tidy()
-    assert assert_true(store).names == 4
-    pass_time(store)
-    assert assert_true(store).names == 2
+        Account(client).tidy()
+        assert assert_true(client).names == 8
+    there = client.keys("bochner:{map:m}*") + client.keys(f"bochner:{{job:{waits}}}*")
+    client.delete(*there, "bochner:{dataset:stays}:manifest")
+    client.zrem("bochner:maps", "m")
+    client.delete(*client.keys("bochner:{dataset:stays}*"), *client.keys("bochner:{map:b}*"))
+    Account(client).tidy()
+    assert assert_true(client).names == 4
+    pass_time(client)
+    assert assert_true(client).names == 2

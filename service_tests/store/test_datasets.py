@@ -1,5 +1,4 @@
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, cast
 
@@ -16,23 +15,10 @@ from app.store.pieces import PIECE_BYTES
 from app.store.scripts import COMMIT, FORGET
 from service_tests.checks import keys
 from service_tests.races import at_once
-from service_tests.servers import EVERY_WRITE, until, valkey, wire
+from service_tests.servers import until, wire
 from service_tests.store.new_maps import new as new_map
 
 INDEX = "bochner:datasets"
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with valkey(tmp_path_factory.mktemp("datasets"), *EVERY_WRITE) as url:
-        yield url
-
-
-@pytest.fixture
-def client(url: str) -> Iterator[redis.Redis]:
-    with connect(url, 5) as client:
-        client.flushall()
-        yield client
 
 
 @pytest.fixture

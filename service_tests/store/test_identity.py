@@ -1,7 +1,6 @@
 """A store that comes back empty, and what a process then says of it."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 import redis.asyncio
@@ -14,44 +13,30 @@ from app.store.datasets import DatasetStore
 from app.store.errors import StoreUnavailable
 from app.store.identity import StoreReplaced
 from app.store.maps import MapStore
-from service_tests.servers import EVERY_WRITE, valkey
 from service_tests.store.new_maps import new
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with valkey(tmp_path_factory.mktemp("marked"), *EVERY_WRITE) as url:
-        yield url
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Client]:
-    with connect(url, 5) as client:
-        client.flushall()
-        yield client
-
-
-def test_a_new_store_is_marked_by_the_first_that_comes_and_known_to_all(store: Client, url: str) -> None:
-    identity.settle(store)
+def test_a_new_store_is_marked_by_the_first_that_comes_and_known_to_all(client: Client, url: str) -> None:
+    identity.settle(client)
     with connect(url, 5) as second:
         identity.settle(second)
-        assert store.seen == second.seen is not None
-    identity.check(store)
+        assert client.seen == second.seen is not None
+    identity.check(client)
 
 
-def test_who_only_looks_leaves_no_mark(store: Client) -> None:
-    identity.check(store)
-    assert store.dbsize() == 0
+def test_who_only_looks_leaves_no_mark(client: Client) -> None:
+    identity.check(client)
+    assert client.dbsize() == 0
 
 
-def test_a_store_that_was_emptied_has_nothing_missing_in_it(store: Client) -> None:
+def test_a_store_that_was_emptied_has_nothing_missing_in_it(client: Client) -> None:
     """Not a map that there is not, but a store that cannot be asked."""
-    identity.settle(store)
-    maps, datasets, jobs = MapStore(store), DatasetStore(store), Jobs(store, 1, 60)
+    identity.settle(client)
+    maps, datasets, jobs = MapStore(client), DatasetStore(client), Jobs(client, 1, 60)
     assert maps.find("m") is None
     with pytest.raises(JobNotFound):
         jobs.get("0" * 24)
-    store.flushall()
+    client.flushall()
     for ask in (
         lambda: maps.find("m"),
         lambda: maps.delete("m"),
@@ -60,57 +45,57 @@ def test_a_store_that_was_emptied_has_nothing_missing_in_it(store: Client) -> No
         lambda: datasets.page("", None, 10),
         lambda: jobs.get("0" * 24),
         lambda: jobs.page(None, None, 10),
-        lambda: identity.settle(store),
+        lambda: identity.settle(client),
     ):
         with pytest.raises(StoreReplaced, match=r"came back without what it held.*bochner accept-store"):
             ask()
-    assert store.dbsize() == 0
+    assert client.dbsize() == 0
 
 
-def test_it_is_noticed_on_the_event_loop_too(store: Client, url: str) -> None:
-    identity.settle(store)
-    maps = MapStore(store)
+def test_it_is_noticed_on_the_event_loop_too(client: Client, url: str) -> None:
+    identity.settle(client)
+    maps = MapStore(client)
 
     async def look() -> None:
         async with redis.asyncio.Redis.from_url(url) as loop:
             assert await maps.find_by(loop, "m") is None
-            store.flushall()
+            client.flushall()
             with pytest.raises(StoreUnavailable, match="came back"):
                 await maps.find_by(loop, "m")
 
     asyncio.run(look())
 
 
-def test_what_is_there_is_still_given(store: Client) -> None:
-    identity.settle(store)
-    maps = MapStore(store)
+def test_what_is_there_is_still_given(client: Client) -> None:
+    identity.settle(client)
+    maps = MapStore(client)
     created = maps.create(new())
-    store.delete(identity.KEY)
+    client.delete(identity.KEY)
     assert maps.find("m") == created
 
 
-def test_a_store_that_another_process_has_marked_anew_is_not_taken_for_the_old_one(store: Client, url: str) -> None:
-    identity.settle(store)
-    store.flushall()
+def test_a_store_that_another_process_has_marked_anew_is_not_taken_for_the_old_one(client: Client, url: str) -> None:
+    identity.settle(client)
+    client.flushall()
     with connect(url, 5) as fresh:
         identity.settle(fresh)
     with pytest.raises(StoreReplaced):
-        identity.check(store)
+        identity.check(client)
 
 
-def test_an_operator_may_accept_it(store: Client, url: str) -> None:
-    identity.settle(store)
-    before = store.seen
-    store.flushall()
+def test_an_operator_may_accept_it(client: Client, url: str) -> None:
+    identity.settle(client)
+    before = client.seen
+    client.flushall()
     with connect(url, 5) as operator:
         identity.accept(operator)
-    identity.check(store)
-    assert store.seen != before
-    assert MapStore(store).find("m") is None
+    identity.check(client)
+    assert client.seen != before
+    assert MapStore(client).find("m") is None
 
 
-def test_a_mark_that_cannot_be_read_is_not_guessed_at(store: Client) -> None:
-    store.set(identity.KEY, b"{}")
+def test_a_mark_that_cannot_be_read_is_not_guessed_at(client: Client) -> None:
+    client.set(identity.KEY, b"{}")
     with pytest.raises(StoreReplaced, match="cannot read"):
-        identity.settle(store)
-    assert store.get(identity.KEY) == b"{}"
+        identity.settle(client)
+    assert client.get(identity.KEY) == b"{}"

@@ -18,13 +18,7 @@ def new(name: str = "k", role: Role = Role.read) -> NewKey:
 
 @pytest.fixture
 def keys(client: redis.Redis) -> KeyStore:
-    client.flushall()
     return KeyStore(client, 3)
-
-
-@pytest.fixture
-def url(client: redis.Redis) -> str:
-    return f"unix://{client.get_connection_kwargs()['path']}"
 
 
 def looked(url: str, known: Keys) -> Keys:

@@ -1,6 +1,5 @@
 """How long maps live that were put for a time: ready ones, those that jobs build, and those that could not be built."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +9,6 @@ import redis
 from app.jobs import scripts
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError
-from app.store.connection import connect
 from app.store.errors import StoreDamaged
 from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
@@ -18,27 +16,10 @@ from app.store.reservations import NameTaken, State
 from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
 from service_tests.ledger import assert_true, entries, pass_time
-from service_tests.servers import EVERY_WRITE, until, valkey
+from service_tests.servers import until
 from service_tests.store.new_maps import new
 
 ERROR = JobError(reason="invalid-input", detail="unlucky", pointer=None)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    with valkey(tmp_path_factory.mktemp("lifetimes"), *EVERY_WRITE) as url, connect(url, 5) as client:
-        yield client
-
-
-@pytest.fixture
-def client(store: redis.Redis) -> redis.Redis:
-    store.flushall()
-    return store
-
-
-@pytest.fixture
-def maps(client: redis.Redis) -> MapStore:
-    return MapStore(client)
 
 
 def lives(client: redis.Redis, seconds: int | None) -> bool:

@@ -8,10 +8,10 @@ from app.store.connection import connect_loop
 from app.store.rates import RateStore, Taken
 
 
-@pytest.fixture
-def url(client: redis.Redis) -> str:
-    client.flushall()
-    return f"unix://{client.get_connection_kwargs()['path']}"
+@pytest.fixture(autouse=True)
+def _emptied(client: redis.Redis) -> None:
+    """The store, before each test."""
+    del client
 
 
 def takes(url: str, *asked: tuple[str, float, int, int]) -> list[Taken]:

@@ -1,7 +1,6 @@
 """Names that are held for what a job makes."""
 
 import json
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -12,7 +11,6 @@ from app.jobs.errors import JobHasEnded, TooManyJobs
 from app.jobs.jobs import Jobs
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
-from app.store.connection import connect
 from app.store.errors import Gone
 from app.store.map_manifest import MapManifest, SpecEntry
 from app.store.maps import MapStore
@@ -20,28 +18,10 @@ from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken, Reservation, State
 from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
-from service_tests.servers import EVERY_WRITE, valkey
 from service_tests.store.new_maps import new
 
 LONG = json.dumps({"seed": 0, "frequencies": "x" * (5 * PIECE_BYTES // 2)})
 ERROR = JobError(reason="invalid-input", detail='it is ünlucky: 50 %/"', pointer=None)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    with valkey(tmp_path_factory.mktemp("reservations"), *EVERY_WRITE) as url, connect(url, 5) as client:
-        yield client
-
-
-@pytest.fixture
-def client(store: redis.Redis) -> redis.Redis:
-    store.flushall()
-    return store
-
-
-@pytest.fixture
-def maps(client: redis.Redis) -> MapStore:
-    return MapStore(client)
 
 
 def reserve(client: redis.Redis, spec: str = LONG, most: int = 10) -> MapManifest:
