@@ -8,10 +8,7 @@ from app.store.connection import connect_loop
 from app.store.rates import RateStore, Taken
 
 
-@pytest.fixture(autouse=True)
-def _emptied(client: redis.Redis) -> None:
-    """The store, before each test."""
-    del client
+pytestmark = pytest.mark.usefixtures("client")  # which empties the store
 
 
 def takes(url: str, *asked: tuple[str, float, int, int]) -> list[Taken]:
