@@ -7,7 +7,6 @@ import redis
 from app.store.connection import connect_loop
 from app.store.rates import RateStore, Taken
 
-
 pytestmark = pytest.mark.usefixtures("client")  # which empties the store
 
 
