@@ -22,7 +22,7 @@ class InWork:
 
     @property
     def ids(self) -> dict[str, str]:
-        """What tells it from others: ids of the request, of its trace and of the job, as far as there are some."""
+        """The ids of its request, trace and job, as far as it has some; each line of the log has them."""
         every = {"request_id": self.request_id, "trace_id": self.trace_id, "job_id": self.job_id}
         return {name: one for name, one in every.items() if one}
 

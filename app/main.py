@@ -127,7 +127,7 @@ def _context(settings: Settings) -> Context:
 
 @cache
 def _meters() -> Meters:
-    """What this process counts with: in a directory of its own, unless it is one of several of a service."""
+    """The counters of this process: in a directory of its own, unless it is one of several of a service."""
     directory = counters()
     if directory is None:
         own = ExitStack()

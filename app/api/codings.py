@@ -36,10 +36,10 @@ class Packer(Protocol):
     """Packs an answer, piece by piece."""
 
     def compress(self, data: bytes | memoryview, /) -> bytes:
-        """What is ready after this piece."""
+        """Take a piece; gives the packed bytes that are ready by now."""
 
     def flush(self) -> bytes:
-        """The rest."""
+        """End the answer; gives the packed bytes that were held back."""
 
 
 PACKERS: dict[str, Callable[[], Packer]] = {
@@ -62,7 +62,7 @@ class Unpacked:
         self._n_frames = 0
 
     def parts(self, piece: bytes) -> Iterator[bytes]:
-        """What a piece stands for, in parts of bounded size; InvalidInput if it is not packed so."""
+        """Unpack a piece, in parts of bounded size; InvalidInput if it is not packed so."""
         try:
             while piece:
                 if self._unpacker.eof:
@@ -85,7 +85,7 @@ class Unpacked:
             raise InvalidInput(f"the body ends before its {self._coding} does")
 
     def _rest(self) -> bytes:
-        """What of a piece zlib has left to be given again; zstd keeps it itself."""
+        """The end of a piece that zlib has not looked at yet and wants again; zstd keeps it itself."""
         return getattr(self._unpacker, "unconsumed_tail", b"")
 
 

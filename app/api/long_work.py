@@ -26,7 +26,7 @@ class Clock(NamedTuple):
     """How long a request may take."""
 
     preferences: Preferences
-    """What the client has said of it."""
+    """The wishes of the client: how long it waits, and whether it wants a job."""
     shutdown: Shutdown
     """When this begins, all time is over."""
     place_by: float

@@ -64,7 +64,7 @@ def observed(app: ASGIApp, meters: Meters, spans: Spans) -> ASGIApp:
 
 
 class _Seen:
-    """What goes to and fro of a request. Its answer has the `traceparent` that came with it, if one did."""
+    """Counts the bytes of a request and of its answer, and gives the answer the `traceparent` that came, if one did."""
 
     def __init__(self, receive: Receive, send: Send, traceparent: str) -> None:
         self._receive, self._send, self._traceparent = receive, send, traceparent
@@ -90,7 +90,7 @@ class _Seen:
 
 
 def _told(route: str, status: int) -> dict[str, str | int]:
-    """What a span is told of an answer."""
+    """Attributes of the span of an answer, by the names of OpenTelemetry."""
     told: dict[str, str | int] = {"http.response.status_code": status}
     if route:
         told["http.route"] = route

@@ -30,7 +30,7 @@ ROLES: dict[str, Role | None] = {
 """The role that each operation needs, None for those that are open to everybody."""
 
 WITHOUT_KEY = Role.write
-"""What who sends no key may do, where none is needed. Keys are made and revoked with a key, or by command."""
+"""The role of those who send no key where none is needed. Keys are made and revoked with a key, or by command."""
 
 
 def permit(operation: str, state: Mapping[str, Any]) -> None:

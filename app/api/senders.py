@@ -12,7 +12,7 @@ from app.api.problems import Refusal, limit
 from app.settings import Settings
 
 State = MutableMapping[str, Any]
-"""What is kept of a request while it lasts: the state in its scope."""
+"""The state in the scope of a request, which is kept as long as the request lasts."""
 
 _TAKEN = "body_bytes"
 # Seconds after which a client may not be slower than the least rate.

@@ -1,4 +1,4 @@
-"""What waits at the same time is done together: questions to the store, and features of the same map."""
+"""Work that waits at the same time is done together: questions to the store, and features of the same map."""
 
 import asyncio
 from bisect import bisect_right

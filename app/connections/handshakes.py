@@ -71,7 +71,7 @@ class Handshake(Protocol):
         self._task.cancel()
 
     shutdown = abort
-    """What the server calls at its end."""
+    """The server calls it so at its end."""
 
     async def _shake_hands(self, accepted: socket) -> None:
         patience = self._connection.settings.head_timeout

@@ -38,7 +38,7 @@ class Connection(HttpToolsProtocol):
     """
 
     handshake: crowd.Member | None = None
-    """What has counted in its place until it is made, if that was over TLS."""
+    """Over TLS: the handshake that held its place in the crowd until now."""
 
     @property
     def settings(self) -> Settings:

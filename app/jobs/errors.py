@@ -31,4 +31,4 @@ class NotMine(Exception):
 
 
 class ResultElsewhere(Exception):
-    """What a job has made is found at another address, its only argument."""
+    """The result of a job is at another address, its only argument."""

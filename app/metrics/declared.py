@@ -34,7 +34,7 @@ LABELS = {
     "scipy": "version of SciPy",
     "python": "version of Python",
 }
-"""What each label says."""
+"""The meaning of each label."""
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _BRIEF_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)

@@ -1,4 +1,4 @@
-"""What each process says of itself once a second: that it lives, and what it takes."""
+"""Once a second each process writes down that it lives, and how much memory and time it takes."""
 
 import resource
 import threading

@@ -29,7 +29,7 @@ def histogram(of: Declared) -> Histogram:
 
 
 class Meters:
-    """What a process that serves requests counts, in its slot. A process has one."""
+    """The counters of a process that serves requests, in its slot. A process has one."""
 
     def __init__(self, slot: Slot) -> None:
         self.slot = slot

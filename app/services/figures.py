@@ -1,4 +1,4 @@
-"""What the store says of itself and of jobs, in figures for operators."""
+"""Figures of the store and of jobs, for operators."""
 
 import platform
 from collections.abc import Callable, Iterator, Mapping

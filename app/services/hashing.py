@@ -21,7 +21,7 @@ _CODES_PER_BLOCK = 1 << 20
 
 
 class OnZero(StrEnum):
-    """What to do with a row that is all zero and so has no codes: refuse the request, or mark the row with codes -1."""
+    """A row that is all zero has no codes: either the request is refused, or the row is marked with codes of -1."""
 
     refuse = "refuse"
     mark = "mark"

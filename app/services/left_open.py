@@ -165,6 +165,6 @@ class Settled(NamedTuple):
 
     spec: MapSpec
     asked: str = ""
-    """What was left open, as it is stored; empty for nothing."""
+    """The members that were left open, as they are stored; empty if none was."""
     warnings: tuple[str, ...] = ()
-    """What the client should know of the numbers."""
+    """Doubts about the numbers, for the client."""

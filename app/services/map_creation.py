@@ -178,7 +178,7 @@ class MapCreation(NamedTuple):
         return digests, of_rows
 
     def _standing(self, name: str) -> MapManifest | None:
-        """What has a name; None for nothing, or for what failed, which is in nobody's way."""
+        """The map that has a name; None if there is none, or one that failed, which is in nobody's way."""
         found = self.store.find(name)
         return None if found is None or found.state is State.failed else found
 

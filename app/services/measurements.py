@@ -28,7 +28,7 @@ class Measurement(NamedTuple):
     kind: str
     """The kind of its job."""
     subject: Mapping[str, str]
-    """What the record of its job names as its subject."""
+    """Its subject, as the record of its job names it."""
     options: Frozen
     """The options of the request. A length scale that is taken from the rows is a number in them."""
     given: GatedRows
@@ -39,9 +39,9 @@ class Measurement(NamedTuple):
     nbytes: int
     """The memory that it takes, without its rows."""
     advice: str = ""
-    """What to ask for where that is too much, if there is a way."""
+    """Said where that is too much: what takes less, if there is a way."""
     warnings: tuple[str, ...] = ()
-    """What the client should know of its rows."""
+    """Doubts about its rows, for the client."""
 
 
 class Measurements(NamedTuple):

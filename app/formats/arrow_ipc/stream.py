@@ -83,7 +83,7 @@ def read(body: Body) -> tuple[list[Field], list[Batch]]:
 
 
 def _messages(whole: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
-    """What each message says, and its buffers."""
+    """Each message of a stream: its header, and its buffers."""
     at = 0
     while at < len(whole):
         # Streams of before 0.15 have no mark in front of the length.
