@@ -14,6 +14,7 @@ from app.api.codings import unpacked
 from app.api.context import Context
 from app.api.problems import Refusal
 from app.api.senders import Sender
+from app.core.json_names import check_names
 from app.formats import Body, Buffer, RowsFormat
 from app.formats.json_body import pointer_to
 
@@ -79,7 +80,13 @@ async def read_in(form: RowsFormat, request: Request, context: Context) -> Body:
 
 
 def parse(model: type[Model], body: Buffer) -> Model:
-    """Read a body as a model; Refusal, which names the first errors, if it is not JSON or does not fit the model."""
+    """Read a body as a model.
+
+    Raises:
+        InvalidInput: it has a member twice.
+        Refusal: it is not JSON, or does not fit the model; names the first errors.
+    """
+    check_names(body)
     try:
         return model.model_validate_json(body)
     except ValidationError as error:

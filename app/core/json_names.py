@@ -27,7 +27,7 @@ _NONE, _TWICE, _ESCAPED, _TOO_MANY, _TOO_DEEP = 0, 1, 2, 3, 4
 _BASIS, _PRIME = np.int64(1469598103934665603), np.int64(1099511628211)
 
 
-def check_names(text: bytes | bytearray) -> None:
+def check_names(text: bytes | bytearray | memoryview) -> None:
     """Raise InvalidInput for the first name that comes twice in one object of a JSON text.
 
     So it is for an object with more than 256 members, or in more than 63 others. What is no JSON is left to a parser.
@@ -37,16 +37,16 @@ def check_names(text: bytes | bytearray) -> None:
     names = np.empty((_MOST_OBJECTS, _MOST_MEMBERS), np.int64)
     found, start, end, depth = _look(characters, np.empty(_DEEPEST, np.bool_), names)
     if found == _TWICE:
-        _refuse(text[start + 1 : end].decode(errors="replace"), depth == 1)
+        _refuse(_decoded(text[start + 1 : end]), depth == 1)
     if found == _TOO_MANY:
         raise InvalidInput(f"an object has more than {_MOST_MEMBERS} members; no request has as many")
     if found == _TOO_DEEP:
         raise InvalidInput(f"more than {_MOST_OBJECTS} objects stand in each other; no request has as many")
     if found == _ESCAPED:
         if len(text) > _SHORT:
-            name = text[start + 1 : end][:80].decode(errors="replace")
+            name = _decoded(text[start + 1 : end][:80])
             raise InvalidInput(f'the name "{name}" is written with a backslash; write it as it is')
-        _check_read(text)
+        _check_read(bytes(text))
 
 
 def _refuse(name: str, is_outermost: bool) -> None:
@@ -54,7 +54,11 @@ def _refuse(name: str, is_outermost: bool) -> None:
     raise InvalidInput(f"the member {name[:80]!r} came twice in one object", pointer)
 
 
-def _check_read(text: bytes | bytearray) -> None:
+def _decoded(name: bytes | bytearray | memoryview) -> str:
+    return bytes(name).decode(errors="replace")
+
+
+def _check_read(text: bytes) -> None:
     """The same for a short text, as names that are escaped have to be read."""
 
     def check(pairs: list[tuple[str, Any]]) -> None:

@@ -11,6 +11,7 @@ import orjson
 from app.core.answers import RowBlocks, in_parts
 from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidInput
+from app.core.json_names import check_names
 from app.formats.base import Body, Encoded
 from app.formats.json_body import pointer_to
 from app.formats.json_lists import called, document, is_list
@@ -70,13 +71,14 @@ def read(body: Body, header_bytes: int | None) -> Asked:
     """Read a request; `header_bytes` of it are JSON, None for all.
 
     Raises:
-        InvalidInput: it is none, or uses what is not served here.
+        InvalidInput: it is none, has a member twice, or uses what is not served here.
         TooLarge: what it says beside its tensor is longer than the body allows.
     """
     whole = memoryview(body.content).toreadonly()
     if header_bytes is not None and header_bytes > len(whole):
         raise InvalidInput(f"the JSON is said to have {header_bytes} bytes, and {len(whole)} came")
     head, tail = (whole, None) if header_bytes is None else (whole[:header_bytes], whole[header_bytes:])
+    check_names(head)
     found = _object(document(head, lambda n: body.check_options(n, 0)), _MEMBERS, "")
     parameters = _object(found.get("parameters", {}), ("binary_data_output",), "/parameters")
     (tensor,) = _items(found.get("inputs"), 1, 1, "/inputs")

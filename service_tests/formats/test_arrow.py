@@ -137,6 +137,19 @@ def test_what_a_stream_does_not_hold_is_refused(content: Callable[[], bytes], co
         read(content())
 
 
+def test_columns_that_share_their_numbers_are_refused() -> None:
+    """A body of a few bytes would be rows of any number of gigabytes."""
+    numbers = ROWS[:4, 0].tobytes()
+    fields = [number_field("a", FLOATS), number_field("b", FLOATS)]
+    apart = written(fields, 2, [2, 2], b"", numbers[:8], b"", numbers[8:])
+    places = pack("<4q", 0, 0, 0, 8), pack("<4q", 8, 0, 8, 8)
+    assert apart.count(b"".join(places)) == 1
+    assert read(apart).shape == (2, 2)
+    shared = pack("<4q", 0, 0, 0, 16)
+    with pytest.raises(InvalidInput, match="buffers of 32 bytes overlap in the 16 of a record batch"):
+        read(apart.replace(b"".join(places), shared * 2))
+
+
 def test_what_is_said_beside_rows_is_counted() -> None:
     def check(nbytes: int, n_commas: int) -> None:
         del n_commas

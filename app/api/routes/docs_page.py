@@ -2,12 +2,14 @@
 
 from importlib.metadata import version
 from importlib.resources import files
+from threading import Lock
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import FileResponse, JSONResponse
 
 from app.api import etags
+from app.api.context import ContextOf
 from app.api.negotiation import JSON
 from app.api.problems import Refusal
 
@@ -17,6 +19,9 @@ _STATIC = files(_VIEWER) / "static"
 _FILES = ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")
 # The address of a file changes with the version of the viewer, so that a browser may keep it for a year.
 _KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+# Held while the document is written, so that who asks meanwhile does not write it too.
+_WRITING = Lock()
 
 router = APIRouter(include_in_schema=False)
 
@@ -35,12 +40,18 @@ async def docs_page(request: Request) -> Response:
 
 
 @router.get("/openapi.json")
-async def openapi_document(request: Request) -> Response:
-    """Send the document, which is written once: that takes as long as a hundred small requests."""
+async def openapi_document(request: Request, context: ContextOf) -> Response:
+    """Send the document. It is written once, on a thread, as that takes as long as hundreds of small requests."""
     state = request.app.state
     if not hasattr(state, "openapi"):
-        state.openapi = JSONResponse(request.app.openapi()).body
+        await context.admission.compute(lambda: _write(request.app), brief=True)
     return etags.constant(request, state.openapi, JSON)
+
+
+def _write(app: FastAPI) -> None:
+    with _WRITING:
+        if not hasattr(app.state, "openapi"):
+            app.state.openapi = JSONResponse(app.openapi()).body
 
 
 @router.get("/docs/{viewer}/{file}")

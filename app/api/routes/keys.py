@@ -13,7 +13,6 @@ from app.api.context import Admitted, ContextOf
 from app.api.documents import KEY_BODY
 from app.api.negotiation import JSON, posted_format
 from app.api.problems import Refusal
-from app.core.json_names import check_names
 from app.core.json_spans import check_options
 from app.services.keys import AskedKey, CreatedKey, KeyList
 
@@ -44,7 +43,6 @@ async def create_key(request: Request, response: Response, context: Admitted) ->
 
     def create() -> CreatedKey:
         check_options(body, context.limits.check_spec)
-        check_names(body)
         return context.keys.create(bodies.parse(AskedKey, body))
 
     made = await context.admission.ask(create)

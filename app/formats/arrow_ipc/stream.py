@@ -125,6 +125,9 @@ def _batch(header: Table, body: memoryview) -> Batch:
     for start, nbytes in buffers:
         if not (0 <= start <= len(body) and 0 <= nbytes <= len(body) - start):
             raise InvalidInput(f"a buffer of {nbytes} bytes at {start} is not within the {len(body)} of its batch")
+    # A few bytes would be the numbers of any number of columns.
+    if (together := sum(nbytes for _, nbytes in buffers)) > len(body):
+        raise InvalidInput(f"buffers of {together} bytes overlap in the {len(body)} of a record batch")
     n = header.number(0, "q")
     if n < 0:
         raise InvalidInput(f"a record batch has {n} rows")

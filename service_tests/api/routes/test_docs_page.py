@@ -1,10 +1,15 @@
 """The page /docs works without internet: all that it loads comes from the service."""
 
 import re
+import time
+from pathlib import Path
 from urllib.parse import urljoin
 
 import httpx
 import pytest
+
+from service_tests.costs import waits
+from service_tests.running import service
 
 LOADED = re.compile(r"""(?:src|href)="([^"]+)"|url: '([^']+)'""")
 OTHER_HOST = re.compile(r"^(?:[a-z]+:)?//")
@@ -57,3 +62,13 @@ def test_there_is_nothing_else(http: httpx.Client, path: str) -> None:
     answer = http.get(path)
     assert answer.status_code == 404
     assert answer.json()["type"] == "/problems/not-found"
+
+
+@pytest.mark.long
+def test_nobody_waits_while_the_document_is_written(tmp_path: Path) -> None:
+    """It is written when somebody asks for the first time."""
+    with service(tmp_path / "data") as running, running.client() as client, waits(running) as longest:
+        began = time.monotonic()
+        client.get("/openapi.json").raise_for_status()
+        took = time.monotonic() - began
+    assert max(longest) < took / 2

@@ -148,6 +148,7 @@ BINARY = {"name": "vectors", "shape": [7, 3], "datatype": "FP32", "parameters": 
     ("request_", "binary", "said"),
     [
         (b"", None, "is not JSON"),
+        (b'{"id": "a", "id": "b", "inputs": []}', None, "the member 'id' came twice"),
         ([], None, "a list came; an object is wanted"),
         ({}, None, "null came; a list is wanted"),
         ({"inputs": []}, None, "0 items came; 1 is wanted"),
@@ -209,3 +210,4 @@ def test_maps_are_listed_as_models(http: httpx.Client, standing: dict[str, str])
         assert [one["name"] for one in listed] == sorted(one["name"] for one in listed)
     refused(http.post("/v2/repository/index", content=b'{"ready": 1}'), 422, "/ready")
     refused(http.post("/v2/repository/index", content=b'{"all": true}'), 422, "/all")
+    refused(http.post("/v2/repository/index", content=b'{"ready": true, "ready": false}'), 422, "'ready' came twice")

@@ -125,7 +125,10 @@ def test_a_key_that_cannot_be_is_refused(admin: httpx.Client, change: dict[str, 
     assert admin.get("/v1/keys").json() == before
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b'{"name": "k"}', b'{"role": "read"}', b"\xff"])
+TWICE = b'{"name": "k", "role": "read", "role": "admin"}'
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b'{"name": "k"}', b'{"role": "read"}', b"\xff", TWICE])
 def test_what_is_no_key_is_refused(admin: httpx.Client, body: bytes) -> None:
     answer = admin.post("/v1/keys", content=body, headers={"Content-Type": "application/json"})
     assert_problem(admin, answer, 422, "invalid-input")
