@@ -25,7 +25,12 @@ class Reference(NamedTuple):
     """Size of the sample; None for all rows."""
     seed: int = 0
     pointer: str = ""
-    """The place of the reference in the request."""
+    """Where the members of the reference stand in the request, "" for the body itself."""
+
+    @property
+    def place(self) -> str:
+        """Where a request names the dataset, for what is wrong with its rows."""
+        return self.pointer or "/dataset"
 
 
 def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:

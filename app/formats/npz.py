@@ -10,7 +10,7 @@ from app.core.arrays import Array, PostedRows
 from app.core.errors import InvalidInput
 from app.core.ids import NumberIds, TextIds
 from app.formats.base import Body, Encoded, Format, Posted
-from app.formats.zipped import arrays, written
+from app.formats.zipped import arrays, length, written
 
 
 class Npz(Format):
@@ -47,7 +47,7 @@ class Npz(Format):
                 members[name] = one.numbers
             else:
                 members[name] = one.columns if isinstance(one, OneHot) else one
-        return Encoded(written(members))
+        return Encoded(written(members), length(members))
 
 
 def members(body: Body, wanted: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Array]:

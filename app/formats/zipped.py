@@ -14,6 +14,10 @@ from app.formats.npy import array_header, read
 # What stands at the end of a zip, and before that where it is one of more than 4 GB.
 _END, _LONG_END = struct.Struct("<4sHHHHIIH"), 20
 _END_MARK, _LONG_MARK = b"PK\5\6", b"PK\6\7"
+# What stands before a member, behind it, and of it in the list at the end, beside its name.
+_HEAD_BYTES = 30 + 16 + 46
+# Below this the library takes the short form for every number.
+_SHORT_BYTES = 2_000_000_000
 # The list of members is read whole. No request has more than a few.
 _MOST_MEMBERS, _MOST_LIST_BYTES = 16, 1 << 14
 
@@ -57,6 +61,15 @@ def written(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memory
                     out.write(octets(part))
                     yield from file.taken()
     yield from file.taken()
+
+
+def length(members: Mapping[str, Array | RowBlocks]) -> int | None:
+    """How many bytes `written` gives; None where they are so many that a zip takes its other form for some of them."""
+    total = _END.size
+    for name, array in members.items():
+        heads = _HEAD_BYTES + 2 * len(f"{name}.npy".encode())  # its name stands in both
+        total += heads + len(array_header(array.shape, array.dtype)) + array.nbytes
+    return total if total < _SHORT_BYTES else None
 
 
 class _View:

@@ -42,6 +42,8 @@ from app.services.left_open import (
 Parse = Callable[[type[Any], bytes | bytearray], Any]
 """Reads JSON as a model of pydantic, or raises a refusal that names the member."""
 
+# What may stand for a length scale.
+_SCALES = 'a number, a list of one for each column, "nearest_neighbor", "median" or {"per_column": one of these two}'
 # A seed that is drawn has no more, so that a client whose numbers are doubles can send it again.
 _SEED_BITS = 53
 
@@ -91,16 +93,17 @@ def without_scale(kernel: Any, parse: Parse, place: str = "") -> tuple[Any, Scal
     `place` is the number of the kernel in a list, "" where it is no member of one. Raises what `parse` raises, and
     InvalidInput for a kernel that has no length scale.
     """
-    named = kernel.get("length_scale") if isinstance(kernel, dict) else None
-    if not (isinstance(named, str) or (isinstance(named, dict) and "per_column" in named)):
+    if not isinstance(kernel, dict) or "length_scale" not in kernel:
         return kernel, None
-    kind = kernel.get("kind")
+    named, kind = kernel["length_scale"], kernel.get("kind")
+    if isinstance(named, list | int | float) and not isinstance(named, bool):
+        return kernel, None
     kind = kind if isinstance(kind, str) else ""
     if kind in KERNELS and kind not in SCALED_KINDS:
         raise InvalidInput(f"kernel {kind} has no length_scale", "/kernel/length_scale")
-    if isinstance(named, str) and named not in list(Heuristic):
-        choices = " or ".join(f'"{one.value}"' for one in Heuristic)
-        raise InvalidInput(f"{json.dumps(named[:80])} came; {choices} or a number is wanted", "/kernel/length_scale")
+    if kind in KERNELS and (named not in list(Heuristic) if isinstance(named, str) else not _is_per_column(named)):
+        came = "an object without per_column" if isinstance(named, dict) else json.dumps(named)[:80]
+        raise InvalidInput(f"{came} came; {_SCALES} is wanted", "/kernel/length_scale")
     closed = {name: value for name, value in kernel.items() if name != "dataset"} | {"length_scale": ANY_SCALE}
     if kind not in KERNELS:
         return closed, None
@@ -108,6 +111,10 @@ def without_scale(kernel: Any, parse: Parse, place: str = "") -> tuple[Any, Scal
         scales: dict[str, ScaleOfRows] = parse(_KernelMembers, to_json({"kernel": {place: kernel}})).kernel
         return closed, scales[place]
     return closed, parse(_KernelMember, to_json({"kernel": kernel})).kernel
+
+
+def _is_per_column(named: Any) -> bool:
+    return isinstance(named, dict) and "per_column" in named
 
 
 def drawn(asked: AskedSpec) -> AskedSpec:

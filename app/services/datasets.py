@@ -1,6 +1,7 @@
 """Keeps datasets, and gives their rows to all who want vectors."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -54,6 +55,18 @@ class GatedRows(NamedTuple):
     """Digests of the datasets that were named, by name, when their rows were read."""
     ids: dict[str, Ids]
     """The ids of the rows, by the member of the request that they came in, where they have some."""
+
+
+@contextmanager
+def at_their_datasets(references: Mapping[str, object]) -> Iterator[None]:
+    """Refusals of rows point to where their dataset is named, for those members of a request that name one."""
+    try:
+        yield
+    except InvalidInput as error:
+        given = references.get(error.pointer.removeprefix("/").partition("/")[0])
+        if not isinstance(given, Reference):
+            raise
+        raise InvalidInput(error.detail, given.place) from error
 
 
 def dataset_digests(digests: Mapping[str, str]) -> dict[str, str]:
@@ -183,7 +196,8 @@ class Datasets:
                 digests.setdefault(given.dataset, digest)
             else:
                 found, known = given if isinstance(given, Identified) else (given, None)
-            rows[member] = gate(found, f"/{member}")
+            with at_their_datasets(references):
+                rows[member] = gate(found, f"/{member}")
             note_rows(rows[member].shape[0])
             if known is not None:
                 ids[member] = known

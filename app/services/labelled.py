@@ -54,7 +54,7 @@ def labelled(
         dataset = source.dataset
         own, digest, _ = datasets.read(Reference(source.dataset))
         if digest != given.digests[source.dataset]:
-            raise InvalidInput(f"dataset {source.dataset!r} was replaced meanwhile; ask again", "/dataset")
+            raise InvalidInput(f"dataset {source.dataset!r} was replaced meanwhile; ask again", source.place)
         n = int(own.shape[0])
     else:
         n = int(source.shape[0])

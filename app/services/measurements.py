@@ -14,7 +14,7 @@ from app.core.progress import OutOfTime, Progress, packed, unpacked
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
-from app.services.datasets import GatedRows, dataset_digests
+from app.services.datasets import GatedRows, at_their_datasets, dataset_digests
 from app.services.limits import Limits
 from app.services.maps import OpenMap
 from app.services.vectors import warnings_of
@@ -61,15 +61,21 @@ class Measurements(NamedTuple):
             TooLarge: the rows that it makes itself take more memory than a request may.
         """
         feature_map, rows = subject.feature_map, given.rows
-        diagnostic.check(feature_map, rows)
+        with at_their_datasets(given.references):
+            diagnostic.check(feature_map, rows)
         self.limits.check_result(diagnostic.made_rows_bytes(feature_map))
+
+        def run(progress: Progress) -> Finding[Mapping[str, object]]:
+            with at_their_datasets(given.references):
+                return _titled(diagnostic.run(feature_map, rows, progress, self.threads), subject)
+
         return Measurement(
             kind=DIAGNOSE,
             subject={"map": subject.name, "diagnostic": diagnostic.kind},
             options=diagnostic,
             given=given,
             digests={f"map {subject.name!r}": subject.digest, **dataset_digests(given.digests)},
-            run=lambda progress: _titled(diagnostic.run(feature_map, rows, progress, self.threads), subject),
+            run=run,
             nbytes=diagnostic.memory_bytes(feature_map, rows),
             advice=diagnostic.memory_advice,
             warnings=warnings_of(feature_map, rows),

@@ -33,7 +33,7 @@ from app.core.recommendations.held_out import FEWEST_ROWS, Shares, shared_out
 from app.core.recommendations.trials import MOST_ROWS, check_shape, recommended
 from app.services.asked import Parse, after_input, fit_of, rows_of, with_scale, without_scale
 from app.services.building import kept_rows
-from app.services.datasets import Datasets, dataset_digests
+from app.services.datasets import Datasets, at_their_datasets, dataset_digests
 from app.services.labelled import Task, labelled
 from app.services.left_open import ScaleOfRows
 from app.services.limits import Limits
@@ -174,7 +174,7 @@ class Recommendations(NamedTuple):
         if scale.named is not None:
             return rows_of(self.datasets, width, *scale.named)
         if isinstance(task.every, Reference):
-            return rows_of(self.datasets, width, task.every.dataset, "/dataset")
+            return rows_of(self.datasets, width, task.every.dataset, task.every.place)
         return floats(task.every, width, np.dtype(np.float64), "/vectors")
 
     def measurement(
@@ -188,13 +188,14 @@ class Recommendations(NamedTuple):
             DatasetNotFound: a sampler learns from a dataset that is not there, or labels are of one.
         """
         given = self.datasets.gated(posted, _gate(options.seed, options.input is not None))
-        task = labelled(self.datasets, options, posted, given)
-        check_shape(task.rows)
-        asked = _wanted(options, self._input(options.input, posted["vectors"], task, parse))
-        asked.check(task.labels is not None)
-        if asked.input is not None:
-            task = task._replace(rows=asked.input.applied(task.rows, "/vectors"))
-            check_range(task.rows, _DTYPE, "/vectors", AFTER_INPUT)
+        with at_their_datasets(given.references):
+            task = labelled(self.datasets, options, posted, given)
+            check_shape(task.rows)
+            asked = _wanted(options, self._input(options.input, posted["vectors"], task, parse))
+            asked.check(task.labels is not None)
+            if asked.input is not None:
+                task = task._replace(rows=asked.input.applied(task.rows, "/vectors"))
+                check_range(task.rows, _DTYPE, "/vectors", AFTER_INPUT)
         rows, kernels = task.rows, self._kernels(options, asked, task, parse)
         asked, shares = self._shared_out(asked, task, kernels, options.seed)
         n, d = rows.shape
@@ -209,16 +210,17 @@ class Recommendations(NamedTuple):
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
             rows_of = {name: kept(name, "/samplers") for name in learned}
-            answer = recommended(
-                rows,
-                kernels,
-                wanted,
-                seeds=options.seeds,
-                seed=options.seed,
-                shares=shares,
-                labels=task.labels,
-                building=Building(self.threads, progress, lambda dataset, _: rows_of[dataset]),
-            )
+            with at_their_datasets(given.references):
+                answer = recommended(
+                    rows,
+                    kernels,
+                    wanted,
+                    seeds=options.seeds,
+                    seed=options.seed,
+                    shares=shares,
+                    labels=task.labels,
+                    building=Building(self.threads, progress, lambda dataset, _: rows_of[dataset]),
+                )
             return Finding(answer, drawing(answer, of))
 
         return Measurement(

@@ -105,7 +105,7 @@ def test_a_sample_is_the_same_each_time_and_keeps_the_order_of_rows(
         ({"dataset": 5}, 422, "invalid-input", "/dataset"),
         ({"rows": 5}, 422, "invalid-input", ""),
         ({"dataset": "standing-narrow"}, 422, "invalid-input", ""),
-        ({"dataset": "standing-far"}, 422, "invalid-input", "/0/0"),
+        ({"dataset": "standing-far"}, 422, "invalid-input", ""),
     ],
 )
 @pytest.mark.parametrize(
@@ -141,8 +141,34 @@ def test_a_bad_reference_is_refused_at_its_place(
 
 @pytest.mark.usefixtures("points")
 def test_a_row_that_cannot_be_hashed_is_refused_by_name_too(http: httpx.Client, standing: dict[str, str]) -> None:
-    answer = post(http, f"{standing['gmm']}/codes", {"vectors": {"dataset": "standing-zeros"}})
-    assert_problem(http, answer, 422, "invalid-input")
+    for body, pointer in (
+        ({"vectors": {"dataset": "standing-zeros"}}, "/vectors"),
+        ({"dataset": "standing-zeros"}, "/dataset"),
+    ):
+        answer = post(http, f"{standing['gmm']}/codes", body)
+        detail = assert_problem(http, answer, 422, "invalid-input", pointer)["detail"]
+        assert detail.startswith("row 0 is all zero")
+
+
+@pytest.mark.usefixtures("points", "nothing_stored")
+def test_rows_of_a_dataset_that_will_not_do_are_refused_where_it_is_named(
+    http: httpx.Client, standing: dict[str, str]
+) -> None:
+    wanted = {"kernel": {"kind": "gaussian", "length_scale": 1}, "budget": 8}
+    few = {"dataset": "standing-zeros"}  # one row
+    gram = f"/v1/maps/{standing['gmm']}/diagnostics/gram"
+    collisions = f"/v1/maps/{standing['gmm']}/diagnostics/collisions"
+    for path, body, pointer in (
+        (gram, few, "/dataset"),
+        (gram, {"vectors": few}, "/vectors"),
+        (gram, {"dataset": "standing-narrow"}, "/dataset"),
+        (gram, {"dataset": "standing-points", "rows": 1}, "/dataset"),
+        (collisions, few, "/dataset"),
+        ("/v1/recommendations", few | wanted, "/dataset"),
+        ("/v1/recommendations", {"dataset": "standing-far"} | wanted, "/dataset"),
+        ("/v1/recommendations", {"dataset": "standing-narrow", "rows": 1} | wanted, "/dataset"),
+    ):
+        assert_problem(http, http.post(path, json=body), 422, "invalid-input", pointer)
 
 
 def test_the_limits_are_those_of_posted_vectors(

@@ -8,6 +8,7 @@ import pytest
 from service_tests.checks import JSON, NPY, array, assert_problem, put
 from service_tests.running import Running
 
+NPZ = "application/x-npz"
 PATH = "/v1/maps/standing-phase/frequencies"
 
 
@@ -90,7 +91,8 @@ def test_parts_of_a_large_array_and_of_files_make_the_whole(http: httpx.Client, 
     kernel = {"kind": "gaussian", "length_scale": 1.5}
     spec: dict[str, Any] = {"input_dim": 300, "s": 1 << 13, "kernel": kernel, "sampler": {"kind": "monte_carlo"}}
     assert put(http, name, spec).status_code == 201  # 9.8 MB
-    for path, accept in ((f"/v1/maps/{name}/frequencies", NPY), (f"/v1/maps/{name}/export?format=onnx", "*/*")):
+    arrays, file = f"/v1/maps/{name}/frequencies", f"/v1/maps/{name}/export?format="
+    for path, accept in ((arrays, NPY), (arrays, NPZ), (f"{file}onnx", "*/*"), (f"{file}npz", "*/*")):
         every = http.get(path, headers={"Accept": accept}).content
         cuts = [0, 1, 128, 300_000, 5_000_000, len(every)]
         pieces = [part(http, f"bytes={first}-{last - 1}", path, accept) for first, last in pairwise(cuts)]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.answers import OneHot
+from app.core.answers import OneHot, RowBlocks
 from app.core.errors import InvalidInput, TooLarge
 from app.core.ids import NumberIds, TextIds
 from app.formats import Body
+from app.formats import zipped as zips
 from app.formats.npz import Npz, members
 from app.formats.zipped import arrays
 from service_tests.checks import npy
@@ -44,6 +45,21 @@ def at_most(most: int) -> Any:
 
 def read(content: bytes, most: int = 1 << 20) -> dict[str, Any]:
     return arrays(bytearray(content), at_most(most))
+
+
+def test_the_length_of_a_zip_is_known_before_it_is_written() -> None:
+    for given in (
+        {},
+        {"x": X},
+        {"x": X, "a-longer-name": Y, "empty": np.empty((0, 5), np.uint8), "text": np.array(b"spec")},
+        {f"column{i}": np.zeros((i, 7), np.complex128) for i in range(40)},
+    ):
+        assert zips.length(given) == sum(map(len, zips.written(given)))
+
+
+def test_a_zip_that_needs_long_numbers_has_no_length_before_it_is_written() -> None:
+    blocks = RowBlocks((1 << 19, 1 << 10), np.dtype(np.float64), [], lambda _: np.empty((0, 1 << 10)))
+    assert zips.length({"features": blocks}) is None
 
 
 @pytest.mark.parametrize("compressed", [False, True])

@@ -23,7 +23,7 @@ from app.formats import FORMATS, Body, Format, json_pairs, npz_pairs
 from app.formats.npz import Npz
 from app.formats.pairs import InputKind, ReadPairs
 from app.services import hashing, vectors
-from app.services.datasets import GatedRows
+from app.services.datasets import GatedRows, at_their_datasets
 from app.services.hashing import OnZero
 from app.services.vectors import warnings_of
 
@@ -79,7 +79,8 @@ async def kernel(
         wanted.choose(feature_map.gram_dtype)
         given = _given(context, form, body, feature_map, "x", "y")
         rows = given.rows
-        blocks = vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
+        with at_their_datasets(given.references):
+            blocks = vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
         return vectors.identified(blocks, given.ids.get("x")), warnings_of(feature_map, rows)
 
     return await _answer(request, context, work)
@@ -156,8 +157,10 @@ async def similarity(
         by, came = _PAIRS[form.media_type](body, sampling, by, of)
         if isinstance(came, tuple):
             return hashing.similarity_of_codes(sampling, *came, by, gamma), ()
-        rows = context.datasets.gated(came, sampling.spec.gate).rows
-        found = hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], by, gamma, context.limits)
+        given = context.datasets.gated(came, sampling.spec.gate)
+        rows = given.rows
+        with at_their_datasets(given.references):
+            found = hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], by, gamma, context.limits)
         return found, warnings_of(sampling, rows)
 
     return await _answer(request, context, work, allowed=tuple(_PAIRS))
@@ -188,7 +191,9 @@ async def _answer_rows(
     def all_of_it() -> Response:
         feature_map = kept or context.maps.ready(name, gives)
         given = _given(context, form, body, feature_map, "vectors")
-        return _response(feature_map, given, work(feature_map, given.rows["vectors"], wanted), wanted, context)
+        with at_their_datasets(given.references):
+            answer = work(feature_map, given.rows["vectors"], wanted)
+        return _response(feature_map, given, answer, wanted, context)
 
     if kept is None or context.status.cold or len(body.content) > _READ_AT_ONCE:
         is_brief = kept is not None and len(body.content) * kept.n_frequencies <= BRIEF * 4  # bytes of a number

@@ -5,7 +5,7 @@ import numpy as np
 from app.core.maps.taken_map import TakenMap
 from app.formats.base import Encoded
 from app.formats.exports.base import MapFile
-from app.formats.zipped import written
+from app.formats.zipped import length, written
 
 
 class Npz(MapFile):
@@ -17,4 +17,5 @@ class Npz(MapFile):
     def write(self, taken: TakenMap) -> Encoded:
         """Write the arrays one after the other."""
         told = {name: np.array(text.encode()) for name, text in taken.told.items()}
-        return Encoded(written({**told, **taken.arrays}))
+        members = {**told, **taken.arrays}
+        return Encoded(written(members), length(members))
