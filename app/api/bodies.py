@@ -44,6 +44,7 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
     check_size(length)
     packed = unpacked(request)
     body, came = bytearray(0 if packed else length), 0  # untouched memory is not taken yet
+    sent = 0
     senders, state = context.admission.senders, request.scope["state"]
     with Sender(senders, context.settings) as sender:
         while True:
@@ -52,6 +53,8 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
                 raise ClientDisconnect
             piece = message.get("body", b"")
             sender.has_sent(len(piece))
+            sent += len(piece)
+            check_size(sent)  # what is packed may stand for nothing
             for part in (piece,) if packed is None else packed.parts(piece):
                 senders.take(state, len(part))
                 # Past the length that was announced, if any was, the buffer grows.

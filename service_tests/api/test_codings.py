@@ -61,6 +61,14 @@ def test_a_bomb_is_refused_by_the_name_of_its_limit(http: httpx.Client, standing
     assert problem["limit"] == "max_spec_bytes"
 
 
+def test_what_comes_packed_has_the_same_limit_even_if_it_stands_for_nothing(http: httpx.Client) -> None:
+    nothing = gzip.compress(b"")[:10] + b"\0\0\0\xff\xff" * 900_000
+    pieces = (nothing[i : i + (1 << 16)] for i in range(0, len(nothing), 1 << 16))
+    headers = {"Content-Type": JSON, "Content-Encoding": "gzip"}
+    problem = assert_problem(http, http.put("/v1/maps/m", content=pieces, headers=headers), 413, "too-large")
+    assert problem["limit"] == "max_spec_bytes"
+
+
 @pytest.mark.parametrize(
     ("coding", "content", "said"),
     [

@@ -74,7 +74,8 @@ class OfLengthScales(Rounding):
     ) -> None:
         super().__init__(dtype)
         self._scales, self._size_of, self._is_sum = scales, size_of, is_sum
-        self._most_squares = (MOST / self.epsilon / max(1 / float(scales.min()), 1e-150)) ** 2
+        # No more than has a square.
+        self._most_squares = min(MOST / self.epsilon * float(scales.min()), 1e154) ** 2
 
     def may_matter(self, rows: Rows) -> bool:
         """Compare the sum of all squares: no less than any row's, and a row's than the square of its sum over d."""

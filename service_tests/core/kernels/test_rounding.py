@@ -106,3 +106,11 @@ def test_a_gamma_so_large_that_directions_are_too_coarse_is_warned_of_wherever_r
         (text,) = told(came, counts_exact=counts_exact, kind="correlation_rbf", gamma=1.001 * most)
         assert "5 of 5 rows of vectors: at row 0 the numbers of its direction are 0.001 of 1/sqrt(gamma)" in text
         assert told(rows, FLOAT64, kind="correlation_rbf", gamma=1.001 * most) == ()
+
+
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
+@pytest.mark.parametrize("length_scale", [1e-150, 1e145, 1e308])
+def test_a_length_scale_of_any_size_has_warnings_or_none(dtype: Any, length_scale: float) -> None:
+    """What is as far apart as numbers of float64 may be has no square there."""
+    rows = np.array([[1.0, 2.0]])
+    assert bool(told(rows, dtype, True, kind="gaussian", length_scale=length_scale)) == (length_scale < 1)
