@@ -51,6 +51,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/errors.py": "core/test_arrays.py",
         "core/hashing/sampling.py": "core/hashing/test_reimplementation.py",
         "core/kernels/chi_squared_sums.py": "core/kernels/test_chi_squared.py",
+        "core/kernels/subset_sums.py": "core/kernels/test_anova.py",
         "core/kernels/min_max.py": "core/kernels/test_gmm.py",
         "core/maps/base.py": "core/maps/test_families.py",
         "core/maps/fourier/features.py": "core/maps/fourier/test_fourier_map.py",

@@ -51,6 +51,8 @@ _SPARSE_LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_sca
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [0], "values": [1]}]}}"""
 _CHI_SQUARED = """{"input_dim": 1, "kernel": {"kind": "chi_squared"},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
+_SUBSETS = """{"input_dim": 1, "s": 1, "kernel": {"kind": "anova", "length_scale": 1, "subsets": [[0]]},
+    "sampler": {"kind": "monte_carlo"}}"""
 # Maps of so many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
 _MADV_DONTNEED = 4
@@ -96,7 +98,7 @@ def _hashes() -> None:
     drawn.codes(csr_array(([1.0], [0], [0, 1]), shape=(1, _DRAWN_DIM)))
     tables.gram(rows, rows)
     tables.chances(rows, rows, Encoder(Encoding.zero_bit))
-    for its_map in (tables, made(MapSpec.model_validate_json(_CHI_SQUARED))):
+    for its_map in (tables, *(made(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):
         for exact in (rows, csr_array(rows)):
             its_map.exact_gram(exact, exact)
             its_map.exact_pairs(exact, exact)

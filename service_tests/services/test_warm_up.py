@@ -89,6 +89,8 @@ def test_maps_of_any_sampler(its_kernel: Fields, its_sampler: Fields) -> None:
         x = abs(posted) if its_kernel["kind"] == "chi_squared" else posted
         made.apply(x)
         made.gram(x, x)
+        made.exact_gram(x, x)
+        made.exact_pairs(x, x)
 
 
 @pytest.mark.parametrize("dtype", Dtype)

@@ -15,7 +15,7 @@ from app.core.progress import Pause
 from app.core.threads import for_each
 
 # What one thread computes of an exact Gram block between two pauses, a tenth of a second or less.
-_ENTRIES_PER_PART, _OPERATIONS_PER_PART, _FEWEST_ROWS = 1 << 17, 1 << 28, 32
+_ENTRIES_PER_PART, _OPERATIONS_PER_PART = 1 << 17, 1 << 28
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -79,9 +79,8 @@ class AnyKernel(Kind):
         def fill(part: slice) -> None:
             found[part] = self.exact(x[part], y)
 
-        # A kernel of thousands of summands takes milliseconds to begin with each part.
-        most = max(_FEWEST_ROWS, _OPERATIONS_PER_PART * n // max(1, self.exact_operations(x, y)))
-        for_each(fill, row_blocks(n, min(most, _ENTRIES_PER_PART // max(1, m))), threads, pause)
+        most = _OPERATIONS_PER_PART * n // max(1, self.exact_operations(x, y))
+        for_each(fill, row_blocks(n, max(1, min(most, _ENTRIES_PER_PART // max(1, m)))), threads, pause)
         return found
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
@@ -153,11 +152,7 @@ class ShiftInvariantKernel(AnyKernel):
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel of the differences of prepared rows, which are made dense."""
-        lags = dense(x) - dense(y)
-        found = np.zeros(len(lags))
-        for kernel, coordinates, weight in self.blocks(x.shape[1]):
-            of = lags if coordinates is None else lags[:, coordinates]
-            found += weight * kernel.gram(of, np.zeros((1, of.shape[1])))[:, 0]
+        found: Matrix = self.gram(np.zeros((1, x.shape[1])), dense(x) - dense(y))[0]
         return found
 
     def at_zero(self, input_dim: int) -> float:

@@ -22,7 +22,7 @@ def distances(x: Matrix, y: Matrix, scales: Matrix, metric: Metric) -> Matrix:
 
     InvalidInput where an entry divided by its scale leaves the range of float64.
     """
-    rest, x, y = _divided_by_powers(x, y, scales)
+    rest, x, y = divided_by_powers(x, y, scales)
     if (rest != rest[0]).any():
         # The weights of scipy stand under the root.
         weights = 1 / rest if metric == "cityblock" else 1 / rest**2
@@ -35,7 +35,7 @@ def distances(x: Matrix, y: Matrix, scales: Matrix, metric: Metric) -> Matrix:
 
 def lags(x: Matrix, y: Matrix, scales: Matrix) -> Iterator[Matrix]:
     """The differences of every row of x and of y, (n, m), coordinate by coordinate, divided as in `distances`."""
-    rest, x, y = _divided_by_powers(x, y, scales)
+    rest, x, y = divided_by_powers(x, y, scales)
     for of_x, of_y, scale in zip(x.T, y.T, rest, strict=True):
         with np.errstate(over="ignore"):  # so far apart that it matters no more
             found = np.subtract.outer(of_x, of_y)
@@ -50,7 +50,7 @@ def finite(scaled: Matrix) -> Matrix:
     return scaled
 
 
-def _divided_by_powers(x: Matrix, y: Matrix, scales: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+def divided_by_powers(x: Matrix, y: Matrix, scales: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     """Each scale is a rest in [½, 1) times a power of two: the rests, (d,), and the rows divided by the powers."""
     rest, exponents = np.frexp(scales)
     with np.errstate(over="ignore"):  # refused by name
