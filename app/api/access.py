@@ -19,6 +19,8 @@ from app.store.keys import Key, hidden, id_in
 
 OPEN = frozenset({"/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready"})
 """Addresses that are open to everybody, under any host: probes of a cluster ask for an IP address, and have no key."""
+METRICS = "/metrics"
+"""Asked for by the address of a pod, and so under any host where it takes a key, which no page of another site has."""
 ASSETS = "/page/"
 """Below it are the scripts and styles of the page at /."""
 _CREDENTIALS = re.compile(rb"(?P<scheme>[A-Za-z]+) +(?P<given>[A-Za-z0-9._~+/=-]+)")
@@ -46,7 +48,8 @@ class Access:
         state["role"] = state["key"] = None
         if scope["path"] in OPEN:
             return
-        self._check_host(scope)
+        if not (self.required and scope["path"] == METRICS):
+            self._check_host(scope)
         if _is_shell(scope):
             return
         key = state["key"] = await self._key(scope)

@@ -15,7 +15,7 @@ _TEXTS = {
     "Content-Range": "Which part of the answer it is, and how long all of it is.",
     "Content-Disposition": "That it is a file, and its name.",
     "Link": 'Of the job, with `rel="monitor"`.',
-    "Cache-Control": "`no-store`: the answer is not to be kept.",
+    "Cache-Control": "`no-cache`: who keeps the answer asks again before using it. `no-store`: it is not to be kept.",
     "X-Accel-Buffering": "`no`: a proxy passes each event on at once.",
     WARNING: "What is doubtful about the answer, in one line: where the map's dtype is too coarse for the rows.",
     "Inference-Header-Content-Length": "Bytes of JSON that the answer begins with, where binary tensors follow.",
@@ -34,7 +34,6 @@ _REQUEST_ID = {
     "description": "The header of this name of the request, or an id that is made for it; it is in the log.",
     "schema": _STRING,
 }
-_REFERENCE = {"$ref": "#/components/headers/X-Request-ID"}
 
 
 def headers(*names: str, location: str = "") -> dict[str, Any]:
@@ -43,10 +42,13 @@ def headers(*names: str, location: str = "") -> dict[str, Any]:
     return {"headers": {name: {"description": text, "schema": _STRING} for name, text in texts.items()}}
 
 
-def add_request_ids(document: dict[str, Any]) -> None:
-    """Add the header that every answer has."""
-    document["components"]["headers"] = {"X-Request-ID": _REQUEST_ID}
+def add_common_headers(document: dict[str, Any]) -> None:
+    """Add the header that every answer has, and that of every answer that could be kept."""
+    described = {"X-Request-ID": _REQUEST_ID, **headers("Cache-Control")["headers"]}
+    document["components"]["headers"] = described
+    references = {name: {"$ref": f"#/components/headers/{name}"} for name in described}
+    of_all = {"X-Request-ID": references["X-Request-ID"]}
     for path in document["paths"].values():
-        for operation in path.values():
+        for method, operation in path.items():
             for answer in operation["responses"].values():
-                answer["headers"] = {**answer.get("headers", {}), "X-Request-ID": _REFERENCE}
+                answer["headers"] = {**answer.get("headers", {}), **(references if method == "get" else of_all)}

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.api.answer_headers import add_request_ids, headers
+from app.api.answer_headers import add_common_headers, headers
 from app.api.named_examples import add_named_examples
 from app.api.problems import MEDIA_TYPE, Problem
 from app.api.roles import add_roles
@@ -77,7 +77,7 @@ def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
         schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         own = {"MapSpec": schema_of(MapSpec), "AskedSpec": _asked_spec(), "Problem": schema_of(Problem)}
         schema["components"]["schemas"].update(own | DEFINITIONS)
-        add_request_ids(schema)
+        add_common_headers(schema)
         add_roles(schema, keys_required)
         name_schemas(schema)
         add_named_examples(schema["paths"])

@@ -55,6 +55,24 @@ def request_id(app: ASGIApp) -> ASGIApp:
     return identified
 
 
+def asked_again(app: ASGIApp) -> ASGIApp:
+    """Has caches ask again before they use what they have kept, unless the answer itself says what they may do.
+
+    Names may stand for other things by now, and what one key may see is not for who has none.
+    """
+
+    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+        async def told(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).setdefault("Cache-Control", "no-cache")
+            await send(message)
+
+        is_kept = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+        await app(scope, receive, told if is_kept else send)
+
+    return answered
+
+
 def head_as_get(app: ASGIApp) -> ASGIApp:
     """Answers HEAD as GET, without the body: the answer ends with its head, and nothing more of it is made."""
 

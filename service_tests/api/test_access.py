@@ -3,6 +3,7 @@
 import base64
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -141,6 +142,19 @@ def test_health_needs_no_key_and_no_name(stranger: httpx.Client) -> None:
             assert stranger.get(path, headers={"Host": host}).status_code == 200
         assert stranger.head(path).status_code == 200
         assert stranger.post(path).status_code == 405
+
+
+@pytest.mark.long
+def test_metrics_are_for_whoever_has_a_key_whatever_the_address(tmp_path: Path) -> None:
+    """Prometheus asks each pod by its address, which no list of names has."""
+    with service(tmp_path / "data", "--require-keys", "true", "--allowed-hosts", "here.example") as running:
+        with keyed(running).client(Role.read) as client:
+            assert client.get("/v1/maps", headers={"Host": "10.0.0.7:8000"}).status_code == 421
+            assert client.get("/metrics", headers={"Host": "10.0.0.7:8000"}).status_code == 200
+        with running.client() as stranger:
+            assert_unauthorized(stranger.get("/metrics", headers={"Host": "10.0.0.7:8000"}))
+    with service(tmp_path / "data", "--allowed-hosts", "here.example") as running, running.client() as client:
+        assert client.get("/metrics", headers={"Host": "evil.example"}).status_code == 421
 
 
 def test_a_body_is_not_waited_for(here: Keyed) -> None:

@@ -70,7 +70,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
         "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
         # Without a schema, as readers of the document differ on whether it would be that of an event or of them all.
         "content": {"text/event-stream": {}},
-        **headers("Cache-Control", "X-Accel-Buffering"),
+        **headers("X-Accel-Buffering"),
     },
     204: {"description": "The job has ended, and no event of it comes after `Last-Event-ID`."},
 }

@@ -37,7 +37,7 @@ async def page(request: Request) -> Response:
     """Send the page to whoever wants HTML by name; all others find nothing here, as ever."""
     if not looks(request.scope):
         raise HTTPException(404)
-    headers = {"Cache-Control": "no-cache", "Vary": "Accept"} | _GUARDED
+    headers = {"Vary": "Accept"} | _GUARDED
     return HTMLResponse(_index(), headers=headers)
 
 
