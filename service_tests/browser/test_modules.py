@@ -21,6 +21,8 @@ _CALL = """async ([module, work, given]) => {
   const plain = (rows) => ({ ...rows, values: Array.from(rows.values, String) });
   try {
     if (work === 'read') return plain(found.read(bytes(given)));
+    if (work === 'axis') return { ends: found.range(given), ticks: found.ticks(...found.range(given)) };
+    if (work === 'ticks') return found.ticks(...given);
     if (work === 'parse') return plain(found.parse(given));
     if (work === 'firstRows') {
       const pieces = [];
@@ -135,3 +137,27 @@ def test_texts_of_rows_are_read(modules: "Page", text: str, rows: list[list[floa
 )
 def test_what_is_no_rows_is_told_by_its_place(modules: "Page", text: str, said: str) -> None:
     assert said in call(modules, "csv.js", "parse", text)["error"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "ticks"),
+    [
+        ([0, 1], [0, 0.2, 0.4, 0.6, 0.8, 1]),
+        ([-2.5, 4], [-2, 0, 2, 4]),
+        ([1e-300, 2e-300], [1e-300, 1.2e-300, 1.4e-300, 1.6e-300, 1.8e-300, 2e-300]),
+        ([1e9, 1e9 + 2], [1e9, 1e9 + 0.5, 1e9 + 1, 1e9 + 1.5, 1e9 + 2]),
+        ([8, 8.000000000000002], [4, 6, 8, 10, 12]),
+        ([-3, -3, -3], [-4.5, -4, -3.5, -3, -2.5, -2, -1.5]),
+        ([0, 0], [-0.4, -0.2, 0, 0.2, 0.4]),
+        ([], [0, 0.2, 0.4, 0.6, 0.8, 1]),
+    ],
+    ids=["shares", "both signs", "tiny", "far from 0", "by rounding", "alike", "zeros", "none"],
+)
+def test_axes_have_few_round_numbers(modules: "Page", numbers: list[float], ticks: list[float]) -> None:
+    found = call(modules, "chart.js", "axis", numbers)
+    assert found["ends"][0] < found["ends"][1]
+    np.testing.assert_allclose(found["ticks"], ticks, rtol=1e-9, atol=1e-12 * max(map(abs, numbers), default=1))
+
+
+def test_between_neighbouring_numbers_no_ticks_are_sought_for_ever(modules: "Page") -> None:
+    assert len(call(modules, "chart.js", "ticks", [8, 8.000000000000002])) < 20

@@ -6,28 +6,34 @@ import { digits, mark } from "./words.js";
 const WIDTH = 460;
 const HEIGHT = 340;
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 12, 46];
+// Between numbers that are nearer to one another than this part of them there are no round ones to tell.
+const NEAREST = 1e-9;
 
 /** Round numbers between two others, some five of them. */
 export function ticks(least, largest) {
   const rough = (largest - least) / 6 || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((one) => one * power >= rough * 0.99);
-  const found = [];
-  for (let tick = Math.ceil(least / step) * step; tick <= largest + step * 1e-9; tick += step) {
-    found.push(Math.abs(tick) < step / 1e6 ? 0 : Number(tick.toPrecision(12)));
-  }
-  return found;
+  const first = Math.ceil(least / step);
+  const length = Math.floor(largest / step + 1e-9) - first + 1;
+  return Array.from({ length }, (_, i) => Number(((first + i) * step).toPrecision(12)));
 }
 
-/** Least and largest of some numbers, a little apart from them. */
-function range(numbers, margin = 0.04) {
+/** Least and largest of some numbers. */
+function ends(numbers) {
   let [least, largest] = [Infinity, -Infinity];
   for (const number of numbers) {
     least = Math.min(least, number);
     largest = Math.max(largest, number);
   }
-  if (!(least <= largest)) return [0, 1];
-  const apart = (largest - least || Math.abs(largest) || 1) * margin;
+  return least <= largest ? [least, largest] : [0, 1];
+}
+
+/** The ends of an axis: those of some numbers, and a little more; numbers that differ by rounding alone are its middle. */
+export function range(numbers, margin = 0.04) {
+  const [least, largest] = ends(numbers);
+  const size = Math.max(Math.abs(least), Math.abs(largest));
+  const apart = largest - least > NEAREST * size ? (largest - least) * margin : size / 2 || 0.5;
   return [least - apart, largest + apart];
 }
 
@@ -69,8 +75,7 @@ export function Scatter({ x, y, sizes, xLabel, yLabel, label, diagonal = false }
 
 /** How often numbers fall into each of some steps. */
 export function Histogram({ of, xLabel, yLabel, label }) {
-  const [least, largest] = range(of, 0);
-  const end = largest > least ? largest : least + 1;
+  const [least, end] = range(of, 0);
   const steps = Math.max(4, Math.min(40, Math.round(2 * Math.cbrt(of.length))));
   const counts = Array(steps).fill(0);
   for (const number of of) counts[Math.min(steps - 1, Math.floor(((number - least) / (end - least)) * steps))] += 1;
@@ -121,7 +126,7 @@ export function HeatMap({ of: { n, d, values }, label, bounds, most = [MOST_CELL
 
 /** Least and largest; as far on both sides of 0 where there are numbers of both signs. */
 function around(numbers) {
-  const [least, largest] = range(numbers, 0);
+  const [least, largest] = ends(numbers);
   const far = Math.max(-least, largest);
   return least < 0 && largest > 0 ? [-far, far] : [least, largest];
 }

@@ -22,8 +22,8 @@ async function array(path, body, signal) {
 async function kernels(map, rows, signal) {
   const body = rows.dataset ? { x: sent(rows, MOST_ROWS) } : { x: lists(rows, MOST_ROWS) };
   const answer = await askJson(`${pathOf("maps", map.name, "kernel")}?exact=true`, { method: "POST", body, signal });
-  const real = Array.isArray(answer.approximate) ? answer.approximate : answer.approximate.real;
-  return { approximate: real.flat(), exact: answer.exact.flat(), n: real.length };
+  const { real, imag = [] } = Array.isArray(answer.approximate) ? { real: answer.approximate } : answer.approximate;
+  return { approximate: real.flat(), imaginary: imag.flat(), exact: answer.exact.flat(), n: real.length };
 }
 
 async function looked(map, rows, encoding, signal) {
@@ -82,17 +82,18 @@ function Made({ of, made, rows }) {
     <${Table} caption=${`The first ${made}`} head=${head} rows=${shown} />`;
 }
 
-function Grams({ of: { approximate, exact, n }, hashes }) {
+function Grams({ of: { approximate, imaginary, exact, n }, hashes }) {
   const [least, largest] = [Math.min(0, ...exact, ...approximate), Math.max(...exact, ...approximate)];
   const errors = approximate.map((one, i) => one - exact[i]);
+  const lengths = errors.map((one, i) => Math.hypot(one, imaginary[i] ?? 0));
   const norm = (numbers) => Math.sqrt(numbers.reduce((sum, one) => sum + one * one, 0));
   const grid = (values) => ({ n, d: n, values });
   return html`<h3>Similarities</h3>
     <p>The kernel of ${n} rows with each other: ${hashes ? "as often as codes agree" : "as inner products of features"},
-      and exactly.</p>
+      and exactly.${imaginary.length > 0 && " Pictures have its real part; sizes of errors count both."}</p>
     <dl class="figures small">
-      <${Figure} name="Relative error">${digits(norm(errors) / (norm(exact) || 1))}<//>
-      <${Figure} name="Largest error">${digits(Math.max(...errors.map(Math.abs)))}<//>
+      <${Figure} name="Relative error">${digits(norm(lengths) / (norm(exact) || 1))}<//>
+      <${Figure} name="Largest error">${digits(Math.max(...lengths))}<//>
       <${Figure} name="Mean error">${digits(errors.reduce((sum, one) => sum + one, 0) / errors.length)}<//>
     </dl>
     <div class="three">

@@ -27,7 +27,7 @@ const TITLES = {
   collisions: "Collisions",
 };
 const NOTES = {
-  "max-error": "The largest and the mean error of the kernel, by how far two vectors are apart.",
+  "max-error": "The largest error of the kernel and the root of the mean square one, by how far two vectors are apart.",
   "box-discrepancy": "How evenly the frequencies lie, against as many that are drawn at random.",
   gram: "The kernel matrix by the map against the exact one, beside Monte Carlo maps of the same size.",
   variance:
@@ -36,8 +36,12 @@ const NOTES = {
 };
 const WANTS_ROWS = new Set(["gram", "collisions", "variance"]);
 
+// Rows of unit length, as this kernel compares them, are no farther apart.
+const FARTHEST = { correlation_rbf: 2 };
+
 /** A length over which the kernel falls off, as far as it has one. */
 function reach({ kernel }) {
+  if (kernel.kind === "correlation_rbf") return 1 / Math.sqrt(kernel.gamma);
   const scales = [kernel.length_scale ?? 1].flat().filter(Number.isFinite);
   return scales.length ? scales.reduce((sum, one) => sum + one, 0) / scales.length : 1;
 }
@@ -47,7 +51,11 @@ const round = (number) => String(Number(number.toPrecision(3)));
 /** Options to begin with. */
 function start(kind, spec) {
   const scale = reach(spec);
-  if (kind === "max-error") return { diameters: [0.5, 1, 2, 4, 8].map((times) => round(times * scale)).join(", ") };
+  if (kind === "max-error") {
+    const farthest = FARTHEST[spec.kernel.kind] ?? Infinity;
+    const diameters = [0.5, 1, 2, 4, 8].map((times) => round(Math.min(farthest, times * scale)));
+    return { diameters: [...new Set(diameters)].join(", ") };
+  }
   if (kind === "box-discrepancy") return { box: round(2 * scale) };
   return {};
 }

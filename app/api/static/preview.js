@@ -13,6 +13,12 @@ export const tried = (name, spec, signal) =>
 export const wrongIn = (problem) =>
   Object.fromEntries((problem?.errors ?? []).map((one) => [one.pointer ?? one.parameter ?? "", one.detail]));
 
+/** How long one number of an answer is: a feature, which may be complex, or a code. */
+function entryBytes({ sampler, dtype, form }) {
+  if (sampler.kind === "gcws") return 4;
+  return (dtype === "float64" ? 8 : 4) * (form === "complex" ? 2 : 1);
+}
+
 function Figures({ of }) {
   const [most, about] = of.at_once ? ["", ""] : ["up to ", "about "];
   const time = of.seconds === null ? "unknown" : `${about}${duration(of.seconds)}`;
@@ -22,7 +28,7 @@ function Figures({ of }) {
     <${Figure} name="Kept">${most}${size(of.bytes)}<//>
     <${Figure} name="Memory to build">${size(of.building_bytes)}<//>
     <${Figure} name="Time to build" note=${of.at_once ? "at once" : "by a job"}>${time}<//>
-    <${Figure} name="A row of the answer">${size(of.n_output * (of.spec.dtype === "float64" ? 8 : 4))}<//>
+    <${Figure} name="A row of the answer">${size(of.n_output * entryBytes(of.spec))}<//>
   </dl>`;
 }
 
