@@ -27,7 +27,8 @@ _SERVICE = "service.lock"
 _KIB = 1 << 10
 # What the files of a process take, from the beginning: a mapped page that finds no room ends its process.
 _SIZES = {"counter": 256 * _KIB, "histogram": 1024 * _KIB, "gauge_livesum": 64 * _KIB}
-_LEAST_FREE = 64 << 20
+# Containers have 64 MiB there.
+_LEAST_FREE = 32 << 20
 # So long may a service take from making its directory to locking it.
 _NEW_SECONDS = 60.0
 

@@ -19,7 +19,7 @@ _SYSTEM = [
         "destination": "/dev/shm",
         "type": "tmpfs",
         "source": "shm",
-        "options": ["nosuid", "noexec", "nodev", "mode=1777"],
+        "options": ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],  # as engines have it
     },
 ]
 

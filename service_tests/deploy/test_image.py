@@ -93,6 +93,7 @@ def test_a_container_alone_does_what_the_service_does(image: Image, network: Net
             assert container.run("bochner", "service-is-ready").returncode == 0
             assert container.run("id", "-u").stdout == "10001\n"
             assert container.run("sh", "-c", "touch /opt/x").returncode != 0
+            assert "bochner-metrics-" in container.run("ls", "/dev/shm").stdout, "counting waits for a disk"
             assert "NoNewPrivs:\t1" in container.run("cat", "/proc/1/status").stdout
             for name, spec in {"m": GAUSSIAN, "h": GMM, "l": LEARNED}.items():
                 assert put(http, name, spec).status_code == 201
