@@ -144,14 +144,14 @@ def test_deviations_and_fourth_moments_are_finite_for_every_alpha() -> None:
 def test_lengths_have_the_law_of_a_product_of_gammas(alpha: float, dim: int) -> None:
     found = rational(alpha, 3.0).radial_quantile(ENDS, dim)
     half, shape = mpmath.mpf(dim) / 2, mpmath.mpf(alpha)
-    with mpmath.workdps(30):
+    with mpmath.workdps(22):
 
         def density(t: Any) -> Any:
             """Of the logarithm of the product, a Bessel function."""
             bessel = mpmath.besselk(shape - half, 2 * mpmath.exp(t / 2))
             return 2 * mpmath.exp(t * (shape + half) / 2) * bessel / (mpmath.gamma(shape) * mpmath.gamma(half))
 
-        for level, length in zip(ENDS[5::3], found[5::3], strict=True):
+        for level, length in zip(ENDS[5::6], found[5::6], strict=True):
             if length < 1e-140:
                 assert alpha < 0.01
                 continue
