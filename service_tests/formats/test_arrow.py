@@ -128,6 +128,7 @@ def test_other_columns_are_refused_by_name(fields: list[Written], complaint: str
         (lambda: written([number_field("a", FLOATS)], 2, [2, 2], b"", b"12345678"), "2 lengths and 2 buffers"),
         (lambda: written([number_field("a", FLOATS)], -2, [2], b"", b"12345678"), "has -2 rows"),
         (lambda: written([list_field("a", -3, number_field("item", FLOATS))], 2, [2, 2], b"", b"", bytes(8)), "lists of -3"),
+        (lambda: written([list_field("a", 0, number_field("item", FLOATS))], 1 << 62, [1 << 62, 0], b"", b"", b""), "lists of 0"),
         (lambda: written([text_field("id"), number_field("a", FLOATS)], 2, [2, 2], b"", pack("<3q", 0, 5, 3), b"abcde", b"", bytes(8)), "do not increase"),
         (lambda: written([text_field("id"), number_field("a", FLOATS)], 2, [2, 2], b"", pack("<3q", 0, 5, 9), b"abcde", b"", bytes(8)), "a buffer has 5 bytes; 9"),
     ],

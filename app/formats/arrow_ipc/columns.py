@@ -55,7 +55,7 @@ class Column(NamedTuple):
                 row = int(np.argmax(sizes != size))
                 said = f"row {self.first + row} has {sizes[row]} entries; {size} are wanted, as in those before it"
                 raise InvalidInput(said, self.field.pointer)
-        if size < 0 or start < 0:
+        if size < 0 or start < 0 or (n and not size):  # of no entries any number would come in no bytes
             raise InvalidInput(f"{self.field.quoted} has lists of {size} entries, from {start} on")
         filled = self._filled(self.node + 1, self.buffer + after, item, start + n * size)
         return filled[start:].reshape(n, size)
