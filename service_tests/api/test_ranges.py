@@ -125,3 +125,13 @@ def test_the_connection_serves_on_after_a_part(running: Running, standing: dict[
             assert part(one, "bytes=0-9").status_code == 206
             assert array(one.get(PATH, headers={"Accept": NPY})).dtype == np.float32
             assert part(one, "bytes=9999-").status_code == 416
+
+
+def test_the_document_has_parts_wherever_it_has_accept_ranges(http: httpx.Client) -> None:
+    paths = http.get("/openapi.json").json()["paths"]
+    asked = [call["get"] for call in paths.values() if "get" in call]
+    with_parts = [call for call in asked if "Accept-Ranges" in call["responses"]["200"].get("headers", {})]
+    assert {"catalog", "export_map", "get_frequencies"} < {call["operationId"] for call in with_parts}
+    for call in with_parts:
+        assert {"206", "416"} < call["responses"].keys(), call["operationId"]
+        assert {"Range", "If-Range"} < {one["name"] for one in call["parameters"]}, call["operationId"]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import BaseModel, Field
 
-from app.api import etags
+from app.api import etags, ranges
 from app.api.answer_headers import headers
 from app.api.context import ContextOf
 from app.api.negotiation import JSON
@@ -93,8 +93,8 @@ async def info(context: ContextOf) -> Info:
     "/v1/catalog",
     operation_id="catalog",
     response_model=Catalog,
-    responses={200: headers("ETag", "Accept-Ranges", "Vary"), **etags.NOT_MODIFIED},
-    openapi_extra=etags.ASKED_AGAIN,
+    responses={200: headers("ETag", "Accept-Ranges", "Vary"), **ranges.PARTS, **etags.NOT_MODIFIED},
+    openapi_extra=etags.taking(etags.ASKED_AGAIN, ranges.PARTIAL),
 )
 async def get_catalog(request: Request) -> Response:
     """JSON Schema of every kernel, sampler, form and diagnostic."""
