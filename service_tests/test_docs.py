@@ -175,3 +175,11 @@ def said(picture: str) -> list[str]:
         "".join(text.itertext()) for text in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")
     )
     return [text.strip() for text in texts if not re.fullmatch(r"[\s\d.,−-]*", text)]
+
+
+@pytest.mark.parametrize("page", [page for page in WRITTEN if "curl" in WRITTEN[page]])
+def test_bodies_that_a_page_sends_by_curl_name_their_media_type(page: str) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", WRITTEN[page], re.DOTALL)
+    commands = [command for block in blocks for command in re.split(r"^(?=curl )", block, flags=re.MULTILINE)]
+    sending = [command for command in commands if re.search(r" (-d|--data\S*) ", command)]
+    assert not [command for command in sending if "Content-Type" not in command], "curl would say that it is a form"

@@ -153,3 +153,33 @@ def test_bodies_name_their_media_types(document: dict[str, Any]) -> None:
         "infer": {"application/json", "application/octet-stream"},
         "inference_index": {"application/json"},
     }
+
+
+def test_no_type_has_a_member_of_its_own_name(document: dict[str, Any]) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        members = [member for member in schema.get("properties", ()) if _camel(member) == name]
+        assert not members, f"generated code has one variable for both, as {members} of {name}"
+
+
+def _camel(member: str) -> str:
+    return "".join(word.capitalize() for word in member.split("_"))
+
+
+def test_the_answer_with_an_array_names_it(document: dict[str, Any]) -> None:
+    seen = 0
+    for title, operation in operations(document):
+        array = title.removeprefix("GET /v1/maps/{name}/")
+        if array in (title, "export"):
+            continue
+        answer = operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+        schema = document["components"]["schemas"][answer.rpartition("/")[2]]
+        assert schema["required"] == [array]
+        assert schema["properties"][array]["type"] == "array"
+        seen += 1
+    assert seen > 10
+
+
+def test_every_parameter_is_described(document: dict[str, Any]) -> None:
+    for title, operation in operations(document):
+        for parameter in operation.get("parameters", ()):
+            assert parameter.get("description"), (title, parameter["name"])

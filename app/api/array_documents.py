@@ -138,15 +138,23 @@ _REAL_OR_COMPLEX = {
     "anyOf": [_MATRIX, _COMPLEX],
     "description": "A row for each vector; of the form complex in two parts.",
 }
-ARRAY_ANSWER = answer_of(
-    "The array, or an object of arrays; several arrays are stacked in .npy.",
-    with_warnings({"title": "Arrays", "type": "object", "properties": {}}),
-)
+
+
+def array_answer(array: str, axes: int) -> dict[int | str, dict[str, Any]]:
+    """The answer 200 of a call that gives one array, which has so many axes."""
+    numbers = NUMBERS
+    for _ in range(axes - 1):
+        numbers = list_of(numbers)
+    title = "".join(word.capitalize() for word in array.split("_")) + "Answer"
+    shape = {"title": title, "type": "object", "required": [array], "properties": {array: numbers}}
+    return answer_of("The array.", with_warnings(shape))
+
+
 FEATURES_ANSWER = answer_of(
     "The features, one row for each vector.",
     with_warnings(
         {
-            "title": "Features",
+            "title": "FeaturesAnswer",
             "type": "object",
             "required": ["features"],
             "properties": {

@@ -34,8 +34,8 @@ from app.services.left_open import (
     AskedSpec,
     InputOfRows,
     LeftOpen,
-    PerColumn,
     ScaleOfRows,
+    ScalePerColumn,
     Settled,
 )
 
@@ -161,7 +161,9 @@ def with_scale(
 ) -> Kernel:
     """The kernel with a length scale that is taken from rows as `seen` gives them; raises what `length_scale` does."""
     found = length_scale(scale.heuristic, rows, kernel.metric, seen=seen, threads=threads, pause=pause)
-    scales = per_column(found, rows, seen=seen, pause=pause) if isinstance(scale.length_scale, PerColumn) else found
+    scales = (
+        per_column(found, rows, seen=seen, pause=pause) if isinstance(scale.length_scale, ScalePerColumn) else found
+    )
     return kernel.model_copy(update={"length_scale": scales})
 
 

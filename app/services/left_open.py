@@ -26,7 +26,7 @@ DatasetName = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of th
 _Name = Annotated[Heuristic, Field(strict=False)]
 
 
-class PerColumn(Frozen):
+class ScalePerColumn(Frozen):
     """One length scale for each column.
 
     It is one for all times the column's standard deviation over the root mean square of all columns' standard
@@ -47,7 +47,7 @@ class ScaleOfRows(Frozen):
 
     kind: Literal[SCALED_KINDS]  # type: ignore[valid-type]
     length_scale: Annotated[
-        Annotated[_Name, Tag("string")] | Annotated[PerColumn, Tag("object")],
+        Annotated[_Name, Tag("string")] | Annotated[ScalePerColumn, Tag("object")],
         Discriminator(lambda value: "string" if isinstance(value, str) else "object"),
         Field(
             description="nearest_neighbor: the mean distance of a row to its tenth nearest neighbour among all rows. "
@@ -59,12 +59,12 @@ class ScaleOfRows(Frozen):
     @property
     def heuristic(self) -> Heuristic:
         """How the one for all columns is taken."""
-        return self.length_scale.per_column if isinstance(self.length_scale, PerColumn) else self.length_scale
+        return self.length_scale.per_column if isinstance(self.length_scale, ScalePerColumn) else self.length_scale
 
     @property
     def named(self) -> tuple[str, str] | None:
         """The dataset, and where it is named; None where it is not. InvalidInput if it is named twice."""
-        inside = self.length_scale.dataset if isinstance(self.length_scale, PerColumn) else None
+        inside = self.length_scale.dataset if isinstance(self.length_scale, ScalePerColumn) else None
         if inside is None:
             return None if self.dataset is None else (self.dataset, "/kernel/dataset")
         if self.dataset is not None:

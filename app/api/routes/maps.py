@@ -1,6 +1,6 @@
 """Maps: create, list, look at, delete, and fetch their frozen arrays."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -8,11 +8,12 @@ from app.api import bodies, etags, long_work, ranges
 from app.api.access import owner_of
 from app.api.answer_headers import headers
 from app.api.array_answers import array_response
-from app.api.array_documents import ARRAY_ANSWER
+from app.api.array_documents import array_answer
 from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, MapTtl, Prefix
 from app.api.documents import MAP_BODY
 from app.api.negotiation import JSON, posted_format, wanted_format
 from app.core.maps import FAMILIES
+from app.core.maps.terms import Fetched
 from app.core.progress import TimedProgress
 from app.services.asked import asked_spec
 from app.services.left_open import AskedSpec
@@ -160,19 +161,15 @@ async def delete_map(name: MapName, request: Request, context: ContextOf) -> Non
     await context.admission.ask(lambda: context.maps.delete(name, check))
 
 
-_IN_PARTS = headers("ETag", "Accept-Ranges", "Vary")
-_ARRAY: dict[int | str, dict[str, Any]] = {200: ARRAY_ANSWER[200] | _IN_PARTS, **ranges.PARTS, **etags.NOT_MODIFIED}
-
-
-def _add_array(array: str, description: str) -> None:
+def _add_array(array: str, fetched: Fetched) -> None:
     @router.get(
         f"/{{name}}/{array}",
         name=f"get_{array}",
         operation_id=f"get_{array}",
-        description=description,
+        description=f"Fetch {fetched.described}",
         response_class=Response,
         responses={
-            200: ARRAY_ANSWER[200] | headers("ETag", "Accept-Ranges", "Vary"),
+            200: array_answer(array, fetched.axes)[200] | headers("ETag", "Accept-Ranges", "Vary"),
             **ranges.PARTS,
             **etags.NOT_MODIFIED,
         },
@@ -196,5 +193,5 @@ def _add_array(array: str, description: str) -> None:
 
 
 for _family in FAMILIES:
-    for _array, _described in _family.fetched.items():
-        _add_array(_array, f"Fetch {_described}")
+    for _array, _fetched in _family.fetched.items():
+        _add_array(_array, _fetched)

@@ -107,7 +107,9 @@ def _written_catalog() -> bytes:
 
 
 @router.get("/problems/{slug}", operation_id="problem", response_class=HTMLResponse)
-async def problem_page(slug: Annotated[str, Path(max_length=64)]) -> Response:
+async def problem_page(
+    slug: Annotated[str, Path(max_length=64, description="Last part of the `type` of a problem.")],
+) -> Response:
     """Explain a problem: what it means, and what to do about it."""
     if slug not in KINDS:
         raise Refusal("not-found", f"there is no problem {slug!r}; there are {', '.join(KINDS)}")

@@ -15,7 +15,7 @@ from app.core.building import Building
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.coarseness import Coarseness
 from app.core.maps.optional_results import OptionalResults
-from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
+from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Fetched, Form, FrozenArray, Gives
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 
@@ -35,8 +35,8 @@ class FeatureMap(OptionalResults):
 
     samplers: ClassVar[tuple[type[AnySampler], ...]]
     """The samplers whose maps this family builds, and no other does."""
-    fetched: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """The arrays that clients can fetch of some of its maps, and what each is, in words for the API's document."""
+    fetched: ClassVar[Mapping[str, Fetched]] = MappingProxyType({})
+    """The arrays that clients can fetch of some of its maps, and what each is, for the API's document."""
     parameter_stream: ClassVar[int | None] = None
     """Version of the stream of random parameters that takes the place of arrays; None where there is none."""
     operations_per_comparison: ClassVar[int] = 1

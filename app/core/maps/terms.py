@@ -124,6 +124,13 @@ class FrozenArray(NamedTuple):
         return prod(self.shape) * self.dtype.itemsize
 
 
+class Fetched(NamedTuple):
+    """An array that clients can fetch: how many axes it has, and what it is, in words that follow "Fetch"."""
+
+    axes: int
+    described: str
+
+
 class Spectrum(NamedTuple):
     """A set of frequencies beside the kernel it stands for, Σ ξ_l cos(w_l·δ) ≈ k(δ)/scale, all in float64."""
 

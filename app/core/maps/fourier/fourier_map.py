@@ -19,7 +19,18 @@ from app.core.maps.fourier.projection import Projection
 from app.core.maps.fourier.spectral import spectral
 from app.core.maps.fourier.structured import StructuredProjection
 from app.core.maps.fourier.variances import closed_forms
-from app.core.maps.terms import Arrays, ArraysOnDemand, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives, Spectrum
+from app.core.maps.terms import (
+    Arrays,
+    ArraysOnDemand,
+    BaseSpec,
+    Built,
+    ClosedForms,
+    Fetched,
+    Form,
+    FrozenArray,
+    Gives,
+    Spectrum,
+)
 from app.core.progress import Pause, no_pause
 from app.core.samplers import FREQUENCY_SAMPLERS
 from app.core.samplers.base import AnySampler, FrequencySampler
@@ -48,12 +59,12 @@ class FourierMap(FeatureMap):
     gives = frozenset({Gives.features, Gives.frequencies})
     fetched = MappingProxyType(
         {
-            "frequencies": "the frequencies, (n_frequencies, input_dim).",
-            "weights": "the weights of the frequencies, (n_frequencies,).",
-            "signs": "the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each.",
-            "radii": "the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1.",
-            "offsets": "the offsets of the form phase, (n_frequencies,) in [0, 2π).",
-            "signature": "the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones.",
+            "frequencies": Fetched(2, "the frequencies, (n_frequencies, input_dim)."),
+            "weights": Fetched(1, "the weights of the frequencies, (n_frequencies,)."),
+            "signs": Fetched(3, "the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each."),
+            "radii": Fetched(1, "the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1."),
+            "offsets": Fetched(1, "the offsets of the form phase, (n_frequencies,) in [0, 2π)."),
+            "signature": Fetched(1, "the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones."),
         }
     )
 

@@ -24,7 +24,7 @@ from app.core.maps.landmarks.learning import MOST_MEASURED, measured, selected, 
 from app.core.maps.landmarks.root import LONG_DECOMPOSITION, rooted
 from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
 from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
-from app.core.maps.terms import Arrays, BaseSpec, Built, Form, FrozenArray, Gives
+from app.core.maps.terms import Arrays, BaseSpec, Built, Fetched, Form, FrozenArray, Gives
 from app.core.norms import squared_norms
 from app.core.panels import add_products
 from app.core.progress import Pause, begin_anew, no_pause
@@ -53,11 +53,15 @@ class LandmarkMap(FeatureMap):
     rounds_exact_rows = False
     fetched = MappingProxyType(
         {
-            "landmarks": "the landmarks, (n_frequencies, input_dim), as the kernel compares them.",
-            "landmark_values": "the entries of sparse landmarks that are not 0, row after row.",
-            "landmark_columns": "the columns of these entries.",
-            "landmark_ends": "where the entries of each sparse landmark begin and end, (n_frequencies + 1,).",
-            "root": "the matrix that makes features of kernel values with the landmarks, (n_frequencies, n_output).",
+            "landmarks": Fetched(2, "the landmarks, (n_frequencies, input_dim), as the kernel compares them."),
+            "landmark_values": Fetched(1, "the entries of sparse landmarks that are not 0, row after row."),
+            "landmark_columns": Fetched(1, "the columns of these entries."),
+            "landmark_ends": Fetched(
+                1, "where the entries of each sparse landmark begin and end, (n_frequencies + 1,)."
+            ),
+            "root": Fetched(
+                2, "the matrix that makes features of kernel values with the landmarks, (n_frequencies, n_output)."
+            ),
         }
     )
 
