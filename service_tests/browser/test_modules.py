@@ -115,10 +115,27 @@ def test_of_a_long_answer_the_first_rows_are_read_and_no_more(modules: "Page") -
             "Left out: the first line, of names, 1 column without numbers.",
         ),
         ("a,letter,b\n1,T,2\n3,I,4", [[1, 2], [3, 4]], "Left out: the first line, of names, 1 column without numbers."),
+        ("1,5;2\n3;,25", [[1.5, 2], [3, 0.25]], ""),
+        (
+            'x,who\n1,"Smith, John"\n3,New York',
+            [[1], [3]],
+            "Left out: the first line, of names, 1 column without numbers.",
+        ),
         ("1,,3\n4,nan,6", [[1, np.nan, 3], [4, np.nan, 6]], ""),
         ("7", [[7]], ""),
     ],
-    ids=["commas", "semicolons", "blanks", "names", "quoted", "letters", "missing", "one number"],
+    ids=[
+        "commas",
+        "semicolons",
+        "blanks",
+        "names",
+        "quoted",
+        "letters",
+        "decimal commas",
+        "words in cells",
+        "missing",
+        "one number",
+    ],
 )
 def test_texts_of_rows_are_read(modules: "Page", text: str, rows: list[list[float]], note: str) -> None:
     found = call(modules, "csv.js", "parse", text)
@@ -131,6 +148,7 @@ def test_texts_of_rows_are_read(modules: "Page", text: str, rows: list[list[floa
     [
         ("1,2\n3", "Row 2 has 1 cells; the first has 2"),
         ("1,2\n3,x", "Row 2, column 2: “x”"),
+        ("1\t2\n3\t4,5", "“4,5” is no number"),
         ("\n#\n", "no rows of numbers"),
         ("a,b", "no rows of numbers"),
     ],
@@ -161,3 +179,16 @@ def test_axes_have_few_round_numbers(modules: "Page", numbers: list[float], tick
 
 def test_between_neighbouring_numbers_no_ticks_are_sought_for_ever(modules: "Page") -> None:
     assert len(call(modules, "chart.js", "ticks", [8, 8.000000000000002])) < 20
+
+
+def test_seeds_keep_all_their_digits(modules: "Page") -> None:
+    text = '{"seed":18446744073709551615,"s":8,"none":{"seed":null},"small":{"seed":7}}'
+    told = modules.evaluate(
+        """async (text) => {
+          const source = document.querySelector('script[type=module]').src;
+          const { number, parse, stringify } = await import(new URL("json.js", source).href);
+          return [stringify(parse(text)), stringify({ seed: number("9007199254740993") })];
+        }""",
+        text,
+    )
+    assert told == [text, '{"seed":9007199254740993}'], "a double has 53 bits of them"

@@ -148,6 +148,51 @@ def test_what_is_wrong_is_told_at_the_field_before_anything_is_sent(page: "Page"
     assert page.get_by_label("Length scale").get_attribute("aria-invalid") == "true"
 
 
+def test_fields_that_are_out_of_sight_come_to_light_when_they_are_wanted(page: "Page") -> None:
+    begin(page, "sums")
+    kernel = page.get_by_role("group", name="Kernel")
+    kernel.get_by_label("Kind", exact=True).select_option("anova")
+    assert kernel.get_by_label("Length scale").input_value() == "5", "as it was typed"
+    kernel.get_by_text("neither of subsets and windows came").wait_for()
+    kernel.get_by_label("Subsets").fill("[[0, 1], [2, 33]]")
+    page.locator(".field.wrong", has=page.get_by_label("Subsets")).get_by_text("from 0 to 15").wait_for()
+    kernel.get_by_label("Subsets").fill("[[0, 1], [2, 3]]")
+    page.locator(".field.wrong").wait_for(state="detached")
+    assert kernel.get_by_label("Subsets").is_visible(), "it does not close under one's hands"
+
+
+def test_the_preview_counts_both_parts_of_complex_features(page: "Page") -> None:
+    begin(page, "two-parts")
+    wait_for(lambda: figure(page, "A row of the answer") == "2.0 kB")
+    page.get_by_label("Form").select_option("complex")
+    wait_for(lambda: figure(page, "Columns of a row") == "256")
+    assert figure(page, "A row of the answer") == "2.0 kB", "256 numbers of 8 bytes"
+
+
+def test_a_service_that_is_away_is_asked_again(page: "Page") -> None:
+    page.get_by_role("link", name="letters", exact=True).wait_for()
+    page.context.set_offline(True)
+    page.get_by_label("Names that begin with").fill("letters-s")
+    page.get_by_text("The service cannot be reached").wait_for()
+    page.context.set_offline(False)
+    button(page, "Try again").click()
+    page.get_by_role("link", name="letters-sobol").wait_for()
+
+
+def test_a_map_is_taken_away_as_what_it_can_be(page: "Page") -> None:
+    for name, formats in {"letters": 3, "letters-gmm": 2}.items():
+        page.goto(f"/#/maps/{name}")
+        heading(page, name).wait_for()
+        assert page.get_by_label("Take this map away").locator("option[value]:not([value=''])").count() == formats
+
+
+def test_a_map_whose_job_is_cancelled_says_so(page: "Page", http: httpx.Client) -> None:
+    learned(page, "stopped", 100000)
+    button(page, "Cancel").click()
+    page.get_by_text("The job that built this map was cancelled").wait_for()
+    assert http.get("/v1/maps/stopped").status_code == 404
+
+
 def test_a_learned_map_is_watched_while_it_is_built(page: "Page", http: httpx.Client) -> None:
     learned(page, "learned", 800)
     seen: set[Any] = set()

@@ -3,15 +3,15 @@
 import { html } from "./view.js";
 import { digits, mark } from "./words.js";
 
-const WIDTH = 460;
-const HEIGHT = 340;
+// On a telephone a picture has fewer units, so that its words stay as large as others.
+const [WIDTH, HEIGHT, STEPS] = matchMedia("(max-width: 40rem)").matches ? [290, 250, 4] : [460, 340, 6];
 const [LEFT, RIGHT, TOP, BOTTOM] = [58, 12, 12, 46];
 // Between numbers that are nearer to one another than this part of them there are no round ones to tell.
 const NEAREST = 1e-9;
 
-/** Round numbers between two others, some five of them. */
+/** Round numbers between two others, some five of them in a wide picture. */
 export function ticks(least, largest) {
-  const rough = (largest - least) / 6 || 1;
+  const rough = (largest - least) / STEPS || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((one) => one * power >= rough * 0.99);
   const first = Math.ceil(least / step);

@@ -6,7 +6,7 @@ import { Figure, Notice, Table } from "./parts.js";
 import { first, lists, Rows, sent } from "./rows.js";
 import { ask, askJson, download, pathOf } from "./service.js";
 import { html, useState, useWork } from "./view.js";
-import { count, digits } from "./words.js";
+import { count, counted, digits } from "./words.js";
 
 const MOST_ROWS = 64;
 const MOST_COLUMNS = 12;
@@ -77,7 +77,9 @@ function Made({ of, made, rows }) {
   const shown = lists({ ...few, values: few.values }).map((row, i) => [String(i), ...row.slice(0, columns)]);
   return html`<h3>${made === "codes" ? "Codes" : "Features"}</h3>
     <${Notice} kind="warn" title="Take care">${of.warning}<//>
-    <p role="status">${count(of.n)} rows of ${count(of.d)} ${made}${rows?.n > of.n ? `; you have ${count(rows.n)} rows` : ""}.</p>
+    <p role="status">${counted(of.n, "row")} of ${count(of.d / of.perEntry)} ${made}${
+      of.perEntry > 1 ? ", each in two columns: real and imaginary part" : ""
+    }${rows?.n > of.n ? `; you have ${counted(rows.n, "row")}` : ""}.</p>
     <${HeatMap} of=${of} most=${[24, 96]} label=${`The first ${made}, a line for each row`} />
     <${Table} caption=${`The first ${made}`} head=${head} rows=${shown} />`;
 }
@@ -89,7 +91,7 @@ function Grams({ of: { approximate, imaginary, exact, n }, hashes }) {
   const norm = (numbers) => Math.sqrt(numbers.reduce((sum, one) => sum + one * one, 0));
   const grid = (values) => ({ n, d: n, values });
   return html`<h3>Similarities</h3>
-    <p>The kernel of ${n} rows with each other: ${hashes ? "as often as codes agree" : "as inner products of features"},
+    <p>The kernel of ${counted(n, "row")} with each other: ${hashes ? "as often as codes agree" : "as inner products of features"},
       and exactly.${imaginary.length > 0 && " Pictures have its real part; sizes of errors count both."}</p>
     <dl class="figures small">
       <${Figure} name="Relative error">${digits(norm(lengths) / (norm(exact) || 1))}<//>

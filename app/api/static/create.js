@@ -1,6 +1,7 @@
 // A new map: a form made from the catalogue, with a preview.
 
 import { KindFields, Labelled } from "./fields.js";
+import { parse, stringify } from "./json.js";
 import { Heading, Loading, Notice } from "./parts.js";
 import { Preview, tried, wrongIn } from "./preview.js";
 import { ask, askJson, pathOf } from "./service.js";
@@ -26,7 +27,7 @@ export function Create() {
   const note = "Drawn once, frozen for ever. As you type, the service tries the spec and stores nothing.";
   return html`
     <${Heading} note=${note}>New map<//>
-    <${Notice} problem=${catalog.problem} />
+    <${Notice} problem=${catalog.problem} again=${catalog.again} />
     ${!ready && !catalog.problem && html`<${Loading} what="Loading the catalogue" />`}
     ${ready && html`<${Form} catalog=${catalog.value} datasets=${names} />`}`;
 }
@@ -37,8 +38,8 @@ function Form({ catalog, datasets }) {
   const spec = specOf(catalog, form);
   // So that a name that another spec has is told too.
   const name = new RegExp(`^${NAME}$`).test(form.name) ? form.name : "unnamed";
-  const asked = useSettled(JSON.stringify([name, spec]), PAUSE_MILLISECONDS);
-  const preview = useLoaded((signal) => tried(...JSON.parse(asked), signal), [asked]);
+  const asked = useSettled(stringify([name, spec]), PAUSE_MILLISECONDS);
+  const preview = useLoaded((signal) => tried(...parse(asked), signal), [asked]);
   const wrong = wrongIn(preview.problem);
   const set = (member) => (value) => setForm((before) => ({ ...before, [member]: value }));
   const put = (event) => {

@@ -1,8 +1,21 @@
 // Texts of numbers: CSV, with whatever separates the cells.
 
-const SEPARATORS = /\s*[,;\t]\s*|\s+/;
+// The first of them that a line has parts its cells; blanks do where it has none.
+const SEPARATORS = [";", "\t", ","];
+const QUOTED = /"[^"]*"/g;
 
 const isNumber = (cell) => cell === "" || cell.toLowerCase() === "nan" || !Number.isNaN(Number(cell));
+
+/** The cells of a line. What is between quotes is one cell; where semicolons part them, numbers may have commas. */
+function cellsOf(line) {
+  const quoted = [];
+  const bare = line.replace(QUOTED, (cell) => `"${quoted.push(cell.slice(1, -1)) - 1}"`);
+  const separator = SEPARATORS.find((one) => bare.includes(one));
+  return bare
+    .split(separator ?? /\s+/)
+    .map((cell) => cell.trim().replace(/"(\d+)"/g, (_, place) => quoted[place]))
+    .map((cell) => (separator === ";" && /^[-+]?\d*,\d+(e[-+]?\d+)?$/i.test(cell) ? cell.replace(",", ".") : cell));
+}
 
 /** The cells of each line that has some; what follows # is for people. */
 function cellsIn(text) {
@@ -10,7 +23,7 @@ function cellsIn(text) {
     .split(/\r?\n/)
     .map((line) => line.trim())
     .filter((line) => line && !line.startsWith("#"));
-  return lines.map((line) => line.split(SEPARATORS).map((cell) => cell.replace(/^"(.*)"$/, "$1")));
+  return lines.map(cellsOf);
 }
 
 /** Whether the first line has the names of columns: words, above numbers. */

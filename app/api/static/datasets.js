@@ -20,7 +20,7 @@ export function Datasets() {
     });
   return html`
     <${Heading} note="Rows that the service keeps under a name, to learn from and to measure on.">Datasets<//>
-    <${Notice} problem=${page.problem} />
+    <${Notice} problem=${page.problem} again=${page.again} />
     ${!page.value && !page.problem && html`<${Loading} what="Loading the datasets" />`}
     ${page.value?.datasets.length === 0 && html`<div class="nothing"><p>There are no datasets yet.</p></div>`}
     ${

@@ -83,7 +83,7 @@ function pairsIn(rows) {
 export function Errors({ map }) {
   const catalog = useLoaded((signal) => askJson("v1/catalog", { signal }), []);
   const [rows, setRows] = useState(null);
-  if (catalog.problem) return html`<${Notice} problem=${catalog.problem} />`;
+  if (catalog.problem) return html`<${Notice} problem=${catalog.problem} again=${catalog.again} />`;
   if (!catalog.value) return html`<${Loading} what="Loading the diagnostics" />`;
   const kinds = diagnosticsOf(map.spec);
   const card = (kind) =>

@@ -1,7 +1,7 @@
 // Fields of a form, made from the schemas of the catalogue.
 
 import { built, initial, members } from "./schema.js";
-import { html, useState } from "./view.js";
+import { html, useEffect, useState } from "./view.js";
 import { heading, words } from "./words.js";
 
 const SCALES = ["nearest_neighbor", "median"];
@@ -80,12 +80,41 @@ function Nested({ name, field, value, onChange, ...rest }) {
     }`;
 }
 
+/** What is wrong with a member, or with something inside it. */
+function wrongAt(wrong, pointer) {
+  const inside = Object.keys(wrong).find((one) => one.startsWith(`${pointer}/`));
+  return wrong[pointer] ?? wrong[inside];
+}
+
+/** Fields that few need. They come to light when something is wrong with them, and then stay. */
+function More({ isWrong, children }) {
+  const [open, setOpen] = useState(false);
+  useEffect(() => {
+    if (isWrong) setOpen(true);
+  }, [isWrong]);
+  return html`<details open=${open} onToggle=${(event) => setOpen(event.target.open)}>
+    <summary>More of it</summary>${children}</details>`;
+}
+
+// What one kind shares with another: lengths, boxes and sizes. Choices of one may not be there in the other.
+const CARRIED = new Set(["number", "numbers", "dataset"]);
+
+/** The values that a kind begins with, after another: what both have stays as it was typed. */
+function carriedOver(kinds, kind, before) {
+  const of = (one) => new Map(members(kinds[one]).map(([name, field]) => [name, field.type]));
+  const [old, now] = [of(before.kind), of(kind)];
+  const shared = Object.entries(before.values).filter(
+    ([name]) => CARRIED.has(now.get(name)) && now.get(name) === old.get(name),
+  );
+  return { ...initial(kinds[kind]), ...Object.fromEntries(shared) };
+}
+
 /** The fields of one kind. `wrong` has what is wrong by the pointers of the members below `pointer`. */
 export function Fields({ schema, values, onChange, wrong = {}, pointer = "", datasets = null }) {
   const all = members(schema);
   const set = (name, value) => onChange({ ...values, [name]: value });
   const one = ([name, field]) => {
-    const [error, change] = [wrong[`${pointer}/${name}`], (value) => set(name, value)];
+    const [error, change] = [wrongAt(wrong, `${pointer}/${name}`), (value) => set(name, value)];
     const own = { name, field, value: values[name], onChange: change, datasets };
     if (field.type === "kind") return html`<${Nested} ...${own} wrong=${wrong} pointer=${`${pointer}/${name}`} />`;
     const isScale = name === "length_scale";
@@ -95,6 +124,8 @@ export function Fields({ schema, values, onChange, wrong = {}, pointer = "", dat
       ${(input) => html`<${Input} ...${own} input=${input} />`}<//>`;
   };
   const [seen, others] = [true, false].map((wanted) => all.filter(([, , isSeen]) => isSeen === wanted));
+  // What is wrong with the kind as a whole may be that one of these is missing.
+  const isWrong = wrong[pointer] !== undefined || others.some(([name]) => wrongAt(wrong, `${pointer}/${name}`));
   const fromRows = datasets && SCALES.includes(values.length_scale) && !schema.properties.dataset;
   return html`${seen.map(one)}
     ${
@@ -103,7 +134,7 @@ export function Fields({ schema, values, onChange, wrong = {}, pointer = "", dat
       ${(input) => html`<${Select} input=${input} value=${values.dataset} options=${datasets} empty="–"
         onChange=${(value) => set("dataset", value)} />`}<//>`
     }
-    ${others.length > 0 && html`<details><summary>More of it</summary>${others.map(one)}</details>`}
+    ${others.length > 0 && html`<${More} isWrong=${isWrong}>${others.map(one)}<//>`}
     ${
       "length_scale" in schema.properties &&
       html`<datalist id="scales">${SCALES.map((word) => html`<option value=${word} />`)}</datalist>`
@@ -113,7 +144,7 @@ export function Fields({ schema, values, onChange, wrong = {}, pointer = "", dat
 /** A choice of a kind, what is said of it in the catalogue, and its fields. `value` is { kind, values }. */
 export function KindFields({ title, kinds, value, onChange, wrong, pointer, datasets }) {
   const schema = kinds[value.kind];
-  const chosen = (kind) => onChange({ kind, values: initial(kinds[kind]) });
+  const chosen = (kind) => onChange({ kind, values: carriedOver(kinds, kind, value) });
   return html`<fieldset><legend>${title}</legend>
     <${Labelled} name="Kind" note=${schema.description?.split("\n")[0]} error=${wrong?.[pointer] ?? wrong?.[`${pointer}/kind`]}>
       ${(input) => html`<${Select} input=${input} value=${value.kind} onChange=${chosen} options=${Object.keys(kinds)} />`}<//>

@@ -86,7 +86,7 @@ export function Jobs() {
   useEffect(() => {
     const timer = setTimeout(jobs.again, open ? AGAIN_MILLISECONDS : 4 * AGAIN_MILLISECONDS);
     return () => clearTimeout(timer);
-  }, [jobs.value]);
+  }, [jobs.value, jobs.problem]);
   // One at a time is heard live: a browser keeps few connections to a host.
   const live = followed ?? jobs.value?.find((job) => job.state === "running")?.id;
   return html`
@@ -97,7 +97,7 @@ export function Jobs() {
         <option value="">any</option>${STATES.map((one) => html`<option value=${one}>${one}</option>`)}
       </select>
     </label>
-    <${Notice} problem=${jobs.problem} />
+    <${Notice} problem=${jobs.problem} again=${jobs.again} />
     ${!jobs.value && !jobs.problem && html`<${Loading} what="Loading the jobs" />`}
     ${jobs.value?.length === 0 && html`<div class="nothing"><p>There are no such jobs.</p></div>`}
     ${

@@ -1,6 +1,7 @@
 // One map: its record, what may be done with it, and the tabs below.
 
 import { JobProgress } from "./jobs.js";
+import { stringify } from "./json.js";
 import { Badge, Confirm, Figure, Heading, Loading, Notice, Numbers, Warnings } from "./parts.js";
 import { ask, askJson, download, pathOf } from "./service.js";
 import { Spectrum } from "./spectrum.js";
@@ -15,9 +16,19 @@ const TABS = [
 
 export function MapHead({ name, tab, Tab }) {
   const record = useLoaded((signal) => askJson(pathOf("maps", name), { signal }), [name]);
+  const [last, setLast] = useState(null);
   const map = record.value;
+  const ended = (job) => {
+    setLast(job);
+    record.again();
+  };
   if (record.problem) {
-    return html`<${Heading}>${name}<//><${Notice} problem=${record.problem} />`;
+    const isGone = record.problem.status === 404 && last?.state === "cancelled";
+    return html`<${Heading}>${name}<//>${
+      isGone
+        ? html`<${Notice} kind="info" title="It was cancelled">The job that built this map was cancelled: nothing is kept of it.<//>`
+        : html`<${Notice} problem=${record.problem} again=${record.again} />`
+    }`;
   }
   if (!map) return html`<${Heading}>${name}<//><${Loading} what="Loading the map" />`;
   const { kernel, sampler } = map.spec;
@@ -26,7 +37,7 @@ export function MapHead({ name, tab, Tab }) {
     <${Heading} note=${note} actions=${html`<${Actions} map=${map} />`}>${name} <${Badge} state=${map.status} /><//>
     <${Warnings} warnings=${map.warnings} />
     ${map.status === "failed" && html`<${Notice} title="It could not be built">${map.error?.detail}<//>`}
-    ${map.status === "building" && html`<${JobProgress} id=${map.job.split("/").pop()} onEnd=${record.again} />`}
+    ${map.status === "building" && html`<${JobProgress} id=${map.job.split("/").pop()} onEnd=${ended} />`}
     ${
       map.status === "ready" &&
       html`
@@ -72,8 +83,12 @@ const Spec = ({ map }) => html`<section>
     ${map.expires_at && html`<div><dt>Deleted</dt><dd>${map.expires_at}, unless it is used before</dd></div>`}
   </dl>
   <details open><summary>Spec</summary>
-    <pre tabindex="0" role="region" aria-label="Spec">${JSON.stringify(map.spec, null, 2)}</pre></details>
+    <pre tabindex="0" role="region" aria-label="Spec">${stringify(map.spec, 2)}</pre></details>
 </section>`;
+
+/** As what a map may be taken away: a graph wants frequencies. */
+const formatsOf = ({ spec: { sampler } }) =>
+  sampler.kind === "gcws" || sampler.kind.includes("landmarks") ? ["npz", "safetensors"] : ["npz", "safetensors", "onnx"];
 
 function Actions({ map }) {
   const [sure, setSure] = useState(false);
@@ -94,7 +109,7 @@ function Actions({ map }) {
       map.status === "ready" &&
       html`<select aria-label="Take this map away" value="" onChange=${taken}>
       <option value="">Take away …</option>
-      ${["npz", "safetensors", "onnx"].map((format) => html`<option value=${format}>as .${format}</option>`)}
+      ${formatsOf(map).map((format) => html`<option value=${format}>as .${format}</option>`)}
     </select>`
     }
     <button type="button" class="danger" onClick=${() => setSure(true)}>Delete</button>

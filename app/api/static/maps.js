@@ -38,7 +38,7 @@ function List({ prefix }) {
     },
     [prefix, cursor],
   );
-  if (page.problem) return html`<${Notice} problem=${page.problem} />`;
+  if (page.problem) return html`<${Notice} problem=${page.problem} again=${page.again} />`;
   if (!page.value) return html`<${Loading} what="Loading the maps" />`;
   const { maps, next } = page.value;
   if (!maps.length && !cursors.length) return html`<${Nothing} prefix=${prefix} />`;

@@ -1,6 +1,7 @@
 // Diagnostics and recommendations: asked for, waited for with progress where they take a job, and shown.
 
 import { watch } from "./events.js";
+import { parse } from "./json.js";
 import { Badge, Notice, Numbers } from "./parts.js";
 import { ask, askJson, pathOf } from "./service.js";
 import { html, useEffect, useState } from "./view.js";
@@ -13,7 +14,7 @@ const PICTURE = "image/svg+xml, application/json;q=0.1";
 async function both(fetched) {
   const [numbers, drawn] = await Promise.all([fetched(JSON_TYPE), fetched(PICTURE)]);
   const isDrawn = drawn.headers.get("Content-Type").startsWith("image/");
-  return { document: await numbers.json(), picture: isDrawn ? await drawn.blob() : null };
+  return { document: parse(await numbers.text()), picture: isDrawn ? await drawn.blob() : null };
 }
 
 /** Ask for an answer and its picture. Where a job makes them, `heard` is given it while it goes on. */

@@ -41,7 +41,7 @@ export function header(bytes) {
   };
 }
 
-/** Rows { n, d, values } of a file; of complex numbers, real and imaginary parts are columns side by side. */
+/** Rows { n, d, values, perEntry } of a file; of complex numbers, two columns are one entry: its real and imaginary part. */
 export function read(bytes, most = Infinity) {
   const head = header(bytes);
   if (!head) throw new Error("This .npy file is cut off.");
@@ -60,7 +60,7 @@ export function read(bytes, most = Infinity) {
       values[row * d + column] = get(view, width * place, little);
     }
   }
-  return { n, d, values };
+  return { n, d, values, perEntry };
 }
 
 /** A file of rows { n, d, values }. */

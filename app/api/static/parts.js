@@ -3,12 +3,16 @@
 import { html, useEffect, useRef } from "./view.js";
 import { digits, heading, words } from "./words.js";
 
-/** What went wrong. */
-export function Notice({ problem, kind = "bad", title, children }) {
+/** Whether a problem may be gone by itself: no answer, or one that says "not now". */
+const mayPass = ({ status }) => status === 0 || status === 429 || status >= 500;
+
+/** What went wrong. `again` asks anew, where that may help. */
+export function Notice({ problem, kind = "bad", title, again, children }) {
   if (!problem && !children) return null;
   return html`<div class="notice ${kind}" role=${kind === "bad" ? "alert" : "note"}>
     ${(title || problem) && html`<strong>${title || problem.title}</strong>`}
     <div>${children || problem.message}</div>
+    ${again && mayPass(problem) && html`<button type="button" class="plain" onClick=${again}>Try again</button>`}
   </div>`;
 }
 

@@ -1,5 +1,6 @@
 // What a map would be and cost, asked of the service as one types.
 
+import { stringify } from "./json.js";
 import { Figure, Notice, Warnings } from "./parts.js";
 import { address, askJson, pathOf } from "./service.js";
 import { html } from "./view.js";
@@ -48,6 +49,6 @@ export function Preview({ preview: { value, problem, loading }, name, spec, busy
 }
 
 function curl(name, spec) {
-  const body = JSON.stringify(spec, null, 1).replace(/'/g, "'\\''");
+  const body = stringify(spec, 1).replace(/'/g, "'\\''");
   return `curl -X PUT ${address(pathOf("maps", name || "NAME"))} \\\n -H 'Content-Type: application/json' -d '${body}'`;
 }

@@ -1,6 +1,7 @@
 // Which map to take: samplers and sizes tried on your rows, as a chart and a table with the winner marked.
 
 import { KindFields, Labelled, bodyOf } from "./fields.js";
+import { number, stringify } from "./json.js";
 import { measure, Picture, Unanswered, Waiting } from "./measured.js";
 import { Figure, Heading, Loading, Notice, Table } from "./parts.js";
 import { lists, Rows } from "./rows.js";
@@ -17,7 +18,7 @@ export function Recommend() {
   const catalog = useLoaded((signal) => askJson("v1/catalog", { signal }), []);
   const note = "The service tries samplers and sizes on your rows, and ranks them by what it measures.";
   return html`<${Heading} note=${note}>Which map to take<//>
-    <${Notice} problem=${catalog.problem} />
+    <${Notice} problem=${catalog.problem} again=${catalog.again} />
     ${!catalog.value && !catalog.problem && html`<${Loading} what="Loading the catalogue" />`}
     ${catalog.value && html`<${Form} catalog=${catalog.value} />`}`;
 }
@@ -37,8 +38,8 @@ function Form({ catalog }) {
     event.preventDefault();
     const of = rows.dataset ? { dataset: rows.dataset } : { vectors: lists(rows, MOST_ROWS) };
     const body = { ...of, kernel: bodyOf(catalog.kernels, kernel) };
-    if (budget) body.budget = Number(budget);
-    if (target) body.target_error = Number(target);
+    if (budget) body.budget = number(budget);
+    if (target) body.target_error = number(target);
     setJob(null);
     // As a job: it has both the ranking and its picture, tells how far it is, and can be cancelled.
     begin((signal) => measure("v1/recommendations", body, { prefer: "respond-async", heard: setJob, signal }));
@@ -72,7 +73,7 @@ function Form({ catalog }) {
 
 const said = (spec) =>
   `${words(spec.sampler.kind)}${spec.sampler.base ? ` over ${words(spec.sampler.base.kind)}` : ""}`;
-const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const same = (one, other) => stringify(one) === stringify(other);
 
 function Ranking({ of, picture }) {
   const winner = of.ranked.findIndex((trial) => same(trial.spec, of.best));

@@ -5,7 +5,7 @@ import { read, write } from "./npy.js";
 import { Notice } from "./parts.js";
 import { askJson } from "./service.js";
 import { html, useEffect, useLoaded, useState } from "./view.js";
-import { count } from "./words.js";
+import { count, counted } from "./words.js";
 
 // The rows of this tab: one view shows what another was given.
 let kept = { text: "" };
@@ -91,8 +91,7 @@ export function Rows({ onRows, width }) {
       }
       <p role="status" class="told">${
         rows &&
-        html`<b>${count(rows.n)} rows of ${count(rows.d)} numbers</b>${name ? ` from ${name}` : ""}.
-        ${rows.note}`
+        html`<b>${counted(rows.n, "row")} of ${counted(rows.d, "number")}</b>${name ? ` from ${name}` : ""}.${" "}${rows.note}`
       }</p>
     </div>
     ${error && html`<${Notice} title="These are no rows">${error}<//>`}
@@ -100,8 +99,7 @@ export function Rows({ onRows, width }) {
       rows &&
       width &&
       rows.d !== width &&
-      html`<${Notice} kind="warn" title="Another width">This map takes rows of ${count(width)}
-      numbers; these have ${count(rows.d)}.<//>`
+      html`<${Notice} kind="warn" title="Another width">This map takes rows of ${counted(width, "number")}; these have ${count(rows.d)}.<//>`
     }
   </div>`;
 }

@@ -1,5 +1,7 @@
 // The HTTP interface of the service, with the key of whoever looks. All else goes through here.
 
+import { parse, stringify } from "./json.js";
+
 const KEY = "bochner-key";
 const listeners = new Set();
 
@@ -44,7 +46,7 @@ export async function ask(path, { method = "GET", body, accept = "application/js
   if (key.get()) sent.Authorization = `Bearer ${key.get()}`;
   if (prefer) sent.Prefer = prefer;
   if (body !== undefined) sent["Content-Type"] = body instanceof ArrayBuffer ? "application/x-npy" : "application/json";
-  const content = body === undefined || body instanceof ArrayBuffer ? body : JSON.stringify(body);
+  const content = body === undefined || body instanceof ArrayBuffer ? body : stringify(body);
   let answer;
   try {
     // Without cookies, and without a name and password that the browser may know.
@@ -62,7 +64,7 @@ export async function ask(path, { method = "GET", body, accept = "application/js
 
 /** Ask for JSON. Numbers that JSON has no words for come as null. */
 export async function askJson(path, options) {
-  return (await ask(path, options)).json();
+  return parse(await (await ask(path, options)).text());
 }
 
 /** Ask for a file, and have the browser save it. */

@@ -1,6 +1,7 @@
 // The form of a new map as plain values, and the spec that they stand for.
 
 import { bodyOf } from "./fields.js";
+import { number } from "./json.js";
 import { initial, typed } from "./schema.js";
 
 /** The names that the service takes. */
@@ -40,9 +41,6 @@ export function firstForm(catalog) {
     sampler: ofKind(catalog.samplers, spec.sampler ?? { kind: "halton" }),
   };
 }
-
-/** A number, or the text where it is none: the service then says what is wrong with it. */
-const number = (text) => (text.trim() === "" || Number.isNaN(Number(text)) ? text : Number(text));
 
 /** The spec that the form stands for; what is left empty is left out. */
 export function specOf(catalog, form) {

@@ -23,7 +23,7 @@ export function Spectrum({ map }) {
   const kind = map.spec.sampler.kind;
   if (kind === "gcws") {
     return html`<section><h2>Hashes</h2><p>This map has no frequencies: each of its ${count(map.n_frequencies)} hashes
-      draws one coordinate of a row, and two rows draw the same one as often as their min-max kernel says. Under
+      draws one coordinate of a row, and two rows draw the same one as often as their min-max kernel says. Under${" "}
       <a href=${`#/maps/${encodeURIComponent(map.name)}/try`}>Try it</a> you see codes of your own rows.</p></section>`;
   }
   const array = kind.includes("landmarks") ? "landmarks" : "frequencies";

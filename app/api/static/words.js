@@ -6,6 +6,9 @@ const whole = new Intl.NumberFormat("en");
 /** A whole number. */
 export const count = (number) => (number === null || number === undefined ? "–" : whole.format(number));
 
+/** So many of something. */
+export const counted = (number, thing) => `${count(number)} ${thing}${number === 1 ? "" : "s"}`;
+
 /** Some bytes. */
 export function size(bytes) {
   if (bytes === null || bytes === undefined) return "–";
