@@ -81,7 +81,7 @@ def _draw_density(mark: Density, axes: Axes) -> None:
     ends = [factor**number for number in range(_SHADES + 1) if factor**number <= largest] + [np.inf]
     shades = [(cells, low) for low, high in pairwise(ends) if (cells := [*_stretches(mark, low, high)])]
     for number, (cells, low) in enumerate(shades):
-        alpha = _FAINTEST + (1 - _FAINTEST) * (number / max(1, len(shades) - 1))
+        alpha = _FAINTEST + (1 - _FAINTEST) * (number / (len(shades) - 1) if len(shades) > 1 else 1.0)
         corners = ([(a, c), (b, c), (b, d), (a, d), (a, c)] for a, b, c, d in cells)
         path = Path.make_compound_path(*(Path(four, closed=True) for four in corners))
         is_named = number in (0, len(shades) // 2, len(shades) - 1)

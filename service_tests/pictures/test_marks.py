@@ -41,3 +41,10 @@ def test_the_cells_of_a_density_are_in_the_document_in_the_shade_of_their_count(
     assert (faint.get("d", "").count("M"), dark.get("d", "").count("M")) == (2, 1)
     assert "opacity: 0.18" in faint.get("style", "")
     assert "opacity" not in dark.get("style", "") or "opacity: 1" in dark.get("style", "")
+
+
+def test_cells_of_one_count_are_not_faint() -> None:
+    lone = Density([0.0, 1.0, 2.0], [0.0, 1.0], [[0, 1]], "pairs")
+    document = svg(Drawing([[Panel([lone], "x", "y")]])).decode()
+    (shade,) = (part for part in document.split("<g id=")[1:] if part.startswith('"shade-'))
+    assert "opacity: 1" in shade or "opacity" not in shade

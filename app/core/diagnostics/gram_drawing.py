@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix
 from app.core.diagnostics.error_matrix import BINS, Figures, Sketch
-from app.core.drawing import Curve, Density, Drawing, Histogram, Panel
+from app.core.drawing import Curve, Density, Drawing, Histogram, Panel, Style
 
 
 class Measured(TypedDict):
@@ -87,13 +87,15 @@ def _by_kernel(
         curves.append((monte_carlo[0]["kernel"], rms, f"± root mean square, {_called(monte_carlo)}", None))
     for kernel, rms, label, one_colour in curves:
         x, y = [*kernel, np.nan, *kernel], [*rms, np.nan, *-rms]
-        marks.append(Curve(x, y, label, one_colour, "dashed" if one_colour is None else "line"))
+        # Of kernels that are all alike there is one point, and a line through it cannot be seen.
+        style: Style = "markers" if len(kernel) == 1 else "dashed" if one_colour is None else "line"
+        marks.append(Curve(x, y, label, one_colour, style))
     reach = max(abs(density.y_edges[0]), abs(density.y_edges[-1]), *(float(rms.max()) for _, rms, _, _ in curves))
     return Panel(
         marks,
         x_label="exact kernel",
         y_label=("Re estimate" if form == "complex" else "estimate") + " − exact",
-        title=f"{name}: {pairs:,} pairs of different rows",
+        title=f"{name}: {pairs:,} {'pair' if pairs == 1 else 'pairs'} of different rows",
         y_range=(-1.05 * reach, 1.7 * reach),  # with room for the legend
     )
 
