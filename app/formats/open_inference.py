@@ -27,6 +27,8 @@ _MEMBERS = ("id", "parameters", "inputs", "outputs", "model_name")
 _OF_INPUT = ("name", "shape", "datatype", "data", "parameters")
 _NUMBERS_PER_PIECE = 1 << 16
 _MOST_OUTPUTS = 16
+# More are not read: two are wanted, and what came is told.
+_MOST_AXES = 16
 _LONGEST_ID = 1024
 MOST_OF_NUMBER = 25
 """Characters of the longest number, with its comma."""
@@ -103,9 +105,9 @@ def _rows(tensor: Any, tail: memoryview | None) -> Array:
     if not isinstance(kind, str) or kind not in _DTYPES:
         raise InvalidInput(f"datatype {str(kind)[:80]!r} came; {' or '.join(_DTYPES)} is wanted", f"{at}/datatype")
     dtype = _DTYPES[kind]
-    shape = _items(members.get("shape"), 2, 2, f"{at}/shape")
-    if any(type(length) is not int or not 0 <= length < 1 << 40 for length in shape):
-        raise InvalidInput(f"shape {str(shape)[:80]} came; two lengths are wanted", f"{at}/shape")
+    shape = _items(members.get("shape"), 0, _MOST_AXES, f"{at}/shape")
+    if len(shape) != 2 or any(type(length) is not int or not 0 <= length < 1 << 40 for length in shape):
+        raise InvalidInput(f"shape {str(shape)[:80]} came; [rows, columns] is wanted", f"{at}/shape")
     size = _object(members.get("parameters", {}), ("binary_data_size",), f"{at}/parameters").get("binary_data_size")
     if size is not None:
         return _binary(shape, dtype, size, tail, "data" in members)
@@ -169,8 +171,9 @@ def _items(value: Any, least: int, most: int, pointer: str) -> list[Any]:
     if not is_list(value):
         raise InvalidInput(f"{called(value)} came; a list is wanted", pointer)
     if not least <= len(value) <= most:
-        wanted = f"{least}" if least == most else f"{least} to {most}"
-        raise InvalidInput(f"{len(value)} items came; {wanted} is wanted", pointer)
+        wanted = f"{least} is" if least == most else f"{least} to {most} are"
+        counted = "1 item" if len(value) == 1 else f"{len(value)} items"
+        raise InvalidInput(f"{pointer.rpartition('/')[2]} has {counted}; {wanted} wanted", pointer)
     return [*value]
 
 
