@@ -159,6 +159,8 @@ def _prepare(running: Running, credentials: list[Credential]) -> None:
         for title, spec in _SPECS.items():
             answer = put(http, f"s-{title}", {"input_dim": 4, "s": 8, "seed": 7, **spec})
             assert answer.is_success, answer.text
+            while http.get(f"/v1/maps/s-{title}").json()["status"] == "building":  # on a machine with much to do
+                time.sleep(0.1)
 
 
 def _client(

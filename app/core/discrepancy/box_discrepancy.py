@@ -23,6 +23,8 @@ from app.core.threads import for_each
 _PARTS, _WORTH_A_THREAD = 4, 1 << 16
 # What a thread does between two pauses, a tenth of a second or less: factors of pairs of points, and integrals.
 _FACTORS_PER_PAUSE, _INTEGRALS_PER_PAUSE = 1 << 23, 1 << 17
+# The square of that, and some times it, are numbers of float64.
+_MOST_WEIGHT = 1e150
 # What it costs to write an entry of a matrix and its mirror image, in factors.
 _FACTORS_PER_ENTRY = 32
 _NO_MATRIX = np.empty((0, 0))
@@ -155,6 +157,7 @@ class BoxDiscrepancy(Discrepancy):
         """N, 0 where rounding made it negative, beside D² = N Π b_j/π and what independent draws would have: (1 − A)/s.
 
         Arguments are those of `normalized`. `progress` is told how many frequencies have met all those before them.
+        InvalidInput where the weights are so large that N leaves the range of float64.
         """
         progress, s = progress or Progress(), len(frequencies)
         state = unpacked(progress.restored())
@@ -164,7 +167,11 @@ class BoxDiscrepancy(Discrepancy):
             progress.report(done, s)
             progress.checkpoint(partial(packed, sums=sums, done=np.array(done)))
 
-        normalized = max(0.0, self._normalized(frequencies, weights_of(frequencies, weights), sums, keep, begun))
+        weights = weights_of(frequencies, weights)
+        if (together := float(np.abs(weights).sum())) > _MOST_WEIGHT:
+            reason = f"errors have the square of that, for which {_MOST_WEIGHT:.3g} is the most"
+            raise InvalidInput(f"the weights of the map are {together:.3g} together; {reason}")
+        normalized = max(0.0, self._normalized(frequencies, weights, sums, keep, begun))
         expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / s  # negated, 0 would have a sign
         log_squared = squared = None
         if normalized > 0 and self.box.all():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from app.core.errors import InvalidInput
 from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA, KINDS, Matrix, drawn, example, plain
 from service_tests.core.specs import kernel, product_kernel, sampler
 
@@ -118,3 +119,11 @@ def test_a_coordinate_of_no_extent_has_no_part() -> None:
     wider = np.concatenate([frequencies, np.random.default_rng(4).normal(size=(25, 1))], axis=1)
     assert abs(flat.normalized(wider, weights) - BoxDiscrepancy(made, box).normalized(frequencies, weights)) < 1e-15
     assert flat.measured(wider)["discrepancy_squared"] is None
+
+
+def test_weights_whose_square_is_no_number_are_refused() -> None:
+    made, box, frequencies, weights = example("gaussian", 6, 2)
+    measured = BoxDiscrepancy(made, box).measured
+    assert np.isfinite(measured(frequencies, 1e149 * weights)["normalized"])
+    with pytest.raises(InvalidInput, match="errors have the square of that"):
+        measured(frequencies, 1e155 * weights)

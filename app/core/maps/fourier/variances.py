@@ -7,20 +7,28 @@ apart, for s frequencies; those of the form complex are E|k̂ − k|², the imag
 import numpy as np
 
 from app.core.arrays import Matrix
+from app.core.errors import InvalidInput
 from app.core.maps.fourier.drawing import allocations
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.terms import BaseSpec, ClosedForms, Form
 from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
 
+# Of a kernel at 0: its square, and some times that, are numbers of float64.
+_MOST = 1e150
+
 
 def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedForms:
     """Variances of pairs whose prepared rows differ by `lags` δ, (n, d); `independent` has independent frequencies.
 
     A kernel of several summands has s shared out among them: variances of independent sums add up.
+
+    Raises:
+        InvalidInput: the kernel is so large that the variances leave the range of float64.
     """
     sums = {name: np.zeros(len(lags)) for name in ("monte_carlo", "first", "second", "rff", "nrff")}
     every = allocations(independent)
+    at_zero = _squarable(sum(allocation.block.weight for allocation in every))
     form, all_normal = FORMS[spec.form], True
     for (kernel, coordinates, weight), size in every:
         of = lags if coordinates is None else lags[:, coordinates]
@@ -38,7 +46,6 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         sums["first"] += factor * t * np.exp(-t) * form.is_complex
         sums["second"] += factor * np.square(t) * np.exp(-t) / 2
     if spec.normalize:
-        at_zero = sum(allocation.block.weight for allocation in every)
         for name in ("monte_carlo", "first", "second"):
             sums[name] /= at_zero**2
     # Normalising divides by a constant in the other forms, and by a random number in this one.
@@ -58,3 +65,10 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         case MonteCarlo() | MomentMatching(base=MonteCarlo()) as sampler:
             return ClosedForms(sampler.kind, found)
     return ClosedForms(None, found)
+
+
+def _squarable(at_zero: float) -> float:
+    if at_zero > _MOST:
+        reason = f"variances have its square, for which {_MOST:.3g} is the most"
+        raise InvalidInput(f"the kernel of a row with itself is {at_zero:.3g}; {reason}")
+    return at_zero
