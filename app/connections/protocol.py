@@ -156,6 +156,8 @@ class Connection(HttpToolsProtocol):
             return
         self.url = heads.with_path(self.url)
         super().on_headers_complete()
+        if not self.cycle.keep_alive:
+            self.cycle.transport = cast("Any", _Last(self))
         self._unanswered.append(self.cycle)
         self._in_head, self.has_asked = False, True
         self._work()
@@ -180,6 +182,8 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():  # once the client has read all
             self._wait(self.settings.client_timeout)
+        elif self.is_leaving:
+            self._wait(_LEAVE_SECONDS)
         elif self._unanswered:
             return
         elif self._last_words is not None:
@@ -253,6 +257,17 @@ class Connection(HttpToolsProtocol):
         is_head = self.url and self.parser.get_method() == b"HEAD"  # without a url, it is the method of the one before
         body = b"" if is_head else bytes(answer.body)
         self.transport.write(STATUS_LINE[answer.status_code] + lines.encode() + b"\r\n" + body)
+        self._leave()
+
+    def close_behind(self) -> None:
+        """Close behind an answer. What is still to come of the body is thrown away, so that the answer is read."""
+        if self._in_head or self.transport.is_closing():
+            self.transport.close()
+        else:
+            self._is_deaf = True
+            self._leave()
+
+    def _leave(self) -> None:
         self.flow.resume_reading()
         self.is_leaving = True
         self._wait(_LEAVE_SECONDS)
@@ -261,6 +276,20 @@ class Connection(HttpToolsProtocol):
             self.transport.write_eof()
         else:
             self.transport.close()
+
+
+class _Last:
+    """What the last request on a connection sends its answer to. Many proxies let each request be the last."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection.transport, name)
+
+    def close(self) -> None:
+        """End the connection once its client has read the answer, or has had the time to."""
+        self._connection.close_behind()
 
 
 def _abandon(cycle: RequestResponseCycle) -> None:

@@ -261,3 +261,15 @@ def test_a_refused_head_of_head_is_answered_without_a_body(strict: Running, meth
         first, _, body = received(line).partition(b"\r\n\r\n")
     assert first.startswith(b"HTTP/1.1 431")
     assert bool(body) == has_body
+
+
+@pytest.mark.parametrize("last", [b"Connection: close\r\n", b""])
+def test_who_sends_all_of_a_body_that_nobody_wants_reads_why(running: Running, last: bytes) -> None:
+    """A proxy that has each request be the last on its connection would answer 502 where it is reset instead."""
+    head = b"PUT /v1/datasets/none HTTP/1.1\r\nHost: here\r\nContent-Type: text/csv\r\nContent-Length: %d\r\n%s\r\n"
+    body = bytes(30_000_000)
+    with connected(running) as line:
+        line.sendall(head % (len(body), last) + body)
+        if not last:
+            line.sendall(LIVE + b"Connection: close\r\n\r\n")
+        assert [one.status_code for one in answers(received(line))] == ([415] if last else [415, 200])
