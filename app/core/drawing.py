@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from app.core.arrays import Matrix
 
 Scale = Literal["linear", "log", "log2"]
-Style = Literal["joined", "line", "dashed", "markers"]
 CELLS = 2200
 """Cells of all densities of a drawing together: each takes some 30 bytes of an SVG document at the most."""
 
@@ -25,7 +24,7 @@ class Curve(NamedTuple):
     label: str
     """Its name in the legend."""
     colour: int | None = 0
-    style: Style = "joined"
+    style: Literal["joined", "line", "dashed", "markers"] = "joined"
     deviations: Sequence[float] | None = None
     """Half the lengths of error bars, if there are any."""
     marker: int = 0

@@ -18,6 +18,7 @@ COLOURS = (
 )
 GREY = "#808080"
 MARKERS = "osD^vPX*"
+_WITH_MARKERS = ("joined", "markers")
 _LINES = {"joined": "-", "line": "-", "dashed": "--", "markers": ""}
 # Shades of a density, each for twice the counts of the one before or more; the faintest can be seen on white and black.
 _SHADES, _FAINTEST = 6, 0.18
@@ -65,12 +66,19 @@ def draw_mark(mark: Mark, axes: Axes, ink: str) -> None:
                 label=mark.label,
                 color=_colour(mark.colour),
                 linestyle=_LINES[mark.style],
-                marker=MARKERS[mark.marker % len(MARKERS)] if mark.style in ("joined", "markers") else "",
-                markersize=4,
+                marker=_marker(mark),
+                markersize=4 if mark.style in _WITH_MARKERS else 12,
                 linewidth=1.3,
                 elinewidth=0.9,
                 capsize=2,
             )
+
+
+def _marker(curve: Curve) -> str:
+    """The markers of a curve. Of a line whose points have one x nothing could be seen: each is a short stroke."""
+    if curve.style in _WITH_MARKERS:
+        return MARKERS[curve.marker % len(MARKERS)]
+    return "_" if len({place for place in curve.x if not np.isnan(place)}) == 1 else ""
 
 
 def _draw_density(mark: Density, axes: Axes) -> None:

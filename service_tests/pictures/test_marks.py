@@ -48,3 +48,13 @@ def test_cells_of_one_count_are_not_faint() -> None:
     document = svg(Drawing([[Panel([lone], "x", "y")]])).decode()
     (shade,) = (part for part in document.split("<g id=")[1:] if part.startswith('"shade-'))
     assert "opacity: 1" in shade or "opacity" not in shade
+
+
+def test_of_a_line_through_one_place_there_is_something_to_see() -> None:
+    one = Curve([0.5, float("nan"), 0.5], [0.2, float("nan"), -0.2], "one", 1, "line")
+    several = Curve([0.5, 0.6], [0.2, 0.3], "several", 2, "line")
+    document = svg(Drawing([[Panel([one, several], "x", "y")]])).decode()
+    strokes = [part.split(">")[0] for part in document.split("<use ")[1:]]
+    of_colour = [sum(COLOURS[colour] in part for part in strokes) for colour in (1, 2)]
+    assert of_colour[0] == 3, "both places, and the legend"
+    assert of_colour[1] == 0

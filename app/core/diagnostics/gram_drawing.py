@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix
 from app.core.diagnostics.error_matrix import BINS, Figures, Sketch
-from app.core.drawing import Curve, Density, Drawing, Histogram, Panel, Style
+from app.core.drawing import Curve, Density, Drawing, Histogram, Panel
 
 
 class Measured(TypedDict):
@@ -87,9 +87,7 @@ def _by_kernel(
         curves.append((monte_carlo[0]["kernel"], rms, f"± root mean square, {_called(monte_carlo)}", None))
     for kernel, rms, label, one_colour in curves:
         x, y = [*kernel, np.nan, *kernel], [*rms, np.nan, *-rms]
-        # Of kernels that are all alike there is one point, and a line through it cannot be seen.
-        style: Style = "markers" if len(kernel) == 1 else "dashed" if one_colour is None else "line"
-        marks.append(Curve(x, y, label, one_colour, style))
+        marks.append(Curve(x, y, label, one_colour, "dashed" if one_colour is None else "line"))
     reach = max(abs(density.y_edges[0]), abs(density.y_edges[-1]), *(float(rms.max()) for _, rms, _, _ in curves))
     return Panel(
         marks,

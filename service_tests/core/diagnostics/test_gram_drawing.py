@@ -59,13 +59,10 @@ def test_a_map_without_errors_to_see_is_one_bar_among_those_of_monte_carlo() -> 
     assert max(of_monte_carlo.heights) < 0.9
 
 
-def test_of_one_pair_the_errors_can_be_seen() -> None:
+def test_one_pair_is_no_pairs() -> None:
     drawing = gram(fourier(), rows(2, 5), seeds=2).drawing
     assert drawing is not None
-    panel = drawing.rows[0][1]
-    curves = [mark for mark in panel.marks if isinstance(mark, Curve)]
-    assert [curve.style for curve in curves] == ["markers", "markers"], "a line through one point is none"
-    assert panel.title == "map: 1 pair of different rows"
+    assert drawing.rows[0][1].title == "map: 1 pair of different rows"
 
 
 def test_hashes_have_no_monte_carlo_beside_them() -> None:
