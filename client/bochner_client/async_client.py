@@ -13,16 +13,34 @@ from bochner_client.errors import BochnerError
 from bochner_client.jobs import AsyncJob
 from bochner_client.methods import Async
 from bochner_client.operations import Operations
-from bochner_client.requests import Attempt, Body, Buffer, Close, Flow, Give, Head, Patience, Read, Sleep, Step, advance
+from bochner_client.requests import (
+    Attempt,
+    Body,
+    Buffer,
+    Close,
+    Flow,
+    Give,
+    Head,
+    Patience,
+    Read,
+    Sleep,
+    Step,
+    Turn,
+    advance,
+)
 from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, refused
 
 T = TypeVar("T")
+
+_AT_ONCE = 32
+"""Requests that are under way at a time: more would only be refused, and be sent again and again."""
 
 
 class AsyncClient(Operations, Async):
     """A client of a running service, for asyncio. Close it, or use it in an `async with` block.
 
-    Its arguments are those of `Client`.
+    Its arguments are those of `Client`. Of any number of calls, some requests are under way at a time, and the others
+    wait for their turn; who waits for jobs is in nobody's way.
     """
 
     def __init__(
@@ -35,6 +53,7 @@ class AsyncClient(Operations, Async):
         verify: bool | ssl.SSLContext = True,
     ) -> None:
         self.patience = patience
+        self._turns = asyncio.Semaphore(_AT_ONCE)
         self._http = httpx.AsyncClient(**options(url, key, timeout, verify))
 
     @property
@@ -96,8 +115,14 @@ class AsyncClient(Operations, Async):
         """What comes of a step: a value, or an exception that is to be thrown into its flow."""
         try:
             match step:
-                case Attempt():
-                    return await self._attempt(step, opened)
+                case Turn():
+                    await self._turns.acquire()
+                case Attempt(_, keep_open):
+                    try:
+                        return await self._attempt(step, opened)
+                    finally:
+                        if not keep_open:
+                            self._turns.release()
                 case Read(stream):
                     with away(self._http.base_url):
                         return await anext(stream.pieces, b"")

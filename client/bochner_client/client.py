@@ -13,7 +13,7 @@ from bochner_client.errors import BochnerError
 from bochner_client.jobs import Job
 from bochner_client.methods import Sync
 from bochner_client.operations import Operations
-from bochner_client.requests import Attempt, Close, Flow, Give, Head, Patience, Read, Sleep, Step, advance
+from bochner_client.requests import Attempt, Close, Flow, Give, Head, Patience, Read, Sleep, Step, Turn, advance
 from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, refused
 
 T = TypeVar("T")
@@ -112,7 +112,7 @@ class Client(Operations, Sync):
                     time.sleep(seconds)
                 case Patience():
                     return self.patience
-                case Give():
+                case Give() | Turn():
                     pass
         except BochnerError as error:
             return error

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from bochner_client.errors import Refused, ServiceAway
 from bochner_client.records import Page
 from bochner_client.refusals import Overloaded, RequestTimeout, Unavailable
-from bochner_client.requests import Attempt, Flow, Give, Patience, Request, Sleep, Stream
+from bochner_client.requests import Attempt, Flow, Give, Patience, Request, Sleep, Stream, Turn
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Page)
@@ -39,9 +39,13 @@ def opened(request: Request[Any], until: float = math.inf) -> Flow[Any]:
 
 def _exchanged(request: Request[Any], keep_open: bool, until: float = math.inf) -> Flow[Any]:
     patience: float = yield Patience()
-    ends_at = min(until, time.monotonic() + (patience if request.patient else 0.0))
+    ends_at: float | None = None
     pause, may_be_done = _FIRST_PAUSE_SECONDS, False
     while True:
+        if not keep_open:
+            yield Turn()
+        if ends_at is None:  # to wait for the first turn takes no patience
+            ends_at = min(until, time.monotonic() + (patience if request.patient else 0.0))
         failure: Refused | ServiceAway
         try:
             return (yield Attempt(request, keep_open))

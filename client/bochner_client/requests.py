@@ -34,7 +34,10 @@ class Body(NamedTuple):
         return sum(memoryview(part).nbytes for part in self.parts)
 
     def pieces(self) -> Iterator[Buffer]:
-        """The bytes, some at a time."""
+        """The bytes, some at a time; few of them in one piece, that a busy sender leaves none of them behind."""
+        if self.length <= _PIECE_BYTES:
+            yield b"".join(self.parts)
+            return
         for part in self.parts:
             view = memoryview(part)
             for start in range(0, view.nbytes, _PIECE_BYTES):
@@ -156,13 +159,17 @@ class Patience(NamedTuple):
     """A step: for how many seconds requests are sent again."""
 
 
+class Turn(NamedTuple):
+    """A step: wait until the client sends another request. The attempt that follows ends the turn."""
+
+
 class Give(NamedTuple):
     """A step: hand a value to whoever iterates."""
 
     value: Any
 
 
-Step = Attempt | Sleep | Read | Close | Patience | Give
+Step = Attempt | Sleep | Read | Close | Patience | Turn | Give
 
 
 class Stream(NamedTuple, Generic[T]):

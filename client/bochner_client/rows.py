@@ -77,9 +77,9 @@ def vectors_body(rows: Rows) -> Body:
     return npy(rows) if is_dense(rows) else written_json({"vectors": as_member(rows)})
 
 
-def dataset_body(rows: DenseOrSparse | PathLike[str]) -> Body:
+def dataset_body(rows: DenseOrSparse | str | PathLike[str]) -> Body:
     """A body of rows to keep: dense ones as .npy, sparse ones as JSON with the length of a row, a file as it is."""
-    if isinstance(rows, PathLike):
+    if isinstance(rows, str | PathLike):
         return _file(Path(rows))
     if is_sparse(rows):
         return written_json({"vectors": as_member(rows), "input_dim": rows.shape[1]})

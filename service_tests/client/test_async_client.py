@@ -2,6 +2,7 @@ import asyncio
 from typing import Any
 
 import numpy as np
+import pytest
 
 from bochner_client import AsyncClient, MapNotFound
 from service_tests.running import Running
@@ -27,3 +28,31 @@ def test_one_failure_leaves_the_others_alone(running: Running, standing: dict[st
     first, second, third = asyncio.run(asked())
     assert isinstance(second, MapNotFound)
     assert [getattr(one, "name", "") for one in (first, third)] == [standing["phase"], standing["gmm"]]
+
+
+@pytest.mark.long
+def test_of_many_calls_none_is_too_many_for_the_service(running: Running, standing: dict[str, str]) -> None:
+    """A client without patience sends nothing again, and the service takes 64 requests at a time."""
+
+    async def asked() -> int:
+        async with AsyncClient(running.url, patience=0) as client:
+            rows = np.ones((1, 3), np.float32)
+            return len(await asyncio.gather(*(client.transform(standing["phase"], rows) for _ in range(150))))
+
+    assert asyncio.run(asked()) == 150
+
+
+def test_calls_that_are_given_up_are_in_nobodys_way(running: Running) -> None:
+    async def asked() -> str:
+        async with AsyncClient(running.url) as client:
+            begun = [asyncio.create_task(client.info()) for _ in range(100)]
+            for pause in (0.0, 0.005, 0.0):  # before, within and between requests
+                await asyncio.sleep(pause)
+                for task in begun[::3]:
+                    task.cancel()
+                begun = begun[1:]
+            await asyncio.gather(*begun, return_exceptions=True)
+            answers = await asyncio.wait_for(asyncio.gather(*(client.info() for _ in range(40))), 30)
+            return answers[-1].versions["bochner"]
+
+    assert asyncio.run(asked())

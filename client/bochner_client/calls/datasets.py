@@ -10,7 +10,7 @@ from bochner_client.rows import DenseOrSparse, dataset_body
 
 def put_dataset(
     name: str,
-    rows: DenseOrSparse | PathLike[str],
+    rows: DenseOrSparse | str | PathLike[str],
     *,
     ttl: int | None = None,
     if_match: str | None = None,

@@ -26,5 +26,5 @@ def local(name: str, *, threads: int = 0) -> Flow[bochner.Map]:
     try:
         import bochner
     except ImportError as error:
-        raise ImportError("maps in this process need the service's package: pip install bochner") from error
+        raise ImportError("maps in this process need the service's package: pip install . in its checkout") from error
     return bochner.load(io.BytesIO((yield from exchange(export_map(name, "npz")))), threads)

@@ -57,6 +57,8 @@ def for_each(
             raise
         return stop - start
 
+    if at_once < 1:
+        raise ValueError(f"at_once={at_once} came; 1 or more is wanted")
     with ThreadPoolExecutor(at_once, "bochner") as pool:
         under_way: set[Future[int]] = set()
         for block in blocks:

@@ -8,7 +8,7 @@ import numpy as np
 from bochner_client.transformers.connections import Connection
 from bochner_client.transformers.map_transformer import Array, MapTransformer
 from bochner_client.transformers.rows import Block
-from bochner_client.transformers.specs import Spec, kernel_of, sampler_of
+from bochner_client.transformers.specs import Spec, kernel_of, sampler_of, seed_of, whole
 
 
 class FeatureMap(MapTransformer):
@@ -21,7 +21,7 @@ class FeatureMap(MapTransformer):
         s: number of frequencies or landmarks; None where the sampler dictates it.
         length_scale: a number, one for each column, or how it is taken from the rows of `fit`: "median",
             "nearest_neighbor", {"per_column": "median"}. None is the kernel's own, else "median".
-        seed: of every random choice.
+        seed: of every random choice; None draws one at each `fit`, which `spec_` tells.
         form: "cos_sin" (2s columns), "phase" (s) or "complex".
         normalize: whether rows of features have unit length.
         dtype: of the features: "float16", "float32" or "float64", in which they are then computed too. Of the form
@@ -43,7 +43,7 @@ class FeatureMap(MapTransformer):
         s: int | None = 512,
         *,
         length_scale: Any = None,
-        seed: int = 0,
+        seed: int | None = 0,
         form: Literal["cos_sin", "phase", "complex"] = "cos_sin",
         normalize: bool = False,
         dtype: Literal["float16", "float32", "float64"] = "float32",
@@ -76,12 +76,12 @@ class FeatureMap(MapTransformer):
         spec: Spec = {
             "kernel": kernel_of(self.kernel, self.length_scale, kinds["kernels"]),
             "sampler": sampler_of(self.sampler, kinds["samplers"]),
-            "seed": int(self.seed),
+            "seed": seed_of(self.seed),
             "form": self.form,
             "normalize": bool(self.normalize),
             "dtype": "float64" if self._answered() == np.float64 else "float32",
         }
-        return spec if self.s is None else {**spec, "s": int(self.s)}
+        return spec if self.s is None else {**spec, "s": whole(self.s)}
 
     def _post(self, service: Connection, rows: Block, out: Array | None) -> Array:
         dtype: Any = self._answered()

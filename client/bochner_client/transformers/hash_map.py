@@ -10,7 +10,7 @@ from bochner_client.calls.vectors import BitsOf, Encoding, OnZero
 from bochner_client.transformers.connections import Connection
 from bochner_client.transformers.map_transformer import Array, MapTransformer
 from bochner_client.transformers.rows import Block
-from bochner_client.transformers.specs import Spec
+from bochner_client.transformers.specs import Spec, seed_of, whole
 
 _DEFAULT_BITS = 8
 
@@ -44,7 +44,7 @@ class HashMap(MapTransformer):
         *,
         p: float = 1.0,
         center: Sequence[float] | None = None,
-        seed: int = 0,
+        seed: int | None = 0,
         encoding: Encoding = "one_hot",
         bits: int | None = None,
         bits_of: BitsOf | None = None,
@@ -78,7 +78,7 @@ class HashMap(MapTransformer):
         kernel: Spec = {"kind": "gmm", "p": float(self.p)}
         if self.center is not None:
             kernel["center"] = np.asarray(self.center, np.float64).tolist()
-        return {"kernel": kernel, "sampler": {"kind": "gcws"}, "s": int(self.s), "seed": int(self.seed)}
+        return {"kernel": kernel, "sampler": {"kind": "gcws"}, "s": whole(self.s), "seed": seed_of(self.seed)}
 
     def _post(self, service: Connection, rows: Block, out: Array | None) -> Array:
         on_zero: OnZero = self.on_zero or ("mark" if self.encoding == "one_hot" else "refuse")

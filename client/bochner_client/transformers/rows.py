@@ -125,6 +125,8 @@ def _sliceable(x: Any) -> Any:
         return sparse.csr_array(x)  # type: ignore[call-overload]
     if nw.dependencies.is_into_dataframe(x):
         return _Frame(nw.from_native(x, eager_only=True))
+    if nw.dependencies.is_polars_lazyframe(x):
+        raise ValueError("a LazyFrame came, whose rows are not there yet; collect() it first")
     if hasattr(x, "__arrow_c_stream__"):
         import pyarrow  # narwhals reads such rows through it
 

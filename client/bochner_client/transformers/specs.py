@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,6 +52,17 @@ def input_of(asked: str | Mapping[str, Any]) -> Spec:
     """What is done to rows first, by the name of a fit or with options."""
     wanted = {"fit": asked} if isinstance(asked, str) else _plain(asked)
     return {"dataset": _ROWS, **wanted} if "fit" in wanted else wanted
+
+
+def whole(value: Any) -> Any:
+    """A number as a whole one if it is one; all else as it is, which the service then refuses."""
+    plain = _plain(value)
+    return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
+
+
+def seed_of(asked: Any) -> Any:
+    """A seed, drawn if none is asked for: the map is made anew from the same one should it expire."""
+    return secrets.randbelow(1 << 32) if asked is None else whole(asked)
 
 
 def is_of_rows(spec: Spec) -> bool:
@@ -124,8 +136,8 @@ def _plain(value: Any) -> Any:
     """The value as JSON has it: arrays as lists, numbers of NumPy as those of Python."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
+        return np.asarray(value).tolist()
     return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 

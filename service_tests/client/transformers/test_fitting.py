@@ -296,3 +296,34 @@ def test_what_is_no_map_is_refused_as_a_value_error(running: Running) -> None:
         HashMap(bits=99, url=running.url).fit(ROWS)
     with pytest.raises(ValueError, match="minimum of 11 is required"):
         FeatureMap(length_scale="nearest_neighbor", url=running.url).fit(ROWS[:10])
+
+
+def test_a_seed_that_is_left_open_is_drawn_at_each_fit(running: Running) -> None:
+    for asked in (
+        FeatureMap(s=4, length_scale=1.0, seed=None, url=running.url),
+        HashMap(s=4, seed=None, url=running.url),
+    ):
+        first, second = clone(asked).fit(ROWS), clone(asked).fit(ROWS)
+        assert first.spec_["seed"] != second.spec_["seed"]
+        assert first.digest_ != second.digest_
+        np.testing.assert_array_equal(
+            first.transform(ROWS).sum(), pickle.loads(pickle.dumps(first)).transform(ROWS).sum()
+        )
+
+
+@pytest.mark.parametrize("changed", [{"s": 4.5}, {"seed": 1.5}])
+def test_numbers_that_are_not_whole_are_refused_and_not_cut_off(running: Running, changed: dict[str, Any]) -> None:
+    for asked in (FeatureMap(s=4, length_scale=1.0, url=running.url), HashMap(s=4, url=running.url)):
+        with pytest.raises(InvalidInput, match=next(iter(changed))):
+            asked.set_params(**changed).fit(ROWS)
+        whole = {name: round(value) for name, value in changed.items()}
+        equal = {name: np.float64(value) for name, value in whole.items()}
+        assert clone(asked).set_params(**equal).fit(ROWS).name_ == clone(asked).set_params(**whole).fit(ROWS).name_
+
+
+def test_length_scales_come_as_a_column_of_a_frame(running: Running) -> None:
+    import pandas
+
+    frame = pandas.DataFrame(ROWS)
+    fitted = FeatureMap(s=4, length_scale=frame.std(), url=running.url).fit(ROWS)
+    assert fitted.spec_["kernel"]["length_scale"] == frame.std().tolist()

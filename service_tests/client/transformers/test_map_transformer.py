@@ -11,6 +11,7 @@ import numpy as np
 import psutil
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from bochner_client.transformers import FeatureMap
 from bochner_client.transformers.blocks import cuts
@@ -181,3 +182,8 @@ def test_long_arrays_take_little_memory_at_both_ends(tmp_path: Path) -> None:
             worker.close()
     assert 30e6 < held.bytes["client"] < 300e6
     assert 0 < held.bytes["service"] - held.before["service"] < 200e6
+
+
+def test_blocks_are_sent_one_at_a_time_at_the_least(fitted: FeatureMap) -> None:
+    with pytest.raises(ValueError, match="at_once=0 came"):
+        clone(fitted).set_params(at_once=0).fit(ROWS).transform(ROWS)

@@ -191,3 +191,11 @@ def test_sparse_rows_of_many_columns_have_the_features_of_dense_ones(running: Ru
     rows: Any = sparse.random_array((400, 20_000), density=0.002, format="csr", rng=np.random.default_rng(2))
     wide = FeatureMap(sampler="monte_carlo", s=16, length_scale=5.0, url=running.url).fit(rows)
     np.testing.assert_allclose(wide.transform(rows)[:40], wide.transform(rows[:40].toarray()), rtol=0, atol=1e-6)
+
+
+def test_a_lazy_frame_is_refused_with_what_to_do(running: Running) -> None:
+    import polars
+
+    lazy = polars.LazyFrame({"a": [1.0, 2.0]})
+    with pytest.raises(ValueError, match=r"collect\(\) it first"):
+        FeatureMap(s=4, length_scale=1.0, url=running.url).fit(lazy)
