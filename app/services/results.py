@@ -11,7 +11,7 @@ from app.core.arrays import Array, Rows, row_blocks
 from app.services.limits import Limits
 
 # Making a number of a result, such as a cosine, takes as long as so many multiplications, beside those it is made of.
-_OPERATIONS_PER_NUMBER = 96
+_OPERATIONS_PER_NUMBER = 160
 BLOCK_BYTES = 1 << 23
 """The most that is made at a time of a result in blocks; smaller results are made whole."""
 
@@ -43,7 +43,8 @@ def made(
     """
     shape, dtype = row
     n = x.shape[0]
-    limits.check_operations(operations + (per_number + _OPERATIONS_PER_NUMBER) * n * prod(shape), n)
+    numbers = n * prod(shape) * (2 if dtype.kind == "c" else 1)
+    limits.check_operations(operations + (per_number + _OPERATIONS_PER_NUMBER) * numbers, n)
     row_bytes = prod(shape) * dtype.itemsize
     limits.check_result(row_bytes)
     most = min(BLOCK_BYTES, limits.max_result_bytes)

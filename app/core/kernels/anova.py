@@ -66,7 +66,7 @@ class Anova(ShiftInvariantKernel):
     )
 
     operations_per_coordinate = 1
-    operations_per_value = 4
+    operations_per_value = 8
 
     kind: Literal["anova"]
     length_scale: LengthScale = Field(description=LENGTH_SCALE)

@@ -15,7 +15,7 @@ from app.core.progress import Pause
 from app.core.threads import for_each
 
 # What one thread computes of an exact Gram block between two pauses, a tenth of a second or less.
-_ENTRIES_PER_PART, _OPERATIONS_PER_PART = 1 << 17, 1 << 28
+_ENTRIES_PER_PART, _OPERATIONS_PER_PART = 1 << 17, 1 << 29
 
 Positive = Annotated[float, Field(gt=0)]
 

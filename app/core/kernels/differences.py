@@ -11,8 +11,10 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, row_blocks
 from app.core.errors import InvalidInput
+
+_ENTRIES_PER_BLOCK = 1 << 15
 
 Metric = Literal["euclidean", "sqeuclidean", "cityblock"]
 
@@ -25,9 +27,8 @@ def distances(x: Matrix, y: Matrix, scales: Matrix, metric: Metric) -> Matrix:
     rest, x, y = divided_by_powers(x, y, scales)
     if (rest != rest[0]).any():
         # The weights of scipy stand under the root.
-        weights = 1 / rest if metric == "cityblock" else 1 / rest**2
-        return scipy.spatial.distance.cdist(x, y, metric, w=weights)
-    found = scipy.spatial.distance.cdist(x, y, metric)
+        return _in_cache(x, y, metric, w=1 / rest if metric == "cityblock" else 1 / rest**2)
+    found = _in_cache(x, y, metric)
     with np.errstate(over="ignore"):  # so far apart that it matters no more
         found /= rest[0] ** 2 if metric == "sqeuclidean" else rest[0]
     return found
@@ -48,6 +49,14 @@ def finite(scaled: Matrix) -> Matrix:
     if not np.isfinite(scaled).all():  # two infinities have no distance
         raise InvalidInput("an entry divided by its length_scale leaves the range of float64")
     return scaled
+
+
+def _in_cache(x: Matrix, y: Matrix, metric: Metric, **weights: Matrix) -> Matrix:
+    """Distances of all rows, some rows of y at a time: each row of x reads them from the cache, not from memory."""
+    found = np.empty((len(x), len(y)))
+    for some in row_blocks(len(y), max(1, _ENTRIES_PER_BLOCK // max(1, y.shape[1]))):
+        found[:, some] = scipy.spatial.distance.cdist(x, y[some], metric, **weights)
+    return found
 
 
 def divided_by_powers(x: Matrix, y: Matrix, scales: Matrix) -> tuple[Matrix, Matrix, Matrix]:
