@@ -27,7 +27,7 @@ def distances(x: Matrix, y: Matrix, scales: Matrix, metric: Metric) -> Matrix:
     rest, x, y = divided_by_powers(x, y, scales)
     if (rest != rest[0]).any():
         # The weights of scipy stand under the root.
-        return _in_cache(x, y, metric, w=1 / rest if metric == "cityblock" else 1 / rest**2)
+        return _in_cache(x, y, metric, 1 / rest if metric == "cityblock" else 1 / rest**2)
     found = _in_cache(x, y, metric)
     with np.errstate(over="ignore"):  # so far apart that it matters no more
         found /= rest[0] ** 2 if metric == "sqeuclidean" else rest[0]
@@ -51,11 +51,11 @@ def finite(scaled: Matrix) -> Matrix:
     return scaled
 
 
-def _in_cache(x: Matrix, y: Matrix, metric: Metric, **weights: Matrix) -> Matrix:
+def _in_cache(x: Matrix, y: Matrix, metric: Metric, weights: Matrix | None = None) -> Matrix:
     """Distances of all rows, some rows of y at a time: each row of x reads them from the cache, not from memory."""
     found = np.empty((len(x), len(y)))
     for some in row_blocks(len(y), max(1, _ENTRIES_PER_BLOCK // max(1, y.shape[1]))):
-        found[:, some] = scipy.spatial.distance.cdist(x, y[some], metric, **weights)
+        found[:, some] = scipy.spatial.distance.cdist(x, y[some], metric, w=weights)
     return found
 
 
