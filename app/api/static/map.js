@@ -26,7 +26,9 @@ export function MapHead({ name, tab, Tab }) {
     const isGone = record.problem.status === 404 && last?.state === "cancelled";
     return html`<${Heading}>${name}<//>${
       isGone
-        ? html`<${Notice} kind="info" title="It was cancelled">The job that built this map was cancelled: nothing is kept of it.<//>`
+        ? html`<${Notice} kind="info" title="It was cancelled">
+            The job that built this map was cancelled: nothing is kept of it.
+          <//>`
         : html`<${Notice} problem=${record.problem} again=${record.again} />`
     }`;
   }

@@ -99,7 +99,9 @@ export function Rows({ onRows, width }) {
       rows &&
       width &&
       rows.d !== width &&
-      html`<${Notice} kind="warn" title="Another width">This map takes rows of ${counted(width, "number")}; these have ${count(rows.d)}.<//>`
+      html`<${Notice} kind="warn" title="Another width">
+        This map takes rows of ${counted(width, "number")}; these have ${count(rows.d)}.
+      <//>`
     }
   </div>`;
 }

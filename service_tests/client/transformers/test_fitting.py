@@ -322,8 +322,7 @@ def test_numbers_that_are_not_whole_are_refused_and_not_cut_off(running: Running
 
 
 def test_length_scales_come_as_a_column_of_a_frame(running: Running) -> None:
-    import pandas
-
+    pandas = pytest.importorskip("pandas", reason="the extra clients has it")
     frame = pandas.DataFrame(ROWS)
     fitted = FeatureMap(s=4, length_scale=frame.std(), url=running.url).fit(ROWS)
     assert fitted.spec_["kernel"]["length_scale"] == frame.std().tolist()

@@ -194,8 +194,7 @@ def test_sparse_rows_of_many_columns_have_the_features_of_dense_ones(running: Ru
 
 
 def test_a_lazy_frame_is_refused_with_what_to_do(running: Running) -> None:
-    import polars
-
+    polars = pytest.importorskip("polars", reason="the extra clients has it")
     lazy = polars.LazyFrame({"a": [1.0, 2.0]})
     with pytest.raises(ValueError, match=r"collect\(\) it first"):
         FeatureMap(s=4, length_scale=1.0, url=running.url).fit(lazy)
