@@ -180,10 +180,13 @@ def test_a_service_that_is_away_is_asked_again(page: "Page") -> None:
 
 
 def test_a_map_is_taken_away_as_what_it_can_be(page: "Page") -> None:
+    from playwright.sync_api import expect
+
     for name, formats in {"letters": 3, "letters-gmm": 2}.items():
         page.goto(f"/#/maps/{name}")
         heading(page, name).wait_for()
-        assert page.get_by_label("Take this map away").locator("option[value]:not([value=''])").count() == formats
+        offered = page.get_by_label("Take this map away").locator("option[value]:not([value=''])")
+        expect(offered).to_have_count(formats)
 
 
 def test_a_map_whose_job_is_cancelled_says_so(page: "Page", http: httpx.Client) -> None:

@@ -220,4 +220,4 @@ def test_a_job_is_watched_with_a_key(here: Keyed, chromium: Any) -> None:
         seen.page.goto("/#/maps/long")
         seen.page.get_by_role("region", name="Job", exact=True).get_by_text("queued").wait_for()
         http.delete(record["job"])
-        seen.page.get_by_text("There is no map").or_(seen.page.get_by_role("alert")).first.wait_for()
+        seen.page.get_by_text("It was cancelled").wait_for()

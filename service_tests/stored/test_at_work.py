@@ -70,6 +70,7 @@ def assert_made_alike(http: httpx.Client, name: str, told: dict[str, Any], rows:
     """That a map learned anew is what the earlier version has learned, but for roundings and hence its digest."""
     record, expected = http.get(f"/v1/maps/{name}").json(), {**told["record"]}
     del expected["digest"]
+    expected.pop("generator", None)  # the present version has made it
     # Later versions also compare a set with its start.
     for of in (record, expected):
         of["warnings"] = [one for one in of["warnings"] if "alone has the smaller Gram error" not in one]
