@@ -124,6 +124,7 @@ def test_a_job_is_logged_under_the_request_that_has_asked_for_it(here: Keyed) ->
         job = finished(http, asked)
     assert job["state"] == "succeeded"
     until(lambda: those(here, job_id=job["id"], request_id="asks-for-a-job", trace_id=TRACE))
+    until(lambda: those(here, job_id=job["id"], logger="app.jobs.worker"))
     (line,) = those(here, job_id=job["id"], logger="app.jobs.worker")
     assert (line["kind"], line["outcome"]) == ("recommend", "succeeded")
     assert line["seconds"] > 0

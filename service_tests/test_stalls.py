@@ -67,7 +67,7 @@ def test_an_upload_that_stalls_is_given_up_and_locks_nobody_out(impatient: Runni
 
 
 def test_a_client_that_does_not_read_is_given_up(impatient: Running) -> None:
-    body = npy(np.ones((2500, 1), np.float32))
+    body = npy(np.ones((1700, 1), np.float32))
     with closing(connected(impatient)) as one, closing(connected(impatient)) as other:
         for slow in (one, other):
             slow.sendall(request(len(body)) + body)
@@ -94,7 +94,7 @@ def test_a_stalled_client_does_not_keep_the_service_from_stopping(tmp_path: Path
     ("path", "body"),
     [
         ("small/kernel", {"x": [[1.0]] * 1000}),
-        ("subsets/kernel?exact=true", {"x": [[1.0, 2.0]] * 300}),
+        ("subsets/kernel?exact=true", {"x": [[1.0, 2.0]] * 900}),
         ("hashing/codes", {"vectors": [[1.0, 2.0]] * 70_000}),
         ("hashing/codes?on_zero=mark", {"vectors": [{"indices": [], "values": []}] * 5000}),
         ("hashing/kernel", {"x": [[1.0, 2.0]] * 1000}),
@@ -123,7 +123,7 @@ def test_the_refusal_says_how_many_rows_would_pass(impatient: Running, path: str
 
 
 def test_a_number_of_json_takes_as_long_as_many_multiplications(impatient: Running) -> None:
-    rows = np.ones((2000, 1))
+    rows = np.ones((1700, 1))
     with impatient.client() as http:
         assert post_npy(http, "small/transform", rows).status_code == 200
         assert post_npy(http, "small/transform", rows, JSON).status_code == 413

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(not IMITATED, reason="other processors are imita
 
 LEARNED = ("weighted", "global_adaptive", "greedy_adaptive", "reweighted_grid")
 LANDMARKS = ("landmarks", "uploaded_landmarks")
-BY_LIBRARIES = ("laplacian", "anova", "gmm", "chi_squared")
+BY_LIBRARIES = ("laplacian", "gmm", "chi_squared")
 """Kernels whose values with landmarks take exponentials and roots of libraries."""
 WITH_GAMMA_LAW = ("matern", "rational_quadratic")
 
