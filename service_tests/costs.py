@@ -74,7 +74,7 @@ def waits(running: Running) -> Iterator[list[float]]:
             http.get("/health/live").raise_for_status()
             found.append(time.perf_counter() - began)
 
-        with _again_and_again(ask, 0.005):
+        with _again_and_again(ask, 0.02):
             yield found
 
 
