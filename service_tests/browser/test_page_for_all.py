@@ -118,6 +118,7 @@ def test_a_map_is_created_and_deleted_by_keyboard_alone(page: "Page", site: Runn
 def test_escape_keeps_what_was_to_be_deleted(page: "Page", site: Running) -> None:
     page.goto("/#/maps/letters")
     page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("dialog").wait_for()
     press(page, "Escape")
     page.get_by_role("dialog").wait_for(state="hidden")
     assert focused(page) == "Delete"
