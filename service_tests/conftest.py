@@ -25,9 +25,12 @@ AT_ONCE = ("--max-request-seconds", "0")
 """Options of a service that hands work over to jobs as soon as it can."""
 
 
+TAKE_MINUTES = ("test_worst_requests.py", "test_image.py", "test_soak.py", "test_elsewhere.py", "test_benchmarks.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start processes and wait for them run first, beside others: at the end they would wait alone."""
-    items.sort(key=lambda item: "core" in item.path.parts)
+    """Files that take minutes run first, then tests that start processes and wait: at the end they would run alone."""
+    items.sort(key=lambda item: (item.path.name not in TAKE_MINUTES, "core" in item.path.parts))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -49,10 +49,14 @@ def sent(http: httpx.Client, method: str, path: str, body: bytes = b"", **header
     return found
 
 
-def cost(running: Running, send: Callable[[httpx.Client], Sent]) -> Cost:
-    """Send a request alone, and measure what it costs. On Linux only."""
+def cost(running: Running, send: Callable[[httpx.Client], Sent], seconds_of_job: int = 30) -> Cost:
+    """Send a request alone, and measure what it costs, its job for so long. On Linux only."""
     process = psutil.Process(running.process.pid)
-    with running.client(Prefer="wait=30") as http, waits(running) as longest, _of_jobs(process) as of_jobs:
+    with (
+        running.client(Prefer=f"wait={seconds_of_job}") as http,
+        waits(running) as longest,
+        _of_jobs(process) as of_jobs,
+    ):
         http.timeout = httpx.Timeout(600)
         # From now on the system keeps the peak anew.
         Path(f"/proc/{process.pid}/clear_refs").write_text("5")

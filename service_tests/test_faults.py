@@ -109,7 +109,7 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("deaths", [12])
+@pytest.mark.parametrize("deaths", [8])
 def test_a_service_outlives_its_store_and_meanwhile_answers_503(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any], deaths: int
 ) -> None:

@@ -38,7 +38,7 @@ def defaults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of another process is read from /proc")
 @pytest.mark.parametrize(("call", "worst"), ALL)
 def test_the_worst_request_stays_within_its_bounds(defaults: Running, call: str, worst: Worst) -> None:
-    found = cost(defaults, lambda http: worst.send(http, call.partition(" ")[0]))
+    found = cost(defaults, lambda http: worst.send(http, call.partition(" ")[0]), seconds_of_job=10)
     assert found.sent.status < 500
     assert found.peak <= allowed(worst, found.sent), found
     assert found.of_job <= JOB, found

@@ -72,10 +72,10 @@ def test_every_map_is_the_same_bits_but_those_that_are_listed(
     found = {
         kind: elsewhere(kind, tmp_path / f"{kind}.npz", frozen, d, samplers=samplers, loops=loops) for kind in here()
     }
-    # Maps do not hang on the number of threads either, wherever they are built.
-    kind = here()[0]
-    alone, shared = found[kind], elsewhere(kind, tmp_path / "threads.npz", frozen, d, 2, samplers)
-    assert not differing(alone, shared)
+    if d == 20:  # maps do not hang on the number of threads either, wherever they are built
+        kind = here()[0]
+        alone, shared = found[kind], elsewhere(kind, tmp_path / "threads.npz", frozen, d, 2, samplers)
+        assert not differing(alone, shared)
     differs = checked(found)
     if d == 4 and len(found) == 3:  # and the list is not longer than it must be
         assert {key.sampler for key in differs if key.is_array and key.kernel == "gaussian"} == {

@@ -36,7 +36,7 @@ def undisturbed(site: Site, steps: int) -> bytes:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("deaths", [12])
+@pytest.mark.parametrize("deaths", [8])
 def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, deaths: int) -> None:
     """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""
     chance, steps = random.Random(2), STEPS_PER_DEATH * deaths
@@ -72,7 +72,7 @@ def embedded(tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("deaths", [8])
+@pytest.mark.parametrize("deaths", [5])
 def test_deaths_of_the_store_change_nothing(embedded: Site, deaths: int) -> None:
     chance, steps = random.Random(4), STEPS_PER_DEATH * deaths
     wanted = undisturbed(embedded, steps)

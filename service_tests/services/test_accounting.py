@@ -81,7 +81,7 @@ def promised(store: redis.Redis) -> int:
     return nbytes
 
 
-@pytest.mark.parametrize("deaths", [10])
+@pytest.mark.parametrize("deaths", [6])
 @pytest.mark.long
 def test_services_killed_in_the_middle_leave_the_account_true(
     tmp_path: Path, gaussian: dict[str, Any], deaths: int
