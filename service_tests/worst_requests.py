@@ -228,7 +228,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("exactly, of long sparse rows", "/v1/maps/sparse/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 20)),
         Worst("exactly, of sparse rows that are made dense", "/v1/maps/wide/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 2000), within=RESULT, of=3),
         Worst("exactly, of 65,536 subsets", "/v1/maps/subsets/kernel?exact=true", said(x=[[i / 9] * 60 for i in range(200)]), of=4),
-        Worst("exactly, of sparse rows with the same columns", "/v1/maps/powers/kernel?exact=true", lambda: b"{" + member("x", SAME, 4 * MiB) + b"}", of=6),
+        Worst("exactly, of sparse rows with the same columns", "/v1/maps/powers/kernel?exact=true", lambda: b"{" + member("x", SAME, 4 * MiB) + b"}", of=5),
         Worst("a table of rows that are all alike", "/v1/maps/landmarks/kernel?exact=true", array((5600, 2)), NPY, NPY),
     ],
     "POST /v1/maps/{name}/codes": [

@@ -16,7 +16,7 @@ from app.core.sparse_rows import in_shared_columns, stored
 _ENTRIES_PER_BLOCK = 1 << 16
 _BYTES_PER_STORED = 16
 # Multiplications of a matrix product that take as long as one of sparse rows, where all have the same columns.
-_OPERATIONS_PER_STORED = 64
+_OPERATIONS_PER_STORED = 80
 
 
 class Polynomial(AnyKernel):
