@@ -63,6 +63,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/maps/landmarks/arrays.py": "core/maps/landmarks/test_landmark_specs.py",
         "core/maps/landmarks/samplers.py": "core/maps/landmarks/test_landmark_specs.py",
         "core/maps/terms.py": "core/test_spec.py",
+        "core/indexes/differences.py": "core/indexes/test_scanning.py",
         "core/panel_products.py": "core/test_panels.py",
         "core/recommendations/measuring.py": "core/recommendations/test_trials.py",
         "core/samplers/global_adaptive.py": "core/samplers/test_adaptive.py",

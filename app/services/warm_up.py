@@ -26,6 +26,7 @@ from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
+from app.core.indexes.scanning import nearest
 from app.core.json_names import check_names
 from app.core.json_spans import spans
 from app.core.length_scales import as_they_are
@@ -90,7 +91,10 @@ def _features() -> None:
 
 
 def _hashes() -> None:
-    """Hash one row in each way that has a loop, compare it with itself, and exactly by all kernels that have loops."""
+    """Hash one row in each way that has a loop, compare it with itself, and exactly by all kernels that have loops.
+
+    And find its codes among codes.
+    """
     rows = _row(np.float64)
     hashing = MapSpec.model_validate_json(_HASHING)
     tables, drawn = (made(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
@@ -98,6 +102,8 @@ def _hashes() -> None:
     drawn.codes(csr_array(([1.0], [0], [0, 1]), shape=(1, _DRAWN_DIM)))
     tables.gram(rows, rows)
     tables.chances(rows, rows, Encoder(Encoding.zero_bit))
+    codes = tables.codes(rows, Encoder(Encoding.packed, 8))
+    nearest(codes, codes, 1, 8, 1)
     for its_map in (tables, *(made(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):
         for exact in (rows, csr_array(rows)):
             its_map.exact_gram(exact, exact)

@@ -1,0 +1,157 @@
+"""The nearest rows of packed codes against counting in NumPy."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding
+from app.core.indexes import scanning
+from app.core.indexes.scanning import BITS, nearest
+
+RNG = np.random.default_rng(17)
+
+
+def packed(whole: Any, bits: int) -> Any:
+    """Codes (n, s) as the encoding `packed` writes them."""
+    stored = np.unpackbits(whole.astype("<u2").view(np.uint8).reshape(*whole.shape, 2), axis=2, bitorder="little")
+    return np.packbits(stored[..., :bits].reshape(len(whole), -1), axis=1, bitorder="little")
+
+
+def some_codes(n: int, s: int, bits: int, few: int = 3) -> Any:
+    """Codes of few values, so that many agree, the highest and the lowest bit among those that tell."""
+    values = np.unique([0, 1, (1 << bits) - 1, 1 << (bits - 1)])[:few]
+    return RNG.choice(values, (n, s))
+
+
+def brute(queries: Any, codes: Any, k: int, slots: Any = None, mask: Any = None, least: int = 0) -> Any:
+    among = np.arange(len(codes)) if slots is None else np.sort(slots)
+    if mask is not None:
+        among = among[mask[among]]
+    found, counts = np.full((2, len(queries), min(k, len(codes) if slots is None else len(slots))), -1)
+    for i, query in enumerate(queries):
+        agree = (codes[among] == query).sum(axis=1)
+        best = [j for j in np.argsort(-agree, kind="stable")[:k] if agree[j] >= least]
+        found[i, : len(best)], counts[i, : len(best)] = among[best], agree[best]
+    return found, counts
+
+
+def check(bits: int, s: int, n: int, q: int, k: int, **options: Any) -> None:
+    whole, asked = some_codes(n, s, bits), some_codes(q, s, bits)
+    told = brute(asked, whole, k, **options)
+    for threads in (1, 2, 3):
+        found = nearest(packed(asked, bits), packed(whole, bits), s, bits, k, threads=threads, **options)
+        np.testing.assert_array_equal(found.slots, told[0])
+        np.testing.assert_array_equal(found.counts, told[1])
+
+
+@pytest.fixture
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many parts of the work, of a few rows each."""
+    monkeypatch.setattr(scanning, "_LEAST_BYTES_PER_PART", 1)
+    monkeypatch.setattr(scanning, "_MOST_BYTES_PER_PART", 5000)
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("s", [1, 3, 7, 8, 61, 64, 129, 515])
+def test_they_agree_in_as_many_hashes_as_numpy_counts(bits: int, s: int) -> None:
+    check(bits, s, n=300, q=3, k=20)
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.usefixtures("small_parts")
+def test_over_many_parts_and_queries_equal_rows_come_in_the_order_of_their_slots(bits: int) -> None:
+    for s in (2, 75):
+        check(bits, s, n=2000, q=40, k=30)
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.usefixtures("small_parts")
+def test_only_rows_of_the_wanted_slots_and_with_the_mask_are_found(bits: int) -> None:
+    slots = RNG.permutation(900)[:400]
+    mask = RNG.random(900) < 0.3
+    for options in ({"slots": slots}, {"mask": mask}, {"slots": slots, "mask": mask}):
+        check(bits, 37, n=900, q=18, k=250, **options)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_rows_that_agree_in_too_few_hashes_are_not_found() -> None:
+    for least in (0, 14, 17, 40, 41):
+        check(8, 40, n=900, q=3, k=700, least=least)
+
+
+@pytest.mark.parametrize("k", [0, 1, 10, 400, 2000])
+def test_as_many_as_are_wanted_or_all(k: int) -> None:
+    check(4, 33, n=400, q=2, k=k)
+
+
+def test_of_nothing_nothing_is_found() -> None:
+    some = packed(some_codes(5, 9, 4), 4)
+    assert nearest(some, some[:0], 9, 4, 3).slots.shape == (5, 0)
+    assert nearest(some[:0], some, 9, 4, 3).counts.shape == (0, 3)
+    assert nearest(some, some, 9, 4, 3, slots=np.zeros(0, np.int64)).slots.shape == (5, 0)
+    found = nearest(some, some, 9, 4, 3, mask=np.zeros(5, np.bool_))
+    assert (found.slots == -1).all()
+    assert (found.counts == -1).all()
+
+
+def test_they_are_those_of_the_codes_that_clients_get() -> None:
+    samples = RNG.integers(0, 4, (200, 51, 2))
+    for bits in BITS:
+        by = Encoder(Encoding.packed, bits, BitsOf.pair)
+        whole = by._replace(encoding=Encoding.b_bit).encode(samples).astype(np.int64)
+        codes = by.encode(samples)
+        np.testing.assert_array_equal(nearest(codes[:9], codes, 51, bits, 7).slots, brute(whole[:9], whole, 7)[0])
+
+
+def test_more_hashes_than_a_row_has_are_refused() -> None:
+    some = packed(some_codes(5, 9, 4), 4)
+    for s, bits in ((11, 4), (9, 3)):
+        with pytest.raises(ValueError, match=f"{s} hashes of {bits} bits do not stand in 5 bytes"):
+            nearest(some, some, s, bits, 3)
+
+
+def test_another_thread_goes_on_while_rows_are_compared() -> None:
+    codes = RNG.integers(0, 256, (100_000, 128), np.uint8)
+    queries = np.tile(codes[:16], (10, 1))
+    nearest(queries[:1], codes[:2], 128, 8, 1)
+    work = Thread(target=nearest, args=(queries, codes, 128, 8, 10))
+    longest, last = 0.0, time.monotonic()
+    began = time.process_time()
+    work.start()
+    while work.is_alive():
+        time.sleep(0.0005)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    # Held for the whole time it would be all of it.
+    assert longest < max(0.02, (time.process_time() - began) / 3)
+
+
+OTHER_PROCESSORS = """
+import sys
+import numpy as np
+from app.core.indexes.scanning import BITS, nearest
+codes = np.random.default_rng(1).integers(0, 4, (500, 151), np.uint8)
+for bits in BITS:
+    found = nearest(codes[:20], codes, 150 * 8 // bits, bits, 9)
+    sys.stdout.buffer.write(found.slots.tobytes() + found.counts.tobytes())
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("processor", [("haswell", "+avx2,+fma,+popcnt"), ("x86-64", "")])
+def test_other_processors_find_the_same(processor: tuple[str, str], tmp_path: Path) -> None:
+    name, features = processor
+    told = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)}
+    line = [sys.executable, "-c", OTHER_PROCESSORS]
+    own, other = (
+        subprocess.run(line, env={**os.environ, **more}, capture_output=True, check=True).stdout for more in ({}, told)
+    )
+    assert own
+    assert own == other
