@@ -6,9 +6,10 @@ from typing import cast
 import redis
 
 from app.store.account import Account, Usage
+from app.store.places import places_of
 
-_PIECE = re.compile(rb"bochner:\{(\w+):[^}]*\}:.*:\d+")
-_NAME = re.compile(rb"bochner:\{(job:[^}]*\}:record|\w+:[^}]*\}:manifest)")
+_PIECE = re.compile(rb"bochner:(?:\{\w+\}:)?\{(\w+):[^}]*\}:.*:\d+")
+_NAME = re.compile(rb"bochner:(?:\{\w+\}:)?\{(job:[^}]*\}:record|\w+:[^}]*\}:manifest)")
 
 
 def held(client: redis.Redis) -> Usage:
@@ -21,9 +22,10 @@ def held(client: redis.Redis) -> Usage:
 def entries(client: redis.Redis) -> dict[str, tuple[int, int, str]]:
     """Bytes, names and owner of each entry of the account."""
     found = {}
-    for key, value in cast("dict[bytes, bytes]", client.hgetall("bochner:account:entries")).items():
-        nbytes, names, owner = value.decode().split(" ", 2)
-        found[key.decode()] = int(nbytes), int(names), owner
+    for root in places_of(client).roots:
+        for key, value in cast("dict[bytes, bytes]", client.hgetall(f"{root}account:entries")).items():
+            nbytes, names, owner = value.decode().split(" ", 2)
+            found[key.decode()] = int(nbytes), int(names), owner
     return found
 
 
@@ -46,5 +48,6 @@ def pass_time(client: redis.Redis) -> None:
     for key in [*client.scan_iter(count=1000)]:
         if client.pttl(key) >= 0:
             client.delete(key)
-    for entry in cast("list[bytes]", client.zrange("bochner:account:ends", 0, -1)):
-        client.zadd("bochner:account:ends", {entry: 0})
+    for root in places_of(client).roots:
+        for entry in cast("list[bytes]", client.zrange(f"{root}account:ends", 0, -1)):
+            client.zadd(f"{root}account:ends", {entry: 0})

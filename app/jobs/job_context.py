@@ -18,6 +18,7 @@ from app.jobs.prelude import key
 from app.store import pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.errors import QuotaExceeded, StoreUnavailable
+from app.store.places import places_of
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +45,10 @@ class JobContext(Progress):
         self.job_id = job_id
         self.message = message
         self.owner = fields.get("owner", "")
-        self._client = client
+        self._client, self.places = client, places_of(client)
         self._account = Account(client, quota)
         self._fields = fields
-        written = pieces.read(client, key(job_id, "payload"), int(fields.get("payload_pieces", 1)))
+        written = pieces.read(client, key(job_id, "payload", self.places), int(fields.get("payload_pieces", 1)))
         packed: dict[str, Any] = orjson.loads(written)
         self.payload: dict[str, Any] = packed["payload"]
         self._attachments: dict[str, tuple[str, int]] = packed["attachments"]
@@ -102,7 +103,7 @@ class JobContext(Progress):
             logger.warning("job %s: a checkpoint of %d bytes is not kept", self.job_id, len(made))
             self._next_checkpoint = math.inf
             return
-        prefix = key(self.job_id, f"checkpoint:{secrets.token_hex(4)}")
+        prefix = key(self.job_id, f"checkpoint:{secrets.token_hex(4)}", self.places)
         try:
             if not self._run("checkpoint", prefix, keys=self.write(prefix, made)):
                 raise NotMine(self.job_id)

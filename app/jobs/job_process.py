@@ -137,7 +137,7 @@ def _written(context: JobContext, outcome: Result) -> tuple[bytes, list[str]]:
     """The bodies of a result, stored; and all their keys."""
     described, kept = [], []
     for media_type, body in (outcome or {}).items():
-        prefix = key(context.job_id, f"result:{secrets.token_hex(4)}")
+        prefix = key(context.job_id, f"result:{secrets.token_hex(4)}", context.places)
         written = context.write(prefix, body)
         described.append((media_type, prefix, len(written)))
         kept += written

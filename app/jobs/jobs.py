@@ -18,10 +18,11 @@ from app.jobs.draft import drafted
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
 from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
-from app.jobs.tally import Tally, tally
+from app.jobs.tally import Tally, tally, waiting
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Quota
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
+from app.store.places import digit, inside, places_of
 from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
@@ -56,15 +57,19 @@ class Jobs:
     """
 
     def __init__(self, client: redis.Redis, max_queued: int, ttl: float, quota: Quota = UNLIMITED) -> None:
-        self._client = client
+        self._client, self._places = client, places_of(client)
         self._account = Account(client, quota)
         self._max_queued = max_queued
         self._ttl = round(ttl)
 
     @staticmethod
-    def new_id() -> str:
-        """An id for a job to be submitted; ids sort by the time they were made."""
-        return f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
+    def new_id(beside: str = "") -> str:
+        """An id for a job to be submitted; ids sort by the time they were made.
+
+        `beside` is the name of the thing that the job makes, in whose place it is to lie.
+        """
+        drawn = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
+        return drawn[:-1] + digit(beside) if beside else drawn
 
     def submit(
         self,
@@ -88,7 +93,7 @@ class Jobs:
             subject: what it is for, for people and clients.
             result_link: where the result will be, if the work stores it itself.
             reservation: of the name of what the job will make.
-            job_id: from `new_id`, for those who need to know it beforehand.
+            job_id: from `new_id`, for those who need to know it beforehand; one beside what is reserved.
             checkpoint: the first attempt goes on from there, unless its state is too large to be kept.
             owner: whose the job is in the account, and all that it makes.
 
@@ -103,7 +108,7 @@ class Jobs:
         request = IN_WORK.get()
         if request is not None:
             said |= {"request_id": request.request_id, "traceparent": request.traceparent}
-        draft = drafted(job_id, payload, attachments or {}, checkpoint, said)
+        draft = drafted(job_id, payload, attachments or {}, checkpoint, said, self._places)
         written, entries = draft.pieces, [entry.key for entry in draft.entries]
         if reservation is not None:
             written += reservation.pieces
@@ -132,10 +137,14 @@ class Jobs:
         looked_at = max(limit, _LOOKED_AT) if state else limit
         with store_errors():
             lowest = "-" if cursor is None else f"({cursor}"
-            answer = self._client.zrangebylex(INDEX, lowest, "+", start=0, num=looked_at + 1)
-        ids = [one.decode() for one in cast("list[bytes]", answer)]
+            with self._client.pipeline(transaction=False) as answer:
+                for root in self._places.roots:
+                    answer.zrangebylex(inside(root, INDEX), lowest, "+", start=0, num=looked_at + 1)
+                listed = sorted(chain.from_iterable(cast("list[list[bytes]]", answer.execute())))
+        ids = [one.decode() for one in listed[: looked_at + 1]]
         if not ids:
-            identity.check(self._client)
+            for root in self._places.roots:
+                identity.check(self._client, root)
         found: list[JobRecord] = []
         after = None
         for job_id in ids[:looked_at]:
@@ -176,14 +185,15 @@ class Jobs:
 
     def count(self) -> None:
         """Enter into the account the jobs that a version without one has stored."""
-        after = "-"
-        while after:
-            with store_errors():
-                found = cast("list[bytes]", self._client.zrangebylex(INDEX, after, "+", start=0, num=_LOOKED_AT))
-            records = {key(job_id, "record"): job_id for job_id in (one.decode() for one in found)}
-            for record_key in self._account.unknown([*records]):
-                scripts.run(self._client, "count", records[record_key], "")
-            after = f"({found[-1].decode()}" if found else ""
+        for root in self._places.roots:
+            after, index = "-", inside(root, INDEX)
+            while after:
+                with store_errors():
+                    found = cast("list[bytes]", self._client.zrangebylex(index, after, "+", start=0, num=_LOOKED_AT))
+                records = {self._key(job_id, "record"): job_id for job_id in (one.decode() for one in found)}
+                for record_key in self._account.unknown([*records]):
+                    scripts.run(self._client, "count", records[record_key], "")
+                after = f"({found[-1].decode()}" if found else ""
 
     def result(self, job_id: str) -> list[Body]:
         """The bodies of a job's result; read them with `parts`.
@@ -210,8 +220,8 @@ class Jobs:
     def events(self, job_id: str, after: str) -> list[Event]:
         """The events of a job after one of them ("0": all that are kept), oldest first. Raises JobNotFound."""
         with store_errors():
-            answer = self._client.xrange(key(job_id, "events"), min=f"({after}", count=100)
-            if not answer and not self._client.exists(key(job_id, "record")):
+            answer = self._client.xrange(self._key(job_id, "events"), min=f"({after}", count=100)
+            if not answer and not self._client.exists(self._key(job_id, "record")):
                 raise JobNotFound(job_id)
         found = cast("list[tuple[bytes, dict[bytes, bytes]]]", answer)
         return [
@@ -228,9 +238,9 @@ class Jobs:
             StoreDamaged: they are none that any version has written.
         """
         with store_errors():
-            stored = cast(dict[bytes, bytes], self._client.hgetall(key(job_id, "record")))
+            stored = cast(dict[bytes, bytes], self._client.hgetall(self._key(job_id, "record")))
         if not stored:
-            identity.check(self._client)
+            identity.check(self._client, self._places.of_job(job_id))
             raise JobNotFound(job_id)
         try:
             made, read = (
@@ -243,17 +253,22 @@ class Jobs:
             raise NewerVersion(f"job {job_id}", f"format {made}", FORMAT)
         return read
 
+    def _key(self, job_id: str, part: str) -> str:
+        return key(job_id, part, self._places)
+
     def _submit(
         self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: list[str]
     ) -> None:
         reserved = Reservation("", "", "", b"", [], "") if reservation is None else reservation
         keys = [] if reservation is None else [reserved.key, reserved.listing]
-        args = [self._max_queued, reserved.manifest, reserved.name, *chain.from_iterable(fields.items())]
+        # Those in other places are counted before, so that some more may wait if several are submitted at once.
+        elsewhere = waiting(self._client, [root for root in self._places.roots if root != self._places.of_job(job_id)])
+        args = [self._max_queued - elsewhere, reserved.manifest, reserved.name, *chain.from_iterable(fields.items())]
         answer = scripts.run(self._client, "submit", job_id, "", *args, keys=keys + written)
         match answer[0]:
             case b"taken":
                 raise NameTaken(reserved.name)
             case b"full":
-                raise TooManyJobs(answer[1], self._max_queued)
+                raise TooManyJobs(answer[1] + elsewhere, self._max_queued)
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")

@@ -11,6 +11,7 @@ what an attempt writes is refused once its message is not the job's any more.
 """
 
 from app.jobs.checkpoints import FORMAT
+from app.store.places import ONE, Places
 from app.store.reservations import LUA
 
 INDEX = "bochner:jobs"
@@ -38,7 +39,7 @@ local base = string.sub(record, 1, -7)
 local id, message = ARGV[1], ARGV[2]
 local function get(field) return redis.call('HGET', record, field) or '' end
 -- Counts, and never fails what it counts.
-local function tally(field, by) redis.pcall('HINCRBY', '{TALLY}', field .. ' ' .. get('kind'), by) end
+local function tally(field, by) redis.pcall('HINCRBY', ROOT .. 'jobs:tally', field .. ' ' .. get('kind'), by) end
 local function tally_seconds(what, since)
   local took = math.max(0, now() - (tonumber(since) or now()))
   local bound = 'Inf'
@@ -68,7 +69,7 @@ local function dequeue(done)
 end
 local function held()
   if get('message') == '' then -- of version 0.1.0, which kept leases in a sorted set
-    return tonumber(redis.call('ZSCORE', 'bochner:jobs:running', id) or 0) > now()
+    return tonumber(redis.call('ZSCORE', ROOT .. 'jobs:running', id) or 0) > now()
   end
   local found = redis.call('XPENDING', queue, '{GROUP}', get('message'), get('message'), 1)[1]
   return found and found[3] < {1000 * LEASE_SECONDS}
@@ -143,6 +144,6 @@ end
 """
 
 
-def key(job_id: str, part: str) -> str:
-    """A key of a job."""
-    return f"bochner:{{job:{job_id}}}:{part}"
+def key(job_id: str, part: str, places: Places = ONE) -> str:
+    """A key of a job in a store of such places."""
+    return f"{places.of_job(job_id)}{{job:{job_id}}}:{part}"

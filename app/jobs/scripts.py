@@ -12,6 +12,7 @@ import redis
 from app.jobs.checkpoints import FORMAT
 from app.jobs.prelude import CONSUMER, ENDED, GROUP, INDEX, PRELUDE, QUEUE, key
 from app.store.errors import store_errors
+from app.store.places import inside, places_of
 
 _SCRIPTS = {
     # ARGV: id, '', most that may wait, manifest of a reservation (or ''), its name, field, value, …
@@ -192,6 +193,8 @@ end
 
 def run(client: redis.Redis, name: str, job_id: str, *args: Any, keys: Sequence[str] = ()) -> Any:
     """Run a script on one job; StoreUnavailable."""
-    every = [key(job_id, "record"), INDEX, QUEUE, ENDED, *keys]
+    places = places_of(client)
+    lists = (inside(places.of_job(job_id), one) for one in (INDEX, QUEUE, ENDED))
+    every = [key(job_id, "record", places), *lists, *keys]
     with store_errors():
         return client.register_script(PRELUDE + _SCRIPTS[name])(keys=every, args=[job_id, *args])

@@ -3,13 +3,15 @@
 So they are the same for every service on one store, and nobody who dies takes them along.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 import redis
 
 from app.jobs.prelude import GROUP, QUEUE, SECONDS, TALLY
 from app.store.errors import store_errors
+from app.store.places import inside, places_of
 
 
 class Seconds(NamedTuple):
@@ -35,11 +37,14 @@ class Tally(NamedTuple):
 
 def tally(client: redis.Redis) -> Tally:
     """The counts as they are now; StoreUnavailable."""
-    with store_errors():
-        there = client.xlen(QUEUE)
-        running = cast("dict[str, int]", client.xpending(QUEUE, GROUP))["pending"] if there else 0
-        stored = cast("dict[bytes, bytes]", client.hgetall(TALLY))
-    counts = {field.decode(): int(count) for field, count in stored.items()}
+    roots = places_of(client).roots
+    found = [_queue(client, root) for root in roots]
+    there, running = (sum(each) for each in zip(*found, strict=True))
+    counts = Counter[str]()
+    for root in roots:
+        with store_errors():
+            stored = cast("dict[bytes, bytes]", client.hgetall(inside(root, TALLY)))
+        counts.update({field.decode(): int(count) for field, count in stored.items()})
     ended = {}
     for field, count in counts.items():
         what, state, *kind = field.split(" ")
@@ -48,7 +53,21 @@ def tally(client: redis.Redis) -> Tally:
     return Tally(there - running, running, ended, _seconds(counts, "ran"), _seconds(counts, "waited"))
 
 
-def _seconds(counts: dict[str, int], of: str) -> dict[str, Seconds]:
+def waiting(client: redis.Redis, roots: Iterable[str]) -> int:
+    """How many jobs wait in places of a store; StoreUnavailable."""
+    return sum(there - running for there, running in (_queue(client, root) for root in roots))
+
+
+def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
+    """How many jobs wait or run in a place, and how many run."""
+    queue = inside(root, QUEUE)
+    with store_errors():
+        there = client.xlen(queue)
+        running = cast("dict[str, int]", client.xpending(queue, GROUP))["pending"] if there else 0
+    return there, running
+
+
+def _seconds(counts: Mapping[str, int], of: str) -> dict[str, Seconds]:
     """From fields such as `ran le 0.1 build` and `ran milliseconds build`."""
     totals, buckets = {}, defaultdict[str, dict[str, int]](dict)
     for field, count in counts.items():

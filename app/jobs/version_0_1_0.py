@@ -3,6 +3,7 @@
 import redis
 
 from app.jobs.prelude import QUEUE
+from app.store.places import ONE, places_of
 
 # KEYS: the queue. Jobs that waited, and those that ran and whose lease is over, get a message of the queue in place of
 # the old one. A service of 0.1.0 may still run beside this one: it is the store that says which leases are over.
@@ -32,5 +33,9 @@ redis.call('SREM', 'rq:queues', 'rq:queue:bochner')
 
 
 def adopt_jobs(client: redis.Redis) -> None:
-    """Take over the jobs that no worker of 0.1.0 holds, and remove what its queue has left."""
-    client.eval(_ADOPT, 1, QUEUE)
+    """Take over the jobs that no worker of 0.1.0 holds, and remove what its queue has left.
+
+    It knew no store but of one place.
+    """
+    if places_of(client) == ONE:
+        client.eval(_ADOPT, 1, QUEUE)

@@ -94,7 +94,7 @@ def build_later(
         TooManyJobs: as many wait as may.
         QuotaExceeded: there is no room for the map.
     """
-    job_id = jobs.new_id()
+    job_id = jobs.new_id(name)
     spec, asked, warnings = numbers
     room = family_of(spec.sampler).frozen_bytes(spec)
     manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings, is_open, room, owner, ttl)

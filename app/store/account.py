@@ -16,6 +16,8 @@ import redis
 
 from app.store import account_scripts as scripts
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
+from app.store.places import by_root, places_of, root_of
+from app.store.totals import Totals
 
 # Seconds that pieces stay if whoever wrote them never says what they belong to.
 UNCOMMITTED_TTL = 900
@@ -56,8 +58,10 @@ class Account:
     """
 
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
-        self._client = client
-        self._most = ["" if most is None else most for most in quota]
+        self._client, self._totals = client, Totals(client, *quota)
+        self._roots = places_of(client).roots
+        # Where there are several places, none knows what the others hold.
+        self._most = ["" if most is None or len(self._roots) > 1 else most for most in quota]
         every = scripts.CHARGE, scripts.CHECK, scripts.DISCARD, scripts.USAGE, scripts.TIDY
         self._charge, self._check, self._discard, self._usage, self._tidy = map(client.register_script, every)
 
@@ -73,15 +77,22 @@ class Account:
             QuotaExceeded: there is no room.
         """
         args = [part for entry in entries for part in entry]
+        keys = [root_of(entries[0].key) + scripts.SUMS]
         with store_errors():
-            told = cast("list[Any]", self._charge(args=[*self._most, owner, within, UNCOMMITTED_TTL, *args]))
+            told = cast("list[Any]", self._charge(keys=keys, args=[*self._most, owner, within, UNCOMMITTED_TTL, *args]))
         _refuse(told, entries)
+        if len(self._roots) > 1 and not told[2]:
+            self._require_room(entries, owner)
         return int(told[1])
 
     def check(self, nbytes: int, owner: str = "") -> None:
         """Raise QuotaExceeded if there is no room for one more name with so many bytes."""
+        if len(self._roots) > 1:
+            self._totals.require_room(owner, nbytes, 1, entered=False)
+            return
+        keys = [self._roots[0] + scripts.SUMS]
         with store_errors():
-            told = cast("list[Any] | None", self._check(args=[*self._most, owner, nbytes, 1]))
+            told = cast("list[Any] | None", self._check(keys=keys, args=[*self._most, owner, nbytes, 1]))
         _refuse(told or [b""], [Entry("", nbytes, 1)])
 
     def discard(self, keys: Sequence[str], entries: Sequence[str]) -> None:
@@ -89,43 +100,60 @@ class Account:
 
         A store that is full must not stay full of what was never committed; one that is away removes them in time.
         """
-        with suppress(StoreUnavailable), store_errors():
-            self._discard(keys=keys, args=entries)
+        if keys or entries:
+            sums = root_of([*keys, *entries][0]) + scripts.SUMS
+            with suppress(StoreUnavailable), store_errors():
+                self._discard(keys=[sums, *keys], args=entries)
 
     def usage(self, owner: str = "") -> Usage:
         """How much an owner keeps, or all together."""
         with store_errors():
-            return Usage(*(int(one or 0) for one in cast("list[Any]", self._usage(args=[owner]))))
+            told = [
+                cast("list[bytes | None]", self._usage(keys=[root + scripts.SUMS], args=[owner]))
+                for root in self._roots
+            ]
+        return Usage(*(sum(int(one or 0) for one in each) for each in zip(*told, strict=True)))
 
     def allow(self, owner: str, quota: Quota) -> None:
         """Limit what an owner may keep; without limits, forget them."""
         with store_errors():
             for what, most in zip(("bytes", "names"), quota, strict=True):
                 field = f"max_{what} {owner}"
-                if most is None:
-                    self._client.hdel("bochner:account", field)
-                else:
-                    self._client.hset("bochner:account", field, most)
+                for root in self._roots:
+                    if most is None:
+                        self._client.hdel(root + scripts.SUMS, field)
+                    else:
+                        self._client.hset(root + scripts.SUMS, field, most)
 
     def unknown(self, entries: Sequence[str]) -> set[str]:
         """Those of so many entries that the account does not have."""
-        if not entries:
-            return set()
-        with store_errors():
-            found = cast("list[bytes | None]", self._client.hmget(scripts.ENTRIES, entries))
-        return {entry for entry, there in zip(entries, found, strict=True) if there is None}
+        unknown = set[str]()
+        for root, some in by_root(entries).items():
+            with store_errors():
+                found = cast("list[bytes | None]", self._client.hmget(root + scripts.ENTRIES, some))
+            unknown |= {entry for entry, there in zip(some, found, strict=True) if there is None}
+        return unknown
 
     def tidy(self) -> None:
         """Forget what a version without account has removed, and let end what it has let end."""
-        cursor = 0
-        while True:
-            with store_errors():
-                cursor, found = cast(
-                    "tuple[int, Any]", self._client.hscan(scripts.ENTRIES, cursor, count=scripts.AT_ONCE)
-                )
-                self._tidy(args=list(found))
-            if not cursor:
-                return
+        for root in self._roots:
+            cursor = None
+            while cursor != 0:
+                with store_errors():
+                    cursor, found = cast(
+                        "tuple[int, Any]",
+                        self._client.hscan(root + scripts.ENTRIES, cursor or 0, count=scripts.AT_ONCE),
+                    )
+                    self._tidy(keys=[root + scripts.SUMS], args=list(found))
+
+    def _require_room(self, entries: Sequence[Entry], owner: str) -> None:
+        """Take entries out again if all places together have no room for them."""
+        nbytes, names = sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries)
+        try:
+            self._totals.require_room(owner, nbytes, names, entered=True)
+        except (QuotaExceeded, StoreUnavailable):
+            self.discard([], [entry.key for entry in entries])
+            raise
 
 
 def _refuse(told: list[Any], entries: Sequence[Entry]) -> None:

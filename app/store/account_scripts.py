@@ -1,16 +1,20 @@
 """The scripts of the account, and the text that other scripts need to keep it.
 
-The hash `bochner:account:entries` has the entries, the sorted set `bochner:account:ends` the times when those end that
-do, and the hash `bochner:account` the sums, of all and of each owner. What an entry is, `account.py` tells.
+Each place of a store keeps an account of its own, see `places`. The hash `bochner:account:entries` has the entries,
+the sorted set `bochner:account:ends` the times when those end that do, and the hash `bochner:account` the sums, of all
+and of each owner. What an entry is, `account.py` tells.
 """
 
-ENTRIES = "bochner:account:entries"
+SUMS, ENTRIES = "account", "account:entries"
+"""Keys, behind the root of a place."""
 # Entries looked at by one call.
 AT_ONCE = 500
 
-# For scripts. An entry ends a second after its keys, so that there are never keys without it.
+# For scripts, whose first key tells the place: all that they change is there. An entry ends a second after its keys, so
+# that there are never keys without it.
 LUA = f"""
-local SUMS, ENTRIES, ENDS = 'bochner:account', '{ENTRIES}', 'bochner:account:ends'
+local ROOT = string.match(KEYS[1], '^bochner:{{%w+}}:') or 'bochner:'
+local SUMS, ENTRIES, ENDS = ROOT .. '{SUMS}', ROOT .. '{ENTRIES}', ROOT .. 'account:ends'
 local function now()
   local t = redis.call('TIME')
   return tonumber(t[1]) + tonumber(t[2]) / 1000000
@@ -56,11 +60,11 @@ local function sweep()
     for _, entry in ipairs(over) do unbook(entry) end
   until #over == 0
 end
+local function of_job(entry) return string.find(entry, ROOT .. '{{job:', 1, true) == 1 end
 -- The entry of everything that a thing has, by the key of its manifest, and that of any piece.
 local function entry_at(key, token) return string.sub(key, 1, -string.len('manifest') - 1) .. token end
 local function entry_of(piece)
-  local of_job = string.sub(piece, 1, 13) == 'bochner:{{job:'
-  return (string.gsub(piece, of_job and ':%d+$' or ':[^:]+:%d+$', ''))
+  return (string.gsub(piece, of_job(piece) and ':%d+$' or ':[^:]+:%d+$', ''))
 end
 -- The limit that so much more would pass, and its value; nil if there is room.
 local function passed(owner, bytes, names, most_bytes, most_names)
@@ -82,53 +86,56 @@ local function passed(owner, bytes, names, most_bytes, most_names)
 end
 """
 
-# ARGV: most bytes, most names ('' for any), owner, an entry that has room for all of it ('' for none), seconds to live,
-# then entry, bytes and names of each. Gives the moment when keys are to expire, in seconds, or the limit that is
-# passed. A repeated charge finds its entries.
+# KEYS: sums. ARGV: most bytes, most names ('' for any), owner, an entry that has room for all of it ('' for none),
+# seconds to live, then entry, bytes and names of each. Gives the moment when keys are to expire, in seconds, or the
+# limit that is passed; and whether there was an entry that had room. A repeated charge finds its entries.
 CHARGE = f"""{LUA}
 local owner, seconds, bytes, names = ARGV[3], tonumber(ARGV[5]), 0, 0
-if booked(ARGV[6]) then return {{'', math.floor(redis.call('ZSCORE', ENDS, ARGV[6]) or now()) - 1}} end
+if booked(ARGV[6]) then return {{'', math.floor(redis.call('ZSCORE', ENDS, ARGV[6]) or now()) - 1, 0}} end
 sweep()
 for i = 6, #ARGV, 3 do bytes, names = bytes + ARGV[i + 1], names + ARGV[i + 2] end
-local limit = not booked(ARGV[4]) and passed(owner, bytes, names, ARGV[1], ARGV[2])
+local roomy = booked(ARGV[4])
+local limit = not roomy and passed(owner, bytes, names, ARGV[1], ARGV[2])
 if limit then return limit end
 local deadline = math.floor(now()) + seconds
 for i = 6, #ARGV, 3 do
   book(ARGV[i], ARGV[i + 1], ARGV[i + 2], owner)
   redis.call('ZADD', ENDS, deadline + 1, ARGV[i])
 end
-return {{'', deadline}}
+return {{'', deadline, roomy and 1 or 0}}
 """
 
-# ARGV: most bytes, most names, owner, bytes, names. Gives the limit that so much more would pass.
+# KEYS: sums. ARGV: most bytes, most names, owner, bytes, names. Gives the limit that so much more would pass.
 CHECK = f"""{LUA}
 sweep()
 return passed(ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[1], ARGV[2])
 """
 
-# KEYS: pieces. ARGV: entries. What was made to stay, though the reply was lost, stays; so does the record of a job.
+# KEYS: sums, pieces. ARGV: entries. What was made to stay, though the reply was lost, stays; so does the record of a
+# job.
 DISCARD = f"""{LUA}
-for _, key in ipairs(KEYS) do
-  if redis.call('TTL', key) >= 0 then redis.call('UNLINK', key) end
+for i = 2, #KEYS do
+  if redis.call('TTL', KEYS[i]) >= 0 then redis.call('UNLINK', KEYS[i]) end
 end
 for _, entry in ipairs(ARGV) do
   if redis.call('ZSCORE', ENDS, entry) and redis.call('EXISTS', entry) == 0 then unbook(entry) end
 end
 """
 
-# ARGV: owner, '' for all. A store that takes no writes still answers.
+# KEYS: sums. ARGV: owner, '' for all. A store that takes no writes still answers.
 USAGE = f"""{LUA}
 pcall(sweep)
 local of = ARGV[1] == '' and '' or ' ' .. ARGV[1]
 return redis.call('HMGET', SUMS, 'bytes' .. of, 'names' .. of)
 """
 
-# ARGV: entries. Those that say they stay, and whose keys are gone or will go, were left by a version without account.
+# KEYS: sums. ARGV: entries. Those that say they stay, and whose keys are gone or will go, were left by a version
+# without account.
 TIDY = f"""{LUA}
 for _, entry in ipairs(ARGV) do
   if booked(entry) and not redis.call('ZSCORE', ENDS, entry) then
     local key = entry
-    if string.sub(entry, 1, 13) ~= 'bochner:{{job:' then
+    if not of_job(entry) then
       local base, token = string.match(entry, '^(.*:)([^:]+)$')
       key = base .. 'manifest'
       local read, found = pcall(cjson.decode, redis.call('GET', key) or '')

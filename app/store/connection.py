@@ -17,6 +17,7 @@ from redis.retry import Retry
 
 from app.store.disk import Disk, cut_tails, data_dir_of
 from app.store.errors import StoreFull, store_errors
+from app.store.places import ONE, Places
 
 Durability = Literal["always", "everysec", "rdb", "volatile"]
 """What a crash of the server may cost, from nothing to everything.
@@ -52,15 +53,20 @@ class StoreInfo(BaseModel):
         return None
 
 
-class Client(redis.Redis):
-    """A client of the store, which knows the disk of an embedded one."""
+class Known:
+    """What a client knows of its store."""
 
+    places: Places = ONE
     disk: Disk | None = None
-    """None for a store that the operator has named: how much room that has is its own affair."""
+    """Where an embedded one lies. None for a store that the operator has named: what room that has is its affair."""
     seen: str | None = None
     """The mark of the store, once it was seen: see `identity`."""
     heard: Heard = staticmethod(_ignored)
     """Told of each call."""
+
+
+class Client(Known, redis.Redis):
+    """A client of a store of one server."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """See the client library."""
@@ -153,6 +159,13 @@ def keeping(client: redis.Redis) -> StoreInfo:
         maxmemory_policy=policy,
         warnings=_warnings(client),
     )
+
+
+def values(client: redis.Redis, keys: list[str]) -> list[bytes | None]:
+    """The values of keys, in any places."""
+    if isinstance(client, redis.RedisCluster):
+        return cast("list[bytes | None]", client.mget_nonatomic(keys))
+    return cast("list[bytes | None]", client.mget(keys))
 
 
 def memory_of(client: redis.Redis) -> int:

@@ -74,7 +74,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
         there = DatasetManifest.parse(self._put(manifest, contents(arrays), ttl, owner=owner))
         created = there.token == manifest.token
         if created and ttl is not None:
-            self._tidy()
+            self._tidy(manifest.name)
         return there, created
 
     def renew(self, there: DatasetManifest, ttl: int | None) -> DatasetManifest | None:

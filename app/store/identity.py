@@ -2,7 +2,7 @@
 
 The first service that finds a store without a mark puts one there. Each process remembers the mark that it has seen,
 and refuses a store that has none any more, or another, until an operator accepts it (`bochner accept-store`) or puts
-back what it held.
+back what it held. A store of several places has the same mark in each, as each may be lost alone.
 """
 
 import secrets
@@ -11,8 +11,9 @@ from typing import Literal, cast
 import redis
 from pydantic import BaseModel, ValidationError
 
-from app.store.connection import Client
+from app.store.connection import Client, Known
 from app.store.errors import StoreUnavailable, store_errors
+from app.store.places import ROOT, inside, places_of
 
 KEY = "bochner:store"
 
@@ -31,22 +32,33 @@ class Mark(BaseModel):
 
 def settle(client: Client) -> None:
     """Mark a store that has no mark, if this process has not seen one; raises what `check` raises."""
+    first, *others = places_of(client).roots
     if client.seen is None:
         with store_errors():
-            client.set(KEY, Mark(id=secrets.token_hex(8), state="found").model_dump_json(), nx=True)
-    check(client)
+            if not client.exists(inside(first, KEY)):
+                text: bytes | str = Mark(id=secrets.token_hex(8), state="found").model_dump_json()
+                # The first place last: once that has a mark, a place without one has lost it. What two services write
+                # at once is the mark of the one that was first in the last place.
+                for root in (*reversed(others), first):
+                    client.set(inside(root, KEY), text, nx=True)
+                    text = cast(bytes, client.get(inside(root, KEY)))
+    for root in (first, *others):
+        check(client, root)
 
 
-def check(client: redis.Redis) -> None:
-    """Raise StoreReplaced if the store is not the one that this process has seen, StoreUnavailable if it is away."""
+def check(client: redis.Redis, root: str = ROOT) -> None:
+    """Raise StoreReplaced if a place of the store is not of the one that this process has seen.
+
+    StoreUnavailable if it is away.
+    """
     with store_errors():
-        stored = cast(bytes | None, client.get(KEY))
+        stored = cast(bytes | None, client.get(inside(root, KEY)))
     compare(client, stored)
 
 
 def compare(client: redis.Redis, stored: bytes | None) -> None:
     """Raise StoreReplaced if the mark that was read is not the one that this process has seen."""
-    if not isinstance(client, Client):  # a plain one, which remembers nothing
+    if not isinstance(client, Known):  # a plain one, which remembers nothing
         return
     mark = None if stored is None else _read(stored)
     if mark is not None and mark.state == "restoring":
@@ -64,7 +76,9 @@ def compare(client: redis.Redis, stored: bytes | None) -> None:
 def accept(client: Client) -> None:
     """Let services take a store for theirs, though it is not the one that it was; StoreUnavailable."""
     with store_errors():
-        client.set(KEY, Mark(id=secrets.token_hex(8), state="accepted").model_dump_json())
+        text = Mark(id=secrets.token_hex(8), state="accepted").model_dump_json()
+        for root in places_of(client).roots:
+            client.set(inside(root, KEY), text)
 
 
 def _read(stored: bytes) -> Mark:

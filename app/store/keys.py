@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.store.errors import store_errors
 from app.store.manifest import now
+from app.store.places import inside, places_of
 from app.store.reservations import RECEIPT_SECONDS
 
 logger = logging.getLogger(__name__)
@@ -145,6 +146,8 @@ class KeyStore:
 
     def __init__(self, client: redis.Redis, most: int) -> None:
         self._client, self._most = client, most
+        # All in one place, as a script changes them at once.
+        self._root = places_of(client).roots[0]
         self._create = client.register_script(_CREATE)
         self._revoke = client.register_script(_REVOKE)
 
@@ -152,20 +155,23 @@ class KeyStore:
         """Keep a key; TooManyKeys if there are enough."""
         record = key.model_dump_json()
         with store_errors():
-            created = self._create(keys=[KEYS, STATE, _trace(key.id)], args=[key.id, record, _new_state(), self._most])
+            created = self._create(keys=self._keys(key.id), args=[key.id, record, _new_state(), self._most])
         if not created:
             raise TooManyKeys(self._most)
 
     def revoke(self, key_id: str) -> bool:
         """Remove a key; False if there is none."""
         with store_errors():
-            return bool(self._revoke(keys=[KEYS, STATE, _trace(key_id)], args=[key_id, _new_state()]))
+            return bool(self._revoke(keys=self._keys(key_id), args=[key_id, _new_state()]))
 
     def all(self) -> list[Key]:
         """Every key, oldest first."""
         with store_errors():
-            stored = cast(dict[bytes, bytes], self._client.hgetall(KEYS))
+            stored = cast(dict[bytes, bytes], self._client.hgetall(inside(self._root, KEYS)))
         return sorted(_readable(stored.values()), key=lambda key: (key.created_at, key.id))
+
+    def _keys(self, key_id: str) -> list[str]:
+        return [inside(self._root, key) for key in (KEYS, STATE, f"bochner:deleted:{key_id}")]
 
 
 class Keys(NamedTuple):
@@ -177,12 +183,13 @@ class Keys(NamedTuple):
 
 async def changed(client: redis.asyncio.Redis, known: Keys) -> Keys:
     """The keys as they are now; the known ones where nothing has changed. For a client of an event loop."""
+    root = places_of(client).roots[0]
     with store_errors():
         # Before the keys: one that is changed in between is then read once more, and never missed.
-        state = cast(bytes | None, await client.get(STATE))
+        state = cast(bytes | None, await client.get(inside(root, STATE)))
         if state == known.state and state is not None:
             return known
-        stored = cast(dict[bytes, bytes], await client.hgetall(KEYS))
+        stored = cast(dict[bytes, bytes], await client.hgetall(inside(root, KEYS)))
     return Keys({key.id: key for key in _readable(stored.values())}, state)
 
 
@@ -198,10 +205,6 @@ def _readable(stored: Iterable[bytes]) -> Iterable[Key]:
             logger.error("key %s was made by a newer version, and lets nobody in", key.id)
             continue
         yield key
-
-
-def _trace(key_id: str) -> str:
-    return f"bochner:deleted:{key_id}"
 
 
 def _new_state() -> str:

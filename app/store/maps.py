@@ -105,7 +105,7 @@ class MapStore(NamedStore[MapManifest]):
                 raise NameTaken(new.name)
             manifest = manifest.model_copy(update={"ttl": replaced.ttl, "expires_at": end(replaced.ttl)})
         if manifest.ttl is not None:
-            self._tidy()
+            self._tidy(manifest.name)
         return manifest
 
     def renew(self, there: MapManifest, ttl: int | None) -> MapManifest | None:
@@ -161,7 +161,7 @@ class MapStore(NamedStore[MapManifest]):
             ttl=ttl,
         )
         self._write(manifest, {SPEC: spec.encode()}, owner, promised=promised)
-        at = self._key(name), self._index, name
+        at = self._key(name), self._index(name), name
         return manifest, Reservation(*at, manifest.stored, self._piece_keys(manifest), self._entry(manifest))
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, cast
 
 import redis
@@ -19,10 +19,11 @@ import redis
 from app.core.arrays import octets
 from app.store import identity, pieces, scripts
 from app.store.account import Account, Entry, Quota
-from app.store.connection import check_room
+from app.store.connection import check_room, values
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import now
 from app.store.named_reader import Arrays, M, NamedReader
+from app.store.places import by_root, inside, root_of
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class NamedStore(NamedReader[M]):
         super().__init__(client, manifest)
         self._account = Account(client, quota)
         self.check_room = self._account.check
-        self._index = f"bochner:{manifest.kind}s"
+        self._indexes = {root: inside(root, f"bochner:{manifest.kind}s") for root in self._places.roots}
         every = scripts.COMMIT, scripts.RENEW, scripts.DELETE, scripts.FORGET, scripts.COUNT
         self._commit, self._renew, self._delete, self._forget, self._count = map(client.register_script, every)
 
@@ -61,7 +62,7 @@ class NamedStore(NamedReader[M]):
             entries = {key.rsplit(":", 2)[0] for key in keys}
             with store_errors():
                 args: list[bytes | str] = [stored, name, receipt, *entries]
-                if self._delete(keys=[self._key(name), self._index, *keys], args=args):
+                if self._delete(keys=[self._key(name), self._index(name), *keys], args=args):
                     return True
         return False
 
@@ -73,17 +74,21 @@ class NamedStore(NamedReader[M]):
         """
         lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
         with store_errors():
-            found = self._client.zrangebylex(self._index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1)
-            names = [name.decode() for name in cast(list[bytes], found)]
+            with self._client.pipeline(transaction=False) as found:
+                for index in self._indexes.values():
+                    found.zrangebylex(index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1)
+                listed = sorted(chain.from_iterable(cast(list[list[bytes]], found.execute())))
+            names = [name.decode() for name in listed[: limit + 1]]
             keys = [self._key(name) for name in names[:limit]]
             with self._client.pipeline(transaction=False) as lengths:
                 for key in keys:
                     lengths.strlen(key)
                 n = fitting(cast(list[int], lengths.execute()))
             page = names[:limit][:n]
-            stored = cast(list[bytes | None], self._client.mget(keys[:n])) if page else []
+            stored = values(self._client, keys[:n]) if page else []
         if not page:
-            identity.check(self._client)
+            for root in self._places.roots:
+                identity.check(self._client, root)
         if None in stored:
             self._forget_expired([name for name, one in zip(page, stored, strict=True) if one is None])
         things = []
@@ -103,9 +108,12 @@ class NamedStore(NamedReader[M]):
             more = after is not None
             entries = {self._entry(manifest): manifest for manifest in page}
             new = [entries[entry] for entry in self._account.unknown([*entries])]
-            args = [part for one in new for part in (one.token, sum(one.lengths.values()))]
-            with store_errors():
-                self._count(keys=[self._key(one.name) for one in new], args=args)
+            for root in self._places.roots:
+                here = {key: one for one in new if root_of(key := self._key(one.name)) == root}
+                args = [part for one in here.values() for part in (one.token, sum(one.lengths.values()))]
+                if here:
+                    with store_errors():
+                        self._count(keys=[*here], args=args)
 
     def _put(
         self,
@@ -153,7 +161,7 @@ class NamedStore(NamedReader[M]):
 
     def _committed(self, manifest: M, replaced: str, ttl: int | None) -> bytes | None:
         """Commit a manifest in the place of what has a token, "" for a free name; what `scripts.COMMIT` gives."""
-        keys = [self._key(manifest.name), self._index, *self._piece_keys(manifest)]
+        keys = [self._key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
         args = [manifest.stored, manifest.name, replaced, "" if ttl is None else ttl, manifest.token]
         with store_errors():
             return cast(bytes | None, self._commit(keys=keys, args=args))
@@ -180,19 +188,25 @@ class NamedStore(NamedReader[M]):
             raise StoreDamaged(f"pieces of {there.kind} {there.name!r} are missing")
         return renewed if told else None
 
-    def _tidy(self) -> None:
-        """Forget some names that expired, so that a list that nobody looks at does not grow for ever.
+    def _tidy(self, name: str) -> None:
+        """Forget some names beside one, of what expired, so that a list that nobody looks at does not grow for ever.
 
         With eight names looked at for each that is added, at most about one in eight is of a thing that is gone.
         """
         with suppress(StoreUnavailable), store_errors():  # what was added is there, and that is what was asked for
-            names = cast(list[bytes], self._client.zrandmember(self._index, _LOOKED_AT))
+            names = cast(list[bytes], self._client.zrandmember(self._index(name), _LOOKED_AT))
             self._forget_expired([name.decode() for name in names])
 
     def _forget_expired(self, names: list[str]) -> None:
         """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
-        with suppress(StoreUnavailable), store_errors():
-            self._forget(keys=[self._index, *map(self._key, names)], args=names)
+        named = {self._key(name): name for name in names}
+        for root, keys in by_root(named).items():
+            with suppress(StoreUnavailable), store_errors():
+                self._forget(keys=[self._indexes[root], *keys], args=[named[key] for key in keys])
+
+    def _index(self, name: str) -> str:
+        """The list that a name stands in."""
+        return self._indexes[self._places.of(name)]
 
     def _pieces(self, name: str, stored: bytes) -> list[str]:
         """Keys of a thing's pieces, found by their names where its manifest cannot be read."""

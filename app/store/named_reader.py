@@ -1,6 +1,7 @@
 """Finding named things in the store, and reading their arrays: each is a manifest and arrays in pieces.
 
-A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<name>:<i>`.
+A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<name>:<i>`,
+all in the place of its name, see `places`.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from app.store import identity, pieces
 from app.store.errors import Gone, StoreDamaged, store_errors
 from app.store.manifest import Manifest
+from app.store.places import inside, places_of
 
 M = TypeVar("M", bound=Manifest)
 Arrays = dict[str, NDArray[Any]]
@@ -30,6 +32,7 @@ class NamedReader(Generic[M]):
     def __init__(self, client: redis.Redis, manifest: type[M]) -> None:
         self._client = client
         self._manifest = manifest
+        self._places = places_of(client)
 
     def find(self, name: str) -> M | None:
         """The manifest of a thing, None if there is none."""
@@ -40,7 +43,8 @@ class NamedReader(Generic[M]):
         with store_errors():
             stored = cast(bytes | None, await client.get(self._key(name)))
             if stored is None:
-                identity.compare(self._client, cast(bytes | None, await client.get(identity.KEY)))
+                mark = await client.get(inside(self._places.of(name), identity.KEY))
+                identity.compare(self._client, cast(bytes | None, mark))
         return self._parsed(stored)
 
     def read(self, manifest: M, array_name: str) -> NDArray[Any]:
@@ -104,14 +108,14 @@ class NamedReader(Generic[M]):
         with store_errors():
             stored = cast(bytes | None, self._client.get(self._key(name)))
         if stored is None:
-            identity.check(self._client)
+            identity.check(self._client, self._places.of(name))
         return stored
 
     def _key(self, name: str) -> str:
-        return f"bochner:{{{self._manifest.kind}:{name}}}:manifest"
+        return f"{self._places.of(name)}{{{self._manifest.kind}:{name}}}:manifest"
 
     def _entry(self, manifest: M) -> str:
-        return f"bochner:{{{manifest.kind}:{manifest.name}}}:{manifest.token}"
+        return f"{self._places.of(manifest.name)}{{{manifest.kind}:{manifest.name}}}:{manifest.token}"
 
     def _prefix(self, manifest: M, name: str) -> str:
         return f"{self._entry(manifest)}:{name}"

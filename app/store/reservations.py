@@ -70,6 +70,6 @@ local function drop_spec(key, found)
   unbook(own)
   for _, piece in ipairs(spec_pieces(own, found)) do redis.call('UNLINK', piece) end
 end
-local function receipt(of) return 'bochner:deleted:' .. of end
+local function receipt(of) return ROOT .. 'deleted:' .. of end
 local function leave(of) redis.call('SET', receipt(of), '', 'EX', {RECEIPT_SECONDS}) end
 """

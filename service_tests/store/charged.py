@@ -21,7 +21,7 @@ def put_dataset(client: redis.Redis, name: str, rows: int = 10, ttl: int | None 
 def building(client: redis.Redis, name: str, quota: Quota = UNLIMITED, promised: int = 0, owner: str = "") -> str:
     """A map that a job is to build; gives the id of the job."""
     jobs = Jobs(client, 100, 60, quota)
-    job = jobs.new_id()
+    job = jobs.new_id(name)
     _, reservation = MapStore(client, quota).reserve(name, '{"seed": 0}', job, promised=promised, owner=owner)
     jobs.submit("build-map", {"name": name}, reservation=reservation, job_id=job, owner=owner)
     return job

@@ -1,0 +1,136 @@
+"""Where things lie in a store of several places."""
+
+import random
+
+import pytest
+from redis.crc import key_slot
+
+from app.jobs.jobs import Jobs
+from app.jobs.prelude import INDEX, key
+from app.store.connection import Client
+from app.store.datasets import DatasetStore
+from app.store.maps import MapStore
+from app.store.places import MANY, ONE, by_root, digit, inside, root_of
+from service_tests.ledger import assert_true, pass_time
+from service_tests.store.charged import building, put_dataset
+from service_tests.store.new_maps import new
+
+
+@pytest.fixture
+def many(client: Client) -> Client:
+    """The client of a server that is used as if each place were on another."""
+    client.places = MANY
+    return client
+
+
+def test_each_place_lies_in_a_sixteenth_of_the_slots_of_its_own_so_that_nodes_have_the_same_share() -> None:
+    slots = [key_slot(f"{root}account".encode()) for root in MANY.roots]
+    assert [slot // 1024 for slot in slots] == list(range(16))
+    # What was stored is found by these: another tag, or another choice, would lose it.
+    assert slots == [
+        492,
+        1410,
+        2518,
+        3689,
+        4557,
+        5539,
+        6647,
+        7752,
+        8622,
+        9730,
+        10624,
+        11819,
+        12687,
+        13859,
+        14753,
+        15882,
+    ]
+    assert [MANY.roots.index(MANY.of(name)) for name in ("letters", "m", "n", "a-b_c.d")] == [11, 8, 2, 10]
+
+
+def test_names_are_spread_over_all_places_evenly() -> None:
+    names = [f"map-{i}" for i in range(16_000)]
+    counts = [sum(MANY.of(name) == root for name in names) for root in MANY.roots]
+    # 1000 each, with a standard error of 31.
+    assert all(850 < count < 1150 for count in counts)
+
+
+def test_all_keys_of_a_map_and_of_the_job_that_builds_it_lie_in_one_place(many: Client) -> None:
+    names = [f"n{i}" for i in range(40)]
+    for name in names:
+        building(many, name)
+    for name in (*names, *(f"d{i}" for i in range(40))):
+        root = MANY.of(name)
+        here = {one.decode() for one in many.scan_iter(match=f"*:{name}}}:*")}
+        assert {root_of(one) for one in here} <= {root}
+    for job in Jobs(many, 100, 60).page(None, None, 100).jobs:
+        made = many.hget(key(job.id, "record", MANY), "placeholder_member")
+        assert isinstance(made, bytes)
+        root = MANY.of(made.decode())
+        assert many.zscore(inside(root, INDEX), job.id) == 0
+        assert MANY.of_job(job.id) == root
+
+
+def test_a_store_of_one_place_has_the_keys_that_it_always_had() -> None:
+    assert ONE.roots == (ONE.of("m"),) == (ONE.of_job("0"),) == ("bochner:",)
+    assert inside(ONE.of("m"), INDEX) == INDEX
+    assert root_of("bochner:{map:m}:manifest") == root_of("bochner:account") == "bochner:"
+    assert by_root(["bochner:{p1}:a", "bochner:a", "bochner:{p1}:{map:m}:b"]) == {
+        "bochner:{p1}:": ["bochner:{p1}:a", "bochner:{p1}:{map:m}:b"],
+        "bochner:": ["bochner:a"],
+    }
+    assert Jobs.new_id("letters")[-1] == digit("letters")
+    assert {len(Jobs.new_id()), len(Jobs.new_id("m"))} == {24}
+
+
+def test_lists_go_through_the_names_of_all_places_in_order(many: Client) -> None:
+    names = sorted(f"m{random.Random(i).randrange(10**6)}" for i in range(70))
+    maps, datasets = MapStore(many), DatasetStore(many)
+    for name in names:
+        maps.create(new(name))
+        assert put_dataset(many, f"of-{name}", 1)
+    for limit in (1, 7, 70, 100):
+        found, after = [], None
+        while True:
+            page, after = maps.page("m", after, limit)
+            assert len(page) <= limit
+            found += [one.name for one in page]
+            if after is None:
+                break
+        assert found == names
+    of_some = datasets.page("of-m1", None, 100)[0]
+    assert [one.name for one in of_some] == [f"of-{name}" for name in names if name.startswith("m1")]
+    jobs = Jobs(many, 1000, 60)
+    ids = [jobs.submit("walk", {}).id for _ in range(50)]
+    listed: list[str] = []
+    cursor = None
+    while len(listed) < 50:
+        some = jobs.page(None, cursor, 9)
+        listed += [job.id for job in some.jobs]
+        cursor = some.next
+    assert cursor is None
+    assert sorted(ids) == listed
+    assert jobs.tally().queued == 50
+
+
+def test_what_is_deleted_or_expires_leaves_nothing_in_any_place(many: Client) -> None:
+    maps, datasets, jobs = MapStore(many), DatasetStore(many), Jobs(many, 1000, 60)
+    names = [f"n{i}" for i in range(40)]
+    for name in names:
+        maps.create(new(name))
+        put_dataset(many, name, 3, ttl=100)
+        building(many, f"job-{name}")
+    assert_true(many)
+    maps.count()
+    jobs.count()
+    assert_true(many)
+    for name in names:
+        assert maps.delete(name)
+        assert not maps.delete(name)
+    for job in jobs.page(None, None, 100).jobs:
+        jobs.cancel(job.id)
+    pass_time(many)
+    datasets.page("", None, 1000)  # which forgets what has expired
+    assert assert_true(many) == (0, 0)
+    left = {one.decode().removeprefix(root_of(one.decode())) for one in many.scan_iter()}
+    assert left <= {"jobs", "jobs:ended", "jobs:tally", "jobs:queue"}
