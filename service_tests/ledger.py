@@ -6,9 +6,11 @@ from typing import cast
 import redis
 
 from app.store.account import Account, Usage
+from app.store.index_manifest import IndexManifest
 from app.store.places import places_of
 
 _PIECE = re.compile(rb"bochner:(?:\{\w+\}:)?\{(\w+):[^}]*\}:.*:\d+")
+_INDEX = re.compile(rb"bochner:(?:\{\w+\}:)?\{index:[^}]*\}:.*:state")
 _NAME = re.compile(rb"bochner:(?:\{\w+\}:)?\{(job:[^}]*\}:record|\w+:[^}]*\}:manifest)")
 
 
@@ -16,7 +18,19 @@ def held(client: redis.Redis) -> Usage:
     """Bytes of all pieces in the store, and its maps, datasets and jobs, one by one."""
     keys = [*client.scan_iter(count=1000)]
     nbytes = sum(int(client.strlen(key)) for key in keys if _PIECE.fullmatch(key))
+    nbytes += sum(_of_index(client, key) for key in keys if _INDEX.fullmatch(key))
     return Usage(nbytes, sum(_NAME.fullmatch(key) is not None for key in keys))
+
+
+def _of_index(client: redis.Redis, state: bytes) -> int:
+    """Bytes of what an index holds, counted one by one."""
+    own = state.removesuffix(b":state")
+    # Each id is kept twice, and after two bytes for its length.
+    ids = {key: client.hkeys(key) for key in client.scan_iter(match=own + b":slots.*")}
+    vectors = [one for key in client.scan_iter(match=own + b":vectors.*") for one in client.hvals(key)]
+    size, manifest = sum(map(len, ids.values())), client.get(own.rsplit(b":", 1)[0] + b":manifest")
+    row = 8 + IndexManifest.parse(cast(bytes, manifest)).code_bytes
+    return size * row + sum(2 * len(one) for some in ids.values() for one in some) + sum(map(len, vectors))
 
 
 def entries(client: redis.Redis) -> dict[str, tuple[int, int, str]]:

@@ -26,6 +26,7 @@ from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
+from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
 from app.core.indexes.scanning import nearest
 from app.core.json_names import check_names
 from app.core.json_spans import spans
@@ -104,6 +105,8 @@ def _hashes() -> None:
     tables.chances(rows, rows, Encoder(Encoding.zero_bit))
     codes = tables.codes(rows, Encoder(Encoding.packed, 8))
     nearest(codes, codes, 1, 8, 1)
+    bands = Banding(1, 1)
+    Candidates((segment(codes, 8, bands),), 1).of(bucket_words(codes, 8, bands)[:, 0].copy())
     for its_map in (tables, *(made(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):
         for exact in (rows, csr_array(rows)):
             its_map.exact_gram(exact, exact)

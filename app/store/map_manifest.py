@@ -2,19 +2,15 @@
 
 import hashlib
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import from_json
 
 from app.store.errors import StoreDamaged
-from app.store.manifest import ArrayEntry, Manifest, digest_of
+from app.store.manifest import ArrayEntry, Manifest, digest_of, use_is_due
 from app.store.reservations import SPEC, State
-
-# Of the time that a map lives after its last use: as long as less has passed since, a use leaves it at that. Else each
-# use would be a write of the store.
-_UNNOTED = 1 / 16
 
 
 class SpecEntry(BaseModel):
@@ -75,9 +71,7 @@ class MapManifest(Manifest):
     @property
     def is_due(self) -> bool:
         """Whether a use is to be noted, so that it lives on."""
-        if self.ttl is None or self.expires_at is None:
-            return False
-        return (self.expires_at - datetime.now(UTC)).total_seconds() < self.ttl * (1 - _UNNOTED)
+        return use_is_due(self.ttl, self.expires_at)
 
     @property
     def lengths(self) -> dict[str, int]:

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 _PAGE_BYTES = 1 << 22
 # Things that are counted by one call.
 _AT_ONCE = 500
+# What `scripts.RENEW` gives where indexes are over a map.
+_FOR_EVER = 2
 # Names looked at with each new thing that will expire.
 _LOOKED_AT = 8
 
@@ -186,6 +188,8 @@ class NamedStore(NamedReader[M]):
             told = self._renew(keys=[self._key(there.name), *self._piece_keys(there)], args=args)
         if told is None:
             raise StoreDamaged(f"pieces of {there.kind} {there.name!r} are missing")
+        if told == _FOR_EVER:
+            return self._renewed(there, lambda found: (lives(found)[0] | {"expires_at": None}, None))
         return renewed if told else None
 
     def _tidy(self, name: str) -> None:

@@ -9,6 +9,8 @@ from app.store.reservations import LUA
 
 # Puts a manifest at the first key, and lets it live for so many seconds ('' for ever), with all pieces from a key on.
 _STAND = """
+-- Whether indexes are over the thing.
+local function is_pinned() return redis.call('EXISTS', (string.gsub(KEYS[1], 'manifest$', 'pins'))) == 1 end
 local function are_there(first)
   for i = first, #KEYS do
     if redis.call('EXISTS', KEYS[i]) == 0 then return false end
@@ -52,22 +54,23 @@ return ARGV[1]
 
 # KEYS: manifest, pieces. ARGV: the manifest that stands, the one that takes its place and is of the same thing, the
 # seconds that all of it lives from now on ('' for ever), its token. Gives 0 if another stands there, nil if pieces are
-# missing, else 1.
+# missing, 2 if it must live for ever, as indexes are over it, else 1.
 RENEW = f"""{LUA}{_STAND}
 local stored = redis.call('GET', KEYS[1])
 if stored ~= ARGV[1] then return stored == ARGV[2] and 1 or 0 end
 if not are_there(2) then return false end
+if ARGV[3] ~= '' and is_pinned() then return 2 end
 stand(ARGV[2], ARGV[3], 2)
 lives(entry_at(KEYS[1], ARGV[4]), ARGV[3])
 return 1
 """
 
 # KEYS: manifest, index, pieces. ARGV: manifest, name, receipt, entries. Gives 1 if this call, or the first try of it,
-# has deleted what was meant.
-DELETE = f"""{LUA}
+# has deleted what was meant. What indexes are over is not deleted.
+DELETE = f"""{LUA}{_STAND}
 if redis.call('EXISTS', receipt(ARGV[3])) == 1 then return 1 end
 local stored, found = manifest(KEYS[1])
-if stored ~= ARGV[1] then return 0 end
+if stored ~= ARGV[1] or is_pinned() then return 0 end
 redis.call('DEL', KEYS[1])
 drop_spec(KEYS[1], found)
 redis.call('ZREM', KEYS[2], ARGV[2])

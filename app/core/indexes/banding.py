@@ -1,0 +1,149 @@
+"""Buckets of packed codes: two vectors are compared where all codes of a band are equal in both.
+
+A band of r codes, of which `bands` stand one behind the other, becomes a word of 16 bits. Vectors whose words are equal
+in a band are candidates: all that share the band, at the rate J^r of their similarity J, and one in 65,536 others.
+Words are sorted by segments of slots, so that a change of some vectors sorts no others.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Whole
+from app.core.compiled import compiled
+
+Codes = NDArray[np.uint8]
+Words = NDArray[np.uint16]
+
+SEGMENT = 1 << 14
+"""Slots whose words are sorted together."""
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Banding(NamedTuple):
+    """How codes are put into buckets."""
+
+    bands: int
+    rows_per_band: int
+
+
+class Segment(NamedTuple):
+    """The words of some slots in order, band by band."""
+
+    words: Words
+    """Sorted, (bands, n)."""
+    places: Words
+    """The slots that have them, counted from the first of the segment, (bands, n)."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes."""
+        return self.words.nbytes + self.places.nbytes
+
+
+def bucket_words(codes: Codes, bits: int, banding: Banding) -> Words:
+    """The words of packed codes, (n, ⌈s·bits/8⌉) to (bands, n); bits of a code are 1, 2, 4, 8 or 16."""
+    words = np.empty((banding.bands, len(codes)), np.uint16)
+    _write_words(_unwritable(codes), bits, banding.rows_per_band, words)
+    return words
+
+
+def segment(codes: Codes, bits: int, banding: Banding) -> Segment:
+    """The segment of at most `SEGMENT` slots of these codes."""
+    words = bucket_words(codes, bits, banding)
+    found = Segment(np.empty_like(words), np.empty_like(words))
+    _sort(words, found.words, found.places)
+    return found
+
+
+class Candidates:
+    """Finds the candidates of one query after the other among so many slots; not for several threads at once."""
+
+    def __init__(self, segments: tuple[Segment, ...], size: int) -> None:
+        self._segments = segments
+        self._seen = np.zeros(size, np.bool_)
+        self._found = np.empty(size, np.int64)
+
+    def of(self, words: Words) -> Whole:
+        """The slots that share a word with a query, whose words are (bands,), each once, in any order."""
+        n = 0
+        for number, one in enumerate(self._segments):
+            n = _collect(one.words, one.places, words, number * SEGMENT, self._seen, self._found, n)
+        found = self._found[:n].copy()
+        self._seen[found] = False
+        return found
+
+
+def _unwritable(codes: Codes) -> Codes:
+    """Loops are compiled for such arrays alone."""
+    found = codes.view()
+    found.flags.writeable = False
+    return found
+
+
+@compiled
+def _write_words(codes: Codes, bits: int, rows_per_band: int, words: Words) -> None:
+    """Mix the codes of each band, the lowest bits of a byte being its first code."""
+    for i in range(len(codes)):
+        code = 0
+        for band in range(len(words)):
+            mixed = np.uint64(0)
+            for _ in range(rows_per_band):
+                at = code * bits
+                if bits == 16:
+                    value = np.uint64(codes[i, at >> 3]) | np.uint64(codes[i, (at >> 3) + 1]) << np.uint64(8)
+                else:
+                    value = np.uint64(codes[i, at >> 3] >> (at & 7)) & np.uint64((1 << bits) - 1)
+                mixed = (mixed ^ value) * _MULTIPLIER
+                mixed ^= mixed >> np.uint64(32)
+                code += 1
+            words[band, i] = np.uint16(mixed >> np.uint64(48))
+
+
+@compiled
+def _sort(words: Words, found: Words, places: Words) -> None:
+    """Sort the words of each band, and note where each stood: by their lower bytes, then by their upper ones."""
+    n = words.shape[1]
+    half, places_of_half = np.empty(n, np.uint16), np.empty(n, np.uint16)
+    for band in range(len(words)):
+        ends = np.zeros((2, 257), np.int64)
+        for i in range(n):
+            ends[0, (words[band, i] & 255) + 1] += 1
+            ends[1, (words[band, i] >> 8) + 1] += 1
+        for j in range(256):
+            ends[0, j + 1] += ends[0, j]
+            ends[1, j + 1] += ends[1, j]
+        for i in range(n):
+            low = words[band, i] & 255
+            at = ends[0, low]
+            half[at], places_of_half[at] = words[band, i], i
+            ends[0, low] = at + 1
+        for i in range(n):
+            high = half[i] >> 8
+            at = ends[1, high]
+            found[band, at], places[band, at] = half[i], places_of_half[i]
+            ends[1, high] = at + 1
+
+
+@compiled
+def _collect(
+    words: Words, places: Words, wanted: Words, first: int, seen: NDArray[np.bool_], found: Whole, n: int
+) -> int:
+    """Note the slots of a segment that share a wanted word and were not seen; gives how many there are by now."""
+    for band in range(len(words)):
+        low, high = 0, words.shape[1]
+        while low < high:
+            middle = (low + high) >> 1
+            if words[band, middle] < wanted[band]:
+                low = middle + 1
+            else:
+                high = middle
+        while low < words.shape[1] and words[band, low] == wanted[band]:
+            slot = first + places[band, low]
+            if not seen[slot]:
+                seen[slot] = True
+                found[n] = slot
+                n += 1
+            low += 1
+    return n

@@ -1,0 +1,128 @@
+"""Maps that indexes are over: they are neither deleted nor expire while there are such indexes.
+
+The hash `bochner:{map:m}:pins` has, for each of them, its name and token, and when it was entered. An index is entered
+before it is made and left out after it is deleted. So a process that dies in between leaves one that is not there: a
+pin counts as long as its index is there, and for a while after it was entered.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple, cast
+
+import redis
+
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.indexes import IndexStore
+from app.store.map_manifest import MapManifest
+from app.store.maps import MapStore
+from app.store.named_reader import NamedReader
+from app.store.reservations import LUA, State
+
+logger = logging.getLogger(__name__)
+
+_YOUNG_SECONDS = 60
+_AT_ONCE = 500
+
+# KEYS: manifest of a map, pins. ARGV: token of the map, index. Gives 0 if the map is not there.
+_PIN = f"""{LUA}
+local _, found = manifest(KEYS[1])
+if found.token ~= ARGV[1] then return 0 end
+redis.call('HSET', KEYS[2], ARGV[2], math.floor(now()))
+return 1
+"""
+
+# KEYS: pins. ARGV: seconds for which a pin counts by itself. Gives each index and whether it does.
+_USERS = f"""{LUA}
+local found, read = {{}}, redis.call('HGETALL', KEYS[1])
+for i = 1, #read, 2 do
+  table.insert(found, {{read[i], now() - tonumber(read[i + 1]) < tonumber(ARGV[1]) and 1 or 0}})
+end
+return found
+"""
+
+
+class Index(NamedTuple):
+    """An index that a map is pinned by."""
+
+    name: str
+    token: str
+
+    @property
+    def field(self) -> str:
+        """Its field in the hash; no name has a colon."""
+        return f"{self.name}:{self.token}"
+
+
+class Pins(NamedReader[MapManifest]):
+    """Which maps indexes are over. Every method raises StoreUnavailable where the store does not answer."""
+
+    def __init__(self, client: redis.Redis, maps: MapStore, indexes: IndexStore) -> None:
+        super().__init__(client, MapManifest)
+        self._maps, self._indexes = maps, indexes
+        self._pin, self._users = map(client.register_script, (_PIN, _USERS))
+
+    def pin(self, there: MapManifest, index: Index) -> bool:
+        """Keep a map for an index that is about to be made; False if the map is gone."""
+        with store_errors():
+            if not self._pin(keys=[self._key(there.name), self._pins(there.name)], args=[there.token, index.field]):
+                return False
+        self._set_life(there.name)
+        return True
+
+    def unpin(self, name: str, index: Index) -> None:
+        """A map is not kept for an index any more. Without others, it lives on as it did before."""
+        with store_errors():
+            self._client.hdel(self._pins(name), index.field)
+        with suppress(StoreDamaged, NewerVersion):
+            self._set_life(name)
+
+    def users(self, name: str) -> list[str]:
+        """The indexes that are over a map, or are about to be; others are forgotten."""
+        with store_errors():
+            found = cast("list[tuple[bytes, int]]", self._users(keys=[self._pins(name)], args=[_YOUNG_SECONDS]))
+        users = []
+        for field, is_young in found:
+            index = Index(*field.decode().split(":"))
+            if is_young or self._is_there(index):
+                users.append(index.name)
+            else:
+                self.unpin(name, index)
+        return sorted(users)
+
+    def count(self) -> None:
+        """Forget the indexes that are not there, of all maps: those that expired, and what a death has left."""
+        for page in self._pages():
+            with store_errors(), self._client.pipeline(transaction=False) as asked:
+                for there in page:
+                    asked.exists(self._pins(there.name))
+                pinned = cast("list[int]", asked.execute())
+            for there, is_pinned in zip(page, pinned, strict=True):
+                try:
+                    if not (is_pinned and self.users(there.name)) and there.expires_at is None:
+                        self._set_life(there.name)
+                except (StoreDamaged, StoreUnavailable) as error:
+                    logger.warning("the life of map %r is not looked after: %s", there.name, error)
+
+    def _pages(self) -> Iterator[list[MapManifest]]:
+        after, more = None, True
+        while more:
+            page, after = self._maps.page("", after, _AT_ONCE)
+            more = after is not None
+            yield page
+
+    def _set_life(self, name: str) -> None:
+        """Have a map live for ever if indexes are over it, and else as long as it says. The script looks whether."""
+        while (there := self.find(name)) is not None and there.ttl is not None and there.state is State.ready:
+            if self._maps.renew(there, there.ttl) is not None:
+                return
+
+    def _is_there(self, index: Index) -> bool:
+        try:
+            found = self._indexes.find(index.name)
+        except (StoreDamaged, NewerVersion):
+            return True  # it may be this one
+        return found is not None and found.token == index.token
+
+    def _pins(self, name: str) -> str:
+        return self._key(name).removesuffix("manifest") + "pins"

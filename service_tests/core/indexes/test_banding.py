@@ -1,0 +1,59 @@
+"""Candidates are exactly the rows that share a bucket, and buckets are those of equal bands."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.indexes import banding
+from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
+from service_tests.core.indexes.test_scanning import packed, some_codes
+
+RNG = np.random.default_rng(5)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
+def test_words_are_equal_where_all_codes_of_a_band_are(bits: int) -> None:
+    bands, rows = 5, 3
+    whole = some_codes(300, bands * rows + 2, bits)
+    words = bucket_words(packed(whole, bits), bits, Banding(bands, rows))
+    assert words.shape == (bands, 300)
+    for band in range(bands):
+        own = whole[:, band * rows : (band + 1) * rows]
+        equal = (own[:, None] == own[None]).all(axis=2)
+        same = words[band][:, None] == words[band][None]
+        assert same[equal].all()
+        assert (same & ~equal).sum() < 0.01 * (~equal).sum()
+
+
+def test_codes_that_differ_share_words_at_the_rate_of_chance() -> None:
+    n, bands = 2000, 64
+    whole = RNG.integers(0, 256, (n, bands * 2))
+    words = bucket_words(packed(whole, 8), 8, Banding(bands, 2))
+    pairs = bands * n * (n - 1) / 2
+    counts = [np.unique(one, return_counts=True)[1] for one in words]
+    same = sum(int((one * (one - 1) // 2).sum()) for one in counts)
+    # Bands are equal at the rate 2^-16, and words of others at another 2^-16; the standard error is that of a count.
+    assert abs(same - pairs * 2 / 65536) < 4 * np.sqrt(pairs * 2 / 65536)
+
+
+@pytest.mark.parametrize("size", [1, 40, 700])
+def test_candidates_are_all_that_share_a_word_and_no_others(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(banding, "SEGMENT", 64)
+    at = Banding(6, 2)
+    codes, queries = (packed(some_codes(n, 12, 8, 4), 8) for n in (size, 20))
+    segments = tuple(segment(codes[i : i + 64], 8, at) for i in range(0, size, 64))
+    words, asked = bucket_words(codes, 8, at), bucket_words(queries, 8, at)
+    found = Candidates(segments, size)
+    for i in range(20):
+        shared = (words == asked[:, i : i + 1]).any(axis=0)
+        told: Any = found.of(np.ascontiguousarray(asked[:, i]))
+        np.testing.assert_array_equal(np.sort(told), np.flatnonzero(shared))
+
+
+def test_a_full_segment_is_sorted() -> None:
+    codes = RNG.integers(0, 4, (banding.SEGMENT, 8)).astype(np.uint8)
+    made, words = segment(codes, 8, Banding(4, 2)), bucket_words(codes, 8, Banding(4, 2))
+    np.testing.assert_array_equal(made.words, np.sort(words, axis=1))
+    np.testing.assert_array_equal(made.words, np.take_along_axis(words, made.places.astype(np.intp), axis=1))
+    assert all(len(np.unique(one)) == banding.SEGMENT for one in made.places)

@@ -1,0 +1,81 @@
+"""Images of an index are of one moment, whatever changes behind them."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.indexes import banding, image
+from app.core.indexes.banding import Banding, segment
+from app.core.indexes.image import ChangedBlock, HeldCodes, Image, Layout
+
+RNG = np.random.default_rng(6)
+PER_BLOCK = 8
+
+
+@pytest.fixture(autouse=True)
+def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (banding, image):
+        monkeypatch.setattr(module, "SEGMENT", 32)
+
+
+def changes(codes: Any, blocks: Sequence[int]) -> dict[int, ChangedBlock]:
+    """Blocks of an index of these codes, as the store gives them."""
+    found = {}
+    for number in blocks:
+        some = codes[number * PER_BLOCK : (number + 1) * PER_BLOCK]
+        full = np.zeros((PER_BLOCK, codes.shape[1]), np.uint8)
+        full[: len(some)] = some
+        ids = b"".join(b"\2\0s%c" % (65 + number) for _ in some)
+        found[number] = ChangedBlock(full[:, 0].astype(np.uint64), full, ids)
+    return found
+
+
+def check(found: Image, codes: Any, at: Banding | None) -> None:
+    np.testing.assert_array_equal(found.codes, codes)
+    np.testing.assert_array_equal(found.marks, codes[:, 0])
+    assert len(found.ids) == -(-len(codes) // PER_BLOCK)
+    assert len(found.segments) == (0 if at is None else -(-len(codes) // 32))
+    for number, one in enumerate(found.segments):
+        wanted = segment(codes[32 * number : 32 * number + 32], 8, at or Banding(1, 1))
+        np.testing.assert_array_equal(one.words, wanted.words)
+
+
+@pytest.mark.parametrize("at", [None, Banding(3, 2)])
+def test_images_stay_while_the_index_changes(at: Banding | None) -> None:
+    held = HeldCodes(Layout(6, 8, at, PER_BLOCK))
+    codes = np.zeros((0, 6), np.uint8)
+    with ExitStack() as looking:
+        seen = []
+        for _ in range(40):
+            size = int(RNG.integers(0, 150))
+            now = codes[:size].copy()
+            more = RNG.integers(0, 9, (size - len(now), 6)).astype(np.uint8)
+            now = np.concatenate([now, more])
+            other = RNG.integers(0, max(1, size), 3 if size else 0)
+            now[other] = RNG.integers(0, 9, (len(other), 6))
+            n = -(-size // PER_BLOCK)
+            first = len(codes) // PER_BLOCK
+            changed = {*range(min(first, n), n), *(int(one) // PER_BLOCK for one in other)}
+            if size and size < len(codes):
+                changed.add(n - 1)
+            held.change(changes(now, sorted(changed)), size)
+            codes = now
+            seen.append((looking.enter_context(held.looked_at()), codes))
+            for found, then in seen:
+                check(found, then, at)
+            if len(seen) == 6:  # nobody looks for a while
+                looking.pop_all().close()
+                seen.clear()
+
+
+def test_memory_is_that_of_the_vectors() -> None:
+    held = HeldCodes(Layout(100, 8, Banding(20, 5), 128))
+    codes = RNG.integers(0, 9, (1000, 100)).astype(np.uint8)
+    blocks = {
+        i: ChangedBlock(np.zeros(128, np.uint64), codes[128 * i : 128 * i + 128], b"\3\0sab" * 128) for i in range(8)
+    }
+    held.change(blocks, 1000)
+    assert 1000 * held.layout.bytes_per_vector < held.nbytes < 1.5 * 1000 * held.layout.bytes_per_vector

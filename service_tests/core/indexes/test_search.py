@@ -1,0 +1,41 @@
+"""Searches find the nearest rows among all, or among those that share a bucket, of a tag, above a similarity."""
+
+import numpy as np
+import pytest
+
+from app.core.indexes.banding import Banding, bucket_words
+from app.core.indexes.image import ChangedBlock, HeldCodes, Layout
+from app.core.indexes.search import search
+from service_tests.core.indexes.test_scanning import brute, packed, some_codes
+
+S, N = 12, 700
+
+
+@pytest.mark.parametrize("at", [None, Banding(4, 3)])
+@pytest.mark.parametrize("tag", [None, 1])
+@pytest.mark.parametrize("least", [0, 7])
+def test_a_search_is_what_counting_finds(at: Banding | None, tag: int | None, least: int) -> None:
+    whole, asked = some_codes(N, S, 8, 4), some_codes(9, S, 8, 4)
+    codes, queries, marks = packed(whole, 8), packed(asked, 8), np.arange(N, dtype=np.uint64) % 3
+    held = HeldCodes(Layout(S, 8, at, N))
+    held.change({0: ChangedBlock(marks, codes, b"")}, N)
+    allowed = np.ones(N, np.bool_) if tag is None else marks == tag
+    mark = None if tag is None else np.uint64(tag)
+    with held.looked_at() as image:
+        found = search(image, held.layout, queries, 15, least, mark, threads=2)
+    for i, hits in enumerate(found):
+        among = allowed
+        if at is not None:
+            among = allowed & (bucket_words(codes, 8, at) == bucket_words(queries, 8, at)[:, i : i + 1]).any(axis=0)
+        slots, counts = brute(asked[i : i + 1], whole, 15, mask=among, least=least)
+        np.testing.assert_array_equal(hits.slots, slots[0][slots[0] >= 0])
+        np.testing.assert_array_equal(hits.counts, counts[0][counts[0] >= 0])
+        assert hits.candidates == among.sum()
+
+
+def test_an_empty_index_has_nothing_to_find() -> None:
+    for at in (None, Banding(4, 3)):
+        held = HeldCodes(Layout(S, 8, at, 128))
+        with held.looked_at() as image:
+            (hits,) = search(image, held.layout, packed(some_codes(1, S, 8), 8), 5)
+        assert (hits.slots.size, hits.counts.size, hits.candidates) == (0, 0, 0)

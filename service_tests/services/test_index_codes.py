@@ -1,0 +1,50 @@
+"""Codes of an index tell of the kernel: unbiased, with their standard error."""
+
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.maps import made
+from app.core.spec import MapSpec
+from app.services.index_codes import IndexCodes
+
+GMM = '{"input_dim": 5, "s": 128, "seed": %d, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
+LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "chi_squared"},
+    "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
+
+
+def test_estimates_are_unbiased_and_err_as_they_say() -> None:
+    rng = np.random.default_rng(8)
+    x, y = rng.normal(size=(2, 5))
+    y = x + 0.4 * y
+    rows = np.stack([x, y])
+    values, errors = [], []
+    for seed in range(300):
+        feature_map = made(MapSpec.model_validate_json(GMM % seed))
+        codes = IndexCodes.of(feature_map, "map")
+        one, other = codes.written(feature_map, rows)
+        value, error = codes.similarities(np.array([(one == other).sum()]))
+        values.append(value[0])
+        errors.append(error[0])
+    exact = float(made(MapSpec.model_validate_json(GMM % 0)).exact_pairs(rows[:1], rows[1:])[0])
+    standard = np.std(values) / np.sqrt(len(values))
+    assert 0.2 < exact < 0.8
+    assert abs(np.mean(values) - exact) < 4 * standard
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
+
+
+@pytest.mark.parametrize("similarity", [0.01, 0.3, 0.5, 0.77, 1.0])
+def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: float) -> None:
+    codes = IndexCodes.of(made(MapSpec.model_validate_json(GMM % 0)), "map")
+    least = codes.least(similarity, is_decided_later=False)
+    values, errors = codes.similarities(np.arange(129))
+    assert values[least] >= similarity - 1e-9
+    assert least == 0 or values[least - 1] < similarity
+    looser = codes.least(similarity, is_decided_later=True)
+    assert looser <= least
+    assert values[looser] <= max(0.0, similarity - 2 * errors[least])
+
+
+def test_maps_without_codes_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"map 'm' .* gives no codes"):
+        IndexCodes.of(made(MapSpec.model_validate_json(LANDMARKS)), "map 'm'")

@@ -1,0 +1,180 @@
+"""Indexes keep the vectors that were put last, and nothing of others."""
+
+import random
+import string
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import redis
+
+from app.store.account import Quota, Usage
+from app.store.connection import connect
+from app.store.errors import Gone, QuotaExceeded
+from app.store.indexes import Entry, IndexFull, IndexStore
+from service_tests.checks import keys
+from service_tests.ledger import assert_true, pass_time
+from service_tests.races import at_once
+from service_tests.servers import EVERY_WRITE, valkey, wire
+from service_tests.store.new_indexes import entry, held, new_index
+
+
+@pytest.fixture
+def indexes(client: redis.Redis) -> IndexStore:
+    return IndexStore(client)
+
+
+def test_vectors_are_found_as_they_were_put_last(indexes: IndexStore) -> None:
+    made = indexes.create(new_index())
+    indexes.upsert(made, [entry(i) for i in range(300)])
+    indexes.upsert(made, [entry(i, 1) for i in range(250, 420)])
+    found = held(indexes, made)
+    assert found == {entry(i).id: entry(i, int(i >= 250)).row for i in range(420)}
+    assert indexes.look("i") == (made, indexes.part(made, ()).state)
+
+
+def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.Redis, indexes: IndexStore) -> None:
+    made = indexes.create(new_index(keep="vectors"))
+    rng, truth = random.Random(17), dict[bytes, Entry]()
+    for step in range(60):
+        if rng.random() < 0.5:
+            some = rng.sample(range(400), rng.randrange(1, 90))
+            put = [entry(i, step, rng.randbytes(rng.randrange(1, 40))) for i in some]
+            indexes.upsert(made, put)
+            truth |= {one.id: one for one in put}
+        else:
+            for i in rng.sample(range(400), 40):
+                gone = truth.pop(entry(i).id, None)
+                assert indexes.remove(made, entry(i).id) == (gone is not None)
+        assert held(indexes, made) == {key: one.row for key, one in truth.items()}
+    ids = [*truth, b"sother"]
+    assert indexes.vectors(made, ids) == [one.vector for one in truth.values()] + [None]
+    assert_true(client)
+    assert len(truth) > 100
+
+
+def test_nothing_is_left_of_vectors_that_are_deleted(client: redis.Redis, indexes: IndexStore) -> None:
+    made = indexes.create(new_index(keep="vectors"))
+    before = keys(client)
+    indexes.upsert(made, [entry(i, vector=b"v") for i in range(200)])
+    assert all(indexes.remove(made, entry(i).id) for i in range(200))
+    assert not indexes.remove(made, entry(7).id)
+    pass_time(client)  # receipts go by themselves
+    assert keys(client) == before
+    assert assert_true(client) == Usage(0, 1)
+
+
+def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexes: IndexStore) -> None:
+    made = indexes.create(new_index(keep="vectors"))
+    indexes.upsert(made, [entry(i, vector=b"v") for i in range(1000)])
+    indexes.remove(made, entry(3).id)
+    assert assert_true(client).names == 1
+    assert indexes.delete("i")
+    assert not indexes.delete("i")
+    pass_time(client)
+    assert keys(client) == set()
+    with pytest.raises(Gone):
+        indexes.upsert(made, [entry(1)])
+    with pytest.raises(Gone):
+        indexes.remove(made, b"s1")
+    with pytest.raises(Gone):
+        indexes.part(made, ())
+    assert indexes.look("i", made) is None
+
+
+def test_an_index_made_anew_has_nothing_of_the_one_before(indexes: IndexStore) -> None:
+    first = indexes.create(new_index())
+    indexes.upsert(first, [entry(1)])
+    indexes.delete("i")
+    second = indexes.create(new_index())
+    found = indexes.look("i", first)
+    assert found is not None
+    assert (found[0], found[1].size) == (second, 0)
+    assert indexes.create(new_index()) == second
+
+
+def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
+    indexes = IndexStore(client, Quota(1000, 2))
+    made = indexes.create(new_index())
+    indexes.upsert(made, [entry(i) for i in range(20)])
+    for replaced in (0, 20):
+        with pytest.raises(QuotaExceeded, match="max_store_bytes is 1000"):
+            indexes.upsert(made, [entry(i) for i in range(replaced, replaced + 40)])
+        assert len(held(indexes, made)) == 20
+    indexes.upsert(made, [entry(i, 1) for i in range(20)])  # the room is theirs already
+    indexes.create(new_index("j"))
+    with pytest.raises(QuotaExceeded, match="max_store_names"):
+        indexes.create(new_index("k"))
+    assert assert_true(client).names == 2
+
+
+def test_an_index_holds_no_more_vectors_than_it_may(indexes: IndexStore) -> None:
+    made = indexes.create(new_index())
+    indexes.upsert(made, [entry(i) for i in range(20)], most=20)
+    indexes.upsert(made, [entry(i, 1) for i in range(20)], most=20)
+    with pytest.raises(IndexFull, match="would hold 21 vectors; 20 are the most"):
+        indexes.upsert(made, [entry(19), entry(20)], most=20)
+    assert held(indexes, made)[b"s19"] == entry(19, 1).row
+
+
+def test_an_index_with_a_time_to_live_goes_whole(client: redis.Redis, indexes: IndexStore) -> None:
+    made = indexes.create(new_index(keep="vectors", ttl=100))
+    indexes.upsert(made, [entry(i, vector=b"v") for i in range(200)])
+    indexes.remove(made, b"s5")
+    of_index = [key for key in keys(client) if b"{index:i}" in key and not key.endswith(b"receipts")]
+    assert all(99 <= client.ttl(key) <= 101 for key in of_index)
+    assert len(of_index) > 200
+    later = indexes.renew(made, 500)
+    assert later is not None
+    assert all(499 <= client.ttl(key) <= 501 for key in of_index)
+    for_ever = indexes.renew(later, None)
+    assert for_ever is not None
+    assert {client.ttl(key) for key in of_index} == {-1}
+    assert indexes.renew(for_ever, 100)
+    pass_time(client)
+    assert indexes.find("i") is None
+    assert assert_true(client) == Usage(0, 0)
+    assert indexes.page("", None, 10) == ([], None)
+    assert keys(client) == set()
+
+
+def test_those_who_write_at_once_lose_nothing(indexes: IndexStore) -> None:
+    made = indexes.create(new_index())
+
+    def write(writer: int) -> None:
+        for batch in range(5):
+            first = 100 * (5 * writer + batch)
+            indexes.upsert(made, [entry(i, writer) for i in range(first, first + 100)])
+            assert indexes.remove(made, entry(first).id)
+
+    at_once(4, write)
+    assert held(indexes, made) == {entry(i).id: entry(i, i // 500).row for i in range(2000) if i % 100}
+
+
+def test_changes_whose_replies_are_lost_are_made_once(tmp_path: Path) -> None:
+    with valkey(tmp_path, *EVERY_WRITE) as url, wire(url) as cut, connect(cut.url, 5) as client:
+        indexes = IndexStore(client)
+        made = indexes.create(new_index())
+        changes: list[Callable[[], object]] = [
+            lambda: indexes.upsert(made, [entry(i) for i in range(130)]),
+            lambda: indexes.remove(made, b"s3"),
+            lambda: indexes.delete("i"),
+        ]
+        for lost, change in enumerate(changes):
+            cut.lose_reply_to(b"EVALSHA")
+            assert change() in (None, True)
+            assert cut.lost == lost + 1
+            if lost < 2:
+                assert len(held(indexes, made)) == 130 - lost
+
+
+@pytest.mark.long
+def test_two_hundred_thousand_vectors_take_less_than_450_bytes_each(client: redis.Redis, indexes: IndexStore) -> None:
+    made = indexes.create(new_index().model_copy(update={"s": 128, "bands": 32, "rows_per_band": 4}))
+    rng, n = random.Random(3), 200_000
+    before = client.info("memory")["used_memory"]
+    for _ in range(0, n, 1000):
+        ids = [b"s" + "".join(rng.choices(string.ascii_letters, k=12)).encode() for _ in range(1000)]
+        indexes.upsert(made, [Entry(one, rng.randbytes(8 + 128), b"") for one in ids])
+    taken = (client.info("memory")["used_memory"] - before) / n
+    assert 150 < taken < 450, taken

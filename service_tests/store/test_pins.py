@@ -1,0 +1,129 @@
+"""Maps that indexes are over stay, and go on as before when the last of these is gone."""
+
+import pytest
+import redis
+
+from app.store.indexes import IndexStore
+from app.store.map_manifest import MapManifest
+from app.store.maps import MapStore
+from app.store.pins import Index, Pins
+from service_tests.checks import keys
+from service_tests.ledger import assert_true, pass_time
+from service_tests.store.new_indexes import new_index
+from service_tests.store.new_maps import new
+
+PINS = "bochner:{map:m}:pins"
+
+
+@pytest.fixture
+def indexes(client: redis.Redis) -> IndexStore:
+    return IndexStore(client)
+
+
+@pytest.fixture
+def pins(client: redis.Redis, maps: MapStore, indexes: IndexStore) -> Pins:
+    return Pins(client, maps, indexes)
+
+
+def put(indexes: IndexStore, pins: Pins, there: MapManifest, name: str, ttl: int | None = None) -> Index:
+    """Pin a map for an index, and make that."""
+    made = new_index(name, ttl=ttl, over=there.name)
+    index = Index(name, made.token)
+    assert pins.pin(there, index)
+    indexes.create(made)
+    return index
+
+
+def lives(client: redis.Redis) -> set[int]:
+    """The times to live of all keys of the map, its entry in the account among them."""
+    of_map = [key for key in keys(client) if b"{map:m}" in key and key != PINS.encode()]
+    assert len(of_map) > 2
+    ends = client.zscore("bochner:account:ends", of_map[0].rsplit(b":", 1)[0])
+    return {client.ttl(key) for key in of_map} | ({-1} if ends is None else set())
+
+
+def age(client: redis.Redis) -> None:
+    """Let pins be old."""
+    for field in client.hkeys(PINS):
+        client.hincrby(PINS, field, -3600)
+
+
+def test_a_map_with_indexes_over_it_is_not_deleted(maps: MapStore, indexes: IndexStore, pins: Pins) -> None:
+    there = maps.create(new())
+    first, second = (put(indexes, pins, there, name) for name in ("b", "a"))
+    assert pins.users("m") == ["a", "b"]
+
+    class Refused(Exception):
+        pass
+
+    def refuse(_: bytes, __: str) -> None:
+        if pins.users("m"):
+            raise Refused
+
+    for one in (first, second):
+        with pytest.raises(Refused):
+            maps.delete("m", refuse)
+        indexes.delete(one.name)
+        pins.unpin("m", one)
+    assert maps.delete("m", refuse)
+
+
+def test_a_map_with_indexes_over_it_does_not_expire(
+    client: redis.Redis, maps: MapStore, indexes: IndexStore, pins: Pins
+) -> None:
+    there = maps.create(new(megabytes=1.5)._replace(ttl=100))
+    assert all(98 <= one <= 100 for one in lives(client) - {-1})
+    index = put(indexes, pins, there, "i")
+    assert lives(client) == {-1}
+    kept = maps.find("m")
+    assert kept is not None
+    assert (kept.ttl, kept.expires_at, kept.is_due) == (100, None, False)
+    maps.note_use(there)
+    assert lives(client) == {-1}
+    assert maps.renew(kept, 500)
+    assert lives(client) == {-1}
+    indexes.delete("i")
+    pins.unpin("m", index)
+    assert all(498 <= one <= 500 for one in lives(client) - {-1})
+    pass_time(client)
+    assert maps.find("m") is None
+    assert assert_true(client).names == 0
+
+
+def test_indexes_that_never_came_or_expired_are_forgotten(
+    client: redis.Redis, maps: MapStore, indexes: IndexStore, pins: Pins
+) -> None:
+    there = maps.create(new()._replace(ttl=100))
+    assert pins.pin(there, Index("never", "made"))
+    put(indexes, pins, there, "expired", ttl=50)
+    put(indexes, pins, there, "i")
+    assert pins.users("m") == ["expired", "i", "never"]
+    age(client)
+    client.delete("bochner:{index:expired}:manifest")
+    pins.count()
+    assert pins.users("m") == ["i"]
+    assert lives(client) == {-1}
+    indexes.delete("i")  # and dies before it says so
+    pins.count()
+    assert lives(client) - {-1} <= {99, 100}
+    assert not client.exists(PINS)
+
+
+def test_a_map_that_is_gone_is_not_pinned(client: redis.Redis, maps: MapStore, pins: Pins) -> None:
+    there = maps.create(new())
+    maps.delete("m")
+    assert not pins.pin(there, Index("i", "t"))
+    maps.create(new(seed=1))
+    assert not pins.pin(there, Index("i", "t"))
+    assert not client.exists(PINS)
+
+
+def test_an_index_of_the_same_name_made_anew_pins_nothing_for_the_one_before(
+    client: redis.Redis, maps: MapStore, indexes: IndexStore, pins: Pins
+) -> None:
+    there = maps.create(new())
+    put(indexes, pins, there, "i")
+    age(client)
+    indexes.delete("i")
+    indexes.create(new_index("i", over="other"))
+    assert pins.users("m") == []
