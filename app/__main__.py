@@ -5,12 +5,26 @@ import sys
 
 from pydantic import ValidationError
 
-from app.commands import accept_store, backup, check, create, keys, openapi, repair, restore, serve, wait, worker
+from app.commands import (
+    accept_store,
+    backup,
+    check,
+    create,
+    hash,  # noqa: A004 - the command's name
+    keys,
+    openapi,
+    repair,
+    restore,
+    serve,
+    transform,
+    wait,
+    worker,
+)
 from app.store.backup import BackupFailed
 from app.store.binary import StoreNotStarted
 from app.store.errors import StoreUnavailable, in_full
 
-COMMANDS = (serve, worker, keys, create, wait, backup, restore, check, repair, accept_store, openapi)
+COMMANDS = (serve, worker, keys, create, wait, transform, hash, backup, restore, check, repair, accept_store, openapi)
 
 
 def main() -> None:

@@ -72,6 +72,7 @@ MAY_IMPORT = {
         "app.settings",
         "app.handlers",
         "app.main",
+        "bochner",
         "bochner_client",
     },
     "app.__main__": {"app.commands", "app.store"},
@@ -93,6 +94,10 @@ ONLY_IN = {
     # A hostile file may end the process that reads it.
     "arro3": {"app.parquet_process"},
     "pydantic_settings": {"app.settings"},
+    # They come with extras of their own.
+    "pyarrow": {"bochner.bulk", "bochner_client.transformers"},
+    "fsspec": {"bochner.bulk"},
+    "ray": {"bochner.bulk.on_ray"},
 }
 READ_THE_ENVIRONMENT = {
     "app.settings",
@@ -214,6 +219,8 @@ def test_imports_go_down_only(module: str, path: Path) -> None:
         ("app.commands.bad", "import os\nos.getenv('PORT')"),
         ("app.__main__", "from app.settings import Settings"),
         ("app.api.bad", "import uvicorn"),
+        ("bochner.bad", "import pyarrow"),
+        ("bochner.bulk.bad", "import ray"),
     ],
 )
 def test_a_breach_is_caught(module: str, source: str) -> None:

@@ -118,6 +118,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "__main__.py": "test_settings.py",
         "commands/accept_store.py": "store/test_identity.py",
         "commands/backup.py": "store/test_backup.py",
+        "commands/bulk.py": "commands/test_transform.py",
         "commands/check.py": "store/test_data_files.py",
         "commands/asking.py": "commands/test_create.py",
         "commands/openapi.py": "test_openapi.py",

@@ -1,0 +1,108 @@
+"""What `bochner transform` and `bochner hash` share: files, the map, and the words at the end."""
+
+import argparse
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from app.commands.asking import add_service, service
+
+if TYPE_CHECKING:
+    from bochner.bulk.runs import Runner
+
+_THIS_MACHINE = "local"
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """Take input and output, and what is read and written there."""
+    parser.add_argument("source", metavar="IN", help="File or folder: a path, or an address that fsspec knows.")
+    parser.add_argument("out", metavar="OUT", help="Folder; or, where IN is a file, a file.")
+    parser.add_argument("--map", required=True, metavar="NAME", dest="name", help="Name of the map.")
+    parser.add_argument("--columns", metavar="A,B,…", help="Columns of the vector. [all but that of the ids]")
+    parser.add_argument("--id", metavar="COLUMN", dest="ids", help="Column that is kept beside the results. [id]")
+    parser.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="Whether a CSV begins with a line of names. [what it looks like]",
+    )
+    parser.add_argument("--format", dest="file_format", choices=("parquet", "csv", "npy"), help="Of new files. [as IN]")
+    parser.add_argument("--rows-per-file", type=_positive, metavar="N", help="At most. [as many as make 256 MiB]")
+    parser.add_argument(
+        "--ray",
+        nargs="?",
+        const=_THIS_MACHINE,
+        metavar="ADDRESS",
+        help="Have the cluster of Ray at this address do the work, or one of this machine; written last.",
+    )
+    add_service(parser)
+
+
+def run(
+    source: str,
+    out: str,
+    name: str,
+    columns: str | None,
+    ids: str | None,
+    header: bool | None,
+    file_format: str | None,
+    rows_per_file: int | None,
+    ray: str | None,
+    called: dict[str, Any],
+    encoding: dict[str, Any] | None,
+    dtype: str | None,
+    **options: Any,
+) -> None:
+    """Do the work with the map as it is now, and say how many rows there are; end with status 1 if some are missing."""
+    _check_installed("bulk", "pyarrow", "fsspec")
+    if ray is not None:
+        _check_installed("ray", "ray")
+    from bochner import bulk
+
+    with service(options) as client:
+        frozen = client.export_map(name, "npz")
+    computing = bulk.Computing(frozen, encoding, dtype)
+    names = None if columns is None else columns.split(",")
+    note = {"map": computing.digest, "results": called, "columns": names, "id": ids, "header": header}
+    try:
+        report = bulk.run(
+            source,
+            out,
+            computing,
+            bulk.Columns(computing.input_dim, None if names is None else tuple(names), ids, header),
+            note,
+            file_format=file_format,
+            rows_per_file=rows_per_file,
+            runner=_runner(ray),
+        )
+    except KeyboardInterrupt:
+        sys.exit("Stopped. The same command goes on from here.")
+    except OSError as error:
+        sys.exit(f"{error}. The same command goes on from here.")
+    for line in (*report.warnings, *report.complaints):
+        sys.stderr.write(line + "\n")
+    sys.stdout.write(f"{report}\n")
+    if report.complaints:
+        sys.exit(1)
+
+
+def _runner(ray: str | None) -> "Runner | None":
+    if ray is None:
+        return None
+    from bochner.bulk.on_ray import on_ray
+
+    return on_ray(None if ray == _THIS_MACHINE else ray)
+
+
+def _check_installed(extra: str, *packages: str) -> None:
+    missing = [package for package in packages if find_spec(package) is None]
+    if missing:
+        raise ValueError(
+            f"{' and '.join(missing)} is not installed: pip install '.[{extra}]' in a checkout of the service"
+        )
+
+
+def _positive(text: str) -> int:
+    if (found := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{found} came; at least 1 is wanted")
+    return found

@@ -1,0 +1,8 @@
+"""Files of any size through a frozen map, on all processors of this machine or on those of a Ray cluster."""
+
+from bochner.bulk.computing import Computing
+from bochner.bulk.errors import Refused
+from bochner.bulk.formats.columns import Columns
+from bochner.bulk.runs import Report, run
+
+__all__ = ["Columns", "Computing", "Refused", "Report", "run"]

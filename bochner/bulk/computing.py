@@ -1,0 +1,126 @@
+"""What is done to rows: features, or codes, of a frozen map, in a dtype."""
+
+import io
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.answers import narrowed
+from app.core.errors import InvalidInput, InvalidOption, OutOfRange
+from bochner.bulk.errors import Refused, Unreadable
+from bochner.maps import Map, load
+
+Array = NDArray[Any]
+
+# To which a map's own dtype may be rounded, as the service rounds it.
+_NARROWER = {"float64": ("float32", "float16"), "float32": ("float16",), "complex128": ("complex64",)}
+
+
+@dataclass(frozen=True)
+class Computing:
+    """A frozen map and what is wanted of it. It can be sent to other processes."""
+
+    frozen: bytes
+    """The map as it was taken away, an `.npz`."""
+    encoding: dict[str, Any] | None = None
+    """Options of codes, as `Map.codes` takes them; None for features."""
+    dtype: str | None = None
+    """Dtype of features; None for the map's own."""
+    threads: int = 1
+    """How many processors one batch of rows may use. They change no result."""
+
+    @property
+    def called(self) -> str:
+        """What an output column is called."""
+        return "features" if self.encoding is None else "codes"
+
+    @cached_property
+    def map(self) -> Map:
+        """The map, opened once in each process."""
+        try:
+            return load(io.BytesIO(self.frozen), self.threads)
+        except InvalidInput as error:
+            raise Refused(error.detail) from None
+
+    @cached_property
+    def digest(self) -> str:
+        """Of the spec and the frozen arrays."""
+        with np.load(io.BytesIO(self.frozen), allow_pickle=False) as members:
+            told: bytes = members["digest"].item()
+        return told.decode()
+
+    @property
+    def input_dim(self) -> int:
+        """Entries of a row."""
+        return int(self.map.feature_map.spec.input_dim)
+
+    @cached_property
+    def of_no_rows(self) -> Array:
+        """What comes of no rows: its shape and dtype are those of what comes of some.
+
+        Raises:
+            Refused: the map has no such results, or options have no meaning for it.
+        """
+        try:
+            found = self._computed(np.empty((0, self.input_dim)))
+        except InvalidInput as error:
+            raise Refused(error.detail) from None
+        except InvalidOption as error:
+            raise Refused(f"--{error.option.replace('_', '-')}: {error.detail}") from None
+        own = str(found.dtype)
+        if self.dtype is None or self.dtype == own:
+            return found
+        if self.dtype not in (known := _NARROWER.get(own, ())):
+            raise Refused(f"--dtype is {self.dtype}; {called_by(self.map)} gives {' or '.join((own, *known))}")
+        return found.astype(self.dtype)
+
+    @property
+    def row_bytes(self) -> int:
+        """Length of what comes of a row."""
+        found = self.of_no_rows
+        return math.prod(found.shape[1:]) * found.itemsize
+
+    def __call__(self, rows: Array, first: int = 0) -> Array:
+        """What comes of rows (n, input_dim), which are counted from `first` on.
+
+        Raises:
+            Unreadable: a row is none of the map's. Its number is told.
+        """
+        try:
+            return narrowed(self._computed(rows), self.of_no_rows.dtype)
+        except (InvalidInput, OutOfRange):
+            self._refuse(rows, first)
+            raise
+
+    def warnings(self, rows: Array) -> tuple[str, ...]:
+        """What is doubtful about results of these rows, which have been computed."""
+        feature_map = self.map.feature_map
+        return feature_map.warnings(feature_map.spec.gate(rows, ""))
+
+    def _computed(self, rows: Array) -> Array:
+        if self.encoding is None:
+            return self.map.transform(rows)
+        found: Array = self.map.codes(rows, **self.encoding)
+        return found
+
+    def _refuse(self, rows: Array, first: int) -> None:
+        """Name the first row that is refused, which is sought by halving."""
+        if len(rows) > 1:
+            half = len(rows) // 2
+            for start, some in ((0, rows[:half]), (half, rows[half:])):
+                self(some, first + start)
+            return
+        try:
+            narrowed(self._computed(rows), self.of_no_rows.dtype)
+        except (InvalidInput, OutOfRange) as error:
+            said = error.detail if isinstance(error, InvalidInput) else str(error)
+            raise Unreadable(said.removeprefix("row 0, ").removeprefix("row 0 "), first) from None
+
+
+def called_by(of: Map) -> str:
+    """A map as messages call it."""
+    return f"a map of dtype {of.feature_map.spec.dtype.value}"

@@ -1,0 +1,101 @@
+"""Parquet: spans are runs of row groups; results are a column of lists."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from bochner.bulk.files import File, is_local, located, opened
+from bochner.bulk.formats.base import Array, Batch, Format, Reading, Shape, Span, Writer
+from bochner.bulk.formats.columns import Columns, check_schema, matrix, result_type, results
+
+# Of each column, at a time: row groups may be of any size.
+_READ_BYTES = 1 << 20
+
+
+class Parquet(Format):
+    """`.parquet`: columns of numbers, or one of lists, as the service takes them."""
+
+    suffixes = (".parquet", ".pq")
+
+    def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
+        """Row groups together, as long as they have `most` rows at most; a larger one for itself."""
+        with _opened(file.url) as table:
+            names, _ = columns.chosen(table.schema_arrow.names)
+            check_schema(table.schema_arrow, names, columns.width)
+            sizes = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
+        found = [Span(0, 0, 0)]
+        for group, rows in enumerate(sizes):
+            if found[-1].rows and found[-1].rows + rows > most:
+                found.append(Span(group, group, 0))
+            found[-1] = Span(found[-1].start, group + 1, found[-1].rows + rows)
+        return found
+
+    def read(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: int) -> Reading:
+        """Read row groups page by page."""
+        with _opened(file.url) as table:
+            _, ids = columns.chosen(table.schema_arrow.names)
+            kind = table.schema_arrow.field(ids).type if ids else None
+        return Reading(span.rows, kind, self._batches(file, span, columns, batch_rows, threads > 1))
+
+    def first_row(self, file: File, span: Span, columns: Columns) -> int:
+        """The rows of the groups before."""
+        del columns
+        with _opened(file.url) as table:
+            return sum(table.metadata.row_group(group).num_rows for group in range(span.start))
+
+    def _batches(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: bool) -> Iterator[Batch]:
+        first = 0
+        with _opened(file.url) as table:
+            names, ids = columns.chosen(table.schema_arrow.names)
+            read = table.iter_batches(
+                batch_rows,
+                row_groups=list(range(span.start, span.stop)),
+                columns=[*names, *([ids] if ids else [])],
+                use_threads=threads,
+            )
+            for batch in read:
+                yield Batch(matrix(batch.select(names), columns.width, first), batch.column(ids) if ids else None)
+                first += len(batch)
+
+    def check(self, shape: Shape) -> None:
+        """There is room for all."""
+
+    @contextmanager
+    def write(self, sink: Any, shape: Shape) -> Iterator[Writer]:
+        """Write a row group for each batch: what is written needs no memory any more."""
+        fields = [pa.field("id", shape.ids)] if shape.ids is not None else []
+        schema = pa.schema([*fields, pa.field(shape.called, result_type(shape.of_row, shape.dtype), nullable=False)])
+        is_code = shape.dtype.kind in "iu"
+        # Features are noise to a compressor. Codes are few, and small numbers take 32 bits without a dictionary.
+        with parquet.ParquetWriter(
+            sink,
+            schema,
+            compression="zstd" if is_code else "none",
+            use_dictionary=is_code,
+            write_statistics=[field.name for field in fields],
+        ) as writer:
+
+            def write(found: Array, ids: Any) -> None:
+                arrays = [*([] if ids is None else [ids]), results(found)]
+                writer.write_table(pa.table(arrays, schema=schema), row_group_size=max(1, len(found)))
+
+            yield write
+
+    def count(self, url: str) -> int | None:
+        """What stands in its footer."""
+        try:
+            with _opened(url) as table:
+                return int(table.metadata.num_rows)
+        except pa.ArrowInvalid:
+            return None
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[parquet.ParquetFile]:
+    """The file, of which a page of each column is in memory at a time."""
+    with ExitStack() as stack:
+        source = pa.memory_map(located(url)[1]) if is_local(url) else stack.enter_context(opened(url))
+        yield stack.enter_context(parquet.ParquetFile(source, buffer_size=_READ_BYTES, pre_buffer=False))

@@ -1,0 +1,76 @@
+"""The same tasks on a Ray cluster: Ray Data carries them to its workers, and what has come of them back."""
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import ray
+
+from app.processors import available
+from bochner.bulk.errors import Refused
+from bochner.bulk.runs import Runner
+from bochner.bulk.work import Outcome, Task, Told, Work
+
+
+def on_ray(address: str | None) -> Runner:
+    """What has tasks done by the cluster at an address, or by one of this machine for None."""
+    return partial(_run, address)
+
+
+class Batches:
+    """The function of Ray Data's batches: does tasks of these numbers. A process of a worker makes one for itself."""
+
+    def __init__(self, work: Work, tasks: list[Task]) -> None:
+        self._work, self._tasks = work, tasks
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
+        """What has come of each."""
+        outcomes = [self._work(self._tasks[int(number)], _tell_nobody) for number in batch["id"]]
+        return {"outcome": [json.dumps(outcome) for outcome in outcomes]}
+
+
+def _tell_nobody(rows: int, before: bool) -> None:
+    del rows, before
+
+
+def _run(address: str | None, work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
+    try:
+        ray.init(
+            address=address or "local",
+            num_cpus=None if address else available(),
+            include_dashboard=None if address else False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise Refused(f"--ray {address}: {error}") from None
+    try:
+        yield from _outcomes(work, tasks, told)
+    finally:
+        ray.shutdown()
+
+
+def _outcomes(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    processors = max(1, int(resources.get("CPU", 1)))
+    # Without what this process has opened.
+    work = replace(work, computing=replace(work.computing))
+    done = ray.data.range(len(tasks), override_num_blocks=len(tasks)).map_batches(
+        Batches,
+        fn_constructor_args=(work, tasks),
+        batch_size=1,
+        num_cpus=1,
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(processors, len(tasks))),
+    )
+    for row in done.iter_rows():
+        outcome = Outcome(*json.loads(row["outcome"]))
+        outcome = outcome._replace(warnings=tuple(outcome.warnings))
+        told(outcome.rows - outcome.new, True)
+        told(outcome.new, False)
+        yield outcome

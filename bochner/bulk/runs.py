@@ -1,0 +1,154 @@
+"""Bulk work from end to end: plans it, has it done, and counts."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import Any
+
+from app.processors import available
+from bochner.bulk import files
+from bochner.bulk.computing import Computing
+from bochner.bulk.errors import Refused, Stopped, Unreadable
+from bochner.bulk.files import File
+from bochner.bulk.formats import FORMATS, SUFFIXES, format_of
+from bochner.bulk.formats.columns import Columns
+from bochner.bulk.plan import held, noted, planned
+from bochner.bulk.progress import Progress
+from bochner.bulk.work import Outcome, Task, Told, Work
+
+# Of results in one file, where nobody says how many rows.
+_PART_BYTES = 256 << 20
+
+Runner = Callable[[Work, list[Task], Told], Iterator[Outcome]]
+"""Has tasks done, and gives what comes of each, in any order."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What has come of a run."""
+
+    rows: int
+    """In the new files, those of runs before among them."""
+    new: int
+    """Those of this run."""
+    read: int
+    """Files that were read."""
+    written: int
+    """Files that are there now."""
+    seconds: float
+    complaints: tuple[str, ...]
+    """What is wrong with files of which not all is written, each with its name and, where one is to blame, a row."""
+    warnings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        before = f", {self.new:,} of them now" if self.new != self.rows else ""
+        return (
+            f"{self.rows:,} rows of {_files(self.read)} are in {_files(self.written)}{before}: "
+            f"{self.seconds:.1f} s, {self.new / max(self.seconds, 1e-9):,.0f} rows a second"
+        )
+
+
+def run(
+    source: str,
+    out: str,
+    computing: Computing,
+    columns: Columns,
+    note: dict[str, Any],
+    *,
+    file_format: str | None = None,
+    rows_per_file: int | None = None,
+    runner: Runner | None = None,
+) -> Report:
+    """Write what comes of all rows of `source`, a file or a folder, to `out`.
+
+    `out` is a folder, where the work goes on after a kill; or, where `source` is a file and `out` is called like one, a
+    single file.
+
+    Args:
+        source: its address, as fsspec knows it.
+        out: likewise.
+        computing: what is done to rows.
+        columns: what is read of files.
+        note: what is written beside the files, as that which they are made by. With another, a run does not go on.
+        file_format: `parquet`, `csv` or `npy`; None for that of what is read.
+        rows_per_file: how many at most; None for as many as make some 256 MiB.
+        runner: has the tasks done; None for the threads of this process.
+
+    Raises:
+        Refused: it cannot be begun.
+        OSError: a file cannot be written.
+    """
+    begun = time.monotonic()
+    source, out = files.absolute(source), files.absolute(out)
+    found = files.found(source, SUFFIXES)
+    target, is_folder = _target(source, out, found, file_format)
+    most = rows_per_file or max(1, _PART_BYTES // max(1, computing.row_bytes))
+    tasks = planned(found, columns, out, FORMATS[target].suffixes[0] if is_folder else None, most)
+    work = Work(computing, columns, target)
+    try:
+        work.check(tasks[0])
+    except Unreadable as error:
+        raise Refused(error.told(tasks[0].file.name)) from None
+    with held(out, is_folder):
+        if is_folder:
+            noted(out, note | {"format": target, "rows_per_file": most}, found)
+        elif files.exists(out):
+            raise Refused(f"{out} is there already: remove it, or name another")
+        with closing(Progress(sum(span.rows for task in tasks for span in task.spans))) as told:
+            outcomes = list((runner or here)(work, tasks, told))
+    return Report(
+        sum(one.rows for one in outcomes),
+        sum(one.new for one in outcomes),
+        len(found),
+        sum(one.files for one in outcomes),
+        time.monotonic() - begun,
+        tuple(sorted(one.complaint for one in outcomes if one.complaint)),
+        tuple(sorted({warning for one in outcomes for warning in one.warnings})),
+    )
+
+
+def here(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
+    """Have tasks done by threads of this process, one for each processor; fewer tasks use several each."""
+    processors = available()
+    workers = min(processors, len(tasks))
+    work = replace(work, computing=replace(work.computing, threads=processors // workers))
+    work.computing.of_no_rows  # noqa: B018 - opens the map, once for all threads
+    stop = Event()
+
+    def told_unless_stopped(rows: int, before: bool) -> None:
+        if stop.is_set():
+            raise Stopped
+        told(rows, before)
+
+    with ThreadPoolExecutor(workers) as pool:
+        begun = [pool.submit(work, task, told_unless_stopped) for task in tasks]
+        try:
+            for one in as_completed(begun):
+                yield one.result()
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _target(source: str, out: str, found: list[File], file_format: str | None) -> tuple[str, bool]:
+    """The format of new files, and whether there is to be a folder of them."""
+    if f"{out}/".startswith(f"{source}/") or f"{source}/".startswith(f"{out}/"):
+        raise Refused(f"{out} and {source} lie within each other: what is written is not to be read")
+    of_out = format_of(out)
+    if not files.is_file(source) or of_out is None:
+        if files.is_file(out):
+            raise Refused(f"{out} is a file; a folder is wanted")
+        formats = sorted({format_of(one.name) or "" for one in found})
+        if file_format is None and len(formats) > 1:
+            raise Refused(f"there are files of {' and '.join(formats)}: choose one for the new ones with --format")
+        return file_format or formats[0], True
+    if file_format not in (None, of_out):
+        raise Refused(f"--format is {file_format}, and {out} is called as a file of {of_out}")
+    return of_out, False
+
+
+def _files(n: int) -> str:
+    return f"{n:,} file" if n == 1 else f"{n:,} files"

@@ -1,0 +1,68 @@
+"""Files of rows into files of codes, as a user runs `bochner hash`."""
+
+import io
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.checks import post_npy, put
+from service_tests.commands.test_transform import D, ran, rows, table
+from service_tests.running import Running
+
+SPEC = {"input_dim": D, "s": 40, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
+
+
+@pytest.mark.long
+def test_codes_are_those_of_the_service(running: Running, http: httpx.Client, name: str, tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    csv = pytest.importorskip("pyarrow.csv")
+    put(http, name, SPEC)
+    x = rows(600)
+    x[17] = 0
+    parquet.write_table(table(x, id=np.arange(600)), tmp_path / "x.parquet", row_group_size=250)
+    refused = ran(running, name, tmp_path / "x.parquet", tmp_path / "a.parquet", call="hash")
+    assert refused.returncode == 1
+    assert "x.parquet, row 17: is all zero" in refused.stderr
+    assert not (tmp_path / "a.parquet").exists()
+    for target, options in (
+        ("a.parquet", ("--on-zero", "mark")),
+        ("b.parquet", ("--on-zero", "mark", "--encoding", "pairs")),
+        ("c.csv", ("--on-zero", "mark", "--encoding", "b_bit", "--bits", "4", "--bits-of", "pair")),
+    ):
+        done = ran(running, name, tmp_path / "x.parquet", tmp_path / target, *options, call="hash")
+        assert done.stdout.startswith("600 rows of 1 file are in 1 file"), done.stderr
+        asked = "&".join(
+            f"{key[2:].replace('-', '_')}={value}" for key, value in zip(options[::2], options[1::2], strict=True)
+        )
+        wanted = np.load(io.BytesIO(post_npy(http, f"{name}/codes?{asked}", x).content))
+        if target.endswith(".csv"):
+            cells = csv.read_csv(tmp_path / target).drop_columns("id")
+            found = np.stack([column.to_numpy() for column in cells.columns], axis=1)
+        else:
+            column = parquet.read_table(tmp_path / target).column("codes").combine_chunks()
+            while column.type.num_fields:
+                column = column.flatten()
+            found = column.to_numpy()
+            assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found.reshape(wanted.shape), wanted)
+        assert (wanted[17] == -1).all()
+
+
+@pytest.mark.long
+def test_options_without_a_meaning_are_refused_before_anything_is_read(
+    running: Running, http: httpx.Client, name: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("pyarrow")
+    put(http, name, SPEC)
+    np.save(tmp_path / "x.npy", rows(3))
+    for call, options, told in (
+        ("hash", ("--bits", "3"), "--bits: encoding zero_bit keeps whole numbers"),
+        ("hash", ("--encoding", "colour"), "--encoding"),
+        ("transform", (), "gives codes"),
+    ):
+        found = ran(running, name, tmp_path / "x.npy", tmp_path / "out", *options, call=call)
+        assert found.returncode != 0
+        assert told in found.stderr, found.stderr
+        assert not (tmp_path / "out").exists()
