@@ -16,6 +16,7 @@ SPEC = {"input_dim": D, "s": 40, "kernel": {"kind": "gmm"}, "sampler": {"kind": 
 
 @pytest.mark.long
 def test_codes_are_those_of_the_service(running: Running, http: httpx.Client, name: str, tmp_path: Path) -> None:
+    pytest.importorskip("bochner.bulk")
     parquet = pytest.importorskip("pyarrow.parquet")
     csv = pytest.importorskip("pyarrow.csv")
     put(http, name, SPEC)
@@ -54,7 +55,7 @@ def test_codes_are_those_of_the_service(running: Running, http: httpx.Client, na
 def test_options_without_a_meaning_are_refused_before_anything_is_read(
     running: Running, http: httpx.Client, name: str, tmp_path: Path
 ) -> None:
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("bochner.bulk")
     put(http, name, SPEC)
     np.save(tmp_path / "x.npy", rows(3))
     for call, options, told in (

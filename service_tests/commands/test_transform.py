@@ -28,6 +28,8 @@ SPEC = {"input_dim": D, "s": 24, "kernel": {"kind": "gaussian", "length_scale": 
 
 @pytest.fixture
 def map_name(http: httpx.Client, name: str) -> str:
+    for package in ("pyarrow", "fsspec"):
+        pytest.importorskip(package)
     assert put(http, name, SPEC).status_code == 201
     return name
 
