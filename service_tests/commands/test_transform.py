@@ -420,10 +420,8 @@ def test_ray_writes_the_same_bytes(running: Running, map_name: str, tmp_path: Pa
     np.save(tmp_path / "in" / "c.npy", np.full((10, D), np.nan))
     options = ("--format", "parquet", "--rows-per-file", 8000)
     said = [
-        ran_alone(
-            running, map_name, tmp_path / "in", tmp_path / out, "--format", "parquet", "--rows-per-file", 8000, *ray
-        )
-        for out, ray in (("here", ()), ("there", ("--ray",)))
+        ran_alone(running, map_name, tmp_path / "in", tmp_path / "here", *options),
+        ran_alone(running, map_name, tmp_path / "in", tmp_path / "there", *options, "--ray"),
     ]
     for one in said:
         assert one.returncode == 1
