@@ -4,6 +4,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from docs.generate import FIGURES, on_page_markdown
 
 ROOT = Path(__file__).parent.parent
 TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
+
+WITHOUT_FILES: Any = {"condition": not (find_spec("pyarrow") and find_spec("fsspec")), "reason": "the extra is absent"}
 
 
 @pytest.mark.long
@@ -33,6 +36,7 @@ TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
         ("hashing_speed", "| minhash_many, 5 at once | "),
         ("processors", "| weights | `weighted` | "),
         ("bulk", "| FeatureMap | "),
+        pytest.param("bulk_files", "| bochner transform | ", marks=pytest.mark.skipif(**WITHOUT_FILES)),
     ],
 )
 def test_every_part_runs(part: str, told: str) -> None:

@@ -77,7 +77,7 @@ def run(
         )
     except KeyboardInterrupt:
         sys.exit("Stopped. The same command goes on from here.")
-    except OSError as error:
+    except bulk.Unwritable as error:
         sys.exit(f"{error}. The same command goes on from here.")
     for line in (*report.warnings, *report.complaints):
         sys.stderr.write(line + "\n")

@@ -1,8 +1,8 @@
 """Files of any size through a frozen map, on all processors of this machine or on those of a Ray cluster."""
 
 from bochner.bulk.computing import Computing
-from bochner.bulk.errors import Refused
+from bochner.bulk.errors import Refused, Unwritable
 from bochner.bulk.formats.columns import Columns
 from bochner.bulk.runs import Report, run
 
-__all__ = ["Columns", "Computing", "Refused", "Report", "run"]
+__all__ = ["Columns", "Computing", "Refused", "Report", "Unwritable", "run"]

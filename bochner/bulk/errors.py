@@ -21,5 +21,9 @@ class Unreadable(Exception):
         return f"{name}: {self.detail}" if self.row is None else f"{name}, row {self.row}: {self.detail}"
 
 
+class Unwritable(Exception):
+    """A new file cannot be written, and others could not be either."""
+
+
 class Stopped(Exception):
     """The work is to end."""

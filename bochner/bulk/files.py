@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,8 +79,11 @@ def found(url: str, suffixes: tuple[str, ...]) -> list[File]:
     """
     filesystem, path = located(url)
     filesystem.invalidate_cache()
-    is_one = filesystem.isfile(path)
-    listed = {path: filesystem.info(path)} if is_one else filesystem.find(path, detail=True)
+    try:
+        is_one = filesystem.isfile(path)
+        listed = {path: filesystem.info(path)} if is_one else filesystem.find(path, detail=True)
+    except OSError as error:
+        raise Refused(f"{url}: {said(error)}") from None
     files = []
     for one, told in sorted(listed.items()):
         name = one.removeprefix(path).lstrip("/") or one.rpartition("/")[2]
@@ -141,8 +143,11 @@ def written(url: str) -> Iterator[Any]:
 
 @contextmanager
 def _uploaded(filesystem: AbstractFileSystem, path: str) -> Iterator[Any]:
-    filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
-    file = filesystem.open(path, "wb", autocommit=False)
+    try:
+        file = filesystem.open(path, "wb", autocommit=False)
+    except FileNotFoundError:  # where folders are to be made first; a store of objects would make a bucket
+        filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
+        file = filesystem.open(path, "wb", autocommit=False)
     try:
         yield file
         file.close()
@@ -177,5 +182,5 @@ def write_json(url: str, document: Any) -> None:
 
 def said(error: OSError | ValueError) -> str:
     """What went wrong, in a line."""
-    words = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+    words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return words.splitlines()[0] if words else type(error).__name__

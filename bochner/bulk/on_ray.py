@@ -10,7 +10,7 @@ from typing import Any
 import ray
 
 from app.processors import available
-from bochner.bulk.errors import Refused
+from bochner.bulk.errors import Refused, Unwritable
 from bochner.bulk.runs import Runner
 from bochner.bulk.work import Outcome, Task, Told, Work
 
@@ -27,8 +27,11 @@ class Batches:
         self._work, self._tasks = work, tasks
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
-        """What has come of each."""
-        outcomes = [self._work(self._tasks[int(number)], _tell_nobody) for number in batch["id"]]
+        """What has come of each, or why there is nothing to be written to."""
+        try:
+            outcomes = [self._work(self._tasks[number], _tell_nobody) for number in batch["item"]]
+        except Unwritable as error:
+            return {"outcome": [json.dumps(str(error))]}
         return {"outcome": [json.dumps(outcome) for outcome in outcomes]}
 
 
@@ -54,14 +57,14 @@ def _run(address: str | None, work: Work, tasks: list[Task], told: Told) -> Iter
 
 
 def _outcomes(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
     processors = max(1, int(resources.get("CPU", 1)))
     # Without what this process has opened.
     work = replace(work, computing=replace(work.computing))
-    done = ray.data.range(len(tasks), override_num_blocks=len(tasks)).map_batches(
+    numbers = ray.data.from_items(list(range(len(tasks))), override_num_blocks=len(tasks))
+    done = numbers.map_batches(
         Batches,
         fn_constructor_args=(work, tasks),
         batch_size=1,
@@ -69,7 +72,10 @@ def _outcomes(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=min(processors, len(tasks))),
     )
     for row in done.iter_rows():
-        outcome = Outcome(*json.loads(row["outcome"]))
+        found = json.loads(row["outcome"])
+        if isinstance(found, str):
+            raise Unwritable(found)
+        outcome = Outcome(*found)
         outcome = outcome._replace(warnings=tuple(outcome.warnings))
         told(outcome.rows - outcome.new, True)
         told(outcome.new, False)

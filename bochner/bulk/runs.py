@@ -11,7 +11,7 @@ from typing import Any
 from app.processors import available
 from bochner.bulk import files
 from bochner.bulk.computing import Computing
-from bochner.bulk.errors import Refused, Stopped, Unreadable
+from bochner.bulk.errors import Refused, Stopped, Unreadable, Unwritable
 from bochner.bulk.files import File
 from bochner.bulk.formats import FORMATS, SUFFIXES, format_of
 from bochner.bulk.formats.columns import Columns
@@ -19,8 +19,9 @@ from bochner.bulk.plan import held, noted, planned
 from bochner.bulk.progress import Progress
 from bochner.bulk.work import Outcome, Task, Told, Work
 
-# Of results in one file, where nobody says how many rows.
+# Of results in one file, and of rows for it, where nobody says how many.
 _PART_BYTES = 256 << 20
+_NUMBER_BYTES = 4
 
 Runner = Callable[[Work, list[Task], Told], Iterator[Outcome]]
 """Has tasks done, and gives what comes of each, in any order."""
@@ -79,26 +80,29 @@ def run(
 
     Raises:
         Refused: it cannot be begun.
-        OSError: a file cannot be written.
+        Unwritable: a file cannot be written.
     """
     begun = time.monotonic()
     source, out = files.absolute(source), files.absolute(out)
     found = files.found(source, SUFFIXES)
     target, is_folder = _target(source, out, found, file_format)
-    most = rows_per_file or max(1, _PART_BYTES // max(1, computing.row_bytes))
+    most = rows_per_file or max(1, _PART_BYTES // max(computing.row_bytes, columns.width * _NUMBER_BYTES))
     tasks = planned(found, columns, out, FORMATS[target].suffixes[0] if is_folder else None, most)
     work = Work(computing, columns, target)
     try:
         work.check(tasks[0])
     except Unreadable as error:
         raise Refused(error.told(tasks[0].file.name)) from None
-    with held(out, is_folder):
-        if is_folder:
-            noted(out, note | {"format": target, "rows_per_file": most}, found)
-        elif files.exists(out):
-            raise Refused(f"{out} is there already: remove it, or name another")
-        with closing(Progress(sum(span.rows for task in tasks for span in task.spans))) as told:
-            outcomes = list((runner or here)(work, tasks, told))
+    try:
+        with held(out, is_folder):
+            if is_folder:
+                noted(out, note | {"format": target, "rows_per_file": most}, found)
+            elif files.exists(out):
+                raise Refused(f"{out} is there already: remove it, or name another")
+            with closing(Progress(sum(span.rows for task in tasks for span in task.spans))) as told:
+                outcomes = list((runner or here)(work, tasks, told))
+    except OSError as error:
+        raise Unwritable(f"{out}: {files.said(error)}") from error
     return Report(
         sum(one.rows for one in outcomes),
         sum(one.new for one in outcomes),

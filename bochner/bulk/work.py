@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bochner.bulk.computing import Computing
-from bochner.bulk.errors import Unreadable
+from bochner.bulk.errors import Unreadable, Unwritable
 from bochner.bulk.files import File, exists, said, written
 from bochner.bulk.formats import FORMATS, format_of
 from bochner.bulk.formats.base import Batch, Format, Reading, Shape, Span, Writer
@@ -67,7 +67,7 @@ class Work:
         """Do a task; files that are there already, with as many rows as they are to have, stay.
 
         Raises:
-            OSError: a file cannot be written.
+            Unwritable: a file cannot be written.
         """
         source = FORMATS[format_of(task.file.name) or ""]
         counts = [self._count(part) for part in task.parts]
@@ -79,6 +79,8 @@ class Work:
             new, warnings = self._write(task, source, counts, told)
         except Unreadable as error:
             return Outcome(before, 0, len(counts) - counts.count(None), error.told(task.file.name))
+        except OSError as error:  # reading raises Unreadable
+            raise Unwritable(f"{task.parts[0].url}: {said(error)}") from error
         return Outcome(before + new, new, len(counts), None, tuple(sorted(warnings)))
 
     def check(self, task: Task) -> None:

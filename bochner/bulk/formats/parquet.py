@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pyarrow as pa
+from fsspec.parquet import open_parquet_file
 from pyarrow import parquet
 
 from bochner.bulk.files import File, is_local, located, opened
@@ -13,6 +14,8 @@ from bochner.bulk.formats.columns import Columns, check_schema, matrix, result_t
 
 # Of each column, at a time: row groups may be of any size.
 _READ_BYTES = 1 << 20
+# What is fetched of another machine before it is read.
+_AHEAD_BYTES = 512 << 20
 
 
 class Parquet(Format):
@@ -50,12 +53,9 @@ class Parquet(Format):
         first = 0
         with _opened(file.url) as table:
             names, ids = columns.chosen(table.schema_arrow.names)
-            read = table.iter_batches(
-                batch_rows,
-                row_groups=list(range(span.start, span.stop)),
-                columns=[*names, *([ids] if ids else [])],
-                use_threads=threads,
-            )
+        kept, groups = [*names, *([ids] if ids else [])], list(range(span.start, span.stop))
+        with _span(file, span, kept) as table:
+            read = table.iter_batches(batch_rows, row_groups=groups, columns=kept, use_threads=threads)
             for batch in read:
                 yield Batch(matrix(batch.select(names), columns.width, first), batch.column(ids) if ids else None)
                 first += len(batch)
@@ -91,6 +91,26 @@ class Parquet(Format):
                 return int(table.metadata.num_rows)
         except pa.ArrowInvalid:
             return None
+
+
+@contextmanager
+def _span(file: File, span: Span, kept: list[str]) -> Iterator[parquet.ParquetFile]:
+    """The file, from which a span is read: elsewhere in few requests, unless that takes much memory."""
+    with _opened(file.url) as table:
+        groups = [table.metadata.row_group(group) for group in range(span.start, span.stop)]
+        nbytes = sum(
+            group.column(column).total_compressed_size for group in groups for column in range(group.num_columns)
+        )
+        if is_local(file.url) or nbytes > _AHEAD_BYTES:
+            yield table
+            return
+    filesystem, path = located(file.url)
+    wanted = list(range(span.start, span.stop))
+    with (
+        open_parquet_file(path, fs=filesystem, columns=kept, row_groups=wanted, engine="pyarrow") as ahead,
+        parquet.ParquetFile(ahead) as table,
+    ):
+        yield table
 
 
 @contextmanager
