@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -273,23 +274,22 @@ def test_a_run_that_is_killed_five_times_goes_on_and_has_every_row_once(
     n = 400_000
     big(tmp_path / "in" / "groups.parquet", n, 20_000)
     big(tmp_path / "in" / "one.parquet", n, n)
-    options = (tmp_path / "in", tmp_path / "out", "--rows-per-file", 20_000)
-    assert ran(running, map_name, tmp_path / "in", tmp_path / "whole", "--rows-per-file", 20_000).returncode == 0
-    kills, written = 0, 0
-    while kills < 5:
-        going = subprocess.Popen(command(running, map_name, *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        before = written
-        while written <= before + 2 and going.poll() is None:
-            written = len([*(tmp_path / "out").glob("*.parquet")])
-            time.sleep(0.002)
+    out, most, n_files = tmp_path / "out", 2_000, 400
+    options = (tmp_path / "in", out, "--rows-per-file", most)
+    assert ran(running, map_name, tmp_path / "in", tmp_path / "whole", "--rows-per-file", most).returncode == 0
+    counts = [0]
+    for _ in range(5):
+        going = subprocess.Popen(command(running, map_name, *options), stderr=subprocess.DEVNULL)
+        while going.poll() is None and len([*out.glob("*.parquet")]) < counts[-1] + 5:
+            time.sleep(0.001)
         going.send_signal(signal.SIGKILL)
         assert going.wait() == -signal.SIGKILL
-        going.communicate()
-        kills += 1
-    assert written < 40
+        counts.append(len([*out.glob("*.parquet")]))
+    assert all(later > before for before, later in pairwise(counts))
     last = ran(running, map_name, *options)
     assert last.returncode == 0, last.stderr
-    assert f"{2 * n:,} rows of 2 files are in 40 files, {2 * n - 20_000 * written:,} of them now" in last.stdout
+    left = 2 * n - most * counts[-1]
+    assert f"{2 * n:,} rows of 2 files are in {n_files} files, {left:,} of them now" in last.stdout
     names = sorted(one.name for one in (tmp_path / "out").iterdir())
     assert names == sorted(one.name for one in (tmp_path / "whole").iterdir()), "something is left of the killed"
     for stem in ("groups", "one"):
