@@ -23,8 +23,10 @@ _HERE = Path(__file__).parent.parent
 
 def anonymous(process: psutil.Process) -> int:
     """Bytes of memory that no file stands behind; 0 where the system does not tell."""
-    told = Path(f"/proc/{process.pid}/status")
-    found = re.search(r"RssAnon:\s+(\d+) kB", told.read_text()) if told.exists() else None
+    try:
+        found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
+    except (FileNotFoundError, ProcessLookupError):  # where there is no such thing, or it has ended
+        return 0
     return 0 if found is None else 1024 * int(found[1])
 
 

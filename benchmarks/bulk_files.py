@@ -48,8 +48,9 @@ def by_hand(source: Path, target: Path) -> None:
 class Alone:
     """Work in a process of its own, time after time: seconds, of processors too, and the most anonymous memory."""
 
-    def __init__(self, *command: str) -> None:
-        self._command = [sys.executable, *command]
+    def __init__(self, *command: str, processors: int | None = None) -> None:
+        on = [] if processors is None else ["taskset", "--cpu-list", f"0-{processors - 1}"]
+        self._command = [*on, sys.executable, *command]
         self.seconds: list[float] = []
         self.processor: list[float] = []
         self.bytes = 0

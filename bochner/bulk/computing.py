@@ -81,8 +81,12 @@ class Computing:
     @property
     def row_bytes(self) -> int:
         """Length of what comes of a row."""
-        found = self.of_no_rows
-        return math.prod(found.shape[1:]) * found.itemsize
+        return _row_bytes(self.of_no_rows)
+
+    @cached_property
+    def computed_bytes(self) -> int:
+        """The same before it is rounded to the dtype."""
+        return _row_bytes(self._computed(np.empty((0, self.input_dim))))
 
     def __call__(self, rows: Array, first: int = 0) -> Array:
         """What comes of rows (n, input_dim), which are counted from `first` on.
@@ -119,6 +123,10 @@ class Computing:
         except (InvalidInput, OutOfRange) as error:
             said = error.detail if isinstance(error, InvalidInput) else str(error)
             raise Unreadable(said.removeprefix("row 0, ").removeprefix("row 0 "), first) from None
+
+
+def _row_bytes(of: Array) -> int:
+    return math.prod(of.shape[1:]) * of.itemsize
 
 
 def called_by(of: Map) -> str:

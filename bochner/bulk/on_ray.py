@@ -30,7 +30,7 @@ class Batches:
         """What has come of each, or why there is nothing to be written to."""
         try:
             outcomes = [self._work(self._tasks[number], _tell_nobody) for number in batch["item"]]
-        except Unwritable as error:
+        except (Refused, Unwritable) as error:
             return {"outcome": [json.dumps(str(error))]}
         return {"outcome": [json.dumps(outcome) for outcome in outcomes]}
 

@@ -134,7 +134,7 @@ class Work:
         return FORMATS[self.target].write(sink, self._shape(rows, first.ids))
 
     def _reading(self, task: Task, source: Format, span: Span) -> Reading:
-        row_bytes = max(_LARGEST_NUMBER * self.columns.width, self.computing.row_bytes)
+        row_bytes = max(_LARGEST_NUMBER * self.columns.width, self.computing.computed_bytes)
         return source.read(task.file, span, self.columns, max(1, _BATCH_BYTES // row_bytes), self.computing.threads)
 
     def _batches(self, task: Task, source: Format, first: Reading) -> Iterator[Batch]:

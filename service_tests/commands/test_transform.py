@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -241,6 +242,59 @@ def computing(bulk: Any, **options: Any) -> Any:
 
 
 @pytest.mark.long
+def test_files_without_rows_make_files_without_rows(tmp_path: Path) -> None:
+    bulk = pytest.importorskip("bochner.bulk")
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "in").mkdir()
+    names = [f"x{j}" for j in range(D)]
+    np.save(tmp_path / "in" / "a.npy", rows(0))
+    with parquet.ParquetWriter(tmp_path / "in" / "b.parquet", pa.schema([(name, pa.float32()) for name in names])):
+        pass  # without a row group
+    parquet.write_table(table(rows(0)), tmp_path / "in" / "c.parquet")
+    (tmp_path / "in" / "d.csv").write_text(",".join(names))
+    (tmp_path / "in" / "e.csv").write_text("\ufeff" + ",".join(names) + "\r\n" + "\r\n")
+    source, wanted = str(tmp_path / "in"), bulk.Columns(D)
+    for kind in ("parquet", "csv", "npy"):
+        out = tmp_path / kind
+        report = bulk.run(source, str(out), computing(bulk), wanted, {}, file_format=kind)
+        assert (report.rows, report.written, report.complaints) == (0, 5, ())
+        assert len([one for one in out.iterdir() if one.name.endswith(kind)]) == 5
+
+
+@pytest.mark.long
+def test_columns_are_chosen_by_name_and_numbers_of_all_types_make_rows(tmp_path: Path) -> None:
+    bulk = pytest.importorskip("bochner.bulk")
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    x = np.round(rows(90) * 8)
+    types = (pa.int8(), pa.float64(), pa.uint16(), pa.float16(), pa.int64())
+    x[:, 2] = np.abs(x[:, 2])
+    columns = {f"x{j}": pa.array(x[:, j].astype(kind.to_pandas_dtype())) for j, kind in enumerate(types)}
+    some = pa.table({"label": ["a"] * 90, **columns, "key": pa.array(range(90), pa.timestamp("ms"))})
+    parquet.write_table(some, tmp_path / "x.parquet")
+    wanted = bulk.Columns(D, tuple(columns)[::-1], "key")
+    run = partial(bulk.run, str(tmp_path / "x.parquet"), note={})
+    assert run(str(tmp_path / "y.parquet"), computing(bulk), wanted).new == 90
+    np.testing.assert_array_equal(
+        features(tmp_path / "y.parquet"), computing(bulk).map.transform(np.ascontiguousarray(x[:, ::-1]))
+    )
+    assert parquet.read_table(tmp_path / "y.parquet").column("id").equals(some.column("key"))
+    for columns_, told in (
+        (bulk.Columns(D), "x.parquet: column 'label' is of type string"),
+        (bulk.Columns(D, ("x0", "x1")), "x.parquet: rows have 2 entries"),
+        (bulk.Columns(D, tuple(columns), "id"), "x.parquet: there is no column 'id'"),
+    ):
+        with pytest.raises(bulk.Refused, match=told):
+            run(str(tmp_path / "z.parquet"), computing(bulk), columns_)
+    with pytest.raises(bulk.Refused, match="no room for ids"):
+        run(str(tmp_path / "z.npy"), computing(bulk), wanted)
+    large = some.set_column(5, "x4", pa.array([2**53 + 1] * 90))
+    parquet.write_table(large, tmp_path / "x.parquet")
+    (complaint,) = run(str(tmp_path / "w.parquet"), computing(bulk), wanted).complaints
+    assert "9007199254740993 not in range" in complaint
+    assert not (tmp_path / "w.parquet").exists()
+
+
+@pytest.mark.long
 def test_a_row_is_named_by_its_place_in_the_file_wherever_that_is_cut(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -363,11 +417,16 @@ def test_on_a_full_disk_a_run_ends_and_goes_on_when_there_is_room(
 
 
 @pytest.mark.long
-def test_a_row_group_of_any_size_takes_the_same_memory(running: Running, map_name: str, tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    peaks = []
-    for n in (200_000, 2_000_000):
-        big(tmp_path / f"{n}.parquet", n, n)
+def test_a_row_group_of_any_size_takes_the_same_memory(
+    running: Running, http: httpx.Client, name: str, tmp_path: Path
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("bochner.bulk")
+    d, peaks = 200, []
+    assert put(http, name, {**SPEC, "input_dim": d, "s": 8, "sampler": {"kind": "monte_carlo"}}).status_code == 201
+    x = np.random.default_rng(3).standard_normal((400_000, d), dtype=np.float32)
+    for n in (40_000, 400_000):  # of 32 and 320 MB
+        parquet.write_table(table(x[:n]), tmp_path / f"{n}.parquet", row_group_size=n, use_dictionary=False)
         code = (
             "import re, sys, threading, time, pathlib\n"
             "seen = [0]\n"
@@ -378,7 +437,7 @@ def test_a_row_group_of_any_size_takes_the_same_memory(running: Running, map_nam
             "threading.Thread(target=look, daemon=True).start()\n"
             "from app.__main__ import main; main(); print(seen[0])"
         )
-        arguments = command(running, map_name, tmp_path / f"{n}.parquet", tmp_path / f"out{n}", "--dtype", "float16")
+        arguments = command(running, name, tmp_path / f"{n}.parquet", tmp_path / f"out{n}", "--dtype", "float16")
         told = subprocess.run([sys.executable, "-c", code, *arguments[3:]], capture_output=True, text=True, check=True)
         assert f"{n:,} rows" in told.stdout
         peaks.append(int(told.stdout.split()[-1]) * KiB)

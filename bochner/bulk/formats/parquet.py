@@ -12,7 +12,7 @@ from bochner.bulk.files import File, is_local, located, opened
 from bochner.bulk.formats.base import Array, Batch, Format, Reading, Shape, Span, Writer
 from bochner.bulk.formats.columns import Columns, check_schema, matrix, result_type, results
 
-# Of each column, at a time: row groups may be of any size.
+# Of each column of a file elsewhere, at a time: row groups may be of any size.
 _READ_BYTES = 1 << 20
 # What is fetched of another machine before it is read.
 _AHEAD_BYTES = 512 << 20
@@ -115,7 +115,9 @@ def _span(file: File, span: Span, kept: list[str]) -> Iterator[parquet.ParquetFi
 
 @contextmanager
 def _opened(url: str) -> Iterator[parquet.ParquetFile]:
-    """The file, of which a page of each column is in memory at a time."""
+    """The file, of which little of each column is in memory at a time; of one of this machine, a page."""
     with ExitStack() as stack:
-        source = pa.memory_map(located(url)[1]) if is_local(url) else stack.enter_context(opened(url))
-        yield stack.enter_context(parquet.ParquetFile(source, buffer_size=_READ_BYTES, pre_buffer=False))
+        local = is_local(url)
+        source = pa.memory_map(located(url)[1]) if local else stack.enter_context(opened(url))
+        read_bytes = 0 if local else _READ_BYTES
+        yield stack.enter_context(parquet.ParquetFile(source, buffer_size=read_bytes, pre_buffer=False))
