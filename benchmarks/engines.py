@@ -150,8 +150,9 @@ def run(report: Report, plan: Plan) -> None:
         report.say(
             "Codes by a running service, and engines filled and asked by the functions of their pages. A query asks "
             "one engine after the other for its fifty nearest; a second holds so many queries of the median time. "
-            "faiss answers with one thread. Bytes are those of indexes and tables, in files; of lines of code those of "
-            "the functions count."
+            "faiss answers with one thread. One that takes longer than a tenth of a second is asked "
+            f"{SLOW_QUERIES} queries only, so that its recall is rough. Bytes are those of indexes and tables, in "
+            "files; of lines of code those of the functions count."
         )
         for name, rows in sets(plan):
             shuffled = np.random.default_rng(0).permutation(rows)
