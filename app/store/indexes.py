@@ -109,10 +109,9 @@ class IndexStore(NamedStore[IndexManifest]):
         Returns:
             The manifest as it stands then; None if the index is gone, or another changes it at the same time.
         """
-        stored = self._stored(there.name)
-        found = self._parsed(stored)
-        if stored is None or found is None or found.token != there.token:
+        if (now_there := self._as_stored(there)) is None:
             return None
+        stored, found = now_there
         renewed = found.model_copy(update={"ttl": ttl, "expires_at": end(ttl)})
         args: list[bytes | str | int] = [there.token, stored, renewed.stored, "" if ttl is None else ttl]
         with store_errors():

@@ -177,10 +177,9 @@ class NamedStore(NamedReader[M]):
         Returns:
             The manifest as it stands then; None if the thing is gone, or another changes it at the same time.
         """
-        stored = self._stored(there.name)
-        found = self._parsed(stored)
-        if stored is None or found is None or found.token != there.token:
+        if (now_there := self._as_stored(there)) is None:
             return None
+        stored, found = now_there
         changes, ttl = lives(found)
         renewed = found.model_copy(update={"schema_version": self._manifest.newest, **changes})
         args = [stored, renewed.stored, "" if ttl is None else ttl, renewed.token]
@@ -191,6 +190,12 @@ class NamedStore(NamedReader[M]):
         if told == _FOR_EVER:
             return self._renewed(there, lambda found: (lives(found)[0] | {"expires_at": None}, None))
         return renewed if told else None
+
+    def _as_stored(self, there: M) -> tuple[bytes, M] | None:
+        """A manifest as it is stored now, in bytes and read; None if the thing is gone, or another has its name."""
+        stored = self._stored(there.name)
+        found = self._parsed(stored)
+        return None if stored is None or found is None or found.token != there.token else (stored, found)
 
     def _tidy(self, name: str) -> None:
         """Forget some names beside one, of what expired, so that a list that nobody looks at does not grow for ever.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Whole
 from app.core.compiled import compiled
+from app.core.indexes.scanning import unwritable
 
 Codes = NDArray[np.uint8]
 Words = NDArray[np.uint16]
@@ -45,7 +46,7 @@ class Segment(NamedTuple):
 def bucket_words(codes: Codes, bits: int, banding: Banding) -> Words:
     """The words of packed codes, (n, ⌈s·bits/8⌉) to (bands, n); bits of a code are 1, 2, 4, 8 or 16."""
     words = np.empty((banding.bands, len(codes)), np.uint16)
-    _write_words(_unwritable(codes), bits, banding.rows_per_band, words)
+    _write_words(unwritable(codes), bits, banding.rows_per_band, words)
     return words
 
 
@@ -73,13 +74,6 @@ class Candidates:
         found = self._found[:n].copy()
         self._seen[found] = False
         return found
-
-
-def _unwritable(codes: Codes) -> Codes:
-    """Loops are compiled for such arrays alone."""
-    found = codes.view()
-    found.flags.writeable = False
-    return found
 
 
 @compiled

@@ -89,15 +89,15 @@ class _Rows:
     """
 
     def __init__(self, codes: PackedCodes, slots: Whole | None, mask: Chosen | None, bits: int) -> None:
-        self._codes = _unwritable(codes.reshape(-1))
+        self._codes = unwritable(codes.reshape(-1))
         self._some, self._masked = slots is not None, mask is not None
-        self._slots = _unwritable(np.zeros(0, np.int64) if slots is None else slots.astype(np.int64, copy=False))
-        self._mask = _unwritable(np.zeros(0, np.bool_) if mask is None else mask)
+        self._slots = unwritable(np.zeros(0, np.int64) if slots is None else slots.astype(np.int64, copy=False))
+        self._mask = unwritable(np.zeros(0, np.bool_) if mask is None else mask)
         self._bits = bits
 
     def keep_nearest(self, queries: PackedCodes, kept: Whole, n: int, threads: int, pause: Pause) -> None:
         """Put the words of the nearest rows to `kept`, (q, k), which holds a bound; `n` rows are compared."""
-        queries = _unwritable(queries)
+        queries = unwritable(queries)
         changing = Lock()
 
         def compare(part: slice) -> None:
@@ -114,7 +114,8 @@ class _Rows:
         for_each(compare, row_blocks(n, min(_MOST_BYTES_PER_PART // queries.size, even)), threads, pause)
 
 
-def _unwritable(array: Array) -> Array:
+def unwritable(array: Array) -> Array:
+    """The array, not to be written to: loops are compiled for such codes alone."""
     found = array.view()
     found.flags.writeable = False
     return found
