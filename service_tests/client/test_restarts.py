@@ -59,11 +59,9 @@ def behind(tmp_path: Path) -> Iterator[Behind]:
     made.end()
 
 
-def transformed(client: Client, rows: Any, still: Callable[[], bool]) -> list[Any]:
-    found = []
+def transform_while(still: Callable[[], bool], client: Client, rows: Any, found: list[Any]) -> None:
     while still():
         found.append(client.transform("quick", rows))
-    return found
 
 
 @pytest.mark.long
@@ -76,14 +74,16 @@ def test_calls_and_waits_go_on_when_the_service_is_killed_and_comes_back(behind:
         record = client.put_map("slow", {**SPEC, "s": 4}, wait=False)
         job = client.job(str(record.job))
         made = threads.submit(job.wait, progress=seen.append)
-        features = threads.submit(transformed, client, rows, lambda: not made.done())
-        until(lambda: any(event.state == "running" for event in seen))
+        found: list[Any] = []
+        transforms = threads.submit(transform_while, lambda: not made.done(), client, rows, found)
+        until(lambda: bool(found) and any(event.state == "running" for event in seen))
         behind.kill()
+        before = len(found)
         time.sleep(0.5)
         behind.come_back()
         assert made.result(100).status == "ready"
-        found = features.result(30)
-    assert len(found) > 2
+        transforms.result(30)
+    assert len(found) > before, "no call was answered after the service came back"
     assert all(np.array_equal(one, wanted) for one in found)
     ids = [tuple(map(int, event.event_id.split("-"))) for event in seen]
     assert ids == sorted(set(ids)), "an event came twice, or out of order"
