@@ -133,6 +133,11 @@ class Settings(BaseSettings):
     max_operations: int = Field(
         200_000_000_000, ge=1, description="Most arithmetic one request may ask for, in multiplications."
     )
+    max_index_batch: int = Field(
+        10_000,
+        ge=1,
+        description="Vectors that one request may put into an index; the store does nothing else meanwhile.",
+    )
     max_request_seconds: float = Field(
         1.5,
         ge=0,

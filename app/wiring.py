@@ -9,6 +9,9 @@ from app.services.accounting import keep_account
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.figures import StoreFigures
+from app.services.index_images import Images
+from app.services.index_vectors import IndexVectors
+from app.services.indexes import Indexes
 from app.services.keys import KeyService
 from app.services.limits import Limits
 from app.services.map_creation import MapCreation
@@ -21,9 +24,11 @@ from app.store import identity
 from app.store.account import Account, Quota
 from app.store.connection import Client, Heard, StoreInfo, check_writable, connect, connect_loop, keeping
 from app.store.datasets import DatasetStore
+from app.store.indexes import IndexStore
 from app.store.keys import Keys, KeyStore, changed
 from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
+from app.store.pins import Pins
 from app.store.rates import RateStore, Taken
 
 
@@ -54,6 +59,9 @@ class Wired:
     maps: Maps
     map_creation: MapCreation
     datasets: Datasets
+    indexes: Indexes
+    index_vectors: IndexVectors
+    """Upserts, deletions and searches of the vectors of indexes."""
     recommendations: Recommendations
     measurements: Measurements
 
@@ -90,13 +98,18 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
     cache = Cache(settings.cache_bytes, used)
     map_store, dataset_store = MapStore(client, quota), DatasetStore(client, quota)
     datasets = Datasets(dataset_store, limits, cache, status.unfit)
+    index_store = IndexStore(client, quota)
+    pins = Pins(client, map_store, index_store)
+    maps = Maps(map_store, limits, cache, settings.threads, jobs, pins)
+    indexes = Indexes(index_store, pins, map_store, maps, status.unfit)
+    images = Images(index_store, cache)
     return Wired(
         settings=settings,
         close=close,
         find_map=partial(map_store.find_by, loop_client),
         map_store=map_store,
         account=account,
-        keep_account=partial(keep_account, account, (map_store, dataset_store, jobs)),
+        keep_account=partial(keep_account, account, (map_store, dataset_store, index_store, pins, jobs)),
         keys=KeyService(KeyStore(client, settings.max_keys), account),
         keys_changed=partial(changed, loop_client),
         take_requests=RateStore(loop_client).take,
@@ -105,9 +118,11 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
         cache=cache,
         figures=StoreFigures(client, account, quota, jobs, status.keeping),
         jobs=jobs,
-        maps=Maps(map_store, limits, cache, settings.threads, jobs),
+        maps=maps,
         map_creation=MapCreation(map_store, limits, settings.threads, status.unfit, jobs, datasets),
         datasets=datasets,
+        indexes=indexes,
+        index_vectors=IndexVectors(index_store, indexes, images, datasets, limits, settings.threads),
         recommendations=Recommendations(datasets, limits, settings.threads),
         measurements=Measurements(jobs, limits, settings.threads),
     )

@@ -68,6 +68,9 @@ MAPS: dict[str, dict[str, Any]] = {
 }
 
 
+INDEX = {"map": "hashes", "bands": 2, "rows_per_band": 2}
+
+
 def prepared(http: httpx.Client) -> Prepared:
     """Put what the calls meet: datasets, maps, jobs and a key. `http` sends the key of an administrator."""
     points = example("put_dataset.dense")
@@ -77,6 +80,8 @@ def prepared(http: httpx.Client) -> Prepared:
         made = http.put(f"/v1/maps/{name}", json=spec, headers={"Prefer": "wait=60"})
         if made.status_code not in (200, 201, 202):
             raise RuntimeError(f"{name}: {made.status_code} {made.text}")
+    for name in ("near", "outdated"):
+        http.put(f"/v1/indexes/{name}", json=INDEX).raise_for_status()
     taken = http.post(
         "/v1/maps/letters/diagnostics/max-error",
         json={"diameters": [1.0, 2.0], "samples": 100},
@@ -97,6 +102,7 @@ def calls(of: Prepared) -> Iterator[Call]:
     yield from _vectors(of.points)
     yield from _measurements(of.points)
     yield from _datasets(of.points)
+    yield from _indexes()
     yield from _jobs(of)
     yield from _inference()
     yield Call("create_key", body={"name": "dashboard", "role": "read"}, status=201)
@@ -177,6 +183,20 @@ def _datasets(points: list[list[float]]) -> Iterator[Call]:
     yield Call("get_dataset", path={"name": "points"})
     yield Call("list_datasets", query={"limit": 1})
     yield Call("delete_dataset", path={"name": "outdated"}, status=204)
+
+
+def _indexes() -> Iterator[Call]:
+    name = {"name": "near"}
+    yield Call("put_index", "again", name, body=INDEX)
+    yield Call(
+        "put_index", "that_keeps_vectors", {"name": "new"}, {"ttl": 3600}, body={**INDEX, "keep": "vectors"}, status=201
+    )
+    yield Call("list_indexes", query={"limit": 2})
+    yield Call("upsert_vectors", "with_tags", name, body=example("upsert_vectors.with_tags"))
+    yield Call("get_index", path=name)
+    yield Call("search_index", "of_a_tag", name, body=example("search_index.of_a_tag"))
+    yield Call("delete_vector", path={**name, "id": "7"}, status=204)
+    yield Call("delete_index", path={"name": "outdated"}, status=204)
 
 
 def _jobs(of: Prepared) -> Iterator[Call]:

@@ -37,6 +37,9 @@ ANSWERS = {
 }
 
 
+OF_INDEXES = {"put_index": None, "upsert_vectors": "vectors", "search_index": "search"}
+
+
 # The dataset that they name.
 POINTS = json.loads((FOLDER / "put_dataset.dense.json").read_text())["vectors"]
 BESIDE_VECTORS = {"exact", "zero_bit", "bias"}
@@ -72,7 +75,22 @@ def without_times(answer: Any) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+@pytest.mark.parametrize(
+    "example", [one for one in EXAMPLES if operation(one) in OF_INDEXES], ids=lambda example: example.stem
+)
+def test_an_example_of_indexes_is_accepted(http: httpx.Client, name: str, example: Path) -> None:
+    body = json.loads(example.read_text())
+    assert put(http, "letters", HASHES).status_code in (200, 201)
+    asked = body if operation(example) == "put_index" else {"map": "letters"}
+    assert http.put(f"/v1/indexes/{name}", json=asked).status_code == 201
+    if (path := OF_INDEXES[operation(example)]) is not None:
+        answer = http.post(f"/v1/indexes/{name}/{path}", json=body)
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    "example", [one for one in EXAMPLES if operation(one) not in OF_INDEXES], ids=lambda example: example.stem
+)
 def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str, example: Path) -> None:
     body = example.read_bytes()
     if operation(example) == "create_key":

@@ -84,12 +84,20 @@ MAPS: dict[str, dict[str, Any]] = {
     "signed": {"input_dim": 3, "kernel": GAUSSIAN, "sampler": {"kind": "sparse_grid", "level": 3}},
     "subsets": {"input_dim": 60, "kernel": {"kind": "anova", "length_scale": 1.0, "subsets": SUBSETS}, "sampler": {"kind": "monte_carlo"}, "s": 1 << 16},
     "hashes": {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
+    "thousands": {"input_dim": 1000, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64},
     "long": {"input_dim": 1 << 31, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
     "landmarks": {"input_dim": 2, "kernel": GAUSSIAN, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[i / 7, i % 5] for i in range(200)]}},
     "powers": {"input_dim": 1000, "kernel": {"kind": "polynomial", "degree": 3}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1] * 1000]}},
     "tables": {"input_dim": 1 << 15, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 128},
     "sparse": {"input_dim": 1 << 20, "kernel": {"kind": "gmm"}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [i, i + 9], "values": [1, i + 1]} for i in range(500)]}},
 }  # fmt: skip
+
+
+INDEXES: dict[str, dict[str, Any]] = {
+    "kept": {"map": "hashes"},
+    "bands": {"map": "hashes", "bands": 8, "rows_per_band": 1},
+    "rows": {"map": "thousands", "keep": "vectors"},
+}
 
 
 def allowed(one: Worst, found: Sent) -> int:
@@ -132,6 +140,12 @@ def prepare(http: httpx.Client) -> None:
     assert put_dataset(http, "bits", np.zeros(BITS, np.bool_)).status_code == 201
     # In the cache, as maps are once they are used: what is kept there is bounded by a setting of its own.
     assert http.post("/v1/maps/one/transform", json={"dataset": "bits", "rows": 1}).status_code == 200
+    for name, index in INDEXES.items():
+        assert http.put(f"/v1/indexes/{name}", json=index).status_code == 201
+        ones = np.ones((5000, MAPS[index["map"]]["input_dim"]), np.uint8)
+        for first in (0, 5000):
+            body = npz(False, ids=np.arange(first, first + 5000), vectors=ones)
+            assert http.post(f"/v1/indexes/{name}/vectors", content=body, headers={"Content-Type": NPZ}).is_success
     assert put_dataset(http, "ranges", np.zeros((100, 1 << 16), np.float32)).status_code == 201
 
 
@@ -145,6 +159,7 @@ CHEAP = [
     *("GET /v1/jobs", "GET /v1/jobs/{id}", "DELETE /v1/jobs/{id}", "GET /v1/jobs/{id}/result", "GET /v1/jobs/{id}/events"),
     *("GET /health/live", "GET /health/ready", "GET /v1/info", "GET /v1/catalog", "GET /metrics", "GET /problems/{slug}"),
     *("DELETE /v1/maps/{name}", "DELETE /v1/datasets/{name}"),
+    *("GET /v1/indexes/{name}", "GET /v1/indexes", "DELETE /v1/indexes/{name}", "DELETE /v1/indexes/{name}/vectors/{id}"),
     *("GET /v1/keys", "DELETE /v1/keys/{id}"),
     *("GET /v2", "GET /v2/health/live", "GET /v2/health/ready", "GET /v2/models/{name}", "GET /v2/models/{name}/ready"),
 ]  # fmt: skip
@@ -255,6 +270,20 @@ WORST: dict[str, list[Worst]] = {
     ],
     "GET /v1/datasets/{name}": [Worst("65,536 columns", "/v1/datasets/ranges")],
     "GET /v1/datasets": [Worst("all of them", "/v1/datasets?limit=1000")],
+    "PUT /v1/indexes/{name}": [Worst("members without end", "/v1/indexes/new", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode())],
+    "POST /v1/indexes/{name}/vectors": [
+        Worst("ids without end", "/v1/indexes/kept/vectors", lambda: b'{"vectors":[[1,0]],' + member("ids", b"1", 16 * MiB) + b"}"),
+        Worst("rows without end", "/v1/indexes/kept/vectors", vectors(b"[1,0]", b',"ids":[1]')),
+        Worst("tags of brackets", "/v1/indexes/kept/vectors", lambda: b'{"vectors":[[1,0]],"ids":[1],' + member("tags", b"[]", 16 * MiB) + b"}"),
+        Worst("as many as may come, of long rows", "/v1/indexes/rows/vectors", lambda: npz(False, ids=np.arange(10_000), vectors=np.ones((10_000, 1000), np.uint8)), NPZ, within=4 * BODY),
+        Worst("strings without end", "/v1/indexes/kept/vectors", lambda: npz(False, vectors=np.ones((1, 2)), ids=np.full(MiB, "a", "<U4")), NPZ),
+    ],
+    "POST /v1/indexes/{name}/search": [
+        Worst("as many queries as may be", "/v1/indexes/kept/search", lambda: b'{"k":1000,"vectors":' + b"[" + b",".join([b"[1,0]"] * 1000) + b"]}", within=RESULT),
+        Worst("queries without end", "/v1/indexes/kept/search", vectors(b"[1,0]", b',"k":1')),
+        Worst("all are in one bucket", "/v1/indexes/bands/search", lambda: b'{"k":1,"vectors":' + b"[" + b",".join([b"[1,0]"] * 4000) + b"]}"),
+        Worst("as many are compared exactly as may be", "/v1/indexes/rows/search", lambda: b'{"k":1000,"vectors":' + json.dumps([[1] * 1000] * 100).encode() + b"}"),
+    ],
     DIAGNOSE: [
         Worst("rows of one digit", "/v1/maps/one/diagnostics/gram", vectors(b"[0]")),
         Worst("options without end", "/v1/maps/hashes/diagnostics/variance", lambda: b"{" + member("correlations", b"0", 4_100_000) + b"}"),

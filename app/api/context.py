@@ -59,6 +59,7 @@ Listening = Annotated[Context, _counted(lambda admission: admission.listening)]
 """The context of a client that watches a job, and counts as that until it has gone."""
 MapName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a map.")]
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a dataset.")]
+IndexName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of an index.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most; `next` leads to more.")]
 Cursor = Annotated[str | None, Query(description="`next` of the page before.", max_length=128)]
 # A year. What shall live longer is kept without `ttl`.

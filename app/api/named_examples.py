@@ -18,6 +18,8 @@ PARAMETERS: dict[str, Any] = {
     "kind": "gram",
     "slug": "map-not-found",
     "id": "01a1fee42adea1278eab8453",
+    "delete_vector.id": "7",
+    "delete_vector.kind": "integer",
     "revoke_key.id": "5f2c9a0b7d1e4c38",
     "ttl": 3600,
     "prefix": "let",

@@ -53,6 +53,28 @@ KINDS = {
         "A job still builds it, or has failed to. `job` is the link of that job. Wait for it; a map that failed is "
         "tried again by putting its spec again, and removed with DELETE.",
     ),
+    "map-in-use": Kind(
+        409,
+        "Indexes are over the map",
+        "The codes of these indexes are of the map: `indexes` names them. Delete them first, or leave the map: it does "
+        "not expire meanwhile.",
+    ),
+    "index-not-found": Kind(
+        404,
+        "There is no such index",
+        "No index has this name, or the one that had it has expired: create it with PUT, or look at the list.",
+    ),
+    "index-exists": Kind(
+        409,
+        "Another index has the name",
+        "It is over another map, or is searched otherwise, or keeps something else. Delete the one that is there, or "
+        "give the new one another name. Putting the same index again is no conflict.",
+    ),
+    "vector-not-found": Kind(
+        404,
+        "The index has no such vector",
+        "No vector of the index has this id. Whole numbers and strings are different ids: `kind` says which is meant.",
+    ),
     "job-not-found": Kind(
         404, "There is no such job", "No job has this id, or it ended more than BOCHNER_JOB_TTL seconds ago."
     ),

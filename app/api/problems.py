@@ -15,7 +15,18 @@ from app.api.problem_kinds import KINDS
 from app.core.errors import InvalidInput, InvalidOption, OutOfRange, TooLarge
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.record import link
-from app.services.errors import ArrayNotFound, DatasetExists, DatasetNotFound, MapExists, MapNotFound, MapNotReady
+from app.services.errors import (
+    ArrayNotFound,
+    DatasetExists,
+    DatasetNotFound,
+    IndexExists,
+    IndexNotFound,
+    MapExists,
+    MapInUse,
+    MapNotFound,
+    MapNotReady,
+    VectorNotFound,
+)
 from app.settings import Settings
 from app.store.disk import LIMIT, data_dir_of
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreFull, StoreUnavailable, in_full
@@ -51,6 +62,7 @@ class Problem(BaseModel):
     value: int | float | None = Field(None, description="Value of that limit.")
     setting: str | None = Field(None, description="Environment variable that moves it.")
     job: str | None = Field(None, description="Link of the job that the refusal is about.")
+    indexes: list[str] | None = Field(None, description="Names of the indexes that are in the way.")
 
 
 class Refusal(Exception):
@@ -190,8 +202,12 @@ HANDLERS: dict[Any, Any] = {
     ArrayNotFound: _said("array-not-found"),
     MapExists: _said("map-exists"),
     MapNotReady: _said("map-not-ready", lambda error: {"job": link(error.job)}),
+    MapInUse: _said("map-in-use", lambda error: {"indexes": [*error.indexes]}),
     DatasetNotFound: _said("dataset-not-found"),
     DatasetExists: _said("dataset-exists"),
+    IndexNotFound: _said("index-not-found"),
+    IndexExists: _said("index-exists"),
+    VectorNotFound: _said("vector-not-found"),
     JobNotFound: _said("job-not-found"),
     JobHasNoResult: _said("job-has-no-result"),
     JobHasEnded: _said("job-has-ended"),

@@ -95,23 +95,23 @@ def gathered(text: NDArray[np.uint8], starts: Whole, lengths: Whole) -> TextIds:
     return TextIds(ends, found)
 
 
-def check_lengths(lengths: Whole, first_row: int) -> None:
-    """Raise InvalidInput for a string that is too long; the first is the id of a row of this number."""
+def check_lengths(lengths: Whole, first_row: int, called: str = "id") -> None:
+    """Raise InvalidInput for a string that is too long; the first is the id, or what it is, of a row of this number."""
     odd = (lengths < 0) | (lengths > MAX_ID_BYTES)
     if odd.any():
         row = int(np.argmax(odd))
-        detail = f"the id of row {first_row + row} has {lengths[row]} bytes; {MAX_ID_BYTES} are taken at most"
-        raise InvalidInput(detail, "/id")
+        detail = f"the {called} of row {first_row + row} has {lengths[row]} bytes; {MAX_ID_BYTES} are taken at most"
+        raise InvalidInput(detail, f"/{called}")
 
 
-def check_text(ids: TextIds) -> None:
+def check_text(ids: TextIds, called: str = "id") -> None:
     """Raise InvalidInput if a string is no UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for first in range(0, ids.text.size + 1, _AT_A_TIME):
             decoder.decode(ids.text[first : first + _AT_A_TIME].tobytes(), final=first + _AT_A_TIME > ids.text.size)
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"the ids are no UTF-8: {error.reason}", "/id") from error
+        raise InvalidInput(f"the {called}s are no UTF-8: {error.reason}", f"/{called}") from error
     inner = ids.ends[ids.ends < ids.text.size]
     if inner.size and (ids.text[inner] & 0xC0 == 0x80).any():
-        raise InvalidInput("the ids are no UTF-8: one ends within a character", "/id")
+        raise InvalidInput(f"the {called}s are no UTF-8: one ends within a character", f"/{called}")

@@ -34,7 +34,7 @@ def diagnostic(body: Body, wanted: type[Diagnostic], width: int, parse: Parse) -
     own = wanted.model_fields
     in_rows = [member for member in ROW_MEMBERS[wanted.takes] if member not in own]
     document = members(body, [], [*in_rows, *own])
-    options: Diagnostic = parse(wanted, _written({key: document[key] for key in document if key in own}, body))
+    options: Diagnostic = parse(wanted, written({key: document[key] for key in document if key in own}, body))
     return options, _rows(document, options, width)
 
 
@@ -45,14 +45,14 @@ def recommendation(body: Body, parse: Parse) -> tuple[RecommendationOptions, Pos
     given = {name: document[name] for name in document if name in own}
     if isinstance(given.get("samplers"), list):
         given["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in given["samplers"]]
-    options: RecommendationOptions = parse(RecommendationOptions, _written(given, body))
+    options: RecommendationOptions = parse(RecommendationOptions, written(given, body))
     if options.budget is None and options.target_error is None:
         raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
     width = dimension(document["input_dim"]) if "input_dim" in document else None
     return options, {"vectors": vectors_or_dataset(document, width)}
 
 
-def _written(options: dict[str, Any], body: Body) -> bytes:
+def written(options: dict[str, Any], body: Body) -> bytes:
     """Options of a body as JSON again; refused where there is too much in them, or nested too deeply for JSON."""
     try:
         text = orjson.dumps(options)

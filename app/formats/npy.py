@@ -63,10 +63,13 @@ def array_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     return header.getvalue()
 
 
-def read(body: Buffer) -> Array:
-    """Read the array of a .npy body of plain numbers, without a copy and without trust in its header."""
+def read(body: Buffer, of_strings: bool = False) -> Array:
+    """Read the array of a .npy body, without a copy and without trust in its header.
+
+    It has plain numbers, or strings where these are taken too.
+    """
     whole = memoryview(body).toreadonly()
-    start, shape, fortran_order, dtype = _read_header(bytes(whole[: min(_start(body), _LONGEST_START)]))
+    start, shape, fortran_order, dtype = _read_header(bytes(whole[: min(_start(body), _LONGEST_START)]), of_strings)
     came, announced = len(body) - start, prod(shape) * dtype.itemsize
     if came != announced or any(length < 0 for length in shape):
         raise InvalidInput(f"the .npy header announces {announced} bytes of shape {shape}, but {came} came")
@@ -84,7 +87,7 @@ def _start(body: Buffer) -> int:
 
 
 @lru_cache(256)
-def _read_header(start: bytes) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
+def _read_header(start: bytes, of_strings: bool) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
     """The length of a .npy before its numbers, and the shape, whether in Fortran order, and dtype of its array."""
     stream = io.BytesIO(start)
     try:
@@ -95,6 +98,7 @@ def _read_header(start: bytes) -> tuple[int, tuple[int, ...], bool, np.dtype[Any
     if header is None:
         raise InvalidInput(f"the .npy is of version {version[0]}.{version[1]}; 1.0 or 2.0 is wanted")
     shape, fortran_order, dtype = header
-    if dtype.kind not in _NUMBERS:
-        raise InvalidInput(f"the .npy holds {str(dtype)[:200]}; plain float32, float64 or whole numbers are wanted")
+    if dtype.kind not in _NUMBERS and not (of_strings and dtype.kind == "U"):
+        wanted = "whole numbers or strings" if of_strings else "plain float32, float64 or whole numbers"
+        raise InvalidInput(f"the .npy holds {str(dtype)[:200]}; {wanted} are wanted")
     return stream.tell(), shape, fortran_order, dtype

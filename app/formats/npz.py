@@ -1,6 +1,6 @@
 """The .npz format: arrays under the names that members of JSON have."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,9 +50,11 @@ class Npz(Format):
         return Encoded(written(members), length(members))
 
 
-def members(body: Body, wanted: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Array]:
+def members(
+    body: Body, wanted: Sequence[str], optional: Sequence[str] = (), of_strings: Collection[str] = ()
+) -> dict[str, Array]:
     """The arrays of a body, which must have those that are wanted and no others but the optional."""
-    found = arrays(body.content, body.check_size)
+    found = arrays(body.content, body.check_size, of_strings)
     for name in wanted:
         if name not in found:
             raise InvalidInput(f"the member {name} is missing in the .npz", f"/{name}")

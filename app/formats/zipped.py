@@ -1,7 +1,7 @@
 """Zips of arrays as NumPy saves them: written piece by piece, and read without trust in what they say of themselves."""
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from io import SEEK_CUR, SEEK_END, SEEK_SET
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
@@ -95,8 +95,10 @@ class _View:
         return True
 
 
-def arrays(content: Buffer, check_size: Callable[[int], None]) -> dict[str, Array]:
+def arrays(content: Buffer, check_size: Callable[[int], None], of_strings: Collection[str] = ()) -> dict[str, Array]:
     """The arrays of a zip by their names; `check_size` is told how long all are together before one is read.
+
+    Those `of_strings` may have strings.
 
     Raises:
         InvalidInput: it is no such zip, or holds more than arrays of plain numbers.
@@ -115,7 +117,7 @@ def arrays(content: Buffer, check_size: Callable[[int], None]) -> dict[str, Arra
         if name == member.filename or name in found:
             wanted = "arrays, each under a name of its own, are wanted"
             raise InvalidInput(f"{member.filename[:80]!r} came in the .npz; {wanted}")
-        found[name] = read(_content(archive, member))
+        found[name] = read(_content(archive, member), name in of_strings)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 import cachetools
@@ -78,6 +79,26 @@ class Cache:
         if there is not None:
             self._used(True)
         return there
+
+    def held(self, key: str, make: Callable[[], T]) -> T:
+        """The thing under a key of its own, which may change while it is kept; made anew where it is not there."""
+        with self._condition:
+            there: T | None = self._cache.get(key)
+            self._used(there is not None)
+            if there is None:
+                there = make()
+                self._keep(key, there)
+            return there
+
+    def weigh(self, key: str, thing: Sized) -> None:
+        """Keep a thing that has another size now. One that is larger than the cache is not kept."""
+        with self._condition:
+            self._keep(key, thing)
+
+    def _keep(self, key: str, thing: Sized) -> None:
+        self._cache.pop(key, None)
+        with suppress(ValueError):  # it is too large
+            self._cache[key] = thing
 
 
 def _key(manifest: Manifest) -> str:

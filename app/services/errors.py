@@ -1,5 +1,6 @@
 """Refusals of the services. They know nothing of HTTP. For bad input there is InvalidInput of `core.errors`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -15,6 +16,20 @@ class DatasetNotFound(Exception):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no dataset {name!r}")
+
+
+class IndexNotFound(Exception):
+    """There is no index of that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no index {name!r}")
+
+
+class VectorNotFound(Exception):
+    """The index has no vector of that id."""
+
+    def __init__(self, name: str, vector_id: int | str) -> None:
+        super().__init__(f"index {name!r} has no vector {vector_id!r}")
 
 
 class ArrayNotFound(Exception):
@@ -49,3 +64,24 @@ class DatasetExists(Exception):
 
     def __init__(self, name: str, digest: str) -> None:
         super().__init__(f"a dataset {name!r} of other rows exists (digest {digest}); delete it or take another name")
+
+
+class IndexExists(Exception):
+    """Another index has the name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"an index {name!r} that was asked for otherwise exists; delete it or take another name")
+
+
+class MapInUse(Exception):
+    """Indexes are over the map."""
+
+    def __init__(self, name: str, indexes: Sequence[str]) -> None:
+        super().__init__(f"map {name!r} is used by {_listed('index', 'indexes', indexes)}; delete what uses it first")
+        self.indexes = indexes
+
+
+def _listed(one: str, several: str, names: Sequence[str]) -> str:
+    """Names in words, the first ones of many."""
+    shown = ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    return f"{one if len(names) == 1 else several} {shown}"

@@ -9,7 +9,10 @@ _BYTES_PER_COMMA = 7
 
 
 class Limits(NamedTuple):
-    """The values of the settings of the same names, in bytes; `max_operations` in multiplications."""
+    """The values of the settings of the same names.
+
+    They are in bytes; `max_operations` in multiplications, `max_index_batch` in vectors.
+    """
 
     max_body_bytes: int
     max_spec_bytes: int
@@ -19,6 +22,7 @@ class Limits(NamedTuple):
     max_operations: int
     max_build_bytes: int
     max_job_bytes: int
+    max_index_batch: int
 
     def check_map(self, nbytes: int) -> None:
         """Raise TooLarge for a map whose arrays take more than `max_map_bytes`."""
@@ -60,6 +64,14 @@ class Limits(NamedTuple):
     def check_body(self, nbytes: int) -> None:
         """Raise TooLarge for a body that is longer than `max_body_bytes`."""
         self._check("max_body_bytes", nbytes, self.max_body_bytes, "the body has")
+
+    def check_batch(self, n: int) -> None:
+        """Raise TooLarge for more than `max_index_batch` vectors that are to be put into an index at once."""
+        self._check("max_index_batch", n, self.max_index_batch, "the batch has", "vectors")
+
+    def check_batch_bytes(self, nbytes: int) -> None:
+        """Raise TooLarge for vectors that are to be kept at once and take more than `max_body_bytes` as they are."""
+        self._check("max_body_bytes", nbytes, self.max_body_bytes, "the vectors of the batch take", advice="send fewer")
 
     def _check_said(self, what: str, nbytes: int, n_commas: int) -> None:
         self._check("max_spec_bytes", nbytes, self.max_spec_bytes, f"{what} has")

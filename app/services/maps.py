@@ -20,7 +20,7 @@ from app.core.spec import MapSpec
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
 from app.services.cache import Cache, latest
-from app.services.errors import ArrayNotFound, MapNotFound, MapNotReady
+from app.services.errors import ArrayNotFound, MapInUse, MapNotFound, MapNotReady
 from app.services.limits import Limits
 from app.services.map_records import MapRecord, read_spec, record, written
 from app.services.preconditions import Check, digest_in, unchecked
@@ -28,6 +28,7 @@ from app.services.results import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.map_manifest import MapManifest, digest
 from app.store.maps import MapStore
+from app.store.pins import Pins
 from app.store.reservations import State
 
 logger = logging.getLogger(__name__)
@@ -61,9 +62,9 @@ class Maps:
     of a map may use so many `threads`.
     """
 
-    def __init__(self, store: MapStore, limits: Limits, cache: Cache, threads: int, jobs: Jobs) -> None:
+    def __init__(self, store: MapStore, limits: Limits, cache: Cache, threads: int, jobs: Jobs, pins: Pins) -> None:
         self._store = store
-        self._jobs = jobs
+        self._jobs, self._pins = jobs, pins
         self._limits = limits
         self._threads = threads
         self._open, self._kept = cache.keeping(self._load), cache.there
@@ -116,10 +117,15 @@ class Maps:
         """Remove a map; the job that builds it is cancelled. Of many at once, one removes it.
 
         `check` is told its digest, and may raise: then it stays. No other than that one is removed.
+
+        Raises:
+            MapInUse: indexes are over it.
         """
 
         def free(stored: bytes, receipt: str) -> None:
             check(digest_in(MapManifest, stored))
+            if users := self._pins.users(name):
+                raise MapInUse(name, users)
             self._cancel(stored, receipt)
 
         if not self._store.delete(name, free):

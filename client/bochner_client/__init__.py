@@ -24,6 +24,8 @@ from bochner_client.records import (
     CreatedKey,
     DatasetPage,
     DatasetRecord,
+    IndexPage,
+    IndexRecord,
     Info,
     JobError,
     JobEvent,
@@ -33,6 +35,7 @@ from bochner_client.records import (
     MapPage,
     MapPreview,
     MapRecord,
+    SearchResult,
 )
 from bochner_client.refusals import (
     ArrayNotFound,
@@ -41,6 +44,8 @@ from bochner_client.refusals import (
     DatasetExists,
     DatasetNotFound,
     Forbidden,
+    IndexExists,
+    IndexNotFound,
     InternalError,
     InvalidInput,
     JobHasEnded,
@@ -48,6 +53,7 @@ from bochner_client.refusals import (
     JobNotFound,
     KeyNotFound,
     MapExists,
+    MapInUse,
     MapNotFound,
     MapNotReady,
     MethodNotAllowed,
@@ -67,6 +73,7 @@ from bochner_client.refusals import (
     Unauthorized,
     Unavailable,
     UnsupportedMediaType,
+    VectorNotFound,
 )
 from bochner_client.rows import DatasetRows
 
@@ -94,6 +101,10 @@ __all__ = [
     "Forbidden",
     "Gram",
     "HashMap",
+    "IndexExists",
+    "IndexNotFound",
+    "IndexPage",
+    "IndexRecord",
     "Info",
     "InternalError",
     "InvalidAnswer",
@@ -110,6 +121,7 @@ __all__ = [
     "KeyNotFound",
     "KeyRecord",
     "MapExists",
+    "MapInUse",
     "MapNotFound",
     "MapNotReady",
     "MapPage",
@@ -127,6 +139,7 @@ __all__ = [
     "RangeNotSatisfiable",
     "Refused",
     "RequestTimeout",
+    "SearchResult",
     "ServiceAway",
     "ShuttingDown",
     "StoreDamaged",
@@ -135,6 +148,7 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "UnsupportedMediaType",
+    "VectorNotFound",
 ]
 
 

@@ -1,6 +1,6 @@
 """Every call of the contract, as methods that both clients have."""
 
-from bochner_client.calls import datasets, jobs, keys, local, maps, measurements, service, vectors
+from bochner_client.calls import datasets, indexes, jobs, keys, local, maps, measurements, service, vectors
 from bochner_client.methods import iterating, method, starting
 
 
@@ -27,6 +27,15 @@ class Operations:
     list_datasets = method(datasets.list_datasets)
     iter_datasets = iterating(datasets.iter_datasets)
     delete_dataset = method(datasets.delete_dataset)
+
+    put_index = method(indexes.put_index)
+    get_index = method(indexes.get_index)
+    list_indexes = method(indexes.list_indexes)
+    iter_indexes = iterating(indexes.iter_indexes)
+    delete_index = method(indexes.delete_index)
+    upsert_vectors = method(indexes.upsert_vectors)
+    delete_vector = method(indexes.delete_vector)
+    search_index = method(indexes.search_index)
 
     diagnose = method(measurements.diagnose)
     start_diagnosis = starting(measurements.start_diagnosis)

@@ -1,4 +1,4 @@
-"""What the service answers about maps, datasets, jobs, keys and itself."""
+"""What the service answers about maps, datasets, indexes, jobs, keys and itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -127,6 +127,47 @@ class DatasetRecord(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class IndexRecord(Record):
+    """An index of vectors over a map."""
+
+    _times = ("created_at", "expires_at")
+
+    name: str
+    map: str
+    """Name of the map whose codes it keeps."""
+    keep: Literal["codes", "vectors"]
+    banding: Literal["bands", "scan"]
+    bands: int | None
+    rows_per_band: int | None
+    s: int
+    """Codes of a vector."""
+    bits: int
+    """Of a code."""
+    size: int
+    """Vectors in it."""
+    bytes: int
+    created_at: datetime
+    ttl: int | None
+    """Seconds that it lives after its last use; None for ever."""
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult(Record):
+    """What was found for one row, best first."""
+
+    ids: list[int | str]
+    similarity: list[float]
+    """Estimated from codes."""
+    standard_error: list[float]
+    """Of the estimates."""
+    exact: list[float] | None
+    """Of the vectors themselves, where they were compared."""
+    candidates: int
+    """How many vectors the row was compared with."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobRecord(Record):
     """A job."""
 
@@ -233,6 +274,17 @@ class DatasetPage(Page):
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
         return {"datasets": tuple(map(DatasetRecord.read, document["datasets"]))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexPage(Page):
+    """Indexes in order of their names."""
+
+    indexes: tuple[IndexRecord, ...]
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"indexes": tuple(map(IndexRecord.read, document["indexes"]))}
 
 
 @dataclass(frozen=True, kw_only=True)

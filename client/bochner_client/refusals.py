@@ -42,6 +42,18 @@ class DatasetNotFound(NotFound):
     slugs = ("dataset-not-found",)
 
 
+class IndexNotFound(NotFound):
+    """No index has the name, or it has expired."""
+
+    slugs = ("index-not-found",)
+
+
+class VectorNotFound(NotFound):
+    """The index has no vector of the id."""
+
+    slugs = ("vector-not-found",)
+
+
 class ArrayNotFound(NotFound):
     """The map has no such array."""
 
@@ -92,6 +104,23 @@ class DatasetExists(Conflict):
     """Another dataset has the name."""
 
     slugs = ("dataset-exists",)
+
+
+class IndexExists(Conflict):
+    """Another index has the name."""
+
+    slugs = ("index-exists",)
+
+
+class MapInUse(Conflict):
+    """Indexes are over the map."""
+
+    slugs = ("map-in-use",)
+
+    @property
+    def indexes(self) -> list[str]:
+        """Names of these indexes."""
+        return list(self.document.get("indexes", ()))
 
 
 class MapNotReady(Conflict):

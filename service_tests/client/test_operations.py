@@ -39,6 +39,13 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "get_dataset": lambda client: client.get_dataset("d"),
     "list_datasets": lambda client: client.list_datasets(),
     "delete_dataset": lambda client: client.delete_dataset("d"),
+    "put_index": lambda client: client.put_index("i", "m"),
+    "get_index": lambda client: client.get_index("i"),
+    "list_indexes": lambda client: client.list_indexes(),
+    "delete_index": lambda client: client.delete_index("i"),
+    "upsert_vectors": lambda client: client.upsert_vectors("i", [1, "1"], ROWS),
+    "delete_vector": lambda client: client.delete_vector("i", "1"),
+    "search_index": lambda client: client.search_index("i", ROWS),
     "diagnose": lambda client: client.diagnose("m", "gram", ROWS),
     "recommend": lambda client: client.recommend(SPEC["kernel"], ROWS, budget=4),  # type: ignore[arg-type]
     "list_jobs": lambda client: client.list_jobs(),
@@ -86,6 +93,7 @@ CALLED: dict[tuple[str, str], str | None] = {
     ("put_map", "dry_run"): None,  # a call of its own
     ("put_map", "If-None-Match"): "only_new",
     ("put_dataset", "If-None-Match"): "only_new",
+    ("delete_vector", "kind"): None,  # the id itself is of one
     ("get_map", "If-None-Match"): "if_none_match",
     ("get_dataset", "If-None-Match"): "if_none_match",
     ("export_map", "If-None-Match"): "if_none_match",

@@ -16,7 +16,9 @@ from app.services.map_creation import Created, MapCreation
 from app.services.maps import Maps
 from app.store.connection import connect
 from app.store.datasets import DatasetStore
+from app.store.indexes import IndexStore
 from app.store.maps import MapStore
+from app.store.pins import Pins
 from service_tests.servers import EVERY_WRITE, valkey
 
 SPEC = MapSpec.model_validate(
@@ -31,6 +33,7 @@ LIMITS = Limits(
     max_operations=1000,
     max_build_bytes=1_000_000,
     max_job_bytes=10_000_000,
+    max_index_batch=100,
 )
 
 
@@ -49,7 +52,7 @@ class Service(Maps):
 
     def __init__(self, client: redis.Redis, cache: Cache, limits: Limits = LIMITS, unfit: str | None = None) -> None:
         store, jobs = MapStore(client), Jobs(client, 10, 60)
-        super().__init__(store, limits, cache, 1, jobs)
+        super().__init__(store, limits, cache, 1, jobs, Pins(client, store, IndexStore(client)))
         datasets = Datasets(DatasetStore(client), limits, cache, lambda: unfit)
         self._creation = MapCreation(store, limits, 1, lambda: unfit, jobs, datasets)
 

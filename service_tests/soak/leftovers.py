@@ -11,7 +11,7 @@ from service_tests.soak.truth import STANDING
 ACCOUNT = (b"bochner:account", b"bochner:account:entries", b"bochner:account:ends")
 KEYS = (b"bochner:keys", b"bochner:keys:state")
 JOBS = (b"bochner:jobs", b"bochner:jobs:ended", b"bochner:jobs:tally", QUEUE.encode())
-LISTS = {b"bochner:maps", b"bochner:store", *JOBS, *ACCOUNT, *KEYS}
+LISTS = {b"bochner:maps", b"bochner:indexes", b"bochner:store", *JOBS, *ACCOUNT, *KEYS}
 
 
 def check_leftovers(store: redis.Redis) -> int:

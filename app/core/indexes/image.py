@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,11 @@ class Layout(NamedTuple):
     def bytes_per_vector(self) -> int:
         """Memory that a vector takes, without its id."""
         return 8 + self.code_bytes + (0 if self.banding is None else 4 * self.banding.bands)
+
+    @property
+    def most_bytes_per_vector(self) -> int:
+        """Likewise, where room is taken for more vectors."""
+        return self.bytes_per_vector + ceil((_GROWTH - 1) * (8 + self.code_bytes))
 
 
 class Image(NamedTuple):

@@ -1,5 +1,6 @@
 """The vectors of an index that are nearest to queries: among all, or among those that share a bucket."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +32,8 @@ def search(
     mark: np.uint64 | None = None,
     threads: int = 1,
     pause: Pause = no_pause,
-) -> list[Hits]:
-    """The k vectors that agree in the most codes with each query, packed codes (q, code bytes).
+) -> Iterator[Hits]:
+    """The k vectors that agree in the most codes with each query, packed codes (q, code bytes), one query at a time.
 
     Args:
         image: the index.
@@ -49,16 +50,15 @@ def search(
     if layout.banding is None:
         found = nearest(queries, *given, mask=mask, least=least, threads=threads, pause=pause)
         n = image.size if mask is None else int(mask.sum())
-        return [_hits(slots, counts, n) for slots, counts in zip(found.slots, found.counts, strict=True)]
+        yield from (_hits(slots, counts, n) for slots, counts in zip(found.slots, found.counts, strict=True))
+        return
     candidates, words = Candidates(image.segments, image.size), bucket_words(queries, layout.bits, layout.banding)
-    every = []
     for i in range(len(queries)):
         slots = candidates.of(np.ascontiguousarray(words[:, i]))
         if mask is not None:
             slots = slots[mask[slots]]
         found = nearest(queries[i : i + 1], *given, slots=slots, least=least, threads=threads, pause=pause)
-        every.append(_hits(found.slots[0], found.counts[0], len(slots)))
-    return every
+        yield _hits(found.slots[0], found.counts[0], len(slots))
 
 
 def _hits(slots: Whole, counts: Whole, candidates: int) -> Hits:

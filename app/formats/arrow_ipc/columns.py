@@ -61,9 +61,9 @@ class Column(NamedTuple):
         return filled[start:].reshape(n, size)
 
     def ids(self) -> Ids:
-        """A column of ids."""
+        """A column of ids, or of other strings."""
         field, n = self.field, self.n
-        self._refuse_null(self._missing(self.node, self.buffer, n), "has no id")
+        self._refuse_null(self._missing(self.node, self.buffer, n), f"has no {field.name}")
         if field.code in TEXTS:
             return self._views() if field.code == UTF8_VIEW else self._text()
         numbers = self._values(self.buffer, field, n)
@@ -113,17 +113,19 @@ class Column(NamedTuple):
         if not offsets.size:
             return TextIds(np.empty(0, np.int64), np.empty(0, np.uint8))
         text = self.batch.buffer(self.buffer + 2, np.dtype(np.uint8), int(offsets[-1]))[int(offsets[0]) :]
-        check_lengths(np.diff(offsets), self.first)
+        check_lengths(np.diff(offsets), self.first, self.field.name)
         return TextIds(offsets[1:] - offsets[0], text)
 
     def _views(self) -> TextIds:
         batch, n = self.batch, self.n
         views = batch.buffer(self.buffer + 1, _VIEW, n)
         lengths = views["length"].astype(np.int64)
-        check_lengths(lengths, self.first)
+        check_lengths(lengths, self.first, self.field.name)
         # Any number of views may be of the same bytes.
         if (total := int(lengths.sum())) > len(batch.body):
-            raise InvalidInput(f"ids of {total} bytes came in a record batch of {len(batch.body)}", self.field.pointer)
+            raise InvalidInput(
+                f"{self.field.name}s of {total} bytes came in a record batch of {len(batch.body)}", self.field.pointer
+            )
         starts = batch.buffers[self.buffer + 1][0] + _VIEW.itemsize * np.arange(n) + 4 if n else np.empty(0, np.int64)
         long = np.flatnonzero(lengths > _INLINE_BYTES)
         if long.size:

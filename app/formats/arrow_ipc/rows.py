@@ -1,6 +1,6 @@
-"""Rows, and their ids, from the columns of an Arrow stream."""
+"""Rows, and what stands beside them, from the columns of an Arrow stream."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,50 +13,56 @@ from app.formats.arrow_ipc.stream import read
 from app.formats.arrow_ipc.types import FIXED_LIST, TEXTS, Field
 from app.formats.base import Body
 
-ID = "id"
-"""Name of the column of ids."""
+ID, TAG = "id", "tag"
+"""Names of the columns of ids and of tags."""
 _WANTED = "one column of lists of numbers, or columns of numbers, are wanted, beside ids in a column `id`"
 # Numbers of one column that are put into rows at a time.
 _AT_A_TIME = 1 << 10
 
 
 def rows_of(body: Body, width: int | None = None) -> Array | Identified:
-    """The rows of a stream, with their ids where it has a column of these.
+    """The rows of a stream, with their ids where it has a column of these; raises what `columns_of` raises."""
+    rows, beside = columns_of(body, width, (ID,))
+    return Identified(rows, beside[ID]) if ID in beside else rows
+
+
+def columns_of(body: Body, width: int | None, beside: Sequence[str]) -> tuple[Array, Mapping[str, Ids]]:
+    """The rows of a stream, and its columns of these names, which are ids, or tags of strings.
 
     Numbers that are missing are NaN. Columns of numbers become rows of the narrowest dtype that has room for all of
     their dtypes, which must round no whole number. Where there are none, lists of no stated length are of `width`.
 
     Raises:
         InvalidInput: the body is no stream; columns are of other types, or too short; lists are of different lengths; a
-            whole number would be rounded; or an id is missing.
+            whole number would be rounded; or an id or a tag is missing.
     """
     fields, batches = read(body)
-    places = [place for place, field in enumerate(fields) if field.name != ID]
-    _check(fields, [fields[place] for place in places])
+    places = [place for place, field in enumerate(fields) if field.name not in beside]
+    _check(fields, [fields[place] for place in places], beside)
     split = [*columns(fields, batches)]
     first = fields[places[0]]
     if first.item is None:
         rows = _side_by_side([[one[place] for one in split] for place in places], [fields[place] for place in places])
     else:
         rows = _joined([one[places[0]].lists() for one in split], first, width)
-    if len(places) == len(fields):
-        return rows
-    (place,) = {*range(len(fields))} - {*places}
-    return Identified(rows, _ids(fields[place], [one[place] for one in split]))
+    others = {field.name: (field, place) for place, field in enumerate(fields) if place not in places}
+    return rows, {name: _ids(field, [one[place] for one in split]) for name, (field, place) in others.items()}
 
 
-def _check(fields: Sequence[Field], of_rows: Sequence[Field]) -> None:
-    """Raise InvalidInput for columns that are no rows, those `of_rows`, and no ids, all others."""
+def _check(fields: Sequence[Field], of_rows: Sequence[Field], beside: Sequence[str]) -> None:
+    """Raise InvalidInput for columns that are no rows, those `of_rows`, and for all others that are not fit."""
     if not of_rows:
-        raise InvalidInput(f"the Arrow stream has {len(fields)} columns, and none beside {ID!r}; {_WANTED}")
-    if len(fields) - len(of_rows) > 1:
-        raise InvalidInput(f"{len(fields) - len(of_rows)} columns are called {ID!r}; one is wanted", f"/{ID}")
+        names = " and ".join(map(repr, beside))
+        raise InvalidInput(f"the Arrow stream has {len(fields)} columns, and none beside {names}; {_WANTED}")
+    for name in beside:
+        if (n := sum(field.name == name for field in fields)) > 1:
+            raise InvalidInput(f"{n} columns are called {name!r}; one is wanted", f"/{name}")
     for field in fields:
-        if field.name != ID:
+        if field.name not in beside:
             _check_numbers(field, alone=len(of_rows) == 1)
-        elif field.code not in TEXTS and (field.dtype is None or field.dtype.kind not in "iu"):
-            detail = f"{field.quoted} is {field.called}; whole numbers or strings are wanted"
-            raise InvalidInput(detail, field.pointer)
+        elif field.code not in TEXTS and (field.name != ID or field.dtype is None or field.dtype.kind not in "iu"):
+            wanted = "whole numbers or strings" if field.name == ID else "strings"
+            raise InvalidInput(f"{field.quoted} is {field.called}; {wanted} are wanted", field.pointer)
 
 
 def _check_numbers(field: Field, alone: bool) -> None:
@@ -118,7 +124,7 @@ def _ids(field: Field, parts: Sequence[Column]) -> Ids:
         ids = TextIds(
             _concatenated(ends, np.dtype(np.int64)), _concatenated([one.text for one in texts], np.dtype(np.uint8))
         )
-        check_text(ids)
+        check_text(ids, field.name)
         return ids
     numbers = [one.numbers for one in every if isinstance(one, NumberIds)]
     return NumberIds(_concatenated(numbers, np.dtype(np.int64)))

@@ -1,0 +1,129 @@
+"""Indexes: create, list, look at, delete; put vectors into them, take them out, search."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from app.api import bodies
+from app.api.access import owner_of
+from app.api.answer_headers import headers
+from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
+from app.api.index_documents import BATCH_BODY, INDEX_BODY, SEARCH_BODY
+from app.api.negotiation import JSON, posted_format, posted_type
+from app.core.errors import InvalidOption
+from app.core.ids import MAX_ID_BYTES
+from app.formats import FORMATS, index_bodies
+from app.formats.index_bodies import BATCHES
+from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, Upserted
+
+router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
+
+
+class IdKind(StrEnum):
+    """What an id is."""
+
+    integer = "integer"
+    string = "string"
+
+
+@router.put(
+    "/{name}",
+    operation_id="put_index",
+    response_model=IndexRecord,
+    responses={
+        200: {"description": "The index was there already, asked for in the same way."},
+        201: {"model": IndexRecord, **headers(location="Link of the index.")},
+    },
+    openapi_extra=INDEX_BODY,
+)
+async def put_index(
+    name: IndexName, request: Request, response: Response, context: Admitted, ttl: MapTtl = None
+) -> IndexRecord:
+    """Make an index over a map, or find that the same one is there, which then lives as long as `ttl` says.
+
+    The map stays as long as the index does: it is not deleted, and does not expire.
+    """
+    posted_format(request, (JSON,))
+    body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+
+    def work() -> tuple[IndexRecord, bool]:
+        return context.indexes.create(name, bodies.parse(AskedIndex, body), ttl, owner)
+
+    record, created = await context.admission.compute(work)
+    if created:
+        response.status_code = 201
+        response.headers["Location"] = f"/v1/indexes/{name}"
+    return record
+
+
+@router.get("", operation_id="list_indexes")
+async def list_indexes(context: ContextOf, limit: Limit = 100, cursor: Cursor = None, prefix: Prefix = "") -> IndexPage:
+    """List indexes in order of their names. A page may hold fewer than `limit`, where indexes have expired."""
+    return await context.admission.ask(lambda: context.indexes.list(prefix, cursor, limit))
+
+
+@router.get("/{name}", operation_id="get_index")
+async def get_index(name: IndexName, context: ContextOf) -> IndexRecord:
+    """Look at an index."""
+    return await context.admission.ask(lambda: context.indexes.get(name))
+
+
+@router.delete("/{name}", operation_id="delete_index", status_code=204)
+async def delete_index(name: IndexName, context: ContextOf) -> None:
+    """Delete an index and all that it holds."""
+    await context.admission.ask(lambda: context.indexes.delete(name))
+
+
+@router.post("/{name}/vectors", operation_id="upsert_vectors", openapi_extra=BATCH_BODY)
+async def upsert_vectors(name: IndexName, request: Request, context: Admitted) -> Upserted:
+    """Put vectors into an index, in the place of those with the same ids: all of a request, or none.
+
+    Every search that begins after the answer sees them, whichever process it asks.
+    """
+    form = FORMATS[posted_type(request, BATCHES)]
+    body = await bodies.read_in(form, request, context)
+    read = BATCHES[form.media_type]
+    n = await context.admission.compute(
+        lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check))
+    )
+    return Upserted(upserted=n)
+
+
+@router.delete("/{name}/vectors/{id:path}", operation_id="delete_vector", status_code=204)
+async def delete_vector(
+    name: IndexName,
+    id: Annotated[str, Path(max_length=MAX_ID_BYTES, description="Id of a vector.")],  # noqa: A002
+    context: ContextOf,
+    kind: Annotated[
+        IdKind | None,
+        Query(description="What the id is. Without it, what is written as a whole number is one, else it is a string."),
+    ] = None,
+) -> None:
+    """Take a vector out of an index. Nothing of it is left."""
+    vector_id = _vector_id(id, kind)
+    await context.admission.ask(lambda: context.index_vectors.remove(name, vector_id))
+
+
+@router.post("/{name}/search", operation_id="search_index", response_model=SearchAnswer, openapi_extra=SEARCH_BODY)
+async def search_index(name: IndexName, request: Request, context: Admitted) -> Response:
+    """The vectors of an index that are nearest to each of the posted ones, best first."""
+    form = posted_format(request, (JSON,))
+    body = await bodies.read_in(form, request, context)
+
+    def work() -> Response:
+        results = context.index_vectors.search(name, lambda width: index_bodies.search(body, width, bodies.parse))
+        return Response(orjson.dumps({"results": results}), media_type=JSON)
+
+    return await context.admission.compute(work)
+
+
+def _vector_id(text: str, kind: IdKind | None) -> int | str:
+    """The id that is meant by the end of an address."""
+    digits = text.removeprefix("-")
+    # As Python, and JSON, write whole numbers: 007 is none.
+    is_number = digits.isascii() and digits.isdigit() and str(int(text)) == text
+    if kind is IdKind.integer and not is_number:
+        raise InvalidOption(f"{text[:80]!r} came; with kind=integer a whole number is wanted", "id")
+    return int(text) if is_number and kind is not IdKind.string else text

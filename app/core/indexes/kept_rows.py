@@ -1,0 +1,56 @@
+"""Rows as an index keeps them, one by one: dense or sparse, in float32 where that loses nothing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from app.core.arrays import Floats, Rows
+
+# The first byte says how a row is kept: dense or sparse, and its dtype.
+_DTYPES = (np.dtype("<f4"), np.dtype("<f8"))
+_DENSE, _SPARSE = 0, 2
+_INDEX = np.dtype("<u4")
+
+
+def kept(rows: Rows) -> list[bytes]:
+    """Rows, each as it is kept."""
+    n = rows.shape[0]
+    if isinstance(rows, np.ndarray):
+        return [_written(_DENSE, rows[i]) for i in range(n)]
+    every = (slice(rows.indptr[i], rows.indptr[i + 1]) for i in range(n))
+    return [_written(_SPARSE, rows.data[one]) + rows.indices[one].astype(_INDEX).tobytes() for one in every]
+
+
+def restored(stored: Sequence[bytes], input_dim: int) -> Rows:
+    """Rows from what is kept of them, in float64; sparse if one of them is."""
+    if any(one[0] >= _SPARSE for one in stored):
+        parts = [_sparse(one) for one in stored]
+        ends = np.cumsum([0, *(len(indices) for indices, _ in parts)])
+        values, indices = (np.concatenate([part[k] for part in parts]) for k in (1, 0))
+        return sparse.csr_array((values, indices, ends), shape=(len(stored), input_dim))
+    found = np.empty((len(stored), input_dim))
+    for i, one in enumerate(stored):
+        found[i] = np.frombuffer(one, _DTYPES[one[0]], offset=1)
+    return found
+
+
+def _written(form: int, values: Floats) -> bytes:
+    with np.errstate(over="ignore"):  # what overflows is not the same
+        narrow = values.astype(_DTYPES[0])
+    is_wide = not np.array_equal(narrow, values)
+    return bytes([form + is_wide]) + (values.astype(_DTYPES[1]) if is_wide else narrow).tobytes()
+
+
+def _sparse(stored: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Indices and values of a row."""
+    form, dtype = stored[0], _DTYPES[stored[0] & 1]
+    if form < _SPARSE:
+        values = np.frombuffer(stored, dtype, offset=1)
+        indices = np.flatnonzero(values)
+        return indices, values[indices].astype(np.float64)
+    n = (len(stored) - 1) // (dtype.itemsize + _INDEX.itemsize)
+    values = np.frombuffer(stored, dtype, n, 1)
+    indices = np.frombuffer(stored, _INDEX, n, 1 + n * dtype.itemsize)
+    return indices.astype(np.int64), values.astype(np.float64)

@@ -1,0 +1,38 @@
+"""What a search of an index may say."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from app.core.ids import MAX_ID_BYTES
+from app.core.model import Frozen
+
+MOST_RESULTS = 1000
+
+
+class SearchOptions(Frozen):
+    """How many vectors are wanted for each query, and which."""
+
+    k: Annotated[int, Field(ge=1, le=MOST_RESULTS, description="Most vectors for each query.")] = 10
+    min_similarity: (
+        Annotated[float, Field(ge=0, le=1, description="The similarity that a vector must have to be found.")] | None
+    ) = None
+    exact: (
+        Annotated[
+            bool,
+            Field(
+                description="Compare the best candidates exactly, five for each that is wanted and at least fifty, and "
+                "go by that. Without it, where the index keeps vectors."
+            ),
+        ]
+        | None
+    ) = None
+    tag: (
+        Annotated[str, Field(min_length=1, max_length=MAX_ID_BYTES, description="The tag that a vector must have.")]
+        | None
+    ) = None
+
+    @property
+    def compared_exactly(self) -> int:
+        """How many candidates are compared exactly, where some are."""
+        return max(50, 5 * self.k)

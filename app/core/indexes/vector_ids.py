@@ -1,0 +1,66 @@
+"""Ids of vectors as an index keeps them: whole numbers and strings, which are told apart by their first byte."""
+
+from collections.abc import Iterator, Sequence
+
+from app.core.errors import InvalidInput
+from app.core.ids import MAX_ID_BYTES
+
+_NUMBER, _STRING = b"i", b"s"
+_LEAST, _MOST = -(1 << 63), (1 << 64) - 1
+
+
+def written(vector_id: object, pointer: str) -> bytes:
+    """An id as it is kept; InvalidInput for what is none."""
+    if type(vector_id) is int:
+        if not _LEAST <= vector_id <= _MOST:
+            raise InvalidInput(
+                f"the id {str(vector_id)[:80]} came; whole numbers from -2^63 to 2^64 - 1 are ids", pointer
+            )
+        return b"%b%d" % (_NUMBER, vector_id)
+    if not isinstance(vector_id, str):
+        raise InvalidInput("an id is a whole number or a string", pointer)
+    try:
+        text = vector_id.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput("the id is no text: it has half of a surrogate pair", pointer) from error
+    if not 1 <= len(text) <= MAX_ID_BYTES:
+        raise InvalidInput(f"the id has {len(text)} bytes; a string of 1 to {MAX_ID_BYTES} is an id", pointer)
+    return _STRING + text
+
+
+def read(kept: bytes) -> int | str:
+    """An id from what is kept of it."""
+    return int(kept[1:]) if kept.startswith(_NUMBER) else kept[1:].decode()
+
+
+def every_written(ids: Sequence[object], pointer: str) -> list[bytes]:
+    """Ids as they are kept; InvalidInput for what is none, or comes twice."""
+    found = [written(one, f"{pointer}/{i}") for i, one in enumerate(ids)]
+    check_different(found, pointer)
+    return found
+
+
+def check_different(ids: Sequence[bytes], pointer: str) -> None:
+    """Raise InvalidInput for ids of which one comes twice."""
+    first: dict[bytes, int] = {}
+    for i, one in enumerate(ids):
+        if (before := first.setdefault(one, i)) != i:
+            detail = f"rows {before} and {i} have the same id {read(one)!r:.80}; each comes once in a batch"
+            raise InvalidInput(detail, f"{pointer}/{i}")
+
+
+def at(block: bytes, place: int) -> bytes:
+    """The id at a place of a block of ids, each after its length in two bytes."""
+    start = 0
+    for _ in range(place):
+        start += 2 + int.from_bytes(block[start : start + 2], "little")
+    return block[start + 2 : start + 2 + int.from_bytes(block[start : start + 2], "little")]
+
+
+def every(block: bytes) -> Iterator[bytes]:
+    """The ids of a block, likewise."""
+    start = 0
+    while start < len(block):
+        end = start + 2 + int.from_bytes(block[start : start + 2], "little")
+        yield block[start + 2 : end]
+        start = end

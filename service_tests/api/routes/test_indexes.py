@@ -1,0 +1,255 @@
+import io
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import numpy as np
+import pytest
+import redis
+from arro3.core import Array, DataType, Table, fixed_size_list_array
+from arro3.io import write_ipc_stream
+
+from service_tests.api.routes.indexing import found, made, upserted
+from service_tests.checks import ARROW, assert_problem, keys, put, put_dataset
+from service_tests.running import Running
+
+ROWS = np.array([[1.0, 2, 0, 0, 3], [1, 2, 0, 0.5, 3], [-1, 0, 4, 1, 0]])
+
+
+def test_an_index_is_made_once_and_told_of(http: httpx.Client, name: str) -> None:
+    path = made(http, name, bands=8, rows_per_band=4, keep="vectors")
+    asked = {"map": name, "bands": 8, "rows_per_band": 4, "keep": "vectors"}
+    again = http.put(path, json=asked)
+    assert again.status_code == 200
+    record = again.json()
+    told = {"map": name, "keep": "vectors", "banding": "bands", "bands": 8, "rows_per_band": 4, "s": 64, "bits": 8}
+    assert record.items() >= {**told, "name": name, "size": 0, "bytes": 0, "ttl": None, "expires_at": None}.items()
+    upserted(http, path, [1, "1", 2], ROWS)
+    now = http.get(path).json()
+    assert (now["size"], now["bytes"] > 3 * 64) == (3, True)
+    assert now.items() >= (record | {"size": 3, "bytes": now["bytes"]}).items()
+    assert http.get("/v1/indexes", params={"prefix": name}).json() == {"indexes": [now], "next": None}
+    for other in (asked | {"keep": "codes"}, asked | {"bands": 4}, {"map": name}):
+        assert_problem(http, http.put(path, json=other), 409, "index-exists")
+    assert http.put(path, json=asked, params={"ttl": 100}).json()["ttl"] == 100
+    assert http.put(path, json=asked).json()["expires_at"] is None
+
+
+def test_pages_of_indexes_go_on(http: httpx.Client, name: str) -> None:
+    for i in range(3):
+        made(http, f"{name}-{i}")
+    first = http.get("/v1/indexes", params={"prefix": name, "limit": 2}).json()
+    rest = http.get("/v1/indexes", params={"prefix": name, "limit": 2, "cursor": first["next"]}).json()
+    assert [one["name"] for one in first["indexes"] + rest["indexes"]] == [f"{name}-{i}" for i in range(3)]
+    assert rest["next"] is None
+
+
+def test_ids_are_numbers_or_strings_and_never_the_same(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    ids = [7, "7", "a/b?c=%20", "..x", "-7", -7, "007", (1 << 64) - 1]
+    upserted(http, path, ids, [ROWS[0] + i for i in range(8)])
+    assert set(found(http, path, ROWS[:1], k=20)[0]["ids"]) == {*ids}
+    for one in ids:
+        (result,) = found(http, path, [ROWS[0] + ids.index(one)], k=1)
+        assert (result["ids"], type(result["ids"][0])) == ([one], type(one))
+    for one, kind in ((7, None), ("7", "string"), ("a/b?c=%20", None), ("..x", None), ("-7", "string"), ("007", None)):
+        address = f"{path}/vectors/{quote(str(one), safe='')}"
+        params = {} if kind is None else {"kind": kind}
+        assert http.delete(address, params=params).status_code == 204
+        assert_problem(http, http.delete(address, params=params), 404, "vector-not-found")
+    assert set(found(http, path, ROWS[:1], k=20)[0]["ids"]) == {-7, (1 << 64) - 1}
+    assert_problem(http, http.delete(f"{path}/vectors/007?kind=integer"), 422, "invalid-input")
+
+
+def npz(**members: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **members)
+    return buffer.getvalue()
+
+
+def arrow(**columns: list[int] | list[str] | list[str | None] | list[int | None]) -> bytes:
+    """A stream of the rows, beside columns of strings, or of numbers, unsigned ones of 64 bits where they are large."""
+    buffer = io.BytesIO()
+    arrays = {name: Array(column, _type_of(column)) for name, column in columns.items()}
+    vectors = fixed_size_list_array(Array(ROWS.ravel().tolist(), DataType.float64()), 5)
+    write_ipc_stream(Table.from_pydict(arrays | {"v": vectors}), buffer, compression=None)
+    return buffer.getvalue()
+
+
+def _type_of(column: list[Any]) -> DataType:
+    if isinstance(column[0], str):
+        return DataType.utf8()
+    return DataType.uint64() if (column[-1] or 0) > 1 << 62 else DataType.int32()
+
+
+def test_vectors_come_in_any_format(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    bodies = [
+        (npz(ids=np.array(["x", "yé", "z"]), vectors=ROWS, tags=np.array(["t", "", "t"])), "application/x-npz"),
+        (npz(ids=np.array([1, 2, 3], np.uint8), vectors=ROWS.astype("f4")), "application/x-npz"),
+        (arrow(id=["p", "q", "ü"], tag=["t", "u", ""]), ARROW),
+        (arrow(id=[4, 5, 1 << 63]), ARROW),
+    ]
+    for body, content_type in bodies:
+        answer = http.post(f"{path}/vectors", content=body, headers={"Content-Type": content_type})
+        assert (answer.status_code, answer.json()) == (200, {"upserted": 3}), answer.text
+    assert put_dataset(http, name, {"vectors": ROWS.tolist()}).status_code == 201
+    answer = http.post(f"{path}/vectors", json={"ids": ["d", "e", "f"], "vectors": {"dataset": name}})
+    assert answer.json() == {"upserted": 3}
+    for row, same in zip(
+        ROWS, ({"x", 1, "p", 4, "d"}, {"yé", 2, "q", 5, "e"}, {"z", 3, "ü", 1 << 63, "f"}), strict=True
+    ):
+        (result,) = found(http, path, [row], k=5)
+        assert ({*result["ids"]}, {*result["similarity"]}) == (same, {1.0})
+    assert {*found(http, path, ROWS[:1], tag="t")[0]["ids"]} == {"x", "z", "p"}
+    upserted(http, path, [], np.empty((0, 5)))
+
+
+def test_ids_of_a_dataset_that_has_some_may_be_left_out(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    dataset = http.put(f"/v1/datasets/{name}", content=arrow(id=["p", "q", "r"]), headers={"Content-Type": ARROW})
+    assert dataset.status_code == 201
+    assert http.post(f"{path}/vectors", json={"vectors": {"dataset": name}}).json() == {"upserted": 3}
+    answer = http.post(f"{path}/search", json={"dataset": name, "k": 1})
+    assert [one["ids"] for one in answer.json()["results"]] == [["p"], ["q"], ["r"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"vectors": [[1] * 5]}, "/ids"),
+        ({"ids": [1], "vectors": [[1] * 4]}, "/vectors/0"),
+        ({"ids": [1], "vectors": [[0] * 5]}, "/vectors/0"),
+        ({"ids": [1, 2], "vectors": [[1] * 5]}, "/ids"),
+        ({"ids": [1, 1], "vectors": [[1] * 5] * 2}, "/ids/1"),
+        ({"ids": [1.0], "vectors": [[1] * 5]}, "/ids/0"),
+        ({"ids": "a", "vectors": [[1] * 5]}, "/ids"),
+        ({"ids": [None], "vectors": [[1] * 5]}, "/ids/0"),
+        ({"ids": [1], "vectors": [[1] * 5], "tags": [7]}, "/tags/0"),
+        ({"ids": [1], "vectors": [[1] * 5], "tags": []}, "/tags"),
+        ({"ids": [1], "vectors": [[1] * 5], "tag": ["a"]}, "/tag"),
+    ],
+)
+def test_a_bad_batch_is_refused_where_it_is_bad_and_nothing_of_it_kept(
+    http: httpx.Client, name: str, body: Any, pointer: str
+) -> None:
+    path = made(http, name)
+    good = {"ids": ["good"], "vectors": [[1] * 5]}
+    assert http.post(f"{path}/vectors", json=good).is_success
+    assert_problem(http, http.post(f"{path}/vectors", json=body), 422, "invalid-input", pointer)
+    assert http.get(path).json()["size"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (npz(ids=np.array([1.0, 2, 3]), vectors=ROWS), "application/x-npz"),
+        (npz(ids=np.array([[1], [2], [3]]), vectors=ROWS), "application/x-npz"),
+        (npz(ids=np.array([b"a", b"b", b"c"]), vectors=ROWS), "application/x-npz"),
+        (npz(ids=np.arange(3), vectors=ROWS.astype("U8")), "application/x-npz"),
+        (npz(ids=np.arange(3), vectors=ROWS, tags=np.arange(3)), "application/x-npz"),
+        (npz(ids=np.frombuffer(b"\xff\xff\xff\xff" * 3, "<U1"), vectors=ROWS), "application/x-npz"),
+        (npz(vectors=ROWS), "application/x-npz"),
+        (arrow(), ARROW),
+        (arrow(tag=["a", "b", "c"]), ARROW),
+        (arrow(id=[1, 2, 3], tag=[1, 2, 3]), ARROW),
+        (arrow(id=[1, 2, 3], tag=["a", None, "c"]), ARROW),
+        (arrow(id=[1, 2, None]), ARROW),
+    ],
+)
+def test_ids_and_tags_that_are_none_are_refused_in_every_format(
+    http: httpx.Client, name: str, body: bytes, content_type: str
+) -> None:
+    path = made(http, name)
+    answer = http.post(f"{path}/vectors", content=body, headers={"Content-Type": content_type})
+    assert_problem(http, answer, 422, "invalid-input")
+    assert http.get(path).json()["size"] == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"k": 3}, "/vectors"),
+        ({"vectors": [[1] * 4]}, "/vectors/0"),
+        ({"vectors": [[0] * 5]}, "/vectors/0"),
+        ({"vectors": [[1] * 5], "k": 0}, "/k"),
+        ({"vectors": [[1] * 5], "k": 1001}, "/k"),
+        ({"vectors": [[1] * 5], "min_similarity": 2}, "/min_similarity"),
+        ({"vectors": [[1] * 5], "exact": True}, "/exact"),
+        ({"vectors": [[1] * 5], "tag": ""}, "/tag"),
+        ({"vectors": [[1] * 5], "seed": 3}, "/seed"),
+        ({"vectors": [[1] * 5], "top": 3}, "/top"),
+    ],
+)
+def test_a_bad_search_is_refused_where_it_is_bad(http: httpx.Client, name: str, body: Any, pointer: str) -> None:
+    path = made(http, name)
+    assert_problem(http, http.post(f"{path}/search", json=body), 422, "invalid-input", pointer)
+
+
+def test_an_index_that_cannot_be_is_refused(http: httpx.Client, name: str, fourier: str) -> None:
+    gmm = f"{name}-gmm"
+    made(http, gmm)
+    path = f"/v1/indexes/{name}"
+    for asked, pointer in (
+        ({"map": gmm, "bands": 3}, "/rows_per_band"),
+        ({"map": gmm, "rows_per_band": 3}, "/bands"),
+        ({"map": gmm, "bands": 65, "rows_per_band": 1}, "/bands"),
+        ({"map": gmm, "bands": 0, "rows_per_band": 1}, "/bands"),
+        ({"map": gmm, "keep": "all"}, "/keep"),
+        ({"map": gmm, "kept": "codes"}, "/kept"),
+        ({}, "/map"),
+        ({"map": fourier}, ""),
+    ):
+        assert_problem(http, http.put(path, json=asked), 422, "invalid-input", pointer)
+    assert_problem(http, http.put(path, json={"map": "none"}), 404, "map-not-found")
+    assert_problem(http, http.get(path), 404, "index-not-found")
+    for answer in (
+        http.delete(path),
+        http.post(f"{path}/vectors", json={"ids": [1], "vectors": [[1] * 5]}),
+        http.post(f"{path}/search", json={"vectors": [[1] * 5]}),
+        http.delete(f"{path}/vectors/1"),
+    ):
+        assert_problem(http, answer, 404, "index-not-found")
+
+
+def test_a_map_with_indexes_stays_until_they_are_gone(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    made(http, f"{name}-2")
+    assert http.put(f"/v1/indexes/{name}-3", json={"map": name}).status_code == 201
+    told = assert_problem(http, http.delete(f"/v1/maps/{name}"), 409, "map-in-use")
+    assert told["indexes"] == [name, f"{name}-3"]
+    assert http.delete(path).status_code == 204
+    assert assert_problem(http, http.delete(f"/v1/maps/{name}"), 409, "map-in-use")["indexes"] == [f"{name}-3"]
+    assert http.delete(f"/v1/indexes/{name}-3").status_code == 204
+    assert http.delete(f"/v1/maps/{name}").status_code == 204
+
+
+def test_a_map_does_not_expire_while_an_index_is_over_it(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    spec = http.get(f"/v1/maps/{name}").json()["spec"]
+    assert put(http, f"{name}?ttl=100", spec).status_code == 200
+    record = http.get(f"/v1/maps/{name}").json()
+    assert (record["ttl"], record["expires_at"]) == (100, None)
+    assert http.delete(path).status_code == 204
+    assert http.get(f"/v1/maps/{name}").json()["expires_at"] is not None
+
+
+def test_nothing_is_left_of_a_deleted_index(http: httpx.Client, running: Running, name: str) -> None:
+
+    with redis.Redis.from_url(running.socket) as store:
+        path = made(http, name, keep="vectors")
+        upserted(http, path, [*range(300), *map(str, range(300))], [ROWS[0] + i for i in range(600)], ["t"] * 600)
+        assert http.delete(f"{path}/vectors/7").status_code == 204
+        assert len([key for key in keys(store) if f":{name}}}".encode() in key]) > 100
+        assert http.delete(path).status_code == 204
+        assert http.delete(f"/v1/maps/{name}").status_code == 204
+        assert not [key for key in keys(store) if f":{name}}}".encode() in key]
+
+
+def test_too_many_at_once_are_refused(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    body = npz(ids=np.arange(10_001), vectors=np.ones((10_001, 5), np.uint8))
+    answer = http.post(f"{path}/vectors", content=body, headers={"Content-Type": "application/x-npz"})
+    told = assert_problem(http, answer, 413, "too-large")
+    assert (told["limit"], told["value"], told["setting"]) == ("max_index_batch", 10_000, "BOCHNER_MAX_INDEX_BATCH")
+    assert http.get(path).json()["size"] == 0

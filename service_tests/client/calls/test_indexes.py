@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bochner_client import IndexExists, IndexNotFound, InvalidInput, MapInUse, NotFound
+from service_tests.client.conftest import Asked
+
+ROWS = np.arange(1, 13, dtype=np.float32).reshape(4, 3)
+SPEC = {"input_dim": 3, "s": 32, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
+
+
+def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
+    ask.put_map(name, SPEC)
+    made = ask.put_index(name, name, bands=8, rows_per_band=2, keep="vectors", ttl=600)
+    assert (made.map, made.bands, made.rows_per_band, made.keep, made.size, made.ttl) == (name, 8, 2, "vectors", 0, 600)
+    with pytest.raises(IndexExists):
+        ask.put_index(name, name)
+    assert ask.upsert_vectors(name, [1, "1"], ROWS[:2], ["a", None]) == 2
+    assert ask.upsert_vectors(name, np.array([2]), sparse.csr_array(ROWS[2:3])) == 1
+    assert ask.upsert_vectors(name, [*np.array([3])], ROWS[3:]) == 1
+    assert ask.get_index(name).size == 4
+    assert [one.name for one in ask.iter_indexes(name)] == [name]
+    results = ask.search_index(name, ROWS, 1)
+    assert [one.ids for one in results] == [[1], ["1"], [2], [3]]
+    assert [one.exact for one in results] == [[1.0]] * 4
+    (tagged,) = ask.search_index(name, ROWS[1:2], tag="a", min_similarity=0.1, exact=False)
+    assert (tagged.ids, tagged.exact) == ([1], None)
+    with pytest.raises(MapInUse) as used:
+        ask.delete_map(name)
+    assert used.value.indexes == [name]
+    ask.delete_vector(name, "1")
+    assert ask.get_index(name).size == 3
+    with pytest.raises(NotFound):
+        ask.delete_vector(name, "1")
+    with pytest.raises(InvalidInput):
+        ask.upsert_vectors(name, [1, 1], ROWS[:2])
+    ask.delete_index(name)
+    with pytest.raises(IndexNotFound):
+        ask.get_index(name)
+    ask.delete_map(name)

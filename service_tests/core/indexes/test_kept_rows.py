@@ -1,0 +1,33 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.indexes.kept_rows import kept, restored
+
+RNG = np.random.default_rng(5)
+DENSE = RNG.normal(size=(6, 9)) * (RNG.random((6, 9)) < 0.6)
+NARROW = DENSE.astype(np.float32)
+
+
+def as_dense(rows: object) -> np.ndarray:
+    return rows.toarray() if sparse.issparse(rows) else np.asarray(rows)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("rows", [DENSE, NARROW, DENSE.astype(np.float64) * 1e300, NARROW * np.float32(1e38)])
+def test_dense_and_sparse_rows_come_back_bit_for_bit(rows: np.ndarray) -> None:
+    with np.errstate(over="ignore"):
+        rows = np.where(np.isfinite(rows), rows, 1.0)
+    both = kept(rows), kept(sparse.csr_array(rows))
+    for found in (*both, [both[i % 2][i] for i in range(6)]):
+        again = restored(found, 9)
+        assert again.dtype == np.float64
+        np.testing.assert_array_equal(as_dense(again), rows.astype(np.float64))
+    assert sparse.issparse(restored(both[1], 9))
+    assert not sparse.issparse(restored(both[0], 9))
+
+
+def test_what_float32_holds_takes_four_bytes_a_number() -> None:
+    assert {len(one) for one in kept(NARROW.astype(np.float64))} == {1 + 4 * 9}
+    assert {len(one) for one in kept(DENSE + 1 / 3)} == {1 + 8 * 9}
+    of_sparse = kept(sparse.csr_array(NARROW))
+    assert [len(one) for one in of_sparse] == [1 + 8 * n for n in np.count_nonzero(NARROW, axis=1)]
