@@ -1,12 +1,15 @@
 """Bodies of requests about indexes: vectors with their ids and tags, and searches."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from app.core.arrays import Array, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.ids import Identified
+from app.core.indexes.batch import Batch, CheckCount
 from app.core.indexes.options import SearchOptions
 from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.rows import ID, TAG, columns_of
@@ -17,18 +20,6 @@ from app.formats.json_lists import called, is_list
 from app.formats.json_measurements import Parse, written
 from app.formats.npz import Npz
 from app.formats.npz import members as arrays_of
-
-CheckCount = Callable[[int], None]
-"""Is told how many vectors came, and raises TooLarge where they are too many."""
-
-
-class Batch(NamedTuple):
-    """Vectors to be put into an index."""
-
-    vectors: PostedRows | Identified | Reference
-    ids: Sequence[object] | None
-    """None where they come with the vectors, or not at all."""
-    tags: Sequence[object] | None
 
 
 def read_json(body: Body, width: int, check_count: CheckCount) -> Batch:
@@ -94,7 +85,8 @@ def _elements(array: Array, member: str, kinds: str, wanted: str, check_count: C
         detail = f"{array.dtype} of shape {array.shape} came; a 1-D array of {wanted} is wanted"
         raise InvalidInput(detail, f"/{member}")
     check_count(len(array))
-    try:
-        return [*array.tolist()]
-    except ValueError as error:
-        raise InvalidInput(f"a string of {member} is no text: {error}", f"/{member}") from error
+    if array.dtype.kind == "U":
+        points = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
+        if points.size and points.max() > sys.maxunicode:
+            raise InvalidInput(f"a string of {member} has characters that are none", f"/{member}")
+    return [*array.tolist()]

@@ -70,9 +70,9 @@ def npz(**members: Any) -> bytes:
 def arrow(**columns: list[int] | list[str] | list[str | None] | list[int | None]) -> bytes:
     """A stream of the rows, beside columns of strings, or of numbers, unsigned ones of 64 bits where they are large."""
     buffer = io.BytesIO()
-    arrays = {name: Array(column, _type_of(column)) for name, column in columns.items()}
-    vectors = fixed_size_list_array(Array(ROWS.ravel().tolist(), DataType.float64()), 5)
-    write_ipc_stream(Table.from_pydict(arrays | {"v": vectors}), buffer, compression=None)
+    arrays: dict[str, Any] = {name: Array(column, _type_of(column)) for name, column in columns.items()}
+    arrays["v"] = fixed_size_list_array(Array(ROWS.ravel().tolist(), DataType.float64()), 5)
+    write_ipc_stream(Table.from_pydict(arrays), buffer, compression=None)
     return buffer.getvalue()
 
 
