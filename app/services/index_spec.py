@@ -98,7 +98,7 @@ class IndexPage(BaseModel):
     next: str | None = Field(description="Cursor of the next page, null on the last one.")
 
 
-class Upserted(BaseModel):
+class UpsertAnswer(BaseModel):
     """What has become of a batch of vectors."""
 
     upserted: int = Field(description="How many vectors it had, new and replaced ones.")

@@ -16,7 +16,7 @@ from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, index_bodies
 from app.formats.index_bodies import BATCHES
-from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, Upserted
+from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
 
@@ -77,7 +77,7 @@ async def delete_index(name: IndexName, context: ContextOf) -> None:
 
 
 @router.post("/{name}/vectors", operation_id="upsert_vectors", openapi_extra=BATCH_BODY)
-async def upsert_vectors(name: IndexName, request: Request, context: Admitted) -> Upserted:
+async def upsert_vectors(name: IndexName, request: Request, context: Admitted) -> UpsertAnswer:
     """Put vectors into an index, in the place of those with the same ids: all of a request, or none.
 
     Every search that begins after the answer sees them, whichever process it asks.
@@ -88,7 +88,7 @@ async def upsert_vectors(name: IndexName, request: Request, context: Admitted) -
     n = await context.admission.compute(
         lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check))
     )
-    return Upserted(upserted=n)
+    return UpsertAnswer(upserted=n)
 
 
 @router.delete("/{name}/vectors/{id:path}", operation_id="delete_vector", status_code=204)
