@@ -1,4 +1,4 @@
-"""Arrow streams: as the service writes and reads them, and damaged ones. api/test_arrow.py has those of others."""
+"""Arrow streams: as the service writes and reads them, and damaged ones. api/test_arrow_packages.py has those of others."""
 
 # ruff: noqa: E501 - a stream is a line
 

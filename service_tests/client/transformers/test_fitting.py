@@ -1,9 +1,6 @@
 """A fit finds what its map is, shares it with equal fits, and holds all that it takes to make it anew."""
 
 import pickle
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,14 +10,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from app.services.keys import AskedKey
-from app.store.keys import Role
-from bochner_client.refusals import InvalidInput, MapExists
+from bochner_client.refusals import InvalidInput
 from bochner_client.transformers import FeatureMap, HashMap
-from bochner_client.transformers.map_transformer import MapChanged
 from service_tests.checks import put, put_dataset
-from service_tests.keyed import made
-from service_tests.running import Running, service
+from service_tests.running import Running
 
 ROWS = np.random.default_rng(7).standard_normal((300, 5)) * [1, 2, 3, 4, 5] + 10
 
@@ -174,119 +167,6 @@ def test_more_rows_than_a_dataset_holds_are_stood_for_by_some_of_them(running: R
         fitted = FeatureMap(s=8, length_scale=5.0, input="standardize", url=running.url).fit(rows)
     assert fitted.spec_["input"]["center"] == pytest.approx(np.arange(10), abs=0.05)
     assert fitted.spec_["input"]["center"] != pytest.approx(rows.mean(axis=0).tolist(), abs=1e-9)
-
-
-@pytest.mark.parametrize("sampler", ["halton", "landmarks"])
-def test_a_map_that_is_gone_is_made_again(running: Running, http: httpx.Client, sampler: str) -> None:
-    rows = fresh(102)
-    fitted = FeatureMap(sampler=sampler, s=16, input="standardize", url=running.url).fit(rows)
-    features = fitted.transform(rows)
-    for dataset in names(http, "datasets"):
-        http.delete(f"/v1/datasets/{dataset}")
-    for _ in range(2):
-        http.delete(f"/v1/maps/{fitted.name_}")
-        elsewhere = pickle.loads(pickle.dumps(fitted))
-        np.testing.assert_array_equal(elsewhere.transform(rows), features)
-    assert http.get(f"/v1/maps/{fitted.name_}").json()["digest"] == fitted.digest_
-
-
-def test_a_map_that_goes_while_rows_are_transformed_is_made_again(running: Running, http: httpx.Client) -> None:
-    rows = np.random.default_rng(9).standard_normal((60_000, 3)).astype(np.float32)
-    fitted = FeatureMap(s=512, length_scale=2.0, at_once=2, url=running.url).fit(rows)
-    gone: list[int] = []
-
-    class Watched:
-        """The rows, and a map that goes when the last of them are read."""
-
-        shape = rows.shape
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return 2, 0
-
-        def __dlpack__(self) -> None: ...
-
-        def __getitem__(self, wanted: slice) -> Any:
-            if wanted.stop == len(rows) and not gone:
-                gone.append(http.delete(f"/v1/maps/{fitted.name_}").status_code)
-            return self._Some(rows[wanted])
-
-        class _Some:
-            def __init__(self, some: Any) -> None:
-                self.some = some
-
-            def __dlpack_device__(self) -> tuple[int, int]:
-                return 1, 0
-
-            def __dlpack__(self, **options: Any) -> Any:
-                del options
-                return self.some.__dlpack__()
-
-    found = fitted.transform(Watched())
-    assert gone == [204]
-    np.testing.assert_array_equal(found[-5:], fitted.transform(rows[-5:]))
-
-
-def test_another_map_of_the_name_is_not_taken_for_the_one_that_was_fitted(
-    running: Running, http: httpx.Client, name: str
-) -> None:
-    fitted = FeatureMap(s=8, length_scale=2.0, name=name, url=running.url).fit(ROWS)
-    http.delete(f"/v1/maps/{name}")
-    put(http, name, {**fitted.spec_, "seed": 9}).raise_for_status()
-    with pytest.raises(MapExists):
-        fitted.transform(ROWS)
-    with pytest.raises(MapExists):
-        FeatureMap(s=9, length_scale=2.0, name=name, url=running.url).fit(ROWS)
-    http.delete(f"/v1/maps/{name}")
-    fitted.digest_ = "sha256:another"
-    with pytest.raises(MapChanged, match="has digest sha256:"):
-        fitted.transform(ROWS)
-
-
-def test_maps_and_what_they_are_made_from_go_when_their_time_is_over(running: Running, http: httpx.Client) -> None:
-    rows = fresh(103)
-    maps, datasets = names(http, "maps"), names(http, "datasets")
-    kept = FeatureMap(s=8, sampler="landmarks", input="standardize", ttl=None, url=running.url).fit(rows)
-    passing = FeatureMap(s=9, sampler="landmarks", input="standardize", ttl=77, url=running.url).fit(rows)
-    ttls = {name: http.get(f"/v1/maps/{name}").json()["ttl"] for name in names(http, "maps") - maps}
-    assert ttls.pop(kept.name_) is None
-    assert ttls.pop(passing.name_) == 77
-    assert set(ttls.values()) <= {77, 3600}
-    (dataset,) = names(http, "datasets") - datasets
-    assert http.get(f"/v1/datasets/{dataset}").json()["expires_at"] is not None
-
-
-def test_a_transformer_has_its_map_elsewhere(running: Running, tmp_path: Path) -> None:
-    fitted = FeatureMap(s=8, url=running.url).fit(ROWS)
-    (tmp_path / "fitted.pickle").write_bytes(pickle.dumps(fitted))
-    np.save(tmp_path / "rows.npy", ROWS)
-    program = "import pickle, numpy as np; m = pickle.load(open('fitted.pickle', 'rb')); "
-    program += "np.save('features.npy', m.transform(np.load('rows.npy'))); print(m.digest_)"
-    path = str(Path(__file__).parents[3] / "client")
-    told = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": path}, capture_output=True, check=True
-    )
-    assert told.stdout.decode().strip() == fitted.digest_
-    np.testing.assert_array_equal(np.load(tmp_path / "features.npy"), fitted.transform(ROWS))
-
-
-@pytest.mark.long
-def test_a_key_is_asked_with_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with service(tmp_path / "data", "--require-keys", "true") as running:
-        key = made(running.socket, AskedKey(name="ours", role=Role.write)).key
-        fitted = FeatureMap(s=8, length_scale=2.0, url=running.url, key=key).fit(ROWS)
-        for shown in (repr(fitted), fitted._repr_html_()):
-            assert key not in shown
-            assert "…" in shown
-        features = pickle.loads(pickle.dumps(fitted)).transform(ROWS)
-        assert key not in pickle.dumps(fitted.set_params(key=None)).decode("latin1")
-        with pytest.raises(Exception, match="401"):
-            fitted.transform(ROWS)
-        monkeypatch.setenv("BOCHNER_KEY", key)
-        monkeypatch.setenv("BOCHNER_URL", running.url)
-        np.testing.assert_array_equal(fitted.set_params(url=None).transform(ROWS), features)
-        monkeypatch.delenv("BOCHNER_KEY")
-        with pytest.raises(Exception, match="401"):
-            fitted.transform(ROWS)
 
 
 def test_what_is_no_map_is_refused_as_a_value_error(running: Running) -> None:
