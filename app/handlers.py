@@ -7,6 +7,7 @@ from typing import Any
 from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
+from app.core.indexes.advice import AdviceOptions
 from app.core.recommendations import RecommendationOptions
 from app.formats import Body, Buffer, Posted, json_measurements
 from app.jobs.job_context import Handlers, JobContext, Result
@@ -15,7 +16,7 @@ from app.metrics.heartbeat import Heartbeat
 from app.metrics.slots import Slot
 from app.services import building
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
-from app.services.measurements import DIAGNOSE, RECOMMEND, Measurement, detached
+from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import warm_up
 from app.settings import Settings, counters
 from app.spans import begun
@@ -46,6 +47,7 @@ def job_handlers(settings: Settings) -> Handlers:
         building.KIND: partial(building.build, wired.map_store, wired.datasets, settings.threads),
         DIAGNOSE: partial(_measure, partial(_diagnostic, wired)),
         RECOMMEND: partial(_measure, partial(_recommendation, wired)),
+        ADVISE: partial(_measure, partial(_advice, wired)),
     }
 
 
@@ -74,6 +76,10 @@ def _recommendation(wired: Wired, context: JobContext) -> Measurement:
     else:
         options, posted = json_measurements.recommendation(Body(context.attachment(_BODY)), _parsed)
     return wired.recommendations.measurement(options, posted, _parsed)
+
+
+def _advice(wired: Wired, context: JobContext) -> Measurement:
+    return wired.adviser.measurement(AdviceOptions.model_validate_json(context.payload["options"]))
 
 
 def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:

@@ -32,6 +32,7 @@ from app.api.rates import Rates
 from app.api.readers import counted
 from app.api.roles import permitted
 from app.api.routes import (
+    advice,
     datasets,
     diagnostics,
     docs_page,
@@ -90,7 +91,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(observed, meters=context.meters, spans=context.spans)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
-    of_maps = (maps, exports, vectors, inference, datasets, indexes, diagnostics)
+    of_maps = (maps, exports, vectors, inference, datasets, indexes, diagnostics, advice)
     for part in (*of_maps, jobs, keys, service, metrics, docs_page, page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]

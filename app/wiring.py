@@ -6,6 +6,7 @@ from functools import partial
 
 from app.jobs.jobs import Jobs
 from app.services.accounting import keep_account
+from app.services.advice import Adviser
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.figures import StoreFigures
@@ -63,6 +64,7 @@ class Wired:
     index_vectors: IndexVectors
     """Upserts, deletions and searches of the vectors of indexes."""
     recommendations: Recommendations
+    adviser: Adviser
     measurements: Measurements
 
 
@@ -124,6 +126,7 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
         indexes=indexes,
         index_vectors=IndexVectors(index_store, indexes, images, datasets, limits, settings.threads),
         recommendations=Recommendations(datasets, limits, settings.threads),
+        adviser=Adviser(maps, datasets, settings.threads),
         measurements=Measurements(jobs, limits, settings.threads),
     )
 

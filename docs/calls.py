@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 
 EXAMPLES = Path(__file__).parent.parent / "openapi" / "examples"
+_LETTERS = Path(__file__).parent.parent / "examples" / "letters.npy"
 JSON, NPY, SVG = "application/json", "application/x-npy", "image/svg+xml"
 
 _NOTHING: Mapping[str, Any] = {}
@@ -76,6 +77,8 @@ def prepared(http: httpx.Client) -> Prepared:
     points = example("put_dataset.dense")
     for name in ("points", "outdated"):
         http.put(f"/v1/datasets/{name}", json=points).raise_for_status()
+    letters = np.load(_LETTERS)[:100, :4].tolist()
+    http.put("/v1/datasets/letters", json={"vectors": letters}).raise_for_status()
     for name, spec in MAPS.items():
         made = http.put(f"/v1/maps/{name}", json=spec, headers={"Prefer": "wait=60"})
         if made.status_code not in (200, 201, 202):
@@ -175,6 +178,9 @@ def _measurements(points: list[list[float]]) -> Iterator[Call]:
     body = {**example("recommend.within_a_budget"), "seeds": 2, "samplers": ["halton", "monte_carlo"]}
     yield Call("recommend", "two_samplers", body=body)
     yield Call("recommend", "by_a_job", headers=job, body=body, status=202)
+    body = {**example("advise.bands_or_a_scan"), "map": "hashes"}
+    yield Call("advise", "for_four_hashes", body=body)
+    yield Call("advise", "by_a_job", headers=job, body=body, status=202)
 
 
 def _datasets(points: list[list[float]]) -> Iterator[Call]:

@@ -43,6 +43,7 @@ PICTURES: Mapping[str, Picture] = {
     "recommendations": Picture(
         "/v1/recommendations", {"dataset": LETTERS, "rows": 500, "kernel": _GAUSSIAN, "budget": 512, "seeds": 3}
     ),
+    "advice": Picture("/v1/indexes/advice", {"map": "letters-gmm", "dataset": LETTERS}),
 }
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import httpx
+import numpy as np
 import pytest
 
 from app.core.hashing.encodings import Encoding
@@ -42,6 +43,7 @@ OF_INDEXES = {"put_index": None, "upsert_vectors": "vectors", "search_index": "s
 
 # The dataset that they name.
 POINTS = json.loads((FOLDER / "put_dataset.dense.json").read_text())["vectors"]
+LETTERS = np.load(FOLDER.parent.parent / "examples" / "letters.npy")[:200]
 BESIDE_VECTORS = {"exact", "zero_bit", "bias"}
 
 
@@ -89,7 +91,9 @@ def test_an_example_of_indexes_is_accepted(http: httpx.Client, name: str, exampl
 
 
 @pytest.mark.parametrize(
-    "example", [one for one in EXAMPLES if operation(one) not in OF_INDEXES], ids=lambda example: example.stem
+    "example",
+    [one for one in EXAMPLES if operation(one) not in {*OF_INDEXES, "advise"}],
+    ids=lambda example: example.stem,
 )
 def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str, example: Path) -> None:
     body = example.read_bytes()
@@ -153,6 +157,14 @@ def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str,
     rows = json.loads(body).get("vectors") or json.loads(body)["x"]
     numbers = next(iter(answer.json().values()))
     assert length(numbers) == length(rows)
+
+
+def test_the_example_of_advice_is_accepted(http: httpx.Client, name: str) -> None:
+    body = json.loads((FOLDER / "advise.bands_or_a_scan.json").read_text()) | {"map": name, "dataset": name}
+    assert put_dataset(http, name, LETTERS).status_code == 201
+    assert put(http, name, {**HASHES, "input_dim": LETTERS.shape[1]}).status_code == 201
+    answer = http.post("/v1/indexes/advice", json=body)
+    assert answer.status_code == 200, answer.text
 
 
 def test_every_name_tells_operation_and_title() -> None:

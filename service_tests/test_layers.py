@@ -81,7 +81,7 @@ MAY_IMPORT = {
 # have in common lies below the families, which are the rest of `maps`.
 CORE = (
     *("kernels", "discrepancy", "samplers", "hashing", "maps.terms", "maps.optional_results", "maps.base", "maps"),
-    *("spec", "diagnostics", "recommendations"),
+    *("spec", "diagnostics", "recommendations", "indexes"),
 )
 # Who may import a library; all else may be imported by anybody.
 ONLY_IN = {

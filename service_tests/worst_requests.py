@@ -138,6 +138,7 @@ def prepare(http: httpx.Client) -> None:
         assert answer.is_success, answer.text[:500]
         assert answer.json()["status"] == "ready", answer.text[-500:]
     assert put_dataset(http, "bits", np.zeros(BITS, np.bool_)).status_code == 201
+    assert put_dataset(http, "two", np.ones((1 << 18, 2), np.bool_)).status_code == 201
     # In the cache, as maps are once they are used: what is kept there is bounded by a setting of its own.
     assert http.post("/v1/maps/one/transform", json={"dataset": "bits", "rows": 1}).status_code == 200
     for name, index in INDEXES.items():
@@ -306,6 +307,10 @@ WORST: dict[str, list[Worst]] = {
         Worst("every sampler, as wide as may be", "/v1/recommendations", said(dataset="bits", kernel=GAUSSIAN, budget=1 << 16, seeds=20, objective="time", target_error=1e-9), within=JOB),
         Worst("ten kernels at ten scales, with labels", "/v1/recommendations", said(vectors=[[i % 7 / 7, i % 11] for i in range(2000)], kernel=[GAUSSIAN] * 10, multiples=[1 + i / 10 for i in range(10)], y=[i % 100 for i in range(2000)], budget=64, seeds=20), within=JOB),
         Worst("subsets without end", "/v1/recommendations", lambda: b'{"vectors":[[1]],"budget":2,"kernel":{"kind":"anova","length_scale":1,' + member("subsets", b"[0]", 4_100_000) + b"}}"),
+    ],
+    "POST /v1/indexes/advice": [
+        Worst("a long dataset, for as many neighbours as may be", "/v1/indexes/advice", said(map="hashes", dataset="two", k=100, recall=0.999), within=JOB),
+        Worst("options without end", "/v1/indexes/advice", lambda: b'{"map":"hashes","dataset":"two",' + member("k", b"0", 4_100_000) + b"}"),
     ],
     "POST /v1/keys": [
         Worst("names without end", "/v1/keys", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),

@@ -1,4 +1,4 @@
-"""JSON bodies of diagnostics and recommendations, options and rows; and their answers, JSON or a picture."""
+"""JSON bodies of diagnostics, recommendations and advice, options and rows; their answers, JSON or a picture."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -8,6 +8,7 @@ import orjson
 from app.core.diagnostics import Diagnostic, Finding, Takes
 from app.core.drawing import Drawing
 from app.core.errors import InvalidInput
+from app.core.indexes.advice import AdviceOptions
 from app.core.json_spans import check_options
 from app.core.recommendations import RecommendationOptions
 from app.formats.base import Body, Buffer, Posted
@@ -50,6 +51,13 @@ def recommendation(body: Body, parse: Parse) -> tuple[RecommendationOptions, Pos
         raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
     width = dimension(document["input_dim"]) if "input_dim" in document else None
     return options, {"vectors": vectors_or_dataset(document, width)}
+
+
+def advice(body: Body, parse: Parse) -> AdviceOptions:
+    """Read the body of a request for advice, which brings no rows; `parse` reads it."""
+    document = members(body, ["map", "dataset"], [*AdviceOptions.model_fields], of_rows=[])
+    options: AdviceOptions = parse(AdviceOptions, written(document, body))
+    return options
 
 
 def written(options: dict[str, Any], body: Body) -> bytes:

@@ -1,4 +1,4 @@
-"""Runs diagnostics and recommendations in their requests, or has jobs run them. Both come to the same finding."""
+"""Runs diagnostics, recommendations and advice in their requests, or has jobs run them, to the same finding."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -19,11 +19,11 @@ from app.services.limits import Limits
 from app.services.maps import OpenMap
 from app.services.vectors import warnings_of
 
-DIAGNOSE, RECOMMEND = "diagnose", "recommend"
+DIAGNOSE, RECOMMEND, ADVISE = "diagnose", "recommend", "advise"
 
 
 class Measurement(NamedTuple):
-    """A diagnostic or a recommendation that is ready to run, and what a job needs to run it."""
+    """A diagnostic, a recommendation or advice that is ready to run, and what a job needs to run it."""
 
     kind: str
     """The kind of its job."""

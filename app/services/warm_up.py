@@ -26,6 +26,7 @@ from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
+from app.core.indexes.band_curves import first_bands
 from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
 from app.core.indexes.scanning import nearest
 from app.core.json_names import check_names
@@ -36,6 +37,7 @@ from app.core.maps.terms import Dtype, Form
 from app.core.neighbours import distances_to_neighbour
 from app.core.norms import unit_rows
 from app.core.orthonormal import orthonormal
+from app.core.progress import no_pause
 from app.core.spec import MapSpec
 from app.own_process import command
 from app.processors import available
@@ -94,7 +96,7 @@ def _features() -> None:
 def _hashes() -> None:
     """Hash one row in each way that has a loop, compare it with itself, and exactly by all kernels that have loops.
 
-    And find its codes among codes.
+    And find its codes among codes, and the first band in which codes agree.
     """
     rows = _row(np.float64)
     hashing = MapSpec.model_validate_json(_HASHING)
@@ -107,6 +109,7 @@ def _hashes() -> None:
     nearest(codes, codes, 1, 8, 1)
     bands = Banding(1, 1)
     Candidates((segment(codes, 8, bands),), 1).of(bucket_words(codes, 8, bands)[:, 0].copy())
+    first_bands(codes, codes[None], codes, 1, no_pause)
     for its_map in (tables, *(made(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):
         for exact in (rows, csr_array(rows)):
             its_map.exact_gram(exact, exact)

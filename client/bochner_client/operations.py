@@ -43,6 +43,9 @@ class Operations:
     recommend = method(measurements.recommend)
     start_recommendation = starting(measurements.start_recommendation)
     draw_recommendation = method(measurements.draw_recommendation)
+    advise = method(measurements.advise)
+    start_advice = starting(measurements.start_advice)
+    draw_advice = method(measurements.draw_advice)
 
     get_job = method(jobs.get_job)
     list_jobs = method(jobs.list_jobs)

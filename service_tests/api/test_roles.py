@@ -15,6 +15,7 @@ from app.store.keys import Role, drawn
 from service_tests.api.operations import OPERATIONS
 
 CHANGES_NOTHING = {
+    "advise",
     "search_index",
     "transform",
     "kernel",

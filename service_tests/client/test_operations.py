@@ -48,6 +48,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "search_index": lambda client: client.search_index("i", ROWS),
     "diagnose": lambda client: client.diagnose("m", "gram", ROWS),
     "recommend": lambda client: client.recommend(SPEC["kernel"], ROWS, budget=4),  # type: ignore[arg-type]
+    "advise": lambda client: client.advise("m", "d"),
     "list_jobs": lambda client: client.list_jobs(),
     "get_job": lambda client: client.get_job(JOB),
     "cancel_job": lambda client: client.cancel_job(JOB),

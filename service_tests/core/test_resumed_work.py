@@ -17,6 +17,8 @@ from app.core.diagnostics.gram import Gram
 from app.core.diagnostics.max_error import MaxError
 from app.core.diagnostics.variance import Variance
 from app.core.discrepancy import box_discrepancy
+from app.core.indexes import costs, true_neighbours
+from app.core.indexes.advice import AdviceOptions, advised
 from app.core.kernels import Kernel
 from app.core.maps import FeatureMap
 from app.core.maps.fourier import features
@@ -30,6 +32,7 @@ from service_tests.core.specs import fourier, hashing
 
 X, Y = rows(40, 1, dtype="float32"), rows(40, 2, dtype="float32")
 ROWS, PAIRS = {"vectors": X}, {"x": X, "y": Y}
+MANY, HASHES = rows(120, 3, dtype="float32"), hashing(s=16)
 KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
 GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
 
@@ -38,6 +41,12 @@ def ranking(progress: Progress) -> Any:
     """A recommendation, its seconds aside."""
     found = recommended(X, [GAUSSIAN], Wanted(64, None), building=Building(progress=progress))
     return [{**trial, "seconds_per_1000_rows": 0.0} for trial in found["ranked"]], found["skipped"]
+
+
+def advice(progress: Progress) -> Any:
+    """Advice on an index, the times aside."""
+    found = advised(HASHES, MANY, AdviceOptions(map="m", dataset="d", k=3), progress, 1).answer
+    return {name: found[name] for name in ("similarities", "curves")} | {"scan": found["scan"]["narrower"]}
 
 
 EVERY: dict[str, Callable[[Progress], Any]] = {
@@ -50,6 +59,7 @@ EVERY: dict[str, Callable[[Progress], Any]] = {
     "collisions": partial(Collisions(bits=1, gamma=2.0).run, hashing(s=32), ROWS),
     "box-discrepancy": partial(BoxDiscrepancy(box=2.0).run, fourier(s=32), {}),
     "recommendations": ranking,
+    "advice": advice,
 }
 
 
@@ -73,6 +83,8 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (features, "_LEAST_STEPS_PER_PART", 1),
         # States would differ by what a clock says.
         (measuring, "_seconds", lambda *_: 0.5),
+        (costs, "_median", lambda *_: 1000.0),
+        (true_neighbours, "_PAIRS_PER_BLOCK", 400),
         (trials, "_MOST_MAPS", 6),
         (trials, "FRESH_MAPS", 2),
     ):

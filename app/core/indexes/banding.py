@@ -19,6 +19,8 @@ Words = NDArray[np.uint16]
 
 SEGMENT = 1 << 14
 """Slots whose words are sorted together."""
+CHANCE = 2.0**-16
+"""How often words of a band are equal where its codes are not."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -1,4 +1,4 @@
-"""Diagnostics of a map, and recommendations of one; where they take long, by a job that is waited for or handed out."""
+"""Diagnostics, recommendations and advice; where they take long, by a job that is waited for or handed out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -138,6 +138,55 @@ def draw_recommendation(
     return (yield from _picture(found, media_type, timeout, progress))
 
 
+def advise(
+    name: str,
+    dataset: str,
+    k: int = 10,
+    recall: float = 0.95,
+    *,
+    candidates: int | None = None,
+    timeout: float | None = None,
+    progress: Progress = False,
+) -> Flow[dict[str, Any]]:
+    """Say which bands of a map's codes find the nearest rows, or that a scan of all codes does better.
+
+    Args:
+        name: the map's name.
+        dataset: that of rows like those that the index would hold.
+        k: how many rows a search is to find.
+        recall: share of the k most similar rows that it is to find.
+        candidates: most rows that a search of bands may look at; a tenth of them if not given.
+        timeout: seconds to wait for the job that does it, where it takes long.
+        progress: how that job shows; see `Job.wait`.
+    """
+    found = yield from exchange(_advice(name, dataset, k, recall, candidates))
+    figures: dict[str, Any] = yield from _figures(found, timeout, progress)
+    return figures
+
+
+def start_advice(
+    name: str, dataset: str, k: int = 10, recall: float = 0.95, *, candidates: int | None = None
+) -> Flow[str]:
+    """Have a job give advice; arguments are those of `advise`."""
+    return _started(_advice(name, dataset, k, recall, candidates, prefer="respond-async"))
+
+
+def draw_advice(
+    name: str,
+    dataset: str,
+    k: int = 10,
+    recall: float = 0.95,
+    *,
+    candidates: int | None = None,
+    media_type: str = SVG,
+    timeout: float | None = None,
+    progress: Progress = False,
+) -> Flow[bytes]:
+    """The picture of advice, recall against the share of rows looked at; arguments are those of `advise`."""
+    found = yield from exchange(_advice(name, dataset, k, recall, candidates, accept=media_type))
+    return (yield from _picture(found, media_type, timeout, progress))
+
+
 def _diagnosis(
     name: str,
     kind: str,
@@ -159,6 +208,21 @@ def _recommendation(
     width = {"input_dim": vectors.shape[1]} if is_sparse(vectors) else {}
     document = {"kernel": kernel, **sample_members(vectors), **width, **options}
     return _request("/v1/recommendations", document, accept, prefer)
+
+
+def _advice(
+    name: str,
+    dataset: str,
+    k: int,
+    recall: float,
+    candidates: int | None,
+    accept: str = JSON,
+    prefer: str | None = None,
+) -> Request[Any]:
+    document = {"map": name, "dataset": dataset, "k": k, "recall": recall}
+    if candidates is not None:
+        document["candidates"] = candidates
+    return _request("/v1/indexes/advice", document, accept, prefer)
 
 
 def _request(path: str, document: Any, accept: str, prefer: str | None) -> Request[Any]:

@@ -40,3 +40,17 @@ def test_a_recommendation_gives_its_ranking(ask: Asked) -> None:
     job = ask.start_recommendation(KERNEL, ROWS, **options)
     assert job.wait()["best"] == found["best"]
     assert ask.draw_recommendation(KERNEL, ROWS, **options).startswith(b"<?xml")
+
+
+def test_advice_is_the_same_at_once_by_a_job_and_as_a_picture(ask: Asked, name: str) -> None:
+    ask.put_map(name, {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 32})
+    ask.put_dataset(name, np.random.default_rng(3).normal(size=(120, 3)))
+    found = ask.advise(name, name, k=3, recall=0.8, candidates=50)
+    assert (found["k"], found["recall"], found["candidates"], found["rows"]) == (3, 0.8, 50, 96)
+    later = ask.start_advice(name, name, k=3, recall=0.8, candidates=50).wait()
+    assert later["curves"] == found["curves"]
+    # A tenth of the rows, where nobody says it.
+    assert ask.advise(name, name, k=3, recall=0.8)["candidates"] == 9
+    drawn = ask.draw_advice(name, name, k=3, recall=0.8, candidates=50)
+    assert drawn.startswith(b"<?xml")
+    assert b"3 nearest" in drawn

@@ -1,0 +1,136 @@
+"""The answer to a request for advice on an index."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+
+class Spread(TypedDict):
+    """How kernels of pairs spread."""
+
+    low: Annotated[float, Field(description="One in twenty is below.")]
+    median: float
+    high: Annotated[float, Field(description="One in twenty is above.")]
+
+
+class SimilarityProfile(TypedDict):
+    """What the rows of a dataset are like."""
+
+    neighbours: Annotated[Spread, Field(description="Kernels of the queries and their k nearest rows.")]
+    pairs: Annotated[Spread, Field(description="Kernels of the queries and all rows.")]
+
+
+class Found(TypedDict):
+    """What bands find."""
+
+    recall: Annotated[float, Field(description="Share of the k nearest rows that agree with the query in a band.")]
+    share: Annotated[
+        float,
+        Field(
+            description="Share of all rows that a search looks at: those that do, and as many "
+            "others as come into the same bucket by chance."
+        ),
+    ]
+
+
+class Checked(Found):
+    """What bands of the map's own codes found, for queries that were not among the rows."""
+
+    recall_standard_error: Annotated[float, Field(description="Over the queries.")]
+
+
+class Banding(TypedDict):
+    """Bands of codes."""
+
+    bands: int
+    rows_per_band: int
+    predicted: Annotated[
+        Found,
+        Field(description="1 - (1 - p^rows_per_band)^bands over the similarities, p being how often a hash agrees."),
+    ]
+    checked: Checked
+    candidates: Annotated[float, Field(description="Rows that a search looks at, on average, as checked.")]
+    recall_of_codes: Annotated[
+        float, Field(description="Recall where the k candidates are taken whose codes agree most, as with keep=codes.")
+    ]
+    rerank: Annotated[
+        int | None,
+        Field(
+            description="How many of the candidates whose codes agree most have to be compared exactly for the recall "
+            "that is wanted; null where none of the numbers tried is enough."
+        ),
+    ]
+    microseconds: Annotated[float, Field(description="Of a search, by the times that its parts were measured to take.")]
+    serves: Annotated[bool, Field(description="Whether it has the recall, at no more candidates than are allowed.")]
+
+
+class BandCurve(TypedDict):
+    """What bands of so many hashes find, by how many bands there are."""
+
+    rows_per_band: int
+    bands: list[int]
+    predicted: Annotated[list[Found], Field(description="For each number of bands.")]
+    checked: Annotated[list[Found], Field(description="Likewise, by hashing.")]
+
+
+class ScannedCodes(TypedDict):
+    """Codes that are all compared with the query."""
+
+    s: Annotated[int, Field(description="Hashes of a row: the first of the map's.")]
+    bits: Annotated[int, Field(description="Of each.")]
+    bytes: Annotated[int, Field(description="Of a row.")]
+    recall: Annotated[float, Field(description="Where the k rows are taken whose codes agree most.")]
+    rerank: Annotated[
+        int | None,
+        Field(
+            description="How many of the rows whose codes agree most have to be compared exactly for the recall that "
+            "is wanted; null where none of the numbers tried is enough."
+        ),
+    ]
+
+
+class Scan(ScannedCodes):
+    """The scan of all codes of the map, as an index keeps them."""
+
+    microseconds: Annotated[float, Field(description="Of a search, as measured.")]
+    serves: Annotated[bool, Field(description="Whether it has the recall, with a rerank.")]
+    narrower: Annotated[list[ScannedCodes], Field(description="What fewer hashes, or fewer bits of each, would do.")]
+
+
+class Costs(TypedDict):
+    """Nanoseconds that the parts of a search take, as measured on the machine that gave the advice."""
+
+    search: Annotated[float, Field(description="Of a search, beside the others.")]
+    scanned_row: Annotated[float, Field(description="Of a row that is compared in its turn.")]
+    candidate: Annotated[float, Field(description="Of a row that is found in a band and compared.")]
+    band: Annotated[float, Field(description="Of looking a band up.")]
+
+
+class Chosen(TypedDict):
+    """Bands to put an index with."""
+
+    bands: int
+    rows_per_band: int
+
+
+class Advice(TypedDict):
+    """How to search the rows of a dataset by codes of a map."""
+
+    rows: Annotated[int, Field(description="How many were searched: all of the dataset but the queries.")]
+    queries: Annotated[int, Field(description="How many rows of the dataset were queries.")]
+    k: int
+    recall: float
+    candidates: Annotated[int, Field(description="Most rows that a search of bands may look at, on average.")]
+    s: Annotated[int, Field(description="Hashes of a row.")]
+    bits: Annotated[int, Field(description="Of each, in bands.")]
+    similarities: SimilarityProfile
+    bandings: Annotated[
+        list[Banding],
+        Field(description="For each number of rows per band the fewest bands that have the recall, or all there are."),
+    ]
+    curves: list[BandCurve]
+    scan: Scan
+    costs: Costs
+    best: Annotated[Chosen | Literal["scan"], Field(description="Bands, or `scan`: to compare all codes.")]
+    why: Annotated[str, Field(description="Why that is the best.")]

@@ -1,0 +1,197 @@
+"""Advice on letters: what it predicts, what it has checked, and that new queries find as much."""
+
+import tracemalloc
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.indexes import costs as module
+from app.core.indexes.advice import AdviceOptions, advice_bytes, advised, check
+from app.core.indexes.choosing import Wishes
+from app.core.indexes.hashed_rows import hashed
+from app.core.maps import FeatureMap
+from app.core.progress import Progress, no_pause
+from app.pictures.figures import svg
+from service_tests.cases import with_long
+from service_tests.core.specs import fourier, hashing
+
+LETTERS = np.load(Path(__file__).parents[3] / "examples" / "letters.npy").astype(np.float64)
+STANDARDISED = (LETTERS - LETTERS.mean(axis=0)) / LETTERS.std(axis=0)
+# Like images: all rows are similar to each other, so that bands tell little of neighbours.
+SIMILAR = 10 + np.random.default_rng(8).normal(size=(1500, 30))
+
+
+def asked(**options: Any) -> AdviceOptions:
+    return AdviceOptions(map="m", dataset="d", **options)
+
+
+@cache
+def advice(rows: str, **options: Any) -> Any:
+    """Advice on some rows, and its picture."""
+    of = {"positive": LETTERS, "signed": STANDARDISED, "similar": SIMILAR}[rows]
+    return advised(made(of), of[:1700], asked(**options), Progress(), 2)
+
+
+def made(rows: Any) -> FeatureMap:
+    """A map for some rows; positive ones are so similar that it takes more hashes to tell them apart."""
+    return hashing(input_dim=rows.shape[1], s=1024 if rows is LETTERS else 256, threads=2)
+
+
+def searched(one: FeatureMap, rows: Any, queries: Any, bands: int, r: int, k: int) -> tuple[float, float]:
+    """Recall of candidates and the share of rows that are candidates, by looking at all bands."""
+    codes, wanted = hashed(one, rows, no_pause), hashed(one, queries, no_pause)
+    gram = one.exact_gram(queries, rows)
+    near = np.argsort(-gram, axis=1, kind="stable")[:, :k]
+    same = (wanted[:, None] == codes)[:, :, : bands * r].reshape(len(queries), len(rows), bands, r)
+    is_candidate = same.all(axis=3).any(axis=2)
+    return float(np.take_along_axis(is_candidate, near, axis=1).mean()), float(is_candidate.mean())
+
+
+@pytest.mark.parametrize("rows", with_long(["signed"], ["positive"]))
+def test_queries_that_nothing_was_chosen_by_find_as_much(rows: str) -> None:
+    every = {"positive": LETTERS, "signed": STANDARDISED}[rows]
+    found = advice(rows, recall=0.9, candidates=200).answer
+    serving = [one for one in found["bandings"] if one["serves"]]
+    assert serving
+    for one in (serving[0], serving[-1]):
+        recall, share = searched(made(every), every[:1700], every[1700:], one["bands"], one["rows_per_band"], 10)
+        # Of 300 queries, whose shares of ten neighbours have a standard deviation of some .15.
+        error = 0.15 / np.sqrt(300)
+        assert recall > 0.9 - 2 * error
+        assert abs(recall - one["checked"]["recall"]) < 4 * error
+        assert share < 1.4 * one["checked"]["share"]
+        assert share < 0.16
+
+
+@pytest.mark.parametrize("rows", with_long(["signed"], ["positive", "similar"]))
+def test_what_is_predicted_is_what_hashes_find(rows: str) -> None:
+    found = advice(rows, recall=0.9).answer
+    compared = [
+        (predicted, checked, bands)
+        for curve in found["curves"]
+        for predicted, checked, bands in zip(curve["predicted"], curve["checked"], curve["bands"], strict=True)
+        if bands >= 12
+    ]
+    assert len(compared) > 40
+    for of in ("recall", "share"):
+        # One draw of hashes serves all pairs, so that these are above the law or below it together.
+        errors = np.array([checked[of] - predicted[of] for predicted, checked, _ in compared])
+        assert abs(errors).max() < 0.12
+        assert abs(errors).mean() < 0.025
+
+
+@pytest.mark.long
+def test_where_no_bands_serve_it_says_so_and_takes_the_scan() -> None:
+    found = advice("similar").answer
+    assert found["similarities"]["pairs"]["median"] > 0.8
+    assert not any(one["serves"] for one in found["bandings"])
+    assert found["best"] == "scan"
+    assert found["why"].startswith("no bands of these codes have a recall of 0.95")
+    # The codes that stand for so much less than the rows find too little by themselves.
+    assert found["scan"]["recall"] < 0.9
+    assert (found["scan"]["rerank"] or 10_000) > 50
+
+
+def test_the_scan_is_better_by_more_hashes_and_more_bits() -> None:
+    found = advice("signed", recall=0.9).answer
+    scan = found["scan"]
+    assert (scan["s"], scan["bits"], scan["bytes"]) == (256, 8, 256)
+    by = {(one["s"], one["bits"]): one for one in [scan, *scan["narrower"]]}
+    assert set(by) == {(s, bits) for s in (256, 128, 64, 32) for bits in (8, 4, 2, 1)}
+    assert by[256, 8]["recall"] > by[256, 1]["recall"] + 0.02 > by[32, 1]["recall"] + 0.1
+    assert by[256, 8]["rerank"] < by[32, 8]["rerank"]
+    assert by[64, 2]["bytes"] == 16
+
+
+@pytest.mark.long
+def test_the_budget_is_kept() -> None:
+    few, many = (advice("signed", recall=0.9, candidates=n).answer for n in (40, 600))
+    assert [one["serves"] for one in many["bandings"]].count(True) > [one["serves"] for one in few["bandings"]].count(
+        True
+    )
+    assert all(one["candidates"] <= 40 for one in few["bandings"] if one["serves"])
+
+
+def test_what_costs_less_by_the_clock_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+    for of_all in (2e6, 1.1e3):
+        times = iter([1e3, 2e3, of_all, 1e3, 2e3])
+        monkeypatch.setattr(module, "_median", lambda *_, times=times: next(times))
+        taken.append(advised(made(STANDARDISED), STANDARDISED[:1700], asked(recall=0.9), Progress(), 1).answer)
+    assert taken[0]["best"] in [
+        {"bands": one["bands"], "rows_per_band": one["rows_per_band"]} for one in taken[0]["bandings"] if one["serves"]
+    ]
+    assert taken[1]["best"] == "scan"
+    assert taken[1]["bandings"][0]["checked"] == taken[0]["bandings"][0]["checked"]
+
+
+@pytest.mark.long
+def test_the_picture_shows_the_curves_the_scans_and_the_similarities() -> None:
+    for rows in ("signed", "similar"):
+        found = advice(rows, recall=0.9) if rows == "signed" else advice(rows)
+        picture = svg(found.drawing).decode()
+        for words in ("share of rows looked at", "rows a band", "256 × 8 bits", "similarity to a query"):
+            assert words in picture
+        assert ("best:" in picture) == (found.answer["best"] != "scan")
+
+
+def test_too_few_rows_and_maps_without_codes_are_refused() -> None:
+    for n, k in ((99, 10), (199, 100)):
+        with pytest.raises(InvalidInput, match=rf"has {n} rows; advice for {k} neighbours wants {n + 1}"):
+            check(hashing(s=8), n, k)
+    check(hashing(s=8), 100, 10)
+    with pytest.raises(InvalidInput, match="has no codes"):
+        check(fourier(s=8, normalize=True), 100, 10)
+
+
+def test_the_smallest_dataset_and_the_smallest_map_have_advice() -> None:
+    rows = np.random.default_rng(9).normal(size=(100, 4))
+    found = advised(hashing(s=1), rows, asked(k=50), Progress(), 1).answer
+    assert (found["rows"], found["queries"]) == (80, 20)
+    assert [one["rows_per_band"] for one in found["bandings"]] == [1]
+
+
+@pytest.mark.parametrize("k", [1, 10])
+def test_copies_of_rows_are_found_as_their_row(k: int) -> None:
+    one = hashing(s=64)
+    equal = advised(one, np.ones((200, 4)), asked(k=k), Progress(), 1).answer
+    assert (equal["scan"]["recall"], equal["scan"]["rerank"], equal["best"]) == (1, k, "scan")
+    assert all(banding["candidates"] == equal["rows"] for banding in equal["bandings"])
+    twenty = np.repeat(np.random.default_rng(4).normal(size=(15, 4)), 20, axis=0)
+    scan = advised(one, twenty, asked(k=k), Progress(), 1).answer["scan"]
+    assert (scan["recall"], scan["rerank"]) == (1, k)
+
+
+def test_no_error_is_less_than_one_neighbour() -> None:
+    wishes = Wishes(k=4, recall=0.97, candidates=9, queries=20)
+    found = np.ones((20, 3))
+    found[:, 1], found[:10, 2] = 0.99, 0.8
+    np.testing.assert_allclose(wishes.error(found), [1 / 80, 1 / 80, np.hypot(0.1 / np.sqrt(20), 1 / 80)])
+    # 1 and .99 less 1.645 · .0125 are .979 and .969.
+    assert wishes.is_met(found).tolist() == [0]
+    few = advised(hashing(s=32), np.ones((100, 4)), asked(k=1), Progress(), 1).answer
+    assert few["why"].startswith("20 queries do not tell a recall of 0.95")
+    assert "too short" not in few["why"]
+
+
+def test_others_in_the_same_bucket_are_looked_at_too() -> None:
+    found = advice("signed", recall=0.9).answer
+    longest = found["curves"][-1]
+    # Hardly a row agrees in all of 64 hashes.
+    assert longest["bands"][-1] == 4
+    assert longest["predicted"][-1]["share"] >= 1 - (1 - 2**-16) ** 4
+    assert longest["checked"][0]["share"] >= 2**-16
+
+
+@pytest.mark.long
+def test_it_takes_no_more_memory_than_it_says() -> None:
+    rows, one = np.random.default_rng(9).normal(size=(20_000, 4)), hashing(s=512)
+    tracemalloc.start()
+    advised(one, rows, asked(), Progress(), 1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < advice_bytes(one, rows, 10) < 4 * peak

@@ -1,0 +1,46 @@
+"""What bands find of rows that agree in each hash by themselves, against the law and against looking at all bands."""
+
+import numpy as np
+import pytest
+
+from app.core.indexes.band_curves import first_bands, predicted, tried
+from app.core.progress import no_pause
+
+RNG = np.random.default_rng(5)
+
+
+def agreeing(queries: np.ndarray, m: int, rate: float) -> np.ndarray:
+    """m rows for each query (q, s) that agree with it in each hash at a rate, (q, m, s)."""
+    same = RNG.random((len(queries), m, queries.shape[1])) < rate
+    return np.where(same, queries[:, None], queries[:, None] + 1).astype(np.uint8)
+
+
+@pytest.mark.parametrize(("rate", "r", "b"), [(0.9, 8, 12), (0.6, 3, 5), (0.3, 1, 4), (0.75, 5, 38)])
+def test_as_many_are_found_as_predicted(rate: float, r: int, b: int) -> None:
+    queries = RNG.integers(0, 256, (60, 192), np.uint8)
+    near = agreeing(queries, 40, rate)
+    first = first_bands(queries, near, near[0], 2, no_pause).neighbours[tried(192).index(r)]
+    found = ((first >= 0) & (first < b)).mean()
+    wanted = predicted(np.array([rate]), np.ones(1), b, r)
+    assert wanted == pytest.approx(1 - (1 - rate**r) ** b, rel=1e-12)
+    # 2,400 pairs, whose hashes are drawn each by itself.
+    assert abs(found - wanted) < 3.5 * np.sqrt(max(wanted * (1 - wanted), 1e-3) / first.size)
+
+
+def test_a_prediction_is_a_mean_over_pairs() -> None:
+    rates, weights = np.array([0.0, 0.5, 1.0]), np.array([2.0, 1.0, 1.0])
+    assert predicted(rates, weights, 3, 2) == pytest.approx((2 * 0 + (1 - 0.75**3) + 1) / 4)
+    # Where bands are long and the rest is rounding, a share is not lost.
+    assert predicted(np.array([1e-3]), np.ones(1), 10, 6) == pytest.approx(1e-17, rel=1e-9)
+
+
+@pytest.mark.parametrize("s", [5, 64, 100])
+def test_each_pair_is_counted_once_in_its_first_band(s: int) -> None:
+    queries = RNG.integers(0, 2, (7, s), np.uint8)
+    sampled = RNG.integers(0, 2, (50, s), np.uint8)
+    found = first_bands(queries, queries[:, None], sampled, 1, no_pause)
+    assert (found.neighbours == 0).all(), "a row agrees with itself in the first band"
+    for number, r in enumerate(tried(s)):
+        same = (queries[:, None] == sampled)[:, :, : s // r * r].reshape(7, 50, s // r, r).all(axis=3)
+        told = np.bincount(same.argmax(axis=2)[same.any(axis=2)], minlength=s)
+        np.testing.assert_array_equal(found.others[number], told)

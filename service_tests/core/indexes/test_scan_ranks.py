@@ -1,0 +1,52 @@
+"""At which places neighbours stand by their codes, against sorting, and the codes themselves."""
+
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding
+from app.core.indexes.hashed_rows import hashed, law_of, packed_codes
+from app.core.indexes.scan_ranks import found_by_depth, ranks
+from app.core.progress import no_pause
+from service_tests.core.specs import hashing
+
+RNG = np.random.default_rng(6)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+@pytest.mark.parametrize("s", [5, 48])
+def test_codes_are_those_that_clients_get(bits: int, s: int) -> None:
+    made, rows = hashing(s=s), RNG.normal(size=(30, 4))
+    mine = packed_codes(hashed(made, rows, no_pause), bits)
+    np.testing.assert_array_equal(mine, made.codes(rows, Encoder(Encoding.packed, bits, BitsOf.pair)))
+
+
+def test_codes_agree_as_often_as_the_law_says() -> None:
+    made, rows = hashing(s=20_000), RNG.normal(size=(8, 4))
+    codes, kernels = hashed(made, rows, no_pause), made.exact_gram(rows, rows)
+    rates = (codes[:, None] == codes).mean(axis=2)
+    error = np.sqrt(0.25 / 20_000)
+    assert abs(rates - law_of(made).rates(kernels)).max() < 4 * error
+    assert np.ptp(kernels) > 0.5
+
+
+def test_a_row_without_codes_is_named() -> None:
+    with pytest.raises(InvalidInput, match="all zero"):
+        hashed(hashing(s=8), np.zeros((3, 4)), no_pause)
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8])
+def test_places_are_those_of_sorted_counts(bits: int) -> None:
+    s, n, depth = 30, 200, 50
+    rows, queries = RNG.integers(0, 4, (n, s), np.uint8), RNG.integers(0, 4, (70, s), np.uint8)
+    wanted = RNG.integers(0, n, (70, 5))
+    mask = (1 << bits) - 1
+    counts = ((queries[:, None] & mask) == (rows & mask)).sum(axis=2)
+    order = np.argsort(-counts, axis=1, kind="stable")
+    places = np.argsort(order, axis=1)
+    told = np.minimum(np.take_along_axis(places, wanted, axis=1), depth)
+    found = ranks(queries, rows, bits, wanted, depth, 2, no_pause)
+    np.testing.assert_array_equal(found, told)
+    shares = found_by_depth(found, depth)
+    for at in (1, 7, depth):
+        np.testing.assert_allclose(shares[:, at - 1], (told < at).mean(axis=1))
