@@ -11,7 +11,7 @@ from scipy import sparse
 from app.core.arrays import Array, PostedRows, Rows
 from app.core.building import Building, no_rows
 from app.core.errors import InvalidInput
-from app.core.hashing.encodings import BitsOf, Codes, Encoding, encoder
+from app.core.hashing.encodings import BitsOf, CodeOptions, Codes, Encoding
 from app.core.maps import FeatureMap, family_of, made, opened
 from app.core.spec import MapSpec
 from app.processors import available
@@ -28,7 +28,7 @@ class Map:
         self.feature_map = feature_map
         """The map as the core knows it, which takes rows that are checked already."""
         self.n_output = feature_map.n_output
-        """Columns of a transformed row, or codes of a row."""
+        """Columns of a transformed row; of a map without features, codes of a row."""
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -50,20 +50,22 @@ class Map:
     def codes(
         self,
         rows: Any,
-        encoding: str = "zero_bit",
+        encoding: str | None = None,
         *,
         bits: int | None = None,
         bits_of: str | None = None,
+        rows_per_band: int | None = None,
         on_zero: str = "refuse",
     ) -> Codes:
         """Codes of the rows; the options are those of `/codes`.
 
         Raises:
-            InvalidOption: an option has no meaning for the encoding.
+            InvalidOption: an option has no meaning for the encoding, or for the map.
         """
+        named = None if encoding is None else Encoding(encoding)
         of_bits = None if bits_of is None else BitsOf(bits_of)
-        written = encoder(Encoding(encoding), bits, of_bits, marked=on_zero == "mark")
-        return self.feature_map.codes(self._rows(rows, "/vectors"), written)
+        options = CodeOptions(named, bits, of_bits, rows_per_band, marked=on_zero == "mark")
+        return self.feature_map.codes(self._rows(rows, "/vectors"), self.feature_map.encoder_of(options))
 
     def _rows(self, rows: Any, pointer: str) -> Rows:
         found = np.asarray(rows) if not sparse.issparse(rows) else sparse.csr_array(rows)  # type: ignore[call-overload]

@@ -161,6 +161,8 @@ def _vectors(points: list[list[float]]) -> Iterator[Call]:
     yield Call("kernel", "beside_the_exact", fourier, {"exact": True}, body={"x": points, "y": points[:1]})
     yield Call("codes", "zero_bit", hashes, body={"vectors": points})
     yield Call("codes", "one_hot", hashes, {"encoding": "one_hot", "bits": 2}, body={"vectors": points})
+    yield Call("codes", "signed", fourier, body={"vectors": points})
+    yield Call("similarity", "of_signed_codes", fourier, body={"x": points[:2], "y": points[1:]})
     yield Call("similarity", "of_vectors", hashes, {"gamma": 2.0}, body={"x": points[:2], "y": points[1:]})
 
 

@@ -36,8 +36,9 @@ def test_rows_are_checked_as_a_service_checks_them() -> None:
     for bad, told in (([[1, 2, 3]], "rows have 3 entries"), ([[1, 2, 3, np.nan]], "row 0, column 3 is missing")):
         with pytest.raises(bochner.InvalidInput, match=told):
             built.transform(bad)
-    with pytest.raises(bochner.InvalidInput, match="codes come from"):
-        built.codes([[1, 2, 3, 4]])
+    rule = bochner.build(SPEC | {"s": None, "sampler": {"kind": "sparse_grid", "level": 1}})
+    with pytest.raises(bochner.InvalidInput, match="weights of their own"):
+        rule.codes([[1, 2, 3, 4]])
 
 
 def test_codes_of_dense_and_sparse_rows_are_the_same() -> None:
@@ -49,6 +50,15 @@ def test_codes_of_dense_and_sparse_rows_are_the_same() -> None:
     assert (built.codes([[0, 0, 0, 0]], on_zero="mark") == -1).all()
     with pytest.raises(bochner.InvalidOption):
         built.codes(x, bits=4)
+
+
+def test_signed_codes_are_packed_or_fingerprints_of_bands() -> None:
+    built, x = bochner.build(SPEC), rows(9, 1)
+    packed = built.codes(x)
+    assert (packed.shape, packed.dtype.str) == ((9, 4), "|u1")
+    assert built.codes(x, "fingerprint", bits=32, rows_per_band=8).shape == (9, 4)
+    with pytest.raises(bochner.InvalidOption):
+        built.codes(x, "packed", rows_per_band=8)
 
 
 def test_samplers_learn_from_datasets_that_are_given() -> None:

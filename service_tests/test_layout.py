@@ -28,6 +28,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "api/routes/vectors.py": "api/test_features.py",  # and test_codes.py, test_kernel.py, test_similarity.py
         "api/measured_answers.py": "api/test_long_work.py",
         "services/advice.py": "api/routes/test_advice.py",
+        "core/maps/min_max_codes.py": "api/test_similarity.py",
         "main.py": "api/test_problems.py",
         "wiring.py": "api/test_problems.py",
         "handlers.py": "api/test_long_work.py",
@@ -66,6 +67,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "store/index_manifest.py": "store/test_indexes.py",
         "core/maps/base.py": "core/maps/test_families.py",
         "core/maps/fourier/features.py": "core/maps/fourier/test_fourier_map.py",
+        "core/maps/fourier/phases.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/inner_products.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/projection.py": "core/maps/fourier/test_dense.py",  # and test_structured.py
         "core/maps/fourier/spectral.py": "core/maps/fourier/test_drawing.py",

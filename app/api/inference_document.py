@@ -46,7 +46,7 @@ _REQUEST = object_of(
     id={**_STRING, "description": "It is in the answer."},
     model_name={**_STRING, "description": "Some clients repeat the name of the model here."},
     inputs=list_of(_tensor("InputTensor", "FP32", "FP64"), minItems=1, maxItems=1, description="`vectors`."),
-    outputs=list_of(_OUTPUT, description="Those that are wanted; without it, all."),
+    outputs=list_of(_OUTPUT, description="Those that are wanted; without it, all but `codes` beside features."),
     parameters=object_of("InferenceParameters", [], binary_data_output=_FLAG),
 )
 _ANSWER = object_of(
@@ -54,7 +54,7 @@ _ANSWER = object_of(
     ["model_name", "outputs"],
     model_name=_STRING,
     id=_STRING,
-    outputs=list_of(_tensor("OutputTensor", "FP32", "FP64", "INT64")),
+    outputs=list_of(_tensor("OutputTensor", "FP32", "FP64", "INT64", "UINT8")),
 )
 
 

@@ -12,26 +12,26 @@ from app.core.maps import FeatureMap
 from app.formats.base import Body
 from app.formats.json_body import members, rows_or_reference
 from app.formats.json_lists import LongList, called, is_list, parts_of
-from app.formats.pairs import InputKind, Pairs, checked, unclear
+from app.formats.pairs import InputKind, Pairs, checked, unclear, usual
 
 _INT64 = np.dtype(np.int64)
 
 
-def pairs(body: Body, sampling: FeatureMap, by: Encoder | None, of: InputKind | None) -> Pairs:
+def pairs(body: Body, hashing: FeatureMap, by: Encoder | None, of: InputKind | None) -> Pairs:
     """Read x and y, see `ReadPairs`."""
     posted = members(body, ["x", "y"])
     if of is None and any(isinstance(rows, dict) and {"dataset", "base64"} & set(rows) for rows in posted.values()):
         of = InputKind.vectors
     first = next(iter(posted["x"]), None) if is_list(posted["x"]) else None
     if by is None:
-        recognised = _recognised(first, of, sampling)
-        are_codes, by = recognised is not None, Encoder(recognised or Encoding.pairs)
+        recognised = _recognised(first, of, hashing)
+        are_codes, by = recognised is not None, recognised or hashing.usual_encoders[0]
     else:
-        are_codes = _are_codes(first, by, sampling) if of is None else of is InputKind.codes
+        are_codes = _are_codes(first, by, hashing) if of is None else of is InputKind.codes
     if are_codes:
-        x, y = (_posted_codes(posted[k], by, sampling, f"/{k}") for k in ("x", "y"))
+        x, y = (_posted_codes(posted[k], by, hashing, f"/{k}") for k in ("x", "y"))
         return by, (x, y)
-    return by, {k: rows_or_reference(posted[k], sampling.spec.input_dim, f"/{k}") for k in ("x", "y")}
+    return by, {k: rows_or_reference(posted[k], hashing.spec.input_dim, f"/{k}") for k in ("x", "y")}
 
 
 def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) -> Array:
@@ -96,35 +96,36 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
     return columns
 
 
-def _posted_codes(value: Any, by: Encoder, sampling: FeatureMap, pointer: str) -> Codes:
+def _posted_codes(value: Any, by: Encoder, hashing: FeatureMap, pointer: str) -> Codes:
     """Read codes as `/codes` answers them; InvalidInput for what cannot be codes."""
-    s, input_dim = sampling.n_output, sampling.spec.input_dim
+    s, input_dim = hashing.n_frequencies, hashing.spec.input_dim
     shape, dtype = by.row(s, input_dim)
     if by.encoding is Encoding.one_hot and isinstance(value, dict):
         read = csr_codes(value, s, s << by.bits, pointer)
     else:
         read = codes(value, shape, dtype, pointer)
-    return checked(read, by, sampling, pointer)
+    return checked(read, by, hashing, pointer)
 
 
-def _recognised(row: Any, of: InputKind | None, sampling: FeatureMap) -> Encoding | None:
-    """Guess the encoding of codes from their first row; None for vectors."""
+def _recognised(row: Any, of: InputKind | None, hashing: FeatureMap) -> Encoder | None:
+    """Guess the encoder of codes from their first row; None for vectors."""
+    flat = hashing.usual_encoders[-1]
     if of is InputKind.vectors or not is_list(row) or not len(row):
-        return Encoding.zero_bit if of is InputKind.codes else None
+        return flat if of is InputKind.codes else None
     if is_list(next(iter(row))):
-        return Encoding.pairs
+        return usual(hashing, 2) or (flat if of is InputKind.codes else None)
     whole = set(map(type, row)) == {int}
-    only_codes = whole and len(row) == sampling.n_output != sampling.spec.input_dim
-    return Encoding.zero_bit if only_codes or of is InputKind.codes else None
+    only_codes = whole and len(row) != hashing.spec.input_dim and usual(hashing, 1, len(row)) is not None
+    return flat if only_codes or of is InputKind.codes else None
 
 
-def _are_codes(row: Any, by: Encoder, sampling: FeatureMap) -> bool:
+def _are_codes(row: Any, by: Encoder, hashing: FeatureMap) -> bool:
     """Whether the first row is codes of this encoding, and no vector. Its length decides: 2 and 2.0 mean the same."""
-    input_dim = sampling.spec.input_dim
+    input_dim = hashing.spec.input_dim
     if not is_list(row) or len(row) != input_dim:
         return not isinstance(row, dict)
     if by.encoding is Encoding.pairs:
         return is_list(next(iter(row)))
-    if by.row(sampling.n_output, input_dim)[0] != (input_dim,):
+    if by.row(hashing.n_frequencies, input_dim)[0] != (input_dim,):
         return False
-    raise unclear(by, sampling)
+    raise unclear(by, hashing)

@@ -4,37 +4,37 @@ import numpy as np
 
 from app.core.arrays import Array
 from app.core.errors import InvalidInput
-from app.core.hashing.encodings import Codes, Encoder, Encoding
+from app.core.hashing.encodings import Codes, Encoder
 from app.core.maps import FeatureMap
 from app.formats.base import Body
 from app.formats.npz import members
-from app.formats.pairs import InputKind, Pairs, checked, unclear
+from app.formats.pairs import InputKind, Pairs, checked, unclear, usual
 
 
-def pairs(body: Body, sampling: FeatureMap, by: Encoder | None, of: InputKind | None) -> Pairs:
+def pairs(body: Body, hashing: FeatureMap, by: Encoder | None, of: InputKind | None) -> Pairs:
     """Read x and y, see `ReadPairs`."""
     posted = members(body, ["x", "y"])
-    are_codes = _are_codes(posted["x"], by, sampling) if of is None else of is InputKind.codes
+    are_codes = _are_codes(posted["x"], by, hashing) if of is None else of is InputKind.codes
     if not are_codes:
-        return by or Encoder(Encoding.pairs), {**posted}
-    by = by or Encoder(Encoding.pairs if posted["x"].ndim == 3 else Encoding.zero_bit)
-    return by, (_codes(posted["x"], by, sampling, "/x"), _codes(posted["y"], by, sampling, "/y"))
+        return by or hashing.usual_encoders[0], {**posted}
+    by = by or usual(hashing, posted["x"].ndim - 1) or hashing.usual_encoders[-1]
+    return by, (_codes(posted["x"], by, hashing, "/x"), _codes(posted["y"], by, hashing, "/y"))
 
 
-def _are_codes(x: Array, by: Encoder | None, sampling: FeatureMap) -> bool:
+def _are_codes(x: Array, by: Encoder | None, hashing: FeatureMap) -> bool:
     """Whether an array is of codes, and not of vectors: fractions are vectors, pairs are codes, else lengths decide."""
     if x.dtype.kind not in "iu" or x.ndim not in (2, 3):
         return False
-    input_dim = sampling.spec.input_dim
+    input_dim = hashing.spec.input_dim
     if x.ndim == 3 or x.shape[1] != input_dim:
-        return by is not None or x.ndim == 3 or x.shape[1] == sampling.n_output
-    if by is None or by.row(sampling.n_output, input_dim)[0] != (input_dim,):
+        return by is not None or usual(hashing, x.ndim - 1, None if x.ndim == 3 else x.shape[1]) is not None
+    if by is None or by.row(hashing.n_frequencies, input_dim)[0] != (input_dim,):
         return False
-    raise unclear(by, sampling)
+    raise unclear(by, hashing)
 
 
-def _codes(came: Array, by: Encoder, sampling: FeatureMap, pointer: str) -> Codes:
-    row, dtype = by.row(sampling.n_output, sampling.spec.input_dim)
+def _codes(came: Array, by: Encoder, hashing: FeatureMap, pointer: str) -> Codes:
+    row, dtype = by.row(hashing.n_frequencies, hashing.spec.input_dim)
     if came.dtype.kind not in "iu" or came.shape[1:] != row:
         wanted = f"whole numbers of shape (rows, {', '.join(map(str, row))})"
         raise InvalidInput(f"an array of {came.dtype} and shape {came.shape} came; {wanted} are wanted", pointer)
@@ -45,4 +45,4 @@ def _codes(came: Array, by: Encoder, sampling: FeatureMap, pointer: str) -> Code
         if came.size and not ends.min <= int(came.min()) <= int(came.max()) <= ends.max:
             raise InvalidInput(f"a number outside the range of {wide} came", pointer)
         came = came.astype(wide)
-    return checked(came, by, sampling, pointer)
+    return checked(came, by, hashing, pointer)

@@ -22,7 +22,7 @@ INPUT = "vectors"
 DATA = "inputs/0/data"
 """The place of its numbers in a request."""
 _DTYPES: dict[str, np.dtype[Any]] = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
-_TYPES = {"f4": "FP32", "f8": "FP64", "i8": "INT64"}
+_TYPES = {"f4": "FP32", "f8": "FP64", "i8": "INT64", "u1": "UINT8"}
 _MEMBERS = ("id", "parameters", "inputs", "outputs", "model_name")
 _OF_INPUT = ("name", "shape", "datatype", "data", "parameters")
 _NUMBERS_PER_PIECE = 1 << 16
@@ -47,14 +47,14 @@ class Asked(NamedTuple):
     rows: Array
     request_id: str | None
     outputs: tuple[Output, ...] | None
-    """None for all there are."""
+    """None for those that come unasked."""
     binary: bool
     """Whether outputs are binary that do not say."""
 
-    def wanted(self, names: Sequence[str]) -> list[Output]:
-        """The outputs to give, of those that there are by these names."""
+    def wanted(self, names: Mapping[str, bool]) -> list[Output]:
+        """The outputs to give, of those that there are by these names; whether one comes unasked stands beside it."""
         if self.outputs is None:
-            return [Output(name, self.binary) for name in names]
+            return [Output(name, self.binary) for name, comes in names.items() if comes]
         for i, output in enumerate(self.outputs):
             if output.name not in names:
                 detail = f"there is no output {output.name[:80]!r}; there is {' and '.join(names)}"

@@ -31,6 +31,7 @@ class IndexCodes(NamedTuple):
     def of(cls, feature_map: FeatureMap, called: str) -> "IndexCodes":
         """Those of a map that `called` names; InvalidInput where it gives no codes."""
         feature_map.check_gives(Gives.codes, called)
+        feature_map.check_gives(Gives.samples, called)
         return cls(feature_map.n_output, _BITS, Encoder(Encoding.packed, _BITS, BitsOf.pair))
 
     def written(self, feature_map: FeatureMap, rows: Rows, pause: Pause = no_pause) -> Codes:

@@ -95,12 +95,15 @@ class Maps:
                 logger.error("left out of the list: %s", error)
         return b'{"maps":[%b],"next":%b}' % (b",".join(maps), to_json(after))
 
-    def shape(self, name: str) -> tuple[MapSpec, int]:
-        """The spec of a map, and the columns that it gives; raises what `ready` raises, and reads no arrays."""
+    def shape(self, name: str) -> tuple[MapSpec, int, int]:
+        """The spec of a map, its frequencies and the columns that it gives.
 
-        def read() -> tuple[MapSpec, int]:
+        Raises what `ready` raises, and reads no arrays.
+        """
+
+        def read() -> tuple[MapSpec, int, int]:
             manifest = _built(name, self._store.find(name))
-            return self._spec_of(manifest)[1], manifest.n_output or 0
+            return self._spec_of(manifest)[1], manifest.n_frequencies or 0, manifest.n_output or 0
 
         return latest(read)
 

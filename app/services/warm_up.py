@@ -88,7 +88,9 @@ def _features() -> None:
         distances_to_neighbour(rows, rows, 0, "euclidean", as_they_are)
     orthonormal(np.ones((1, 1, 1)))
     for dtype in Dtype:
-        made(structured.model_copy(update={"dtype": dtype})).transform(_row(dtype, structured.input_dim))
+        rotated = made(structured.model_copy(update={"dtype": dtype}))
+        rotated.transform(_row(dtype, structured.input_dim))
+        rotated.codes(_row(dtype, structured.input_dim))
         for of in (landmarks, sparse_landmarks):
             made(of.model_copy(update={"dtype": dtype})).transform(_row(dtype))
 

@@ -18,7 +18,7 @@ from app.core.arrays import vectors
 from app.core.compiled import LOOPS
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.hashing.encodings import Encoding, encoder
+from app.core.hashing.encodings import CodeOptions, Encoding, encoder
 from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
 from app.core.spec import MapSpec
@@ -122,6 +122,18 @@ def test_codes_of_any_encoding_and_rows(encoding: Encoding, dtype: Dtype, option
             made.gram(x, x)
             made.exact_gram(x, x)
             made.exact_pairs(x, x)
+
+
+@pytest.mark.parametrize("dtype", Dtype)
+@pytest.mark.parametrize("sampler", ["sobol", "structured_orthogonal"])
+@pytest.mark.usefixtures("nothing_new")
+def test_signed_codes_of_any_rows(sampler: str, dtype: Dtype) -> None:
+    d = dimensions({"kind": sampler}, D)
+    made = kept(spec(sampler={"kind": sampler}, dtype=dtype.value, input_dim=d, s=700), 2)
+    for n in (1, 300):
+        for x in as_posted(dtype, n, d):
+            for options in (CodeOptions(), CodeOptions(Encoding.fingerprint)):
+                made.codes(x, made.encoder_of(options))
 
 
 @pytest.mark.usefixtures("nothing_new")

@@ -6,9 +6,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 import redis
 
+from app.core.hashing.sign_stream import arcs
 from app.store.account import Account
 from app.store.keys import Key, KeyStore
 from service_tests.checks import NPY, array, assert_problem, post, put
@@ -82,6 +84,30 @@ def test_codes_are_the_same(at_rest: Stored) -> None:
     for name, told in told_of.items():
         rows = at_rest.expected["rows"][str(told["spec"]["input_dim"])]
         assert post(at_rest.http, f"{name}/codes?encoding=pairs", {"vectors": rows}).json()["codes"] == told["codes"]
+
+
+def test_maps_that_were_stored_before_there_were_signed_codes_have_them(at_rest: Stored) -> None:
+    """Against the cosine itself, of frequencies as they were stored."""
+    checked = 0
+    for name, told in at_rest.expected["maps"].items():
+        frozen = arrays(at_rest.http, name)
+        spec = told["record"]["spec"]
+        if "frequencies" not in frozen or "input" in spec or spec["kernel"]["kind"] == "correlation_rbf":
+            continue
+        rows = np.array(at_rest.expected["rows"][str(spec["input_dim"])])
+        answer = post(at_rest.http, f"{name}/codes", {"vectors": rows.tolist()})
+        if np.ptp(frozen["weights"]) > 0:
+            assert_problem(at_rest.http, answer, 422, "invalid-input")
+            continue
+        of = arcs(spec["seed"], len(frozen["weights"]))
+        phases = rows @ frozen["frequencies"].astype(np.float64).T + 2 * np.pi * of.offsets
+        sums = np.cos(phases) - np.cos(2 * np.pi * of.half_widths)
+        packed = np.array(answer.json()["codes"], np.uint8)
+        bits = np.unpackbits(packed, axis=1, count=sums.shape[1], bitorder="little")
+        clear = np.abs(sums) > 1e-4
+        np.testing.assert_array_equal(bits[clear], (sums > 0)[clear], err_msg=name)
+        checked += clear.sum()
+    assert checked > 1000
 
 
 def test_a_spec_sent_again_finds_its_map(at_rest: Stored) -> None:

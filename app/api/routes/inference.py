@@ -109,13 +109,13 @@ async def ready(context: ContextOf) -> ServerReady:
 @router.get("/models/{name}", operation_id="inference_model")
 async def model(name: MapName, context: ContextOf) -> ModelMetadata:
     """Look at a map as a model: the tensors that it takes and gives."""
-    spec, columns = await context.admission.ask(lambda: context.maps.shape(name))
+    spec, n_frequencies, n_output = await context.admission.ask(lambda: context.maps.shape(name))
     taken = TensorMetadata(
         name=open_inference.INPUT, datatype=open_inference.datatype(spec.numpy_dtype), shape=[-1, spec.input_dim]
     )
     given = [
-        TensorMetadata(name=one.name, datatype=open_inference.datatype(one.dtype), shape=[-1, columns])
-        for one in tensors.given(spec)
+        TensorMetadata(name=one.name, datatype=open_inference.datatype(one.dtype), shape=[-1, one.columns])
+        for one in tensors.given(spec, n_frequencies, n_output)
     ]
     return ModelMetadata(name=name, platform="bochner", inputs=[taken], outputs=given)
 
@@ -154,7 +154,8 @@ async def infer(name: MapName, request: Request, context: Admitted) -> Response:
     """Features or codes of the rows in the tensor `vectors`.
 
     A map of form complex has two outputs, `real` and `imag`; one of hashes has `codes`, zero-bit; every other has
-    `features`. The header Inference-Header-Content-Length says where the JSON ends and binary tensors begin.
+    `features`. Fourier maps also have `codes`, signed and packed, for those who ask for it by its name. The header
+    Inference-Header-Content-Length says where the JSON ends and binary tensors begin.
     """
     header_bytes = _header_bytes(request)
     body = Body(await bodies.read(request, context), {}, context.limits.check_options)
@@ -173,18 +174,25 @@ def _header_bytes(request: Request) -> int | None:
 def _inferred(name: str, body: Body, header_bytes: int | None, context: Context) -> Response:
     asked = open_inference.read(body, header_bytes)
     feature_map = context.maps.ready(name)
-    wanted = asked.wanted([one.name for one in tensors.given(feature_map.spec)])
+    outputs = tensors.given(feature_map.spec, feature_map.n_frequencies, feature_map.n_output)
+    wanted = asked.wanted({one.name: not one.by_name_only for one in outputs})
     given = context.datasets.gated({open_inference.DATA: asked.rows}, feature_map.spec.gate)
     rows = given.rows[open_inference.DATA]
     form = Npy() if all(output.is_binary for output in wanted) else Json()
-    made = tensors.made(feature_map, rows, context.limits, form.operations_per_number)
-    outputs = [(output, made[output.name]) for output in wanted]
-    listed = [tensor for output, tensor in outputs if not output.is_binary]
-    if len(listed) < len(outputs):  # the text is held, as what follows tells its length
+    names = [output.name for output in wanted]
+    made = tensors.made(feature_map, rows, names, context.limits, form.operations_per_number)
+    sent = [(output, made[output.name]) for output in wanted]
+    listed = [tensor for output, tensor in sent if not output.is_binary]
+    if len(listed) < len(sent):  # the text is held, as what follows tells its length
         context.limits.check_result(sum(prod(tensor.shape) for tensor in listed) * open_inference.MOST_OF_NUMBER)
-    encoded, json_bytes = open_inference.encode(asked.request_id, name, outputs)
+    encoded, json_bytes = open_inference.encode(asked.request_id, name, sent)
     headers = warning_headers(feature_map.warnings(rows))
     if json_bytes is not None:
         headers[_HEADER] = str(json_bytes)
-    sent = {output.name: tensor for output, tensor in outputs}
-    return encoded_response(encoded, sent, JSON if json_bytes is None else BINARY, headers, context.admission)
+    return encoded_response(
+        encoded,
+        {output.name: tensor for output, tensor in sent},
+        JSON if json_bytes is None else BINARY,
+        headers,
+        context.admission,
+    )

@@ -17,7 +17,7 @@ from app.api.together import AT_ONCE, BRIEF
 from app.core.answers import Answer
 from app.core.arrays import Floats, Rows
 from app.core.datasets import Reference
-from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoding, encoder
+from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, CodeOptions, Encoding
 from app.core.maps import FeatureMap, Gives
 from app.formats import FORMATS, Body, Format, json_pairs, npz_pairs
 from app.formats.npz import Npz
@@ -87,8 +87,19 @@ async def kernel(
 
 
 _PAIRS: dict[str, ReadPairs] = {JSON: json_pairs.pairs, Npz.media_type: npz_pairs.pairs}
-_BITS = "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32 or 64, the default, for fingerprint."
-_BITS_OF = "What b_bit, packed and one_hot take their bits from. " + _listed(BITS_OF)
+_BITS = (
+    "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32 or 64, the default, for fingerprint; "
+    "1 for signed codes, packed."
+)
+_BITS_OF = "What b_bit, packed and one_hot take their bits from, of kernel gmm. " + _listed(BITS_OF)
+_ROWS_PER_BAND = (
+    "Of signed codes: how many of them a fingerprint is made of; by default 16, or all if there are fewer. There are "
+    "⌊s/rows_per_band⌋ fingerprints, and codes behind the last of them are in none."
+)
+_ENCODING = "By default zero_bit of kernel gmm, packed of Fourier maps. " + _listed(ENCODINGS)
+_Bits = Annotated[int | None, Query(description=_BITS)]
+_BitsOf = Annotated[BitsOf | None, Query(description=_BITS_OF)]
+_RowsPerBand = Annotated[int | None, Query(description=_ROWS_PER_BAND)]
 
 
 @router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY, responses=CODES_ANSWER)
@@ -96,17 +107,25 @@ async def codes(
     name: MapName,
     request: Request,
     context: Admitted,
-    encoding: Annotated[Encoding, Query(description=_listed(ENCODINGS))] = Encoding.zero_bit,
-    bits: Annotated[int | None, Query(description=_BITS)] = None,
-    bits_of: Annotated[BitsOf | None, Query(description=_BITS_OF)] = None,
-    on_zero: Annotated[OnZero, Query(description="What to do with rows that are all zero.")] = OnZero.refuse,
+    encoding: Annotated[Encoding | None, Query(description=_ENCODING)] = None,
+    bits: _Bits = None,
+    bits_of: _BitsOf = None,
+    rows_per_band: _RowsPerBand = None,
+    on_zero: Annotated[
+        OnZero, Query(description="What to do with rows that are all zero, of which kernel gmm has no sample.")
+    ] = OnZero.refuse,
 ) -> Response:
-    """Consistent-sampling codes of the posted vectors; for maps with kernel gmm."""
-    written = encoder(encoding, bits, bits_of, marked=on_zero is OnZero.mark)
+    """Hash codes of the posted vectors: consistent samples of kernel gmm, signed codes of Fourier maps.
 
-    def work(sampling: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
-        form, _ = wanted.choose(written.row(sampling.n_output, sampling.spec.input_dim)[1])
-        return hashing.codes(sampling, rows, written, context.limits, form.operations_per_number)
+    A signed code is one bit a frequency, the sign of cos(w·x + b) + t, with random b and t (Raginsky and Lazebnik,
+    2009). Maps whose frequencies have weights of their own have none.
+    """
+    options = CodeOptions(encoding, bits, bits_of, rows_per_band, on_zero is OnZero.mark)
+
+    def work(feature_map: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
+        written = feature_map.encoder_of(options)
+        form, _ = wanted.choose(written.row(feature_map.n_frequencies, feature_map.spec.input_dim)[1])
+        return hashing.codes(feature_map, rows, written, context.limits, form.operations_per_number)
 
     return await _answer_rows(name, request, context, Gives.codes, work)
 
@@ -120,18 +139,20 @@ async def similarity(
         Encoding | None,
         Query(
             description="How x and y encode codes, or which codes of vectors to compare. Without it, vectors are "
-            "compared by pairs, and codes are pairs if their rows are lists of lists, else zero_bit."
+            "compared by pairs, and codes are pairs if their rows are lists of lists, else zero_bit; of Fourier maps "
+            "all are packed."
         ),
     ] = None,
-    bits: Annotated[int | None, Query(description=_BITS)] = None,
-    bits_of: Annotated[BitsOf | None, Query(description=_BITS_OF)] = None,
+    bits: _Bits = None,
+    bits_of: _BitsOf = None,
+    rows_per_band: _RowsPerBand = None,
     of: Annotated[
         InputKind | None,
         Query(
             description="What x and y are. Without it, rows with an encoding named are what their length allows, and "
             "where codes are as long as vectors the request is refused until it says which they are. Without an "
-            "encoding either, rows of pairs, and rows of s whole numbers where s is not input_dim, are read as codes, "
-            "all others as vectors."
+            "encoding either, rows of pairs, and rows of as many whole numbers as codes have (s, or ⌈s/8⌉ of Fourier "
+            "maps), where that is not input_dim, are read as codes, all others as vectors."
         ),
     ] = None,
     gamma: Annotated[
@@ -140,28 +161,35 @@ async def similarity(
             gt=0,
             allow_inf_nan=False,
             description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members "
-            "whose names begin with `rbf`.",
+            "whose names begin with `rbf`. For kernel gmm.",
         ),
     ] = None,
 ) -> Response:
-    """Estimated min-max kernel of row i of x with row i of y, its standard error, and an interval of 95 %.
+    """Estimated kernel of row i of x with row i of y, its standard error, and an interval of 95 %.
 
     x and y come as JSON or in a .npz: a .npy holds one array and cannot carry both, so that it serves for answers only.
-    Codes of b bits are corrected for chance collisions. For vectors there are beside it the `exact` kernel and
-    `zero_bit`, the rate at which i* alone agrees, which is too high where few coordinates carry the weight.
+    For vectors there is beside it the `exact` kernel.
+
+    Of kernel gmm, codes of b bits are corrected for chance collisions, and for vectors there is `zero_bit`, the rate at
+    which i* alone agrees, which is too high where few coordinates carry the weight.
+
+    Of Fourier maps, the share of signed codes that agree, `agreement`, tells the kernel by the law that ties the two
+    where kernel gaussian, laplacian, matern or correlation_rbf has frequencies of its law. Elsewhere it stands alone.
     """
+    options = CodeOptions(encoding, bits, bits_of, rows_per_band)
 
     def work(form: Format, body: Body, _: Wanted) -> Told:
-        sampling = context.maps.ready(name, Gives.codes)
-        by = hashing.comparison(sampling, encoding, bits, bits_of, gamma)
-        by, came = _PAIRS[form.media_type](body, sampling, by, of)
+        feature_map = context.maps.ready(name, Gives.codes)
+        by = hashing.comparison(feature_map, options, gamma)
+        by, came = _PAIRS[form.media_type](body, feature_map, by, of)
+        doubts = feature_map.similarity_warnings()
         if isinstance(came, tuple):
-            return hashing.similarity_of_codes(sampling, *came, by, gamma), ()
-        given = context.datasets.gated(came, sampling.spec.gate)
+            return hashing.similarity_of_codes(feature_map, *came, by, gamma), doubts
+        given = context.datasets.gated(came, feature_map.spec.gate)
         rows = given.rows
         with at_their_datasets(given.references):
-            found = hashing.similarity_of_vectors(sampling, rows["x"], rows["y"], by, gamma, context.limits)
-        return found, warnings_of(sampling, rows)
+            found = hashing.similarity_of_vectors(feature_map, rows["x"], rows["y"], by, gamma, context.limits)
+        return found, (*doubts, *warnings_of(feature_map, rows))
 
     return await _answer(request, context, work, allowed=tuple(_PAIRS))
 

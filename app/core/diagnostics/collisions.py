@@ -102,9 +102,10 @@ class Collisions(Diagnostic):
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse a map without codes, fewer than 2 rows, and gamma with another power than 1."""
-        if Gives.codes not in feature_map.gives:
+        if Gives.samples not in feature_map.gives:
             kind = feature_map.spec.kernel.kind
-            raise InvalidInput(f"kernel {kind} has no codes; collisions is for maps of kernel gmm")
+            also = "; /similarity tells how often signed codes agree" if Gives.codes in feature_map.gives else ""
+            raise InvalidInput(f"kernel {kind} has no samples (i*, t*); collisions is for maps of kernel gmm{also}")
         n = rows["vectors"].shape[0]
         if n < 2:
             raise InvalidInput(f"{n} rows came; pairs need 2", "/vectors")

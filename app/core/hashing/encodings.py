@@ -70,17 +70,29 @@ def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return words
 
 
+class CodeOptions(NamedTuple):
+    """What a client says of how codes are written; None for the usual."""
+
+    encoding: Encoding | None = None
+    bits: int | None = None
+    bits_of: BitsOf | None = None
+    rows_per_band: int | None = None
+    marked: bool = False
+    """Whether rows without a sample are to have codes of −1."""
+
+
 class Encoder(NamedTuple):
     """One way to write codes.
 
     `bits` and `bits_of` mean something where `encoder` asks for them; `marked` makes room for −1, the code of a row
-    without a sample.
+    without a sample. A fingerprint is one of `rows_per_band` codes.
     """
 
     encoding: Encoding
     bits: int = 0
     bits_of: BitsOf = BitsOf.index
     marked: bool = False
+    rows_per_band: int = 1
 
     def row(self, s: int, input_dim: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape and dtype of the codes of one row."""
@@ -96,7 +108,7 @@ class Encoder(NamedTuple):
             case Encoding.b_bit | Encoding.fingerprint:
                 # The smallest type that holds them; to hold −1 too, the next larger one.
                 bits = np.min_scalar_type((1 << self.bits) - 1).itemsize * 8
-                return (s,), np.dtype(f"int{2 * bits}" if self.marked else f"uint{bits}")
+                return (s // self.rows_per_band,), np.dtype(f"int{2 * bits}" if self.marked else f"uint{bits}")
         return (s,), np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
 
     def ends(self, s: int, input_dim: int) -> tuple[NDArray[np.int64], int]:

@@ -163,6 +163,13 @@ class ShiftInvariantKernel(AnyKernel):
         """Standard deviations (d,) of the frequencies' coordinates if these are independent and normal, else None."""
         return None
 
+    def profile(self) -> "ShiftInvariantKernel | None":
+        """The kernel on rows of one entry, 1 at 0 and of length scale 1; None unless k(δ) is it at a distance of δ.
+
+        Of that distance, which may be in length scales, the multiple mδ has m times.
+        """
+        return None
+
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the client about the kernel as it was written."""
         return ()

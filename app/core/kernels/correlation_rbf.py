@@ -47,6 +47,10 @@ class CorrelationRbf(ShiftInvariantKernel):
         """Deviations of the Gaussian kernel of unit rows."""
         return self._gaussian().normal_deviations(input_dim)
 
+    def profile(self) -> Gaussian:
+        """Of the distance of unit rows."""
+        return self._gaussian().profile()
+
     def rounding(self, dtype: np.dtype[np.floating]) -> OfDirections:
         """The same for all rows, by γ."""
         return OfDirections(dtype, self.gamma)

@@ -59,6 +59,10 @@ class Gaussian(ProductKernel):
         """1/σ_j."""
         return self.scaled_deviations(1.0, input_dim)
 
+    def profile(self) -> "Gaussian":
+        """Of ‖δ/σ‖."""
+        return Gaussian(kind="gaussian", length_scale=1.0)
+
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
         """Quantiles of the chi law, elementwise."""
         quantiles: Matrix = np.sqrt(2 * gammaincinv(dim / 2, uniforms))

@@ -23,6 +23,10 @@ class Laplacian(ProductKernel):
 
     kind: Literal["laplacian"]
 
+    def profile(self) -> "Laplacian":
+        """Of ‖δ/σ‖₁."""
+        return Laplacian(kind="laplacian", length_scale=1.0)
+
     def standard_characteristic(self, lags: Matrix) -> Matrix:
         """exp(−|β|)."""
         kernel: Matrix = np.exp(-np.abs(lags))

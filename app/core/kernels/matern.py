@@ -46,6 +46,10 @@ class Matern(ScaledKernel):
             frequencies /= np.sqrt(mixing)[:, None]
         return self.scaled_frequencies(frequencies)
 
+    def profile(self) -> "Matern":
+        """Of ‖δ/σ‖."""
+        return Matern(kind="matern", nu=self.nu, length_scale=1.0)
+
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
         """Quantiles of √(dim·F) with dim and 2ν degrees of freedom: one law for normal vector and chi-square together.
 

@@ -25,7 +25,7 @@ from app.core.hashing.row_samples import (
 from app.core.hashing.sampling import count_collisions
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.base import FeatureMap
+from app.core.maps.min_max_codes import MinMaxCodes
 from app.core.maps.optional_results import PAIRS
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
 from app.core.norms import unit_rows
@@ -58,7 +58,7 @@ class ConsistentWeightedSampling(AnySampler):
         return (cls(kind="gcws"),) if isinstance(kernel, GeneralizedMinMax) else ()
 
 
-class ConsistentSamplingMap(FeatureMap):
+class ConsistentSamplingMap(MinMaxCodes):
     """Samples (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
 
     Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
@@ -67,7 +67,7 @@ class ConsistentSamplingMap(FeatureMap):
     """
 
     samplers = (ConsistentWeightedSampling,)
-    gives = frozenset({Gives.codes})
+    gives = frozenset({Gives.codes, Gives.samples})
     parameter_stream = STREAM_VERSION
     operations_per_comparison = 16
     gram_dtype = np.dtype(np.float64)

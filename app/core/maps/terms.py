@@ -157,4 +157,5 @@ class Gives(StrEnum):
 
     features = "features"
     codes = "codes"
+    samples = "samples"
     frequencies = "frequencies"

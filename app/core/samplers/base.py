@@ -124,6 +124,17 @@ class FrequencySampler(AnySampler):
         """The number of frequencies, up to `most`, that the method makes best use of."""
         return 1 << (most.bit_length() - 1) if self.best_at_powers_of_two else most
 
+    def weighs_alike(self) -> bool:
+        """Whether all frequencies of a set have one weight."""
+        return True
+
+    def off_law(self, input_dim: int) -> str | None:
+        """Why a frequency by itself, over maps of other seeds, does not follow the law of the kernel; None if it does.
+
+        In a line of ASCII. Points that no seed changes count as following it: as a set they come near it.
+        """
+        return "are learned" if self.learns else None
+
     def for_summand(self, number: int, before: int) -> Self:
         """The sampler for summand `number` of a kernel, counted from 0, before which `before` frequencies were drawn.
 

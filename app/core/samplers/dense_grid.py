@@ -37,6 +37,10 @@ class DenseGrid(FrequencySampler):
         nodes = next((nodes for nodes in range(_MOST_NODES, 2, -1) if nodes ** min(input_dim, 64) <= most), None)
         return () if nodes is None else (cls(kind="dense_grid", points_per_dim=nodes),)
 
+    def weighs_alike(self) -> bool:
+        """No: those of the rule."""
+        return False
+
     def count(self, s: int | None, input_dim: int) -> int:
         """How many points: L^d, or L^64 where d is larger, which passes every limit too."""
         return int(self.points_per_dim ** min(input_dim, 64))

@@ -63,6 +63,10 @@ class PolynomiallyExact(FrequencySampler):
         )
         return () if degree is None else (cls(kind="polynomially_exact", degree=degree),)
 
+    def weighs_alike(self) -> bool:
+        """No: they are solved for."""
+        return False
+
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of equations: more points are never kept."""
         return comb(input_dim + self.degree, self.degree)

@@ -71,6 +71,10 @@ class ReweightedGrid(LearnedSampler):
             return ()
         return tuple(cls(kind="reweighted_grid", points_per_dim=nodes, dataset=dataset) for nodes in (5, 3))
 
+    def weighs_alike(self) -> bool:
+        """No: they are fitted."""
+        return False
+
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory of the normal equations of the candidates, and of the candidates on the rows."""
         candidates = self._n_candidates(s)

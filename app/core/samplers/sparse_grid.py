@@ -42,6 +42,10 @@ class SparseGrid(FrequencySampler):
         levels = (cls(kind="sparse_grid", level=level) for level in range(1, _MOST_LEVEL + 1))
         return tuple(itertools.takewhile(lambda grid: grid.count(None, input_dim) <= most, levels))
 
+    def weighs_alike(self) -> bool:
+        """No: those of the rule."""
+        return False
+
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of distinct nodes: on k coordinates off the origin, those with levels l_i have Π 2l_i nodes."""
         return sum(

@@ -30,6 +30,10 @@ class SubsampledGrid(FrequencySampler):
     kind: Literal["subsampled_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]
 
+    def off_law(self, input_dim: int) -> str | None:
+        """A rule's nodes are few."""
+        return "have coordinates of a few values"
+
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse laws that are not normal."""
         normal_deviations(kernel, input_dim, self.kind)

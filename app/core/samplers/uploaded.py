@@ -38,6 +38,14 @@ class Uploaded(FrequencySampler):
         None, description="One per frequency, of either sign; 1/s if not given."
     )
 
+    def weighs_alike(self) -> bool:
+        """Whether no two weights differ."""
+        return self.weights is None or (len(set(self.weights)) == 1 and self.weights[0] > 0)
+
+    def off_law(self, input_dim: int) -> str | None:
+        """Nobody knows where they come from."""
+        return "may be of any law"
+
     def count(self, s: int | None, input_dim: int) -> int:
         """Number of frequencies brought."""
         return len(self.frequencies)

@@ -58,6 +58,10 @@ class Weighted(LearningFields, LearnedSampler):
             return ()
         return (cls(kind="weighted", dataset=dataset, differences=Differences.data),)
 
+    def weighs_alike(self) -> bool:
+        """No: they are learned."""
+        return False
+
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory of the matrix of all pairs, its eigenvectors and root; with differences data, of waves of rows."""
         return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_PAIR * s**2 + self.rows_bytes(s, input_dim)

@@ -53,21 +53,29 @@ def transform(name: str, vectors: Rows, *, dtype: DTypeLike | None = None, out: 
 def codes(
     name: str,
     vectors: Rows,
-    encoding: Encoding = "zero_bit",
+    encoding: Encoding | None = None,
     *,
     bits: int | None = None,
     bits_of: BitsOf | None = None,
+    rows_per_band: int | None = None,
     on_zero: OnZero = "refuse",
     out: Array | None = None,
 ) -> Request[Array]:
-    """Consistent-sampling codes of rows, in their order, for maps with kernel gmm; in the shape of the encoding.
+    """Hash codes of rows, in their order: of kernel gmm, by default `zero_bit`; of Fourier maps signed, `packed`.
 
-    Rows of `one_hot` are column indices, (n, s). `out` is an array of that shape to write them into as they come.
+    They have the shape of the encoding. Rows of `one_hot` are column indices, (n, s). Fourier maps have `packed`, and
+    `fingerprint`, each of `rows_per_band` bits. `out` is an array of that shape to write them into as they come.
     """
     return Request(
         method="POST",
         path=address("v1", "maps", name, "codes"),
-        params={"encoding": encoding, "bits": bits, "bits_of": bits_of, "on_zero": on_zero},
+        params={
+            "encoding": encoding,
+            "bits": bits,
+            "bits_of": bits_of,
+            "rows_per_band": rows_per_band,
+            "on_zero": on_zero,
+        },
         headers=accepting(None),
         body=vectors_body(vectors),
         reads=as_array(None, out),
@@ -95,18 +103,27 @@ def similarity(
     encoding: Encoding | None = None,
     bits: int | None = None,
     bits_of: BitsOf | None = None,
+    rows_per_band: int | None = None,
     of: Literal["vectors", "codes"] | None = None,
     gamma: float | None = None,
 ) -> Request[dict[str, Array]]:
-    """The estimated min-max kernel of row i of x with row i of y, as `estimate`, with its `standard_error` and more.
+    """The estimated kernel of row i of x with row i of y, as `estimate`, with its `standard_error` and more.
 
     x and y are rows, or codes in the encoding that is named; `of` says which, where their length does not. With
-    `gamma` the kernel e^(−γ(1 − ρ)) is estimated too.
+    `gamma` the kernel e^(−γ(1 − ρ)) is estimated too, from maps with kernel gmm. Fourier maps give the `agreement` of
+    signed codes, and where no law ties it to the kernel, that alone.
     """
     return Request(
         method="POST",
         path=address("v1", "maps", name, "similarity"),
-        params={"encoding": encoding, "bits": bits, "bits_of": bits_of, "of": of, "gamma": gamma},
+        params={
+            "encoding": encoding,
+            "bits": bits,
+            "bits_of": bits_of,
+            "rows_per_band": rows_per_band,
+            "of": of,
+            "gamma": gamma,
+        },
         headers={"Accept": NPZ},
         body=_members_body({"x": x, "y": y}),
         reads=as_arrays,

@@ -39,7 +39,7 @@ def outputs(answer: httpx.Response) -> dict[str, Any]:
     assert answer.headers["content-type"] == (JSON if length == len(answer.content) else "application/octet-stream")
     found = {}
     for one in document["outputs"]:
-        dtype = {"FP32": "<f4", "FP64": "<f8", "INT64": "<i8"}[one["datatype"]]
+        dtype = {"FP32": "<f4", "FP64": "<f8", "INT64": "<i8", "UINT8": "u1"}[one["datatype"]]
         if "data" in one:
             numbers = np.array(one["data"], dtype)
         else:
@@ -85,7 +85,10 @@ def test_a_model_tells_the_tensors_that_it_takes_and_gives(
     dtype = "FP64" if form in ("float64", "complex64") else "FP32"
     assert told["name"] == name
     assert told["inputs"] == [{"name": "vectors", "datatype": dtype, "shape": [-1, 3]}]
-    assert told["outputs"] == [{"name": name, "datatype": kind, "shape": [-1, columns]} for name, kind in given]
+    outputs = [{"name": name, "datatype": kind, "shape": [-1, columns]} for name, kind in given]
+    if form != "gmm":  # signed, of 16 frequencies
+        outputs.append({"name": "codes", "datatype": "UINT8", "shape": [-1, 2]})
+    assert told["outputs"] == outputs
     assert http.get(f"/v2/models/{name}/ready").json() == {"name": name, "ready": True}
 
 
@@ -127,6 +130,25 @@ def test_codes_and_complex_features_are_those_of_their_calls(http: httpx.Client,
     ]
 
 
+@pytest.mark.parametrize("binary", [True, False])
+@pytest.mark.parametrize("form", ["phase", "complex"])
+def test_signed_codes_come_where_they_are_asked_for_by_name(
+    http: httpx.Client, standing: dict[str, str], form: str, binary: bool
+) -> None:
+    name = standing[form]
+    codes, features = (array(post_npy(http, f"{name}/{call}", ROWS)) for call in ("codes", "transform"))
+    one = {"name": "codes", "parameters": {"binary_data": binary}}
+    found = outputs(infer(http, name, {"inputs": [tensor()], "outputs": [one]}))
+    assert [*found] == ["codes"]
+    assert found["codes"].dtype == np.uint8
+    np.testing.assert_array_equal(found["codes"], codes)
+    real = "real" if form == "complex" else "features"
+    both = outputs(infer(http, name, {"inputs": [tensor()], "outputs": [{"name": real}, one]}))
+    assert [*both] == [real, "codes"]
+    np.testing.assert_array_equal(both["codes"], codes)
+    np.testing.assert_array_equal(both[real], features.real)
+
+
 def test_the_id_of_a_request_is_in_its_answer(http: httpx.Client, standing: dict[str, str]) -> None:
     asked = {"id": "é-7", "inputs": [tensor()], "model_name": "whatever"}
     answer = infer(http, standing["phase"], asked).json()
@@ -166,7 +188,7 @@ BINARY = {"name": "vectors", "shape": [7, 3], "datatype": "FP32", "parameters": 
         ({"inputs": [tensor(ROWS[:, :2])]}, None, "rows have 2 entries; this map takes 3"),
         ({"inputs": [tensor(data=[None] * 21)]}, None, "row 0, column 0 is missing"),
         ({"inputs": [tensor(data=[1e300] * 21)]}, None, "row 0, column 0 is not finite"),
-        ({"inputs": [tensor()], "outputs": [{"name": "logits"}]}, None, "there is no output 'logits'; there is features"),
+        ({"inputs": [tensor()], "outputs": [{"name": "logits"}]}, None, "there is no output 'logits'; there is features and codes"),
         ({"inputs": [tensor()], "outputs": [{"name": "features"}] * 2}, None, "an output is asked for twice"),
         ({"inputs": [tensor()], "outputs": [{"name": "features", "parameters": {"classification": 3}}]}, None, "'classification' is not served"),
         ({"inputs": [tensor()], "parameters": {"priority": 1}}, None, "'priority' is not served"),

@@ -155,8 +155,8 @@ def test_a_map_gives_what_it_says_and_refuses_the_rest_by_name(of: type[FeatureM
     made, x, y = built(of), rows(3, 1, dtype="float32"), rows(3, 2, dtype="float32")
     calls: dict[Gives, list[Callable[[], object]]] = {
         Gives.features: [lambda: made.transform(x)],
-        Gives.codes: [
-            lambda: made.codes(x),
+        Gives.codes: [lambda: made.codes(x)],
+        Gives.samples: [
             lambda: made.samples(x, slice(0, 2)),
             lambda: made.agreements(x, y, PAIRS),
             lambda: made.rbf_pairs(x, y, 1.0),

@@ -77,6 +77,22 @@ def check_allocations(spec: BaseSpec) -> None:
             raise InvalidInput(of_allocation(error.detail, allocation, every, spec), error.pointer) from None
 
 
+def unequal(spec: BaseSpec) -> str | None:
+    """Whose frequencies have unequal weights, of the sampler or the kernel, and what helps; None if they are alike."""
+    kernel, sampler = spectral(spec)
+    if not sampler.weighs_alike():
+        return (
+            f"sampler {sampler.kind}, whose frequencies have weights of their own, and codes count each alike: a point "
+            "sampler, for instance sobol, gives codes"
+        )
+    if len({block.weight / size for block, size in allocations(spec)}) > 1:
+        return (
+            f"kernel {kernel.kind} with subsets that weigh more for each of their frequencies than others, and codes "
+            "count each frequency alike: equal weights and s a multiple of the number of subsets give codes"
+        )
+    return None
+
+
 def of_allocation(text: str, allocation: Allocation, every: list[Allocation], spec: BaseSpec) -> str:
     """A sampler's text about one allocation; of several, it also says which, and what is better for all of them."""
     if len(every) == 1:

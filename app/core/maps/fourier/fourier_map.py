@@ -5,17 +5,22 @@ from types import MappingProxyType
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Matrix, Rows, dense, largest, row_blocks
+from app.core.arrays import Array, Floats, Matrix, Rows, Whole, dense, largest, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
+from app.core.hashing.encodings import CodeOptions, Codes, Encoder
+from app.core.hashing.sign_law import sign_law
+from app.core.hashing.signed_encodings import SIGNED, signed_encoder, written
+from app.core.hashing.signed_estimates import agreeing, estimated
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.dense import DenseProjection
-from app.core.maps.fourier.drawing import allocations, check_allocations, drawn
+from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, unequal
 from app.core.maps.fourier.features import Features
 from app.core.maps.fourier.forms import FORMS, amplitudes
 from app.core.maps.fourier.inner_products import gram
 from app.core.maps.fourier.projection import Projection
+from app.core.maps.fourier.signs import Signs
 from app.core.maps.fourier.spectral import spectral
 from app.core.maps.fourier.structured import StructuredProjection
 from app.core.maps.fourier.variances import closed_forms
@@ -40,6 +45,8 @@ from app.core.threads import for_each
 
 # Coordinates of differences whose exact kernels one thread computes at a time, a tenth of a second or less.
 _COORDINATES_PER_PART = 1 << 17
+# The most bits that are held of either row while pairs are compared.
+_BITS_PER_BLOCK = 1 << 23
 
 _PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
 """The projections of samplers that do not freeze a matrix of frequencies."""
@@ -53,10 +60,13 @@ class FourierMap(FeatureMap):
     Arrays, in the map's dtype: those of the projection, `weights` (n_frequencies,) and, for the form `phase`, `offsets`
     (n_frequencies,) in [0, 2π); where weights are negative, `signature` (n_frequencies,) of ±1, and then it is
     Σ signature_l z_l(x) z_l(y) that approximates k.
+
+    Where all weights are one, each frequency gives a bit of a signed code, too, with parameters that are not frozen.
     """
 
     samplers = FREQUENCY_SAMPLERS
-    gives = frozenset({Gives.features, Gives.frequencies})
+    gives = frozenset({Gives.features, Gives.frequencies, Gives.codes})
+    usual_encoders = (SIGNED,)
     fetched = MappingProxyType(
         {
             "frequencies": Fetched(2, "the frequencies, (n_frequencies, input_dim)."),
@@ -81,6 +91,7 @@ class FourierMap(FeatureMap):
         self._weights = self._projection.weights(spec, arrays)
         self.signature = arrays.get("signature")
         self._features = Features(spec, self._projection, self._weights, arrays, threads)
+        self._signs = Signs(spec, self._projection, threads)
         self.gram_dtype, self.largest_feature = self._features.dtype, self._features.largest
         self.n_output = s * self._features.per_frequency
         of_set = _of_set(self._projection, self._weights)
@@ -88,7 +99,7 @@ class FourierMap(FeatureMap):
         if not is_dense:
             of_each = FrozenArray((s,), spec.numpy_dtype)
             self.computed = {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype), "weights": of_each}
-        self.bytes = self._projection.bytes + self._features.nbytes
+        self.bytes = self._projection.bytes + self._features.nbytes + self._signs.nbytes
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
@@ -166,6 +177,38 @@ class FourierMap(FeatureMap):
         rows = self._in_range(rows, "/vectors")
         return self._features.of(rows, slice(0, self.n_frequencies), pause, self._features.norms_differ)
 
+    def codes(self, rows: Rows, encoder: Encoder = SIGNED, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
+        """The bits of the rows, as the encoder writes them; refused as by `transform`, and where weights differ."""
+        self.check_gives(Gives.codes)
+        return written(self._signs.of(self._in_range(rows, pointer), pause), self.n_frequencies, encoder)
+
+    def encoder_of(self, options: CodeOptions) -> Encoder:
+        """The encoder of these options; packed where they name no encoding."""
+        return signed_encoder(options, self.n_frequencies)
+
+    def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
+        """The share of codes that agree, and the kernel; where the law tells it, its estimate, too."""
+        counts, exact = np.empty(x.shape[0], np.int64), np.empty(x.shape[0])
+        for block in row_blocks(len(exact), max(1, _BITS_PER_BLOCK // self.n_frequencies)):
+            of_x, of_y = self.codes(x[block], by, "/x"), self.codes(y[block], by, "/y")
+            counts[block] = agreeing(of_x, of_y, self.n_frequencies, by)
+            exact[block] = self.exact_pairs(x[block], y[block])
+        return self._told(counts, by, exact)
+
+    def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
+        """The share of codes that agree and, where the law tells it, the estimate of the kernel."""
+        return self._told(agreeing(x, y, self.n_frequencies, by), by)
+
+    def similarity_warnings(self) -> tuple[str, ...]:
+        """Why there is no law that tells the kernel, if there is none."""
+        if (why := spectral(self.spec)[1].off_law(self.spec.input_dim)) is not None:
+            reason = f"frequencies of sampler {self.spec.sampler.kind} {why}"
+        elif self.kernel.profile() is None:
+            reason = "signed codes tell the kernel where it is gaussian, laplacian, matern or correlation_rbf"
+        else:
+            return ()
+        return (f"{reason}: there is the rate of agreement alone, and no estimate",)
+
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
         self._in_range(rows, pointer)
@@ -220,9 +263,16 @@ class FourierMap(FeatureMap):
         return closed_forms(self.spec, self.baseline(0), lags)
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
-        """The refusal of codes."""
+        """The refusal of codes, of a map whose weights differ, and of samples."""
         kind = self.spec.kernel.kind
-        return InvalidInput(f"{called} has kernel {kind}; codes come from maps with kernel gmm: POST to /transform")
+        if wanted is Gives.codes:
+            return InvalidInput(f"{called} has {unequal(self.spec)}")
+        return InvalidInput(f"{called} has kernel {kind}; samples (i*, t*) come from maps with kernel gmm")
+
+    @classmethod
+    def given(cls, spec: BaseSpec) -> frozenset[Gives]:
+        """No codes where weights differ."""
+        return cls.gives if unequal(spec) is None else cls.gives - {Gives.codes}
 
     def spectrum(self) -> Spectrum:
         """The frozen frequencies and weights, with the kernel."""
@@ -230,6 +280,14 @@ class FourierMap(FeatureMap):
         if self.spec.normalize:
             weights /= weights.sum()
         return Spectrum(frequencies, weights, self.kernel, self._scale)
+
+    def _told(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
+        """The answer for pairs of which so many codes agree."""
+        profile = None if self.similarity_warnings() else self.kernel.profile()
+        if profile is not None:
+            return estimated(counts, self.n_frequencies, by, sign_law(profile), exact)
+        rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
+        return rates if exact is None else rates | {"exact": exact}
 
     @property
     def _scale(self) -> float:

@@ -1,0 +1,81 @@
+"""How signed bits are written: packed, and as fingerprints of bands."""
+
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidOption
+from app.core.hashing.encodings import BitsOf, CodeOptions, Encoding
+from app.core.hashing.signed_encodings import SIGNED, signed_encoder, written
+
+MASK = (1 << 64) - 1
+FINGERPRINT = Encoding.fingerprint
+
+
+def mixed(word: int) -> int:
+    """One step of SplitMix64, in whole numbers."""
+    word = (word + 0x9E3779B97F4A7C15) & MASK
+    word = ((word ^ word >> 30) * 0xBF58476D1CE4E5B9) & MASK
+    word = ((word ^ word >> 27) * 0x94D049BB133111EB) & MASK
+    return word ^ word >> 31
+
+
+def fingerprints(bits: list[int], each: int, width: int) -> list[int]:
+    """As the reference page defines them."""
+    found = []
+    for band in range(len(bits) // each):
+        some, value = bits[band * each : (band + 1) * each], mixed(band)
+        for first in range(0, each, 64):
+            value = mixed((value + sum(bit << i for i, bit in enumerate(some[first : first + 64]))) & MASK)
+        found.append(value & ((1 << width) - 1))
+    return found
+
+
+def drawn(s: int, n: int = 7) -> tuple[list[list[int]], np.ndarray]:
+    bits = np.random.default_rng(s).integers(0, 2, (n, s), np.uint8)
+    return bits.tolist(), np.packbits(bits, axis=1, bitorder="little")
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize(("s", "each"), [(64, 16), (100, 16), (100, 1), (130, 65), (200, 128), (9, 9), (33, 7)])
+def test_fingerprints_are_those_of_the_reference(s: int, each: int, width: int) -> None:
+    bits, packed = drawn(s)
+    by = signed_encoder(CodeOptions(FINGERPRINT, width, rows_per_band=each), s)
+    found = written(packed, s, by)
+    assert found.dtype == np.dtype(f"uint{width}")
+    assert found.shape == (len(bits), s // each) == (len(bits), *by.row(s, 3)[0])
+    assert found.tolist() == [fingerprints(row, each, width) for row in bits]
+
+
+def test_packed_bits_stay_as_they_are() -> None:
+    _, packed = drawn(100)
+    np.testing.assert_array_equal(written(packed, 100, SIGNED), packed)
+    assert SIGNED.row(100, 3)[0] == (13,)
+
+
+@pytest.mark.parametrize(("s", "each"), [(8, 8), (16, 16), (1000, 16)])
+def test_a_band_has_sixteen_bits_unless_there_are_fewer(s: int, each: int) -> None:
+    assert signed_encoder(CodeOptions(FINGERPRINT), s).rows_per_band == each
+
+
+def test_packed_bits_are_the_usual() -> None:
+    assert signed_encoder(CodeOptions(), 64) == SIGNED
+    assert signed_encoder(CodeOptions(Encoding.packed, 1), 64) == SIGNED
+
+
+@pytest.mark.parametrize(
+    ("options", "option"),
+    [
+        *((CodeOptions(encoding), "encoding") for encoding in Encoding if encoding not in ("packed", "fingerprint")),
+        (CodeOptions(bits_of=BitsOf.pair), "bits_of"),
+        (CodeOptions(marked=True), "on_zero"),
+        (CodeOptions(bits=2), "bits"),
+        (CodeOptions(Encoding.packed, rows_per_band=8), "rows_per_band"),
+        (CodeOptions(FINGERPRINT, 16), "bits"),
+        (CodeOptions(FINGERPRINT, rows_per_band=0), "rows_per_band"),
+        (CodeOptions(FINGERPRINT, rows_per_band=65), "rows_per_band"),
+    ],
+)
+def test_what_means_nothing_to_signed_codes_is_refused_by_name(options: CodeOptions, option: str) -> None:
+    with pytest.raises(InvalidOption) as caught:
+        signed_encoder(options, 64)
+    assert caught.value.option == option

@@ -1,0 +1,95 @@
+"""Estimates of kernels from signed codes: their bias, standard error and interval, over many draws."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.hashing.encodings import Encoder, Encoding
+from app.core.hashing.sign_law import sign_law
+from app.core.hashing.signed_encodings import SIGNED, written
+from app.core.hashing.signed_estimates import agreeing, estimated
+from service_tests.core.hashing.test_sign_law import KERNELS, profile
+
+DRAWS = 4000
+BANDS = Encoder(Encoding.fingerprint, 64, rows_per_band=4)
+
+
+def counts_of(kernel: float, s: int, by: Encoder, name: str) -> Any:
+    """How many codes agree in each of many draws of independent bits that follow the law."""
+    rate = 1 - sign_law(profile(KERNELS[name])).rates(np.array([kernel]))[0]
+    return np.random.default_rng(3).binomial(s // by.rows_per_band, rate**by.rows_per_band, DRAWS)
+
+
+def found_of(kernel: float, s: int, by: Encoder, name: str, known: bool = True) -> Any:
+    counts, exact = counts_of(kernel, s, by, name), np.full(DRAWS, kernel)
+    return estimated(counts, s, by, sign_law(profile(KERNELS[name])), exact if known else None)
+
+
+@pytest.mark.parametrize("by", [SIGNED, BANDS], ids=["bits", "bands"])
+@pytest.mark.parametrize("s", [256, 1024])
+@pytest.mark.parametrize("kernel", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern 1.5"])
+def test_the_mean_of_estimates_is_the_kernel_and_the_bias_that_is_told(
+    name: str, kernel: float, s: int, by: Encoder
+) -> None:
+    found = found_of(kernel, s, by, name)
+    standard = found["estimate"].std(ddof=1) / np.sqrt(DRAWS)  # .0002 to .003
+    told = found["bias"][0]
+    # What is left is of order s^(-3/2), of which bands have fewer than bits.
+    n_codes = s // by.rows_per_band
+    assert abs(found["estimate"].mean() - kernel - told) < 4 * standard + 4 * n_codes**-1.5
+    assert (found["bias"] == told).all()
+
+
+@pytest.mark.parametrize("by", [SIGNED, BANDS], ids=["bits", "bands"])
+@pytest.mark.parametrize("kernel", [0.3, 0.6, 0.9])
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern 1.5"])
+def test_standard_errors_are_those_of_the_estimates(name: str, kernel: float, by: Encoder) -> None:
+    found = found_of(kernel, 1024, by, name)
+    assert found["standard_error"].mean() == pytest.approx(found["estimate"].std(ddof=1), rel=0.08)
+
+
+@pytest.mark.parametrize("by", [SIGNED, BANDS], ids=["bits", "bands"])
+@pytest.mark.parametrize("s", [64, 1024])
+@pytest.mark.parametrize("kernel", [0.0, 1e-6, 0.05, 0.3, 0.6, 0.9, 0.999])
+@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern 1.5"])
+def test_intervals_hold_the_kernel_as_often_as_they_say(name: str, kernel: float, s: int, by: Encoder) -> None:
+    low, high = found_of(kernel, s, by, name, known=False)["interval"].T
+    held = ((low <= kernel) & (kernel <= high)).mean()
+    # A binomial is in steps: the mid-p interval holds the truth .93 times at least; the standard error is .004.
+    assert held > 0.92
+    if 0.05 < kernel < 0.95 and s == 1024:
+        assert held < 0.98
+    assert (low >= 0).all()
+    assert (high <= 1).all()
+    assert ((low < high) | (high == 0)).all()  # of what lies below 0, nothing is left
+
+
+def test_far_rows_have_estimates_whose_mean_is_0() -> None:
+    found = found_of(0.0, 1024, SIGNED, "gaussian")
+    standard = found["estimate"].std(ddof=1) / np.sqrt(DRAWS)  # .0009
+    assert (found["estimate"] < 0).any()
+    assert abs(found["estimate"].mean()) < 4 * standard
+    # No band tells by how much less than unrelated rows its rows agree.
+    assert (found_of(0.0, 1024, BANDS, "gaussian")["estimate"] >= -1e-9).all()
+
+
+def test_without_the_kernel_the_bias_is_that_at_the_estimate() -> None:
+    found = found_of(0.6, 1024, SIGNED, "gaussian", known=False)
+    assert "exact" not in found
+    assert found["bias"].mean() == pytest.approx(found_of(0.6, 1024, SIGNED, "gaussian")["bias"][0], rel=0.1)
+
+
+@pytest.mark.parametrize("s", [8, 13, 100, 1024])
+def test_agreements_are_counted_bit_by_bit_and_what_is_behind_the_last_says_nothing(s: int) -> None:
+    rng = np.random.default_rng(s)
+    x, y = rng.integers(0, 2, (2, 50, s), np.uint8)
+    of_x, of_y = (np.packbits(rows, axis=1, bitorder="little") for rows in (x, y))
+    np.testing.assert_array_equal(agreeing(of_x, of_y, s, SIGNED), (x == y).sum(axis=1))
+    if s % 8:
+        of_x[:, -1] |= 0xFF << s % 8 & 0xFF
+        np.testing.assert_array_equal(agreeing(of_x, of_y, s, SIGNED), (x == y).sum(axis=1))
+    bands_x, bands_y = (written(rows, s, BANDS) for rows in (of_x, of_y))
+    whole = (x == y)[:, : s // 4 * 4].reshape(50, -1, 4).all(axis=2).sum(axis=1)
+    np.testing.assert_array_equal(agreeing(bands_x, bands_y, s, BANDS), whole)

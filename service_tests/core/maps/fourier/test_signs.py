@@ -1,0 +1,196 @@
+"""Signed codes of Fourier maps: what they are, and how often they differ, for every law and every sampler."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.errors import InvalidInput
+from app.core.hashing.sign_stream import arcs
+from app.core.maps import FeatureMap, FourierMap, Gives
+from app.core.maps.fourier.drawing import unequal
+from service_tests.cases import covered
+from service_tests.core.combinations import dimensions, goes_together, is_unbiased, pairs, rows
+from service_tests.core.specs import fourier, spec
+
+SEEDS, S = 40, 128
+STRUCTURED = {"sampler": {"kind": "structured_orthogonal"}, "input_dim": 40}
+MAPS: list[dict[str, Any]] = [
+    {},
+    {"dtype": "float64", "form": "phase"},
+    {"s": 13, "form": "complex"},
+    {"kernel": {"kind": "correlation_rbf", "gamma": 2.0}},
+    {"kernel": {"kind": "laplacian", "length_scale": [1.0, 2.0, 0.5, 3.0]}, "s": 1500, "dtype": "float64"},
+    STRUCTURED,
+    STRUCTURED | {"dtype": "float64", "s": 100},
+]
+# Of 400 rows on the first of these maps, and on a structured one. Should one of them change, every code that a client
+# keeps of a map is worth nothing.
+DIGESTS = (
+    "0e185895eac50b78f1ae7f465f5b5cec672e6de592d61d70b780859e052ddc41",
+    "1b9cac0f4a9c6256222cd61cde7516153fec41a34574fae81a6c495db229cfc2",
+)
+
+
+def bits(found: FeatureMap, x: Any) -> Any:
+    return np.unpackbits(found.codes(x), axis=1, count=found.n_frequencies, bitorder="little")
+
+
+def some_rows(d: int, n: int = 300, dtype: str = "float32") -> Any:
+    return np.random.default_rng(d).normal(size=(n, d)).astype(dtype)
+
+
+@pytest.mark.parametrize("members", MAPS)
+def test_bits_are_the_signs_of_a_cosine_and_a_threshold(members: dict[str, Any]) -> None:
+    found = fourier(**members)
+    x = some_rows(found.spec.input_dim, dtype=found.spec.dtype.value)
+    compared = np.asarray(found.compared(x, "/vectors"), np.float64)
+    frequencies = np.asarray(found.arrays["frequencies"], np.float64)
+    of = arcs(found.spec.seed, found.n_frequencies)
+    offsets, thresholds = 2 * np.pi * of.offsets, -np.cos(2 * np.pi * of.half_widths)
+    sums = np.cos(compared @ frequencies.T + offsets) + thresholds
+    clear = np.abs(sums) > 1e-4  # where rounding of phases decides nothing
+    assert clear.mean() > 0.99
+    np.testing.assert_array_equal(bits(found, x)[clear], (sums > 0)[clear])
+
+
+@pytest.mark.parametrize("members", MAPS)
+def test_bits_hang_on_no_other_row_and_on_no_thread(members: dict[str, Any]) -> None:
+    found = fourier(**members)
+    x = some_rows(found.spec.input_dim, 500)
+    whole = found.codes(x)
+    assert whole.shape == (500, -(-found.n_frequencies // 8))
+    threads = FourierMap(found.spec, dict(found.arrays), threads=3) if "signs" not in found.arrays else found
+    np.testing.assert_array_equal(threads.codes(x), whole)
+    np.testing.assert_array_equal(np.concatenate([found.codes(x[i : i + 1]) for i in range(0, 500, 50)]), whole[::50])
+    np.testing.assert_array_equal(found.codes(x[::-1]), whole[::-1])
+    of_sparse = np.where(x > 0.5, x, 0).astype(x.dtype)
+    if found.spec.kernel.kind != "correlation_rbf":
+        np.testing.assert_array_equal(found.codes(sparse.csr_array(of_sparse)), found.codes(of_sparse))
+    assert found.codes(x[:0]).shape == (0, whole.shape[1])
+
+
+@pytest.mark.parametrize("form", ["cos_sin", "phase", "complex"])
+def test_form_and_normalization_change_no_bit(form: str) -> None:
+    x = some_rows(4)
+    np.testing.assert_array_equal(fourier(form=form, normalize=form != "phase").codes(x), fourier().codes(x))
+
+
+def test_bits_stay_what_they_are() -> None:
+    x = (np.arange(1600).reshape(400, 4) % 37 - 18).astype(np.float32) / 8
+    wide = (np.arange(16_000).reshape(400, 40) % 37 - 18).astype(np.float32) / 64
+    found = fourier().codes(x), fourier(**STRUCTURED).codes(wide)
+    assert tuple(hashlib.sha256(codes.tobytes()).hexdigest() for codes in found) == DIGESTS
+
+
+def expected_rates(found: FourierMap, x: Any, y: Any, terms: int = 2000) -> Any:
+    """The law for any kernel, term by term: k of every multiple of the differences."""
+    lags = np.asarray(found.compared(x, "/x"), np.float64) - np.asarray(found.compared(y, "/y"), np.float64)
+    m, origin = np.arange(1, terms + 1), np.zeros((1, lags.shape[1]))
+    scale = found.kernel.at_zero(lags.shape[1])
+    of = np.stack([found.kernel.gram(np.outer(m, lag), origin)[:, 0] / scale for lag in lags])
+    return 8 / np.pi**2 * (((1 - of) / (4.0 * m**2 - 1)).sum(axis=1) + 1 / (2 * (2 * terms + 1)))
+
+
+def law_cases() -> list[tuple[Any, Any]]:
+    def is_alike(kernel: Any, sampler: Any) -> bool:
+        d = dimensions(sampler, 4)
+        return unequal(spec(kernel=kernel, sampler=sampler, input_dim=d, s=S)) is None
+
+    random = [pair for pair in pairs(4) if goes_together(*pair) and (is_unbiased(pair[1]) or _matches(pair[1]))]
+    return [pair for pair in random if pair[1]["kind"] != "subsampled_grid" and is_alike(*pair)]
+
+
+def _matches(sampler: Any) -> bool:
+    return bool(sampler["kind"] == "moment_matching")
+
+
+@pytest.mark.parametrize(("kernel", "sampler"), covered(law_cases()))
+def test_bits_differ_as_often_as_the_law_says(kernel: Any, sampler: Any) -> None:
+    """Over maps of many seeds, for rows at three distances."""
+    d = dimensions(sampler, 4)
+    x, rates = rows(6, 3, d, "float64", size=1.0), []
+    y = x + np.array([[0.2], [0.7], [1.5], [0.2], [0.7], [1.5]]) * rows(6, 4, d, "float64", size=1.0)
+    for seed in range(SEEDS):
+        its = spec(kernel=kernel, sampler=sampler, input_dim=d, s=S, seed=seed, dtype="float64")
+        found = FourierMap(its, FourierMap.build(its).arrays)
+        rates.append((bits(found, x) != bits(found, y)).mean(axis=1))
+    # .004 to .007; the matched points have a bias of order 1/s, and structured ones one that falls with d.
+    standard = np.std(rates, axis=0, ddof=1) / np.sqrt(SEEDS)
+    bias = 0.5 / S if _matches(sampler) else 0.005 if sampler["kind"] == "structured_orthogonal" else 0
+    off = np.abs(np.mean(rates, axis=0) - expected_rates(found, x, y))
+    assert (off < 4 * standard + bias).all(), (off, standard)
+
+
+@pytest.mark.parametrize("kind", ["monte_carlo", "antithetic", "orthogonal"])
+def test_the_variance_of_the_rate_is_binomial_or_a_sixth_more_for_antithetic_pairs(kind: str) -> None:
+    """As w and −w have one phase difference θ: the variance of (2/π)|sin(θ/2)|, .038 at most, is added to .241."""
+    x = np.zeros((1, 4), np.float32)
+    y = x + 1.5
+    found = [bits(fourier(sampler={"kind": kind}, seed=seed, s=64), np.concatenate([x, y])) for seed in range(1000)]
+    rates = np.array([(one != other).mean() for one, other in found])
+    p = rates.mean()
+    ratio = rates.var(ddof=1) / (p * (1 - p) / 64)  # its standard error is .045
+    assert {"monte_carlo": 0.82, "antithetic": 1.0, "orthogonal": 0.65}[kind] < ratio
+    assert ratio < {"monte_carlo": 1.18, "antithetic": 1.35, "orthogonal": 1.1}[kind]
+
+
+@pytest.mark.parametrize(
+    ("sampler", "more"),
+    [
+        ({"kind": "dense_grid", "points_per_dim": 3}, {"s": None}),
+        ({"kind": "sparse_grid", "level": 2}, {"s": None}),
+        ({"kind": "polynomially_exact", "degree": 2}, {"s": None}),
+        ({"kind": "weighted", "box": 2.0}, {}),
+        ({"kind": "uploaded", "frequencies": [[0.1] * 4, [0.2] * 4], "weights": [0.5, 0.4]}, {"s": None}),
+        ({"kind": "uploaded", "frequencies": [[0.1] * 4, [0.2] * 4], "weights": [-0.5, -0.5]}, {"s": None}),
+    ],
+)
+def test_maps_with_weights_of_their_own_have_no_codes_and_say_why(sampler: Any, more: Any) -> None:
+    found = fourier(sampler=sampler, **more)
+    assert Gives.codes not in found.given(found.spec)
+    with pytest.raises(InvalidInput, match=f"sampler {sampler['kind']}, whose frequencies have weights of their own"):
+        found.codes(some_rows(4))
+
+
+def test_subsets_must_weigh_alike() -> None:
+    kernel = {"kind": "anova", "length_scale": 1.0, "subsets": [[0, 1], [2, 3], [1]]}
+    alike = fourier(kernel=kernel, s=99)
+    assert alike.codes(some_rows(4)).shape == (300, 13)
+    for uneven in (fourier(kernel=kernel, s=100), fourier(kernel=kernel | {"weights": [1, 2, 1]}, s=99)):
+        with pytest.raises(InvalidInput, match=r"equal weights and s a multiple of the number of subsets"):
+            uneven.codes(some_rows(4))
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({}, None),
+        ({"kernel": {"kind": "matern", "nu": 1.5, "length_scale": 1.0}, "sampler": {"kind": "sobol"}}, None),
+        ({"kernel": {"kind": "cauchy", "length_scale": 1.0}}, "laplacian, matern or correlation_rbf"),
+        ({"kernel": {"kind": "rational_quadratic", "alpha": 1.0, "length_scale": 1.0}}, "gaussian, laplacian"),
+        ({"sampler": {"kind": "uploaded", "frequencies": [[0.1] * 4]}, "s": None}, "may be of any law"),
+        ({"sampler": {"kind": "subsampled_grid", "points_per_dim": 5}}, "coordinates of a few values"),
+        ({"sampler": {"kind": "global_adaptive", "box": 1.0, "iterations": 2}, "s": 8}, "are learned"),
+        ({"sampler": {"kind": "structured_orthogonal"}, "input_dim": 32}, "few directions in 32 columns"),
+        ({"sampler": {"kind": "structured_orthogonal"}, "input_dim": 33}, None),
+    ],
+)
+def test_there_is_an_estimate_where_a_law_ties_codes_to_the_kernel(members: Any, reason: str | None) -> None:
+    found = fourier(**members)
+    x = some_rows(found.spec.input_dim, 5)
+    told = found.similarity(x, x[::-1].copy(), found.usual_encoders[0], None)
+    codes = found.similarity_of_codes(found.codes(x), found.codes(x[::-1]), found.usual_encoders[0], None)
+    if reason is None:
+        assert not found.similarity_warnings()
+        assert [*told] == ["estimate", "standard_error", "agreement", "exact", "bias", "interval"]
+        assert [*codes] == ["estimate", "standard_error", "agreement", "bias", "interval"]
+    else:
+        (said,) = found.similarity_warnings()
+        assert reason in said
+        assert said.isascii()
+        assert ([*told], [*codes]) == (["agreement", "exact"], ["agreement"])
+    np.testing.assert_array_equal(told["agreement"], (bits(found, x) == bits(found, x[::-1])).mean(axis=1))
+    np.testing.assert_allclose(told["exact"], np.diag(found.exact_gram(x, x[::-1].copy())))
