@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import cachetools
 
@@ -17,6 +17,20 @@ class Sized(Protocol):
     @property
     def bytes(self) -> int:
         """Memory it takes."""
+
+
+class Named(Protocol):
+    """A manifest, or what tells of one."""
+
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """Of the thing."""
+
+    @property
+    def digest(self) -> str:
+        """Of all that the thing hangs on."""
 
 
 M = TypeVar("M", bound=Manifest)
@@ -72,8 +86,8 @@ class Cache:
         """Things that it keeps."""
         return len(self._cache)
 
-    def there(self, manifest: Manifest) -> Any | None:
-        """The thing that this manifest names, if it is kept in memory; else None. It is never loaded."""
+    def there(self, manifest: Named) -> Any | None:
+        """The thing of a manifest, or of what tells of one, if it is kept in memory; else None. It is never loaded."""
         with self._condition:
             there = self._cache.get(_key(manifest))
         if there is not None:
@@ -101,7 +115,7 @@ class Cache:
             self._cache[key] = thing
 
 
-def _key(manifest: Manifest) -> str:
+def _key(manifest: Named) -> str:
     return f"{manifest.kind} {manifest.digest}"
 
 

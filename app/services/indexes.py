@@ -12,7 +12,7 @@ import cachetools
 
 from app.core.indexes.image import Layout
 from app.core.maps import FeatureMap
-from app.services.errors import IndexExists, IndexNotFound, MapNotFound, MapNotReady
+from app.services.errors import IndexExists, IndexNotFound
 from app.services.index_codes import IndexCodes
 from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, layout, record
 from app.services.maps import Maps
@@ -129,7 +129,9 @@ class Indexes:
                 self._known[name] = manifest
         if manifest.is_due:
             self._note_use(manifest)
-        feature_map = self._map_of(manifest)
+        feature_map = self._maps.of_index(manifest.map)
+        if feature_map is None:
+            raise StoreDamaged(f"index {name!r} is over a map {manifest.map.name!r} that is not there any more")
         return OpenIndex(manifest, state, feature_map, IndexCodes.of(feature_map, "the map"), layout(manifest))
 
     def _made(
@@ -174,14 +176,6 @@ class Indexes:
         if stored.token != manifest.token:  # another was faster
             self._pins.unpin(asked.map, pin)
         return stored, stored.token == manifest.token
-
-    def _map_of(self, manifest: IndexManifest) -> FeatureMap:
-        """The map of an index, which stays as long as that; StoreDamaged if it did not."""
-        with suppress(MapNotFound, MapNotReady):
-            opened = self._maps.open(manifest.map.name)
-            if opened.digest == manifest.map.digest:
-                return opened.feature_map
-        raise StoreDamaged(f"index {manifest.name!r} is over a map {manifest.map.name!r} that is not there any more")
 
     def _note_use(self, manifest: IndexManifest) -> None:
         try:

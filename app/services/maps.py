@@ -26,6 +26,7 @@ from app.services.map_records import MapRecord, read_spec, record, written
 from app.services.preconditions import Check, digest_in, unchecked
 from app.services.results import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
+from app.store.index_manifest import MapOfIndex
 from app.store.map_manifest import MapManifest, digest
 from app.store.maps import MapStore
 from app.store.pins import Pins
@@ -155,6 +156,16 @@ class Maps:
             return OpenMap(name, manifest.digest, self._open(manifest))
 
         return latest(read)
+
+    def of_index(self, wanted: MapOfIndex) -> FeatureMap | None:
+        """The map that an index is over, from memory or the store; None if it is not there, though it should be."""
+        kept: FeatureMap | None = self._kept(wanted)
+        if kept is not None:
+            return kept
+        with suppress(MapNotFound, MapNotReady):
+            opened = self.open(wanted.name)
+            return opened.feature_map if opened.digest == wanted.digest else None
+        return None
 
     def kept(self, name: str, found: MapManifest | None, wanted: Gives) -> FeatureMap | None:
         """The map that the store has under this name, if it is kept in memory; else None. Takes no time.

@@ -26,6 +26,7 @@ from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
+from app.core.indexes import vector_ids
 from app.core.indexes.band_curves import first_bands
 from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
 from app.core.indexes.scanning import nearest
@@ -98,7 +99,7 @@ def _features() -> None:
 def _hashes() -> None:
     """Hash one row in each way that has a loop, compare it with itself, and exactly by all kernels that have loops.
 
-    And find its codes among codes, and the first band in which codes agree.
+    And find its codes among codes, an id among ids, and the first band in which codes agree.
     """
     rows = _row(np.float64)
     hashing = MapSpec.model_validate_json(_HASHING)
@@ -110,6 +111,7 @@ def _hashes() -> None:
     codes = tables.codes(rows, Encoder(Encoding.packed, 8))
     nearest(codes, codes, 1, 8, 1)
     bands = Banding(1, 1)
+    vector_ids.at(b"\1\0a", 0)
     Candidates((segment(codes, 8, bands),), 1).of(bucket_words(codes, 8, bands)[:, 0].copy())
     first_bands(codes, codes[None], codes, 1, no_pause)
     for its_map in (tables, *(made(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):

@@ -1,7 +1,7 @@
 """Manifests of indexes: what an index is over, and how it is searched. What it holds is told by its state."""
 
 from datetime import datetime
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,6 +14,8 @@ class MapOfIndex(BaseModel):
     """The map that the codes of an index are of."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: ClassVar[str] = "map"
 
     name: str
     token: str

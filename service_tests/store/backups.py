@@ -14,9 +14,11 @@ from app.jobs.jobs import Jobs
 from app.store import identity
 from app.store.connection import Client, connect
 from app.store.embedded import EmbeddedStore
+from app.store.indexes import IndexStore
 from app.store.maps import MapStore
 from service_tests.jobs.site import attempt
 from service_tests.servers import EVERY_WRITE, valkey
+from service_tests.store.new_indexes import entry, new_index
 from service_tests.store.new_maps import new
 
 LATER = 4_000_000_000_000
@@ -62,6 +64,10 @@ def fill(client: Client) -> None:
     maps, jobs = MapStore(client), Jobs(client, 100, 600)
     for i in range(20):
         maps.create(new(f"m{i}", megabytes=0.01 if i else 2.5))
+    indexes = IndexStore(client)
+    index = indexes.create(new_index("i", "vectors"))
+    indexes.upsert(index, [entry(i, vector=b"v") for i in range(300)])
+    indexes.remove(index, entry(7).id)
     for i in range(5):
         jobs.submit("test-walk", {"steps": 3, "seed": i}, attachments={"rows": bytes(10_000)})
     attempt(client, jobs.page(None, None, 10).jobs[0].id)

@@ -18,9 +18,11 @@ from app.store import backup, identity, restore
 from app.store.backup import BackupFailed
 from app.store.binary import find_binary
 from app.store.connection import Client, connect
+from app.store.indexes import IndexStore
 from app.store.maps import MapStore
 from service_tests.servers import until
 from service_tests.store.backups import AT_ONCE, contents, embedded, external, fill, largest, run, url_of
+from service_tests.store.new_indexes import entry, held
 from service_tests.store.new_maps import new
 
 
@@ -44,6 +46,10 @@ def test_what_a_store_holds_is_put_into_another(tmp_path: Path, source: Any, tar
         manifest = maps.find("m0")
         assert manifest is not None
         maps.read_all(manifest)
+        indexes = IndexStore(client)
+        index = indexes.find("i")
+        assert index is not None
+        assert held(indexes, index) == {entry(i).id: entry(i).row for i in range(300) if i != 7}
     if target is embedded:
         with embedded(tmp_path / "target") as client:
             assert contents(client) == before, "also after a restart"

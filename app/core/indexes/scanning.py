@@ -19,7 +19,7 @@ BITS = (1, 2, 4, 8, 16)
 """How many bits a hash may have, for codes to be compared as they are packed."""
 
 # What one thread compares at a time, a hundredth of a second or less, and what is worth a thread.
-_MOST_BYTES_PER_PART, _LEAST_BYTES_PER_PART = 1 << 26, 1 << 21
+_MOST_BYTES_PER_PART, _LEAST_BYTES_PER_PART = 1 << 26, 1 << 22
 # Queries that are compared with a row while it is near: from memory it comes in the time that a few of them take.
 _QUERIES_AT_A_TIME = 16
 # Bytes of rows that stay in the cache of a processor until all those queries have seen them.

@@ -1,4 +1,5 @@
 import io
+import time
 from typing import Any
 from urllib.parse import quote
 
@@ -9,9 +10,14 @@ import redis
 from arro3.core import Array, DataType, Table, fixed_size_list_array
 from arro3.io import write_ipc_stream
 
-from service_tests.api.routes.indexing import found, made, upserted
+from app.services.keys import AskedKey
+from app.store.keys import Role
+from service_tests.api.routes.indexing import GMM, found, made, upserted
 from service_tests.checks import ARROW, assert_problem, keys, put, put_dataset
+from service_tests.keyed import bearer
+from service_tests.keyed import made as key_made
 from service_tests.running import Running
+from service_tests.servers import until
 
 ROWS = np.array([[1.0, 2, 0, 0, 3], [1, 2, 0, 0.5, 3], [-1, 0, 4, 1, 0]])
 
@@ -253,3 +259,42 @@ def test_too_many_at_once_are_refused(http: httpx.Client, name: str) -> None:
     told = assert_problem(http, answer, 413, "too-large")
     assert (told["limit"], told["value"], told["setting"]) == ("max_index_batch", 10_000, "BOCHNER_MAX_INDEX_BATCH")
     assert http.get(path).json()["size"] == 0
+
+
+def test_a_batch_past_the_quota_of_its_owner_is_refused_whole(http: httpx.Client, running: Running, name: str) -> None:
+    spec = {**GMM, "s": 64}
+    assert put(http, name, spec).status_code == 201
+    key = key_made(running.socket, AskedKey(name=name, role=Role.write, quota=30_000)).key
+    with running.client(**bearer(key)) as owner:
+        path = f"/v1/indexes/{name}"
+        assert owner.put(path, json={"map": name}).status_code == 201
+        upserted(owner, path, [*range(300)], np.ones((300, 5)))
+        body = {"ids": [*range(200, 500)], "vectors": np.ones((300, 5)).tolist()}
+        told = assert_problem(http, owner.post(f"{path}/vectors", json=body), 507, "quota")
+        assert (told["limit"], told["value"]) == ("key_bytes", 30_000)
+        assert http.get(path).json()["size"] == 300
+        assert owner.delete(f"{path}/vectors/3").status_code == 204
+        assert owner.delete(path).status_code == 204
+        assert owner.put(path, json={"map": name}).status_code == 201
+        assert owner.post(f"{path}/vectors", json=body).status_code == 200
+
+
+@pytest.mark.long
+def test_an_index_goes_by_itself_when_it_is_not_used(http: httpx.Client, running: Running, name: str) -> None:
+    path = made(http, name, ttl=1, keep="vectors")
+    upserted(http, path, [*range(200)], np.ones((200, 5)))
+    until(lambda: http.get(path).status_code == 404)  # which is no use
+    assert_problem(http, http.post(f"{path}/search", json={"vectors": [[1] * 5]}), 404, "index-not-found")
+    with redis.Redis.from_url(running.socket) as store:
+        until(lambda: not [key for key in keys(store) if f"{{index:{name}}}".encode() in key])
+    assert http.put(path, json={"map": name}).json()["size"] == 0
+
+
+@pytest.mark.long
+def test_a_use_lets_an_index_live_on(http: httpx.Client, name: str) -> None:
+    path = made(http, name, ttl=2)
+    upserted(http, path, [1], [[1] * 5])
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        assert len(found(http, path, [[1] * 5])[0]["ids"]) == 1
+        time.sleep(0.2)
