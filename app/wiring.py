@@ -23,7 +23,8 @@ from app.services.status import Status
 from app.settings import Settings
 from app.store import identity
 from app.store.account import Account, Quota
-from app.store.connection import Client, Heard, StoreInfo, check_writable, connect, connect_loop, keeping
+from app.store.clients import Client, Heard
+from app.store.connection import connect, connect_loop
 from app.store.datasets import DatasetStore
 from app.store.indexes import IndexStore
 from app.store.keys import Keys, KeyStore, changed
@@ -31,6 +32,7 @@ from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
 from app.store.pins import Pins
 from app.store.rates import RateStore, Taken
+from app.store.servers import StoreInfo, check_writable, keeping
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Wired:
 
 def store_client(settings: Settings) -> Client:
     """A client of the store at `settings.redis_url`."""
-    return connect(settings.store_url, settings.store_timeout, settings.min_free_bytes)
+    return connect(settings.store_url, settings.store_timeout, settings.min_free_bytes, settings.store_replicas)
 
 
 def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], None] = lambda _: None) -> Wired:

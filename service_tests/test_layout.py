@@ -65,6 +65,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/kernels/subset_sums.py": "core/kernels/test_anova.py",
         "core/kernels/min_max.py": "core/kernels/test_gmm.py",
         "store/index_manifest.py": "store/test_indexes.py",
+        "store/servers.py": "store/test_connection.py",  # and test_clients.py
         "core/maps/base.py": "core/maps/test_families.py",
         "core/maps/fourier/features.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/phases.py": "core/maps/fourier/test_fourier_map.py",

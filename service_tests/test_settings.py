@@ -27,6 +27,7 @@ VALUES = {
     "workers": "2",
     "data_dir": "/tmp/elsewhere",
     "redis_url": "redis://localhost:1",
+    "store_replicas": "1",
     "store_binary": "/bin/true",
     "store_timeout": "1.5",
     "min_free_bytes": "1000",
@@ -72,7 +73,8 @@ BAD = {
     "require_keys": ["perhaps"],
     "max_keys": ["0"],
     "workers": ["0", "two"],
-    "redis_url": ["http://localhost", "localhost"],
+    "redis_url": ["http://localhost", "localhost", "redis+cluster://localhost/1", "redis+sentinel://localhost"],
+    "store_replicas": ["-1", "all", "1"],
     "min_free_bytes": ["-1", "1GB"],
     "store_timeout": ["0", "-1", "soon"],
     "allow_volatile_store": ["perhaps"],
@@ -160,6 +162,8 @@ def test_every_setting_says_what_it_is(field: str) -> None:
 @pytest.mark.parametrize("field", Settings.model_fields)
 def test_every_setting_is_read_from_its_variable(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     default = getattr(Settings(), field)
+    if field == "store_replicas":  # which a private store has none of
+        monkeypatch.setenv("REDIS_URL", VALUES["redis_url"])
     monkeypatch.setenv(Settings.variable(field), VALUES[field])
     read = getattr(Settings(), field)
     assert str(read).lower() == VALUES[field]

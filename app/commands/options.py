@@ -10,13 +10,17 @@ from typing import Any
 from app.logs import configuration
 from app.settings import Settings
 from app.store.binary import StoreNotStarted
-from app.store.connection import Client, connect
+from app.store.clients import Client
+from app.store.connection import connect
 from app.store.disk import FOLDER
 from app.store.embedded import EmbeddedStore
 
 AddParser = Callable[..., argparse.ArgumentParser]
 """Gives the command line a command: its name, its help text, and the parser of its options."""
-STORE_SETTINGS = ("data_dir", "redis_url", "store_binary", "store_timeout", "min_free_bytes", "log_format", "log_level")
+STORE_SETTINGS = (
+    *("data_dir", "redis_url", "store_replicas", "store_binary", "store_timeout", "min_free_bytes"),
+    *("log_format", "log_level"),
+)
 """What a command needs to reach a store."""
 
 
@@ -40,8 +44,12 @@ def files_of(options: dict[str, Any]) -> Path:
 def reached(options: dict[str, Any]) -> Iterator[Client]:
     """A client of the store that the settings name, for the length of a with block; no service need run."""
     settings = checked_settings(options)
-    with _url(settings) as url, connect(url, settings.store_timeout, settings.min_free_bytes) as client:
+    with _url(settings) as url, _connected(settings, url) as client:
         yield client
+
+
+def _connected(settings: Settings, url: str) -> Client:
+    return connect(url, settings.store_timeout, settings.min_free_bytes, settings.store_replicas)
 
 
 @contextmanager

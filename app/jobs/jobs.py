@@ -21,6 +21,7 @@ from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
 from app.jobs.tally import Tally, tally, waiting
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Quota
+from app.store.confirmed import acknowledged
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
 from app.store.places import digit, inside, places_of
 from app.store.reservations import NameTaken, Reservation
@@ -166,6 +167,7 @@ class Jobs:
         """How many wait, run and have ended, and how long they took."""
         return tally(self._client)
 
+    @acknowledged()
     def cancel(self, job_id: str, receipt: str = "") -> JobRecord:
         """Have a job end. One that runs is still `running` in the answer, and is stopped a moment later.
 
@@ -256,6 +258,7 @@ class Jobs:
     def _key(self, job_id: str, part: str) -> str:
         return key(job_id, part, self._places)
 
+    @acknowledged()
     def _submit(
         self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: list[str]
     ) -> None:

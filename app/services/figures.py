@@ -13,8 +13,9 @@ from app.metrics import declared
 from app.metrics.declared import Declared
 from app.services.status import versions
 from app.store.account import Account, Quota
-from app.store.connection import Client, StoreInfo, memory_of
+from app.store.clients import Client
 from app.store.errors import StoreUnavailable
+from app.store.servers import StoreInfo, memory_of
 
 
 class StoreFigures(Collector):

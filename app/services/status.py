@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from app.services.warm_up import warm_up
-from app.store.connection import StoreInfo
-from app.store.errors import StoreFull, StoreUnavailable
+from app.store.errors import StoreFull, StoreReadOnly, StoreUnavailable
+from app.store.servers import StoreInfo
 
 
 @dataclass
@@ -15,8 +15,8 @@ class Status:
 
     keeping: Callable[[], StoreInfo]
     """Asks the store how it keeps what it is given; StoreUnavailable if it does not answer."""
-    check_writable: Callable[[], None]
-    """Raises StoreUnavailable unless the store takes a key."""
+    check_writable: Callable[[], list[str]]
+    """Raises StoreUnavailable unless the store takes a key; tells of parts of it that do not."""
     allow_volatile: bool
     """Whether a store that may lose or evict maps will do."""
     cold: str | None = "the warm-up has not ended yet"
@@ -24,7 +24,10 @@ class Status:
 
     def unfit(self) -> str | None:
         """Why the store may lose maps that it has taken; None if it will not, or if the operator accepts that."""
-        reason = self.keeping().unfit()
+        return self._unfit(self.keeping())
+
+    def _unfit(self, store: StoreInfo) -> str | None:
+        reason = store.unfit()
         if reason is None or self.allow_volatile:
             return None
         return f"{reason}; BOCHNER_ALLOW_VOLATILE_STORE=true accepts it"
@@ -32,15 +35,16 @@ class Status:
     def readiness(self) -> tuple[str | None, list[str]]:
         """Why requests should not come yet, None if the service is ready; and what an operator should look at.
 
-        A store that is full is no reason: what it has is served.
+        A store that is full, or a replica, is no reason: what it has is served.
         """
         try:
-            warnings = self.keeping().warnings
+            store = self.keeping()
+            warnings = store.warnings
             try:
-                self.check_writable()
-            except StoreFull as error:
+                warnings = warnings + self.check_writable()
+            except (StoreFull, StoreReadOnly) as error:
                 warnings = warnings or [str(error)]
-            return self.unfit() or self.cold, warnings
+            return self._unfit(store) or self.cold, warnings
         except StoreUnavailable as error:
             return str(error), []
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import redis
 
 from app.store import account_scripts as scripts
+from app.store.confirmed import acknowledged
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
 from app.store.places import by_root, places_of, root_of
 from app.store.totals import Totals
@@ -114,6 +115,7 @@ class Account:
             ]
         return Usage(*(sum(int(one or 0) for one in each) for each in zip(*told, strict=True)))
 
+    @acknowledged()
     def allow(self, owner: str, quota: Quota) -> None:
         """Limit what an owner may keep; without limits, forget them."""
         with store_errors():

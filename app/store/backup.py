@@ -1,6 +1,8 @@
 """A backup of a running store: the snapshot that its server gives to a new replica, kept as a file.
 
-The server forks for it. So it is of one moment, after the backup has begun, and writes go on meanwhile.
+The server forks for it. So it is of one moment, after the backup has begun, and writes go on meanwhile. Of a cluster,
+the snapshots of all primaries stand one after the other, each of a moment of its own: what belongs together lies in one
+place, and so is of one moment.
 """
 
 import mmap
@@ -14,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from app.store import snapshot
-from app.store.connection import Client
+from app.store.clients import Client
 from app.store.data_files import created
+from app.store.errors import StoreUnavailable
 from app.store.lasting import sync
+from app.store.servers import addresses
 from app.store.snapshot_walk import SnapshotBroken
 
 # A server that prepares a snapshot sends an empty line every ten seconds.
@@ -44,15 +48,16 @@ def back_up(client: Client, path: Path) -> int:
         raise BackupFailed(f"{path} is there already.")
     try:
         with created(part) as file:
-            with _line(client.connection_pool.connection_kwargs) as line:
-                for chunk in _sent(line):
-                    file.write(chunk)
+            for options in addresses(client):
+                with _line(options) as line:
+                    for chunk in _sent(line):
+                        file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
         keys = check(part)
         part.rename(path)
         sync(path.parent)
-    except (OSError, ssl.SSLError) as error:
+    except (OSError, ssl.SSLError, StoreUnavailable) as error:
         raise BackupFailed(f"There is no backup: {error}.") from error
     finally:
         part.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ import redis
 from pydantic import model_validator
 
 from app.store.account import UNLIMITED, Quota
+from app.store.confirmed import acknowledged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import NamedStore, contents, end
 from app.store.named_reader import Arrays
@@ -77,6 +78,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
             self._tidy(manifest.name)
         return there, created
 
+    @acknowledged()
     def renew(self, there: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
         """Let a dataset live for so many seconds from now on, or for ever; StoreDamaged if pieces of it are missing.
 
@@ -85,7 +87,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
             same time.
         """
         if ttl is None and there.expires_at is None:
-            return there
+            return self._confirmed(there)
         return self._renewed(there, lambda _: ({"expires_at": end(ttl)}, ttl))
 
 

@@ -4,6 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import redis
+from redis.exceptions import RedisClusterException
+
+from app.store.confirmed import NotConfirmed
 
 
 class StoreUnavailable(Exception):
@@ -23,6 +26,10 @@ class StoreFull(StoreUnavailable):
     def __init__(self, detail: str, limit: str = "", allowed: int = 0) -> None:
         super().__init__(detail)
         self.limit, self.allowed = limit, allowed
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The store is a replica: it gives what it has, and takes nothing."""
 
 
 class StoreDamaged(Exception):
@@ -67,7 +74,7 @@ def store_errors() -> Iterator[None]:
     """Turn every error of the client library into StoreUnavailable."""
     try:
         yield
-    except redis.RedisError as error:
+    except (redis.RedisError, RedisClusterException) as error:
         raise _unavailable(error) from error
 
 
@@ -78,20 +85,28 @@ def in_full(error: Exception) -> str:
 
 # What a server says when it cannot write to its disk, or was told to take no writes. The first fitting line counts.
 _NO_WRITES = ("MISCONF", "NOREPLICAS")
-_WORDS: tuple[tuple[type[redis.RedisError], str], ...] = (
+_WORDS: tuple[tuple[type[Exception], str], ...] = (
     (redis.exceptions.BusyLoadingError, "the store is still loading its data"),
     (redis.exceptions.AuthenticationError, "the store does not let the service in"),
     (redis.exceptions.ConnectionError, "the store does not answer"),
     (redis.exceptions.TimeoutError, "the store does not answer in time"),
     (redis.exceptions.NoPermissionError, "the store does not allow a command that the service needs"),
-    (redis.exceptions.ReadOnlyError, "the store is a replica, which takes no writes"),
+    (redis.exceptions.ClusterDownError, "a part of the store has no server that answers for it"),
     (redis.exceptions.RedisError, "the store did not do as asked"),
+    (RedisClusterException, "no server of the store answers"),
 )
 
 
-def _unavailable(error: redis.RedisError) -> StoreUnavailable:
+def _unavailable(error: Exception) -> StoreUnavailable:
+    if isinstance(error, NotConfirmed):
+        return StoreUnavailable(
+            f"{error.had} of {error.wanted} replicas of the store have confirmed the change in time: it is made, "
+            "and lost if its server is lost before they have it; the same request may be sent again"
+        )
     if isinstance(error, redis.exceptions.OutOfMemoryError):
         return StoreFull("the store has reached its limit of memory; it takes no writes, and is read as ever")
+    if isinstance(error, redis.exceptions.ReadOnlyError):
+        return StoreReadOnly("the store is a replica, which takes no writes")
     if str(error).startswith(_NO_WRITES):
         return StoreFull("the store cannot write to its disk; it takes no writes, and is read as ever")
     return StoreUnavailable(next(words for kind, words in _WORDS if isinstance(error, kind)))

@@ -11,7 +11,8 @@ from typing import Literal, cast
 import redis
 from pydantic import BaseModel, ValidationError
 
-from app.store.connection import Client, Known
+from app.store.clients import Client, Known
+from app.store.confirmed import acknowledged
 from app.store.errors import StoreUnavailable, store_errors
 from app.store.places import ROOT, inside, places_of
 
@@ -31,7 +32,10 @@ class Mark(BaseModel):
 
 
 def settle(client: Client) -> None:
-    """Mark a store that has no mark, if this process has not seen one; raises what `check` raises."""
+    """Mark a store that has no mark, if this process has not seen one; raises what `check` raises of any place.
+
+    Places that are away keep those of others from nobody, unless all are.
+    """
     first, *others = places_of(client).roots
     if client.seen is None:
         with store_errors():
@@ -39,11 +43,20 @@ def settle(client: Client) -> None:
                 text: bytes | str = Mark(id=secrets.token_hex(8), state="found").model_dump_json()
                 # The first place last: once that has a mark, a place without one has lost it. What two services write
                 # at once is the mark of the one that was first in the last place.
-                for root in (*reversed(others), first):
-                    client.set(inside(root, KEY), text, nx=True)
-                    text = cast(bytes, client.get(inside(root, KEY)))
+                with acknowledged():
+                    for root in (*reversed(others), first):
+                        client.set(inside(root, KEY), text, nx=True)
+                        text = cast(bytes, client.get(inside(root, KEY)))
+    away = list[StoreUnavailable]()
     for root in (first, *others):
-        check(client, root)
+        try:
+            check(client, root)
+        except StoreReplaced:
+            raise
+        except StoreUnavailable as error:
+            away.append(error)
+    if len(away) > len(others):
+        raise away[0]
 
 
 def check(client: redis.Redis, root: str = ROOT) -> None:
@@ -53,18 +66,22 @@ def check(client: redis.Redis, root: str = ROOT) -> None:
     """
     with store_errors():
         stored = cast(bytes | None, client.get(inside(root, KEY)))
-    compare(client, stored)
+    compare(client, root, stored)
 
 
-def compare(client: redis.Redis, stored: bytes | None) -> None:
-    """Raise StoreReplaced if the mark that was read is not the one that this process has seen."""
+def compare(client: redis.Redis, root: str, stored: bytes | None) -> None:
+    """Raise StoreReplaced if the mark that was read in a place is not the one that this process has seen.
+
+    It is learned in the first place, which gets it last: before, others may be without.
+    """
     if not isinstance(client, Known):  # a plain one, which remembers nothing
         return
     mark = None if stored is None else _read(stored)
     if mark is not None and mark.state == "restoring":
         raise StoreReplaced("a backup is being put back into the store")
     if client.seen is None or (mark is not None and mark.state == "accepted"):
-        client.seen = None if mark is None else mark.id
+        if root == client.places.roots[0]:
+            client.seen = None if mark is None else mark.id
         return
     if mark is None or mark.id != client.seen:
         raise StoreReplaced(
@@ -73,12 +90,17 @@ def compare(client: redis.Redis, stored: bytes | None) -> None:
         )
 
 
+@acknowledged()
 def accept(client: Client) -> None:
     """Let services take a store for theirs, though it is not the one that it was; StoreUnavailable."""
+    put(client, Mark(id=secrets.token_hex(8), state="accepted"))
+
+
+def put(client: Client, mark: Mark) -> None:
+    """Give a store a mark; StoreUnavailable."""
     with store_errors():
-        text = Mark(id=secrets.token_hex(8), state="accepted").model_dump_json()
-        for root in places_of(client).roots:
-            client.set(inside(root, KEY), text)
+        for root in reversed(places_of(client).roots):
+            client.set(inside(root, KEY), mark.model_dump_json())
 
 
 def _read(stored: bytes) -> Mark:

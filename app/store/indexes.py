@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from app.store import identity
 from app.store import index_scripts as scripts
 from app.store.account import UNLIMITED, Quota
+from app.store.confirmed import acknowledged
 from app.store.connection import check_room
 from app.store.errors import Gone, NewerVersion, QuotaExceeded, StoreDamaged, store_errors
 from app.store.index_manifest import IndexManifest
@@ -84,6 +85,7 @@ class IndexStore(NamedStore[IndexManifest]):
         made = [client.register_script(script) for script in scripts.ALL]
         self._create, self._live, self._drop, self._upsert, self._remove, self._vectors = made
 
+    @acknowledged()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
         """Store an empty index, `owner`'s in the account, unless something has its name; gives what stands there then.
 
@@ -103,6 +105,7 @@ class IndexStore(NamedStore[IndexManifest]):
             self._tidy(manifest.name)
         return IndexManifest.parse(stored)
 
+    @acknowledged()
     def renew(self, there: IndexManifest, ttl: int | None) -> IndexManifest | None:
         """Let an index live for so many seconds after this and each later use, or for ever.
 
@@ -117,6 +120,7 @@ class IndexStore(NamedStore[IndexManifest]):
         with store_errors():
             return renewed if self._live(keys=[self._key(there.name)], args=args) else None
 
+    @acknowledged()
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
         """Remove an index and every key of it, see `NamedStore.delete`."""
         receipt = secrets.token_hex(8)
@@ -131,6 +135,7 @@ class IndexStore(NamedStore[IndexManifest]):
                     return True
         return False
 
+    @acknowledged()
     def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], most: int | None = None) -> None:
         """Keep vectors in the place of those with the same ids: all of them, or none. No id comes twice.
 
@@ -153,6 +158,7 @@ class IndexStore(NamedStore[IndexManifest]):
             raise IndexFull(manifest.name, int(told[1]), int(told[2]))
         _refuse(told if told[0] else None, nbytes=nbytes)
 
+    @acknowledged()
     def remove(self, manifest: IndexManifest, vector_id: bytes) -> bool:
         """Remove a vector; False if there is none of this id."""
         kept = "1" if manifest.keep == "vectors" else ""
@@ -192,7 +198,9 @@ class IndexStore(NamedStore[IndexManifest]):
             asked.hmget(self._at(manifest, "state"), _STATE)
             asked.get(self._at(manifest, "revisions"))
             if blocks:
-                asked.mget([self._at(manifest, f"{kind}.{block}") for kind in ("codes", "ids") for block in blocks])
+                # The client library has no mget for a pipeline of a cluster, where keys might lie apart.
+                keys = [self._at(manifest, f"{kind}.{block}") for kind in ("codes", "ids") for block in blocks]
+                asked.execute_command("MGET", *keys)  # type: ignore[no-untyped-call]
             stored, revisions, *read = asked.execute()
         state = _state(stored)
         if state is None:

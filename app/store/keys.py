@@ -19,6 +19,7 @@ import redis
 import redis.asyncio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from app.store.confirmed import acknowledged
 from app.store.errors import store_errors
 from app.store.manifest import now
 from app.store.places import inside, places_of
@@ -151,6 +152,7 @@ class KeyStore:
         self._create = client.register_script(_CREATE)
         self._revoke = client.register_script(_REVOKE)
 
+    @acknowledged()
     def create(self, key: Key) -> None:
         """Keep a key; TooManyKeys if there are enough."""
         record = key.model_dump_json()
@@ -159,6 +161,7 @@ class KeyStore:
         if not created:
             raise TooManyKeys(self._most)
 
+    @acknowledged()
     def revoke(self, key_id: str) -> bool:
         """Remove a key; False if there is none."""
         with store_errors():

@@ -10,6 +10,7 @@ import redis
 
 from app.core.maps.terms import Built
 from app.store.account import UNLIMITED, Quota
+from app.store.confirmed import acknowledged
 from app.store.errors import Gone, NewerVersion, StoreDamaged
 from app.store.manifest import ArrayEntry, now
 from app.store.map_manifest import MapManifest, SpecEntry, digest
@@ -108,13 +109,14 @@ class MapStore(NamedStore[MapManifest]):
             self._tidy(manifest.name)
         return manifest
 
+    @acknowledged()
     def renew(self, there: MapManifest, ttl: int | None) -> MapManifest | None:
         """Let a map live for so many seconds after this and each later use, or for ever; see `DatasetStore.renew`.
 
         One that a job builds begins to live so long when it is built, or could not be.
         """
         if ttl is None and there.ttl is None:
-            return there
+            return self._confirmed(there)
         return self._renewed(there, lambda found: self._living(found, ttl))
 
     def note_use(self, there: MapManifest) -> None:

@@ -19,7 +19,9 @@ import redis
 from app.core.arrays import octets
 from app.store import identity, pieces, scripts
 from app.store.account import Account, Entry, Quota
-from app.store.connection import check_room, values
+from app.store.clients import Known, values
+from app.store.confirmed import acknowledged
+from app.store.connection import check_room
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import now
 from app.store.named_reader import Arrays, M, NamedReader
@@ -52,6 +54,7 @@ class NamedStore(NamedReader[M]):
         every = scripts.COMMIT, scripts.RENEW, scripts.DELETE, scripts.FORGET, scripts.COUNT
         self._commit, self._renew, self._delete, self._forget, self._count = map(client.register_script, every)
 
+    @acknowledged()
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
         """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
 
@@ -161,6 +164,7 @@ class NamedStore(NamedReader[M]):
             self._account.discard(self._piece_keys(manifest), [entry.key])
             raise
 
+    @acknowledged()
     def _committed(self, manifest: M, replaced: str, ttl: int | None) -> bytes | None:
         """Commit a manifest in the place of what has a token, "" for a free name; what `scripts.COMMIT` gives."""
         keys = [self._key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
@@ -190,6 +194,13 @@ class NamedStore(NamedReader[M]):
         if told == _FOR_EVER:
             return self._renewed(there, lambda found: (lives(found)[0] | {"expires_at": None}, None))
         return renewed if told else None
+
+    @acknowledged()
+    def _confirmed(self, there: M) -> M | None:
+        """A thing that is found as it was wanted; None if it is gone. Replicas may not have it yet."""
+        if not (isinstance(self._client, Known) and self._client.replicas):
+            return there
+        return None if self._as_stored(there) is None else there
 
     def _as_stored(self, there: M) -> tuple[bytes, M] | None:
         """A manifest as it is stored now, in bytes and read; None if the thing is gone, or another has its name."""

@@ -43,8 +43,9 @@ class NamedReader(Generic[M]):
         with store_errors():
             stored = cast(bytes | None, await client.get(self._key(name)))
             if stored is None:
-                mark = await client.get(inside(self._places.of(name), identity.KEY))
-                identity.compare(self._client, cast(bytes | None, mark))
+                root = self._places.of(name)
+                mark = await client.get(inside(root, identity.KEY))
+                identity.compare(self._client, root, cast(bytes | None, mark))
         return self._parsed(stored)
 
     def read(self, manifest: M, array_name: str) -> NDArray[Any]:

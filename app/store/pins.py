@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 
 import redis
 
+from app.store.confirmed import acknowledged
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.indexes import IndexStore
 from app.store.map_manifest import MapManifest
@@ -62,6 +63,7 @@ class Pins(NamedReader[MapManifest]):
         self._maps, self._indexes = maps, indexes
         self._pin, self._users = map(client.register_script, (_PIN, _USERS))
 
+    @acknowledged()
     def pin(self, there: MapManifest, index: Index) -> bool:
         """Keep a map for an index that is about to be made; False if the map is gone."""
         with store_errors():

@@ -8,11 +8,13 @@ from typing import cast
 import redis
 from pydantic import ValidationError
 
-from app.store import backup, snapshot
+from app.store import backup, identity, snapshot
 from app.store.backup import BackupFailed
-from app.store.connection import Client, check_room
+from app.store.clients import Client
+from app.store.connection import check_room
 from app.store.errors import StoreFull, StoreUnavailable, store_errors
 from app.store.identity import KEY, Mark
+from app.store.places import ONE, ROOT, N, inside, places_of, root_of
 from app.store.snapshot import Key
 from app.store.snapshot_walk import STREAMS, SnapshotBroken
 
@@ -37,26 +39,37 @@ def restore(client: Client, path: Path) -> int:
     backup.check(path)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         mark = Mark(id=data[-8:].hex(), state="restoring")
+        _require_same_places(client, data)
         _require_empty(client, mark)
         _require_one_database(data)
         accepted = _mark_in(data, mark).model_copy(update={"state": "accepted"})
-        with store_errors():
-            client.set(KEY, mark.model_dump_json())
+        identity.put(client, mark)
         # The queue last: a worker that waits for it finds all that its jobs need.
         kept = _written(client, data, streams=False) + _written(client, data, streams=True)
-        with store_errors():
-            client.set(KEY, accepted.model_dump_json())
+        identity.put(client, accepted)
     return kept
+
+
+def _require_same_places(client: Client, data: mmap.mmap) -> None:
+    """What lies where is told by the names of keys, and by what is written under them."""
+    of_cluster = any(root_of(key.name.decode(errors="replace")) != ROOT for key in _ours(data))
+    to_cluster = places_of(client) != ONE
+    if of_cluster != to_cluster and any(_ours(data)):
+        words = {True: "a cluster", False: "one server"}
+        raise BackupFailed(f"The backup is of {words[of_cluster]}, and the store is {words[to_cluster]}.")
+    marked = {root_of(key.name.decode(errors="replace")) for key in snapshot.keys(data) if _is_mark(key.name)}
+    if of_cluster and marked != {*places_of(client).roots}:
+        raise BackupFailed(f"The backup is not whole: it has {len(marked)} of {N} places of a cluster.")
 
 
 def _require_empty(client: Client, mark: Mark) -> None:
     with store_errors():
-        there = client.get(KEY)
+        there = client.get(inside(places_of(client).roots[0], KEY))
         if there == mark.model_dump_json().encode():
             return
         for name in client.scan_iter(count=1000):
             empty_queue = client.type(name) == b"stream" and client.xlen(name) == 0
-            if name != KEY.encode() and not name.startswith(_PROBE) and not empty_queue:
+            if not _is_mark(name) and not _in_one_place(name).startswith(_PROBE) and not empty_queue:
                 raise BackupFailed(f"The store is not empty: it holds {name.decode(errors='replace')!r}.")
 
 
@@ -69,7 +82,7 @@ def _require_one_database(data: mmap.mmap) -> None:
 def _mark_in(data: mmap.mmap, otherwise: Mark) -> Mark:
     """The mark of the store that the backup is of."""
     for key in snapshot.keys(data):
-        if key.name == KEY.encode():
+        if _is_mark(key.name):
             try:
                 return Mark.model_validate_json(snapshot.text(data, key))
             except (ValidationError, SnapshotBroken) as error:
@@ -78,7 +91,17 @@ def _mark_in(data: mmap.mmap, otherwise: Mark) -> Mark:
 
 
 def _ours(data: mmap.mmap) -> Iterator[Key]:
-    return (key for key in snapshot.keys(data) if key.name.startswith(PREFIX) and key.name != KEY.encode())
+    return (key for key in snapshot.keys(data) if key.name.startswith(PREFIX) and not _is_mark(key.name))
+
+
+def _is_mark(name: bytes) -> bool:
+    return _in_one_place(name) == KEY.encode()
+
+
+def _in_one_place(name: bytes) -> bytes:
+    """A key as it is called in a store that is one place."""
+    text = name.decode(errors="surrogateescape")
+    return (ROOT + text.removeprefix(root_of(text))).encode(errors="surrogateescape")
 
 
 def _written(client: Client, data: mmap.mmap, streams: bool) -> int:

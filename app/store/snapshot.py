@@ -1,7 +1,8 @@
 """Reading a snapshot of a store (an RDB file) key by key, without knowing what the values mean.
 
 A snapshot is a header of nine bytes, entries, and a CRC-64 of all before it. An entry is a byte that says what it is;
-most are keys: the byte is the type of the value, then come the name and the value. This module knows where each value
+most are keys: the byte is the type of the value, then come the name and the value. The snapshots of several servers may
+stand one after the other, as in a backup of a cluster. This module knows where each value
 ends, for every type that servers write up to version 11 of the format (Valkey 8, Redis 7.2) save those of modules. What
 newer servers have added is refused by the number of its type.
 """
@@ -46,20 +47,30 @@ class Key(NamedTuple):
     """Where it ends."""
     type: int
     database: int
-
-
-def version(data: mmap.mmap | bytes) -> int:
-    """Version of the format; SnapshotBroken if it is no snapshot."""
-    found = _HEADER.match(data)
-    if found is None or found.end() != HEADER_BYTES:
-        raise SnapshotBroken(0, "it is no snapshot of a store")
-    return int(found[1])
+    version: int
+    """Of the format of its snapshot."""
 
 
 def keys(data: mmap.mmap | bytes) -> Iterator[Key]:
-    """Every key of a snapshot; SnapshotBroken where it cannot be read. The check-sum at its end is not looked at."""
-    version(data)
-    walk = Walk(data, HEADER_BYTES)
+    """Every key of all snapshots; SnapshotBroken where one cannot be read. Check-sums are not looked at."""
+    walk = Walk(data, 0)
+    while walk.at < len(data) or not walk.at:
+        yield from _keys(walk)
+        walk.skip(_SUM_BYTES)
+
+
+def _version(walk: Walk) -> int:
+    """Version of the format of the snapshot that begins here, moved on past its header."""
+    found = _HEADER.match(walk.peek(HEADER_BYTES))
+    if found is None or found.end() != HEADER_BYTES:
+        raise SnapshotBroken(walk.at, "it is no snapshot of a store")
+    walk.skip(HEADER_BYTES)
+    return int(found[1])
+
+
+def _keys(walk: Walk) -> Iterator[Key]:
+    """Every key of the snapshot that begins here, up to its check-sum."""
+    version = _version(walk)
     expires: int | None = None
     database = 0
     while (code := walk.byte()) != _END:
@@ -75,27 +86,30 @@ def keys(data: mmap.mmap | bytes) -> Iterator[Key]:
             name = walk.text()
             start = walk.at
             walk.value(code)
-            yield Key(name, expires, start, walk.at, code, database)
+            yield Key(name, expires, start, walk.at, code, database, version)
             expires = None
-    if walk.at + _SUM_BYTES != len(data):
+    if len(walk.peek(_SUM_BYTES)) < _SUM_BYTES:
         raise SnapshotBroken(walk.at, "it does not end with a check-sum")
 
 
 def check(data: mmap.mmap) -> int:
-    """Read a whole snapshot, and compare its check-sum.
+    """Read whole snapshots, and compare their check-sums.
 
     Returns:
-        The number of its keys.
+        The number of their keys.
 
     Raises:
-        SnapshotBroken: it is none, or not what was written.
+        SnapshotBroken: one is none, or not what was written.
     """
-    n = sum(1 for _ in keys(data))
-    end, crc = len(data) - _SUM_BYTES, 0
-    for start in range(0, end, _CHUNK_BYTES):
-        crc = _CRC.calc(data[start : min(end, start + _CHUNK_BYTES)], crc)
-    if int.from_bytes(data[end:], "little") not in (crc, _NO_SUM):
-        raise SnapshotBroken(end, "its check-sum is that of other bytes")
+    n, walk = 0, Walk(data, 0)
+    while walk.at < len(data) or not walk.at:
+        begin = walk.at
+        n += sum(1 for _ in _keys(walk))
+        end, crc = walk.at, 0
+        for start in range(begin, end, _CHUNK_BYTES):
+            crc = _CRC.calc(data[start : min(end, start + _CHUNK_BYTES)], crc)
+        if int.from_bytes(walk.take(_SUM_BYTES), "little") not in (crc, _NO_SUM):
+            raise SnapshotBroken(end, "its check-sum is that of other bytes")
     return n
 
 
@@ -106,5 +120,5 @@ def text(data: mmap.mmap, key: Key) -> bytes:
 
 def as_payload(data: mmap.mmap, key: Key) -> bytes:
     """A value as the command RESTORE takes it."""
-    body = bytes([key.type]) + data[key.start : key.end] + version(data).to_bytes(2, "little")
+    body = bytes([key.type]) + data[key.start : key.end] + key.version.to_bytes(2, "little")
     return body + int(_CRC.calc(body)).to_bytes(_SUM_BYTES, "little")

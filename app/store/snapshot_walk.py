@@ -25,6 +25,10 @@ class Walk:
         self._data = data
         self.at = at
 
+    def peek(self, n: int) -> bytes:
+        """The next bytes, or as many as there are."""
+        return bytes(self._data[self.at : self.at + n])
+
     def take(self, n: int) -> bytes:
         """The next bytes."""
         self.skip(n)

@@ -12,7 +12,8 @@ import redis
 
 from app.jobs.jobs import Jobs
 from app.store import identity
-from app.store.connection import Client, connect
+from app.store.clients import Client
+from app.store.connection import connect
 from app.store.embedded import EmbeddedStore
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from app.store import server
-from app.store.connection import Client, connect
+from app.store.clients import Client
+from app.store.connection import connect
 from app.store.maps import MapStore
 from service_tests.servers import EVERY_WRITE, valkey
 from service_tests.store.site import Site

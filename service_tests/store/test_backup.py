@@ -17,7 +17,8 @@ import redis
 from app.store import backup, identity, restore
 from app.store.backup import BackupFailed
 from app.store.binary import find_binary
-from app.store.connection import Client, connect
+from app.store.clients import Client
+from app.store.connection import connect
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore
 from service_tests.servers import until

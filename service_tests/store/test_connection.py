@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store.connection import StoreInfo, check_writable, connect, keeping
+from app.store.connection import connect
 from app.store.errors import StoreUnavailable, in_full, store_errors
+from app.store.servers import StoreInfo, check_writable, keeping
 from service_tests.checks import keys
 from service_tests.servers import EVERY_WRITE, VOLATILE, valkey
 

@@ -8,7 +8,8 @@ import redis.asyncio
 from app.jobs.errors import JobNotFound
 from app.jobs.jobs import Jobs
 from app.store import identity
-from app.store.connection import Client, connect
+from app.store.clients import Client
+from app.store.connection import connect
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreUnavailable
 from app.store.identity import StoreReplaced

@@ -7,7 +7,7 @@ from redis.crc import key_slot
 
 from app.jobs.jobs import Jobs
 from app.jobs.prelude import INDEX, key
-from app.store.connection import Client
+from app.store.clients import Client
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 from app.store.places import MANY, ONE, by_root, digit, inside, root_of

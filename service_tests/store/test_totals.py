@@ -6,7 +6,8 @@ from contextlib import suppress
 import pytest
 
 from app.store.account import Account, Quota, Usage
-from app.store.connection import Client, connect
+from app.store.clients import Client
+from app.store.connection import connect
 from app.store.errors import QuotaExceeded
 from app.store.maps import MapStore
 from app.store.places import MANY

@@ -16,7 +16,7 @@ from app.api.problem_kinds import KINDS
 from app.api.problems import Refusal
 from app.services.catalog import Catalog, catalog
 from app.services.status import versions
-from app.store.connection import StoreInfo
+from app.store.servers import StoreInfo
 
 router = APIRouter(tags=["service"])
 

@@ -1,0 +1,187 @@
+"""What the servers of a store say of themselves, and how safely they keep what they are given."""
+
+import secrets
+from collections import Counter
+from typing import Any, Literal, cast
+
+import redis
+from pydantic import BaseModel, Field
+from redis.sentinel import SentinelConnectionPool
+
+from app.store.clients import Client, ClusterClient, Known
+from app.store.connection import check_room
+from app.store.disk import cut_tails
+from app.store.errors import StoreFull, StoreUnavailable, store_errors
+from app.store.places import places_of
+
+Durability = Literal["always", "everysec", "rdb", "volatile"]
+"""What a crash of the server may cost, from nothing to everything.
+
+always: nothing acknowledged. everysec: about the last second. rdb: all since the last snapshot, or since the kernel
+last wrote the append-only file of its own accord. volatile: everything.
+"""
+Topology = Literal["server", "cluster", "sentinel"]
+_SAFEST: tuple[Durability, ...] = ("volatile", "rdb", "everysec", "always")
+
+
+class StoreInfo(BaseModel):
+    """What the store said of itself."""
+
+    server: str
+    durability: Durability
+    maxmemory_policy: str
+    topology: Topology = Field("server", description="One server, a cluster, or the primary that sentinels name.")
+    primaries: int = Field(1, description="Servers that take writes and answer.")
+    replicas: int = Field(0, description="Replicas that follow the primary that has fewest.")
+    confirmed_by: int = Field(
+        0, description="Replicas that have whatever is acknowledged: the setting `store_replicas`."
+    )
+    warnings: list[str]
+    """What an operator should look at."""
+
+    def unfit(self) -> str | None:
+        """Why acknowledged maps are not safe there; None if they are."""
+        if self.durability == "volatile":
+            return "the store keeps nothing on disk (no append-only file, no snapshots)"
+        if self.maxmemory_policy != "noeviction":
+            return f"the store may evict maps (maxmemory-policy is {self.maxmemory_policy}; noeviction is wanted)"
+        return None
+
+
+def keeping(client: redis.Redis) -> StoreInfo:
+    """Version, durability and eviction policy of the store: of the primary that is least safe.
+
+    StoreUnavailable if none answers.
+    """
+    found, away = list[StoreInfo](), StoreUnavailable("the store does not answer")
+    primaries = _primaries(client)
+    for server in primaries:
+        try:
+            found.append(_of_server(server))
+        except StoreUnavailable as error:
+            away = error
+    if not found:
+        raise away
+    least = min(found, key=lambda one: _SAFEST.index(one.durability))
+    evicts = [one.maxmemory_policy for one in found if one.maxmemory_policy != "noeviction"]
+    silent = len(primaries) - len(found)
+    confirmed_by = client.replicas if isinstance(client, Known) else 0
+    replicas = min(one.replicas for one in found)
+    warnings = _warnings(client)
+    if silent:
+        warnings.append(f"{silent} of {len(primaries)} primaries of the store do not answer: {away}")
+    if replicas < confirmed_by:
+        warnings.append(f"a primary of the store has {replicas} replicas, and store_replicas is {confirmed_by}")
+    return least.model_copy(
+        update={
+            "maxmemory_policy": evicts[0] if evicts else least.maxmemory_policy,
+            "topology": _topology(client),
+            "primaries": len(found),
+            "replicas": replicas,
+            "confirmed_by": confirmed_by,
+            "warnings": warnings,
+        }
+    )
+
+
+def memory_of(client: redis.Redis) -> int:
+    """Bytes of memory that all primaries take."""
+    with store_errors():
+        return sum(int(server.info("memory")["used_memory"]) for server in _primaries(client))
+
+
+def addresses(client: redis.Redis) -> list[dict[str, Any]]:
+    """The options of a connection to each primary; StoreUnavailable."""
+    found = []
+    for server in _primaries(client):
+        pool, at = server.connection_pool, dict[str, Any]()
+        if isinstance(pool, SentinelConnectionPool):
+            with store_errors():
+                at["host"], at["port"] = pool.get_master_address()  # type: ignore[no-untyped-call]
+        found.append(pool.connection_kwargs | at)
+    return found
+
+
+def check_writable(client: redis.Redis) -> list[str]:
+    """Write a key to every place and remove it.
+
+    Returns:
+        What an operator should look at: that some places take no writes.
+
+    Raises:
+        StoreUnavailable: none does: no server answers, or each is full, or a replica.
+    """
+    refused = list[StoreUnavailable]()
+    roots = places_of(client).roots
+    for root in roots:
+        key = f"{root}probe:{secrets.token_hex(8)}"
+        try:
+            with store_errors():
+                client.set(key, b"", px=1000)
+                # A cluster's client would send `delete` as a pipeline.
+                client.execute_command("DEL", key)  # type: ignore[no-untyped-call]
+        except StoreUnavailable as error:
+            refused.append(error)
+            if len(refused) == len(roots):
+                raise
+    counts = Counter(str(error) for error in refused)
+    return [f"{count} of {len(roots)} places of the store take no writes: {why}" for why, count in counts.items()]
+
+
+def _primaries(client: redis.Redis) -> list[redis.Redis]:
+    if not isinstance(client, ClusterClient):
+        return [client]
+    with store_errors():
+        client.begin()
+        return [client.get_redis_connection(node) for node in client.get_primaries()]
+
+
+def _topology(client: redis.Redis) -> Topology:
+    if isinstance(client, ClusterClient):
+        return "cluster"
+    return "sentinel" if isinstance(client.connection_pool, SentinelConnectionPool) else "server"
+
+
+def _of_server(client: redis.Redis) -> StoreInfo:
+    with store_errors():
+        info = client.info()
+    name = "valkey" if "valkey_version" in info else "redis"
+    version = info.get("valkey_version", info.get("redis_version", "unknown"))
+    return StoreInfo(
+        server=f"{name} {version}",
+        durability=_durability(client, info),
+        maxmemory_policy=str(info.get("maxmemory_policy", "unknown")),
+        replicas=int(info.get("connected_slaves", 0)),
+        warnings=[],
+    )
+
+
+def _warnings(client: redis.Redis) -> list[str]:
+    """What an operator should know of an embedded store: that it is full, and what was cut off its files."""
+    warnings = []
+    try:
+        check_room(client, 0)
+    except StoreFull as error:
+        warnings.append(str(error))
+    if isinstance(client, Client) and client.disk is not None:
+        warnings += [f"{path.name} was cut off a file of the store" for path in cut_tails(client.disk.directory)]
+    return warnings
+
+
+def _durability(client: redis.Redis, info: dict[str, Any]) -> Durability:
+    if info.get("aof_enabled"):
+        # Off or unknown, the kernel's own write-back decides: nearest to a snapshot.
+        synced: dict[str, Durability] = {"always": "always", "everysec": "everysec"}
+        return synced.get(_setting(client, "appendfsync", unknown="everysec"), "rdb")
+    return "rdb" if _setting(client, "save", unknown="") else "volatile"
+
+
+def _setting(client: redis.Redis, name: str, unknown: str) -> str:
+    """A server setting, or `unknown` where the server does not let its clients ask, as managed ones may not."""
+    with store_errors():
+        try:
+            answer = cast(dict[Any, Any], client.config_get(name))
+        except redis.ResponseError:
+            return unknown
+    value = next(iter(answer.values()), unknown)
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,138 @@
+"""What a replica has when it takes the place of its server.
+
+A server that is killed on one machine loses nothing: what it has sent still comes over. So the tests kill the replica
+before, or stop it.
+"""
+
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from app.jobs.jobs import Jobs
+from app.store import identity
+from app.store.account import Account, Quota
+from app.store.connection import connect
+from app.store.datasets import DatasetStore
+from app.store.errors import StoreUnavailable
+from app.store.indexes import IndexStore
+from app.store.keys import KeyStore, Role, drawn
+from app.store.maps import MapStore
+from service_tests.clusters import Pair
+from service_tests.store.charged import building, put_dataset
+from service_tests.store.new_indexes import entry, new_index
+from service_tests.store.new_maps import new
+
+pytestmark = pytest.mark.long
+NAMES = [f"m{i}" for i in range(40)]
+NOT_CONFIRMED = "^0 of 1 replicas of the store have confirmed the change in time"
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    pair = Pair(tmp_path_factory.mktemp("pair"))
+    yield pair
+    pair.close()
+
+
+@pytest.fixture
+def pair(servers: Pair) -> Pair:
+    """A primary and a replica that follows it, both empty."""
+    servers.settle()
+    with servers.primary.client() as client:
+        client.flushall()
+    return servers
+
+
+def names_after_a_failover(pair: Pair, replicas: int) -> tuple[list[str], list[str]]:
+    """Acknowledged maps, and those that are there when a replica that was away has taken the place of the primary."""
+    acknowledged = []
+    with connect(pair.url, 0.2, replicas=replicas) as client:
+        maps = MapStore(client)
+        for i, name in enumerate(NAMES):
+            if i == 3:
+                pair.replica.kill()
+            try:
+                maps.create(new(name))
+            except StoreUnavailable:
+                continue
+            acknowledged.append(name)
+    pair.fail_over()
+    with connect(pair.url, 5) as client:
+        found = {one.name: one for one in MapStore(client).page("", None, 100)[0]}
+        for one in found.values():
+            MapStore(client).read_all(one)
+    return acknowledged, [name for name in NAMES if name in found]
+
+
+def test_without_waiting_a_failover_loses_what_the_replica_does_not_have_yet(pair: Pair) -> None:
+    acknowledged, found = names_after_a_failover(pair, replicas=0)
+    assert acknowledged == NAMES
+    assert found == NAMES[:3]
+
+
+def test_nothing_that_a_replica_has_confirmed_is_lost(pair: Pair) -> None:
+    acknowledged, found = names_after_a_failover(pair, replicas=1)
+    assert acknowledged == found == NAMES[:3]
+
+
+def test_every_change_that_a_client_is_told_of_is_confirmed_also_where_it_was_made_before(pair: Pair) -> None:
+    made, index = drawn("k", Role.read, None, None, None), new_index()
+    with connect(pair.url, 5) as unconfirmed, connect(pair.url, 0.4, replicas=1) as client:
+        for maps in (MapStore(unconfirmed), MapStore(client)):
+            maps.create(new("there" if maps._client is unconfirmed else "gone"))
+        maps, datasets, indexes, keys = MapStore(client), DatasetStore(client), IndexStore(client), KeyStore(client, 9)
+        assert maps.delete("gone")
+        assert put_dataset(unconfirmed, "d", ttl=None)
+        job = building(unconfirmed, "b")
+        IndexStore(unconfirmed).create(index)
+        there, of_rows = maps.find("there"), datasets.find("d")
+        assert there is not None
+        assert of_rows is not None
+        changes: dict[str, Callable[[], object]] = {
+            "a map": lambda: maps.create(new("m")),
+            "a map that is there": lambda: maps.renew(there, None),
+            "the life of a map": lambda: maps.renew(there, 1000),
+            "a deletion": lambda: maps.delete("there"),
+            "a deletion that was made": lambda: maps.delete("gone"),
+            "a dataset": lambda: put_dataset(client, "e"),
+            "a dataset that is there": lambda: datasets.renew(of_rows, None),
+            "a job": lambda: Jobs(client, 9, 60).submit("walk", {}),
+            "a cancellation": lambda: Jobs(client, 9, 60).cancel(job),
+            "an index": lambda: indexes.create(new_index("j")),
+            "an index that is there": lambda: indexes.create(index),
+            "vectors": lambda: indexes.upsert(index, [entry(1)]),
+            "a vector that is removed": lambda: indexes.remove(index, b"s1"),
+            "a deleted index": lambda: indexes.delete("i"),
+            "a key": lambda: keys.create(made.key),
+            "a revoked key": lambda: keys.revoke(made.key.id),
+            "a quota": lambda: Account(client).allow("k", Quota(9)),
+            "an accepted store": lambda: identity.accept(client),
+        }
+        pair.replica.kill(signal.SIGSTOP)
+        taken, refused = list[str](), dict[str, str]()
+        for what, change in changes.items():
+            try:
+                change()
+                taken.append(what)
+            except StoreUnavailable as error:
+                refused[what] = str(error)
+        # Who reads, or notes a use, waits for nobody.
+        assert maps.find("m") is not None
+        pair.replica.kill(signal.SIGCONT)
+        assert taken == []
+        # On a busy machine the server itself may be too slow.
+        words = "0 of 1 replicas of the store have confirmed the change in time"
+        assert sum(told.startswith(words) for told in refused.values()) > 9, refused
+        for again in (changes["a map that is there"], changes["a deletion that was made"], changes["a key"]):
+            again()
+
+
+def test_a_map_that_is_used_lives_on_without_a_replica(pair: Pair) -> None:
+    with connect(pair.url, 0.2) as unconfirmed, connect(pair.url, 0.2, replicas=1) as client:
+        there = MapStore(unconfirmed).create(new("m")._replace(ttl=1000))
+        pair.replica.kill(signal.SIGSTOP)
+        MapStore(client).note_use(there)
+        with pytest.raises(StoreUnavailable, match=NOT_CONFIRMED):
+            MapStore(client).renew(there, 2000)
+        pair.replica.kill(signal.SIGCONT)
