@@ -1,5 +1,6 @@
 """Searches of indexes find what comparing all vectors in NumPy finds, whatever was put, replaced and deleted."""
 
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
@@ -7,9 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.api.routes.indexing import Held, counts, found, made, upserted
-
-CHANCE = 1 / 256
+from service_tests.api.routes.indexing import GMM, SIGNED, Compared, Held, compared, found, made, upserted
 
 
 def a_row(rng: np.random.Generator) -> Any:
@@ -32,60 +31,54 @@ def change(http: httpx.Client, path: str, held: dict[int | str, Held], rng: np.r
 
 
 @pytest.mark.parametrize(
-    ("s", "banding", "keep"),
-    [(64, None, "codes"), (64, (16, 4), "vectors"), (25, (5, 5), "codes"), (7, (7, 1), "codes"), (64, None, "vectors")],
+    ("s", "banding", "keep", "signed"),
+    [
+        (64, None, "codes", False),
+        (64, (16, 4), "vectors", False),
+        (25, (5, 5), "codes", False),
+        (7, (7, 1), "codes", False),
+        (64, None, "vectors", False),
+        (200, None, "codes", True),
+        (93, (9, 10), "vectors", True),
+    ],
 )
 def test_a_search_finds_what_comparing_all_finds(
-    http: httpx.Client, name: str, s: int, banding: tuple[int, int] | None, keep: str
+    http: httpx.Client, name: str, s: int, banding: tuple[int, int] | None, keep: str, signed: bool
 ) -> None:
     asked = {} if banding is None else {"bands": banding[0], "rows_per_band": banding[1]}
-    path, held, rng = made(http, name, s, keep=keep, **asked), dict[int | str, Held](), np.random.default_rng(s)
+    path = made(http, name, s, of=SIGNED if signed else GMM, keep=keep, **asked)
+    held, rng = dict[int | str, Held](), np.random.default_rng(s)
     for _ in range(3):
         change(http, path, held, rng)
-        queries = np.array([a_row(rng) for _ in range(5)])
-        everything = [*held]
-        agree, share = counts(http, name, queries, np.array([one.row for one in held.values()]), banding)
-        exact = http.post(
-            f"/v1/maps/{name}/kernel?exact=true",
-            json={"x": queries.tolist(), "y": [one.row.tolist() for one in held.values()]},
-        ).json()["exact"]
+        queries, others = np.array([a_row(rng) for _ in range(5)]), np.array([one.row for one in held.values()])
+        codes = compared(http, name, queries, others, banding, signed)
+        pairs = {"x": queries.tolist(), "y": others.tolist()}
+        exact = np.array(http.post(f"/v1/maps/{name}/kernel?exact=true", json=pairs).json()["exact"])
         for options in ({"k": 4}, {"k": 200, "min_similarity": 0.3}, {"k": 3, "tag": "a"}, {"k": 5, "exact": False}):
-            results = found(http, path, queries, **options)
+            of_exact = keep == "vectors" and bool(options.get("exact", True))
             tagged = np.array([options.get("tag") in (None, one.tag) for one in held.values()])
-            for i, result in enumerate(results):
-                check(result, everything, agree[i], share[i] & tagged, np.array(exact[i]), s, keep, options)
+            for i, result in enumerate(found(http, path, queries, **options)):
+                of_query = Compared(codes.share[i] & tagged, codes.estimate[i], codes.standard_error[i])
+                check(result, [*held], of_query, exact[i] if of_exact else None, options)
 
 
 def check(
-    result: dict[str, Any],
-    ids: list[int | str],
-    agree: Any,
-    there: Any,
-    exact: Any,
-    s: int,
-    keep: str,
-    options: dict[str, Any],
+    result: dict[str, Any], ids: list[int | str], codes: Compared, exact: Any, options: Mapping[str, Any]
 ) -> None:
-    """A result is of the vectors that are `there`, the best of them, and tells of each what is true."""
+    """A result is of the vectors that share a band and have the tag, the best of them, and tells of each what is so."""
     # Words of 16 bits stand for bands: others share one by chance.
-    assert 0 <= result["candidates"] - there.sum() <= 1
+    assert 0 <= result["candidates"] - codes.share.sum() <= 1
     places = [ids.index(one) for one in result["ids"]]
     assert [type(one) for one in result["ids"]] == [type(ids[place]) for place in places]
     assert len({*places}) == len(places)
-    estimates = (agree / s - CHANCE) / (1 - CHANCE)
-    np.testing.assert_allclose(result["similarity"], estimates[places], atol=1e-12)
-    rate = agree[places] / s
-    np.testing.assert_allclose(
-        result["standard_error"], np.sqrt(rate * (1 - rate) / s) / (1 - CHANCE), rtol=0.2, atol=0.03
-    )
-    of_exact = keep == "vectors" and options.get("exact", True)
-    values = exact if of_exact else estimates
-    if of_exact:
-        np.testing.assert_allclose(result["exact"], exact[places], rtol=1e-12)
-    else:
+    np.testing.assert_allclose(result["similarity"], codes.estimate[places], atol=1e-12)
+    np.testing.assert_allclose(result["standard_error"], codes.standard_error[places], atol=1e-12)
+    values = codes.estimate if exact is None else exact
+    if exact is None:
         assert "exact" not in result
-    least = options.get("min_similarity", -np.inf)
-    told = values[places]
-    assert (np.diff(told) <= 1e-12).all()
-    best = np.sort(values[there & (values >= least - 1e-12)])[::-1][: options["k"]]
-    np.testing.assert_allclose(told, best, rtol=1e-12, atol=1e-12)
+    else:
+        np.testing.assert_allclose(result["exact"], exact[places], rtol=1e-9)
+    least, told = options.get("min_similarity", -np.inf), values[places]
+    assert (np.diff(told) <= 1e-9).all()
+    best = np.sort(values[codes.share & (values >= least - 1e-9)])[::-1][: options["k"]]
+    np.testing.assert_allclose(told, best, rtol=1e-9, atol=1e-12)

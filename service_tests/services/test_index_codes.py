@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from app.core.errors import InvalidInput
 from app.core.maps import made
@@ -9,24 +10,34 @@ from app.core.spec import MapSpec
 from app.services.index_codes import IndexCodes
 
 GMM = '{"input_dim": 5, "s": 128, "seed": %d, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
+GAUSSIAN = """{"input_dim": 5, "s": 250, "seed": %d, "kernel": {"kind": "gaussian", "length_scale": 0.8},
+    "sampler": {"kind": "monte_carlo"}}"""
+CAUCHY = """{"input_dim": 5, "s": 8, "kernel": {"kind": "cauchy", "length_scale": 1.5},
+    "sampler": {"kind": "monte_carlo"}}"""
 LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "chi_squared"},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
 
 
-def test_estimates_are_unbiased_and_err_as_they_say() -> None:
+def unpacked(row: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+    return np.unpackbits(row) if bits == 1 else row
+
+
+@pytest.mark.parametrize(("spec", "bits"), [(GMM, 8), (GAUSSIAN, 1)])
+def test_estimates_are_unbiased_and_err_as_they_say(spec: str, bits: int) -> None:
     rng = np.random.default_rng(8)
     x, y = rng.normal(size=(2, 5))
     y = x + 0.4 * y
     rows = np.stack([x, y])
     values, errors = [], []
     for seed in range(300):
-        feature_map = made(MapSpec.model_validate_json(GMM % seed))
+        feature_map = made(MapSpec.model_validate_json(spec % seed))
         codes = IndexCodes.of(feature_map, "map")
-        one, other = codes.written(feature_map, rows)
+        assert (codes.bits, codes.s) == (bits, feature_map.n_frequencies)
+        one, other = (unpacked(row, bits) for row in codes.written(feature_map, rows))
         value, error = codes.similarities(np.array([(one == other).sum()]))
         values.append(value[0])
         errors.append(error[0])
-    exact = float(made(MapSpec.model_validate_json(GMM % 0)).exact_pairs(rows[:1], rows[1:])[0])
+    exact = float(made(MapSpec.model_validate_json(spec % 0)).exact_pairs(rows[:1], rows[1:])[0])
     standard = np.std(values) / np.sqrt(len(values))
     assert 0.2 < exact < 0.8
     assert abs(np.mean(values) - exact) < 4 * standard
@@ -34,10 +45,11 @@ def test_estimates_are_unbiased_and_err_as_they_say() -> None:
 
 
 @pytest.mark.parametrize("similarity", [0.01, 0.3, 0.5, 0.77, 1.0])
-def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: float) -> None:
-    codes = IndexCodes.of(made(MapSpec.model_validate_json(GMM % 0)), "map")
+@pytest.mark.parametrize("spec", [GMM, GAUSSIAN])
+def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: float, spec: str) -> None:
+    codes = IndexCodes.of(made(MapSpec.model_validate_json(spec % 0)), "map")
     least = codes.least(similarity, is_decided_later=False)
-    values, errors = codes.similarities(np.arange(129))
+    values, errors = codes.similarities(np.arange(codes.s + 1))
     assert values[least] >= similarity - 1e-9
     assert least == 0 or values[least - 1] < similarity
     looser = codes.least(similarity, is_decided_later=True)
@@ -45,6 +57,8 @@ def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: flo
     assert values[looser] <= max(0.0, similarity - 2 * errors[least])
 
 
-def test_maps_without_codes_are_refused() -> None:
+def test_maps_without_codes_that_tell_of_the_kernel_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"map 'm' has codes that do not tell its kernel"):
+        IndexCodes.of(made(MapSpec.model_validate_json(CAUCHY)), "map 'm'")
     with pytest.raises(InvalidInput, match=r"map 'm' .* gives no codes"):
         IndexCodes.of(made(MapSpec.model_validate_json(LANDMARKS)), "map 'm'")

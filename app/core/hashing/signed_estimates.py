@@ -6,6 +6,7 @@ import numpy as np
 
 from app.core.arrays import Array, Matrix, Whole
 from app.core.hashing.encodings import Codes, Encoder, Encoding
+from app.core.hashing.estimates import Estimate
 from app.core.hashing.intervals import rate_intervals
 from app.core.hashing.sign_law import UNRELATED, SignLaw
 
@@ -63,6 +64,12 @@ def estimated(counts: Whole, s: int, by: Encoder, law: SignLaw, exact: Matrix | 
     if exact is not None:
         answer["exact"] = exact
     return answer | {"bias": bias, "interval": interval}
+
+
+def kernel_of_bits(counts: Whole, s: int, law: SignLaw) -> Estimate:
+    """The kernel of pairs of which so many of s bits agree, and its standard error, both as `estimated` has them."""
+    value, low, high = _around(counts / s, s, lambda rates: law.kernels(1 - rates))
+    return Estimate(value, (high - low) / 2)
 
 
 def _around(rates: Matrix, n_codes: int, kernels: Callable[[Matrix], Matrix]) -> tuple[Matrix, Matrix, Matrix]:

@@ -36,7 +36,9 @@ def law_of(feature_map: FeatureMap) -> Law:
     """The law of a map's codes; InvalidInput for a map without codes."""
     if Gives.samples not in feature_map.gives:
         kind = feature_map.spec.kernel.kind
-        raise InvalidInput(f"kernel {kind} has no codes that are advised on; an index is over a map of kernel gmm", "/map")
+        raise InvalidInput(
+            f"kernel {kind} has no codes that are advised on; an index is over a map of kernel gmm", "/map"
+        )
     return Law(8, (8, 4, 2, 1))
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from app.core.arrays import Array, Matrix, Rows, Whole, row_blocks
 from app.core.errors import InvalidOption
 from app.core.hashing import estimates
+from app.core.hashing.code_laws import MinMaxLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, encoder
 from app.core.maps.base import FeatureMap
 from app.core.maps.optional_results import PAIRS
@@ -26,6 +27,10 @@ class MinMaxCodes(FeatureMap):
                 "rows_per_band",
             )
         return encoder(options.encoding or Encoding.zero_bit, options.bits, options.bits_of, options.marked)
+
+    def code_law(self, called: str = "this map") -> MinMaxLaw:
+        """That of samples."""
+        return MinMaxLaw(self.n_output)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """Estimates from codes, and the kernel itself.

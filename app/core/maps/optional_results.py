@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Matrix, Rows
 from app.core.errors import InvalidInput
+from app.core.hashing.code_laws import CodeLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Samples
 from app.core.hashing.estimates import Agreements
 from app.core.maps.terms import BaseSpec, Gives, Spectrum
@@ -72,6 +73,10 @@ class OptionalResults(ABC):
     def encoder_of(self, options: CodeOptions) -> Encoder:
         """The encoder of these options; InvalidOption for what means nothing to codes of this map."""
         raise self.refusal(Gives.codes)
+
+    def code_law(self, called: str = "this map") -> CodeLaw:
+        """What codes that are kept tell of the kernel; InvalidInput, which calls the map so, where they do not."""
+        raise self.refusal(Gives.codes, called)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """What codes tell of the kernel of row i of x with row i of y, beside the kernel itself, (n,) each or (n, 2).

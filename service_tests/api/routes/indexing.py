@@ -12,9 +12,18 @@ GMM: dict[str, Any] = {"input_dim": 5, "kernel": {"kind": "gmm"}, "sampler": {"k
 Rows = NDArray[np.float64]
 
 
-def made(http: httpx.Client, name: str, s: int = 64, ttl: int | None = None, **asked: Any) -> str:
+SIGNED: dict[str, Any] = {
+    **GMM,
+    "kernel": {"kind": "gaussian", "length_scale": 3.0},
+    "sampler": {"kind": "monte_carlo"},
+}
+
+
+def made(
+    http: httpx.Client, name: str, s: int = 64, ttl: int | None = None, of: dict[str, Any] = GMM, **asked: Any
+) -> str:
     """Put a map and an index over it, both of this name; the address of the index."""
-    assert put(http, name, {**GMM, "s": s}).status_code in (200, 201)
+    assert put(http, name, {**of, "s": s}).status_code in (200, 201)
     path = f"/v1/indexes/{name}"
     answer = http.put(path, json={"map": name, **asked}, params={} if ttl is None else {"ttl": ttl})
     assert answer.status_code == 201, answer.text
@@ -44,19 +53,33 @@ class Held(NamedTuple):
     tag: str | None
 
 
-def counts(http: httpx.Client, name: str, rows: Rows, others: Rows, banding: tuple[int, int] | None) -> Any:
-    """In how many codes each row agrees with each of the others, and whether they share a band."""
-    x, y = (
-        np.array(
-            http.post(
-                f"/v1/maps/{name}/codes?encoding=b_bit&bits=8&bits_of=pair", json={"vectors": some.tolist()}
-            ).json()["codes"]
-        )
-        for some in (rows, others)
-    )
+class Compared(NamedTuple):
+    """What codes say of each of some rows with each of others, (n, m)."""
+
+    share: NDArray[np.bool_]
+    """Whether they share a band."""
+    estimate: Rows
+    standard_error: Rows
+
+
+def compared(
+    http: httpx.Client, name: str, rows: Rows, others: Rows, banding: tuple[int, int] | None, signed: bool
+) -> Compared:
+    """What the codes of a map say, asked of it without an index."""
+    x, y = (_codes(http, name, some, signed) for some in (rows, others))
     equal = x[:, None, :] == y[None, :, :]
-    if banding is None:
-        return equal.sum(axis=2), np.ones(equal.shape[:2], bool)
-    bands, per_band = banding
-    in_bands = equal[:, :, : bands * per_band].reshape(*equal.shape[:2], bands, per_band)
-    return equal.sum(axis=2), in_bands.all(axis=3).any(axis=2)
+    share = np.ones(equal.shape[:2], np.bool_)
+    if banding is not None:
+        in_bands = equal[:, :, : banding[0] * banding[1]].reshape(*share.shape, *banding)
+        share = in_bands.all(axis=3).any(axis=2)
+    pairs = {"x": np.repeat(rows, len(others), axis=0).tolist(), "y": np.tile(others, (len(rows), 1)).tolist()}
+    query = "encoding=packed" if signed else "encoding=b_bit&bits=8&bits_of=pair"
+    answer = http.post(f"/v1/maps/{name}/similarity?{query}", json=pairs).json()
+    return Compared(share, *(np.array(answer[one]).reshape(share.shape) for one in Compared._fields[1:]))
+
+
+def _codes(http: httpx.Client, name: str, rows: Rows, signed: bool) -> NDArray[np.uint8]:
+    query = "encoding=packed" if signed else "encoding=b_bit&bits=8&bits_of=pair"
+    answer = http.post(f"/v1/maps/{name}/codes?{query}", json={"vectors": rows.tolist()})
+    codes = np.array(answer.json()["codes"], np.uint8)
+    return np.unpackbits(codes, axis=1, bitorder="little") if signed else codes

@@ -12,7 +12,7 @@ from arro3.io import write_ipc_stream
 
 from app.services.keys import AskedKey
 from app.store.keys import Role
-from service_tests.api.routes.indexing import GMM, found, made, upserted
+from service_tests.api.routes.indexing import GMM, SIGNED, found, made, upserted
 from service_tests.checks import ARROW, assert_problem, keys, put, put_dataset
 from service_tests.keyed import bearer
 from service_tests.keyed import made as key_made
@@ -192,9 +192,10 @@ def test_a_bad_search_is_refused_where_it_is_bad(http: httpx.Client, name: str, 
     assert_problem(http, http.post(f"{path}/search", json=body), 422, "invalid-input", pointer)
 
 
-def test_an_index_that_cannot_be_is_refused(http: httpx.Client, name: str, fourier: str) -> None:
-    gmm = f"{name}-gmm"
+def test_an_index_that_cannot_be_is_refused(http: httpx.Client, name: str) -> None:
+    gmm, cauchy = f"{name}-gmm", f"{name}-cauchy"
     made(http, gmm)
+    assert put(http, cauchy, {**SIGNED, "kernel": {"kind": "cauchy", "length_scale": 1.0}, "s": 8}).status_code == 201
     path = f"/v1/indexes/{name}"
     for asked, pointer in (
         ({"map": gmm, "bands": 3}, "/rows_per_band"),
@@ -204,7 +205,7 @@ def test_an_index_that_cannot_be_is_refused(http: httpx.Client, name: str, fouri
         ({"map": gmm, "keep": "all"}, "/keep"),
         ({"map": gmm, "kept": "codes"}, "/kept"),
         ({}, "/map"),
-        ({"map": fourier}, ""),
+        ({"map": cauchy}, ""),
     ):
         assert_problem(http, http.put(path, json=asked), 422, "invalid-input", pointer)
     assert_problem(http, http.put(path, json={"map": "none"}), 404, "map-not-found")

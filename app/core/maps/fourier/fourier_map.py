@@ -8,6 +8,7 @@ import numpy as np
 from app.core.arrays import Array, Floats, Matrix, Rows, Whole, dense, largest, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
+from app.core.hashing.code_laws import SignedLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder
 from app.core.hashing.sign_law import sign_law
 from app.core.hashing.signed_encodings import SIGNED, signed_encoder, written
@@ -185,6 +186,14 @@ class FourierMap(FeatureMap):
     def encoder_of(self, options: CodeOptions) -> Encoder:
         """The encoder of these options; packed where they name no encoding."""
         return signed_encoder(options, self.n_frequencies)
+
+    def code_law(self, called: str = "this map") -> SignedLaw:
+        """That of the kernel; refused where weights differ, or no law tells the kernel."""
+        self.check_gives(Gives.codes, called)
+        profile = self.kernel.profile()
+        if profile is None or self.similarity_warnings():
+            raise InvalidInput(f"{called} has codes that do not tell its kernel; {self.similarity_warnings()[0]}")
+        return SignedLaw(self.n_frequencies, sign_law(profile))
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree, and the kernel; where the law tells it, its estimate, too."""
