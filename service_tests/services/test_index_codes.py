@@ -10,7 +10,7 @@ from app.core.spec import MapSpec
 from app.services.index_codes import IndexCodes
 
 GMM = '{"input_dim": 5, "s": 128, "seed": %d, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
-GAUSSIAN = """{"input_dim": 5, "s": 250, "seed": %d, "kernel": {"kind": "gaussian", "length_scale": 0.8},
+GAUSSIAN = """{"input_dim": 5, "s": 256, "seed": %d, "kernel": {"kind": "gaussian", "length_scale": 0.8},
     "sampler": {"kind": "monte_carlo"}}"""
 CAUCHY = """{"input_dim": 5, "s": 8, "kernel": {"kind": "cauchy", "length_scale": 1.5},
     "sampler": {"kind": "monte_carlo"}}"""
