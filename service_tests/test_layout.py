@@ -80,7 +80,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/indexes/advice_drawing.py": "core/indexes/test_advice.py",
         "core/indexes/choosing.py": "core/indexes/test_advice.py",
         "core/indexes/costs.py": "core/indexes/test_advice.py",
-        "core/indexes/hashed_rows.py": "core/indexes/test_scan_ranks.py",
         "core/hashing/code_laws.py": "services/test_index_codes.py",
         "core/indexes/differences.py": "core/indexes/test_scanning.py",
         "core/panel_products.py": "core/test_panels.py",

@@ -74,9 +74,9 @@ def advice_bytes(feature_map: FeatureMap, rows: Rows, k: int) -> int:
     """The most memory that `advised` takes beside the map and the rows."""
     n = int(rows.shape[0])
     q = _count_of_queries(n)
-    of_places = _BYTES_PER_PLACE * q * (most_depth(k, n) + feature_map.n_output)
+    of_places = _BYTES_PER_PLACE * q * (most_depth(k, n) + feature_map.n_frequencies)
     copies = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
-    return _BYTES_PER_CODE * n * feature_map.n_output + block_bytes(q) + of_places + copies
+    return _BYTES_PER_CODE * n * feature_map.n_frequencies + block_bytes(q) + of_places + copies
 
 
 def advised(
@@ -103,7 +103,7 @@ class _Advising:
         searched, apart = held_out(rows.shape[0], _count_of_queries(rows.shape[0]), _SEED)
         self._map, self._law = feature_map, law_of(feature_map)
         self._rows, self._queries = rows[searched], rows[apart]
-        self._n, self._s = len(searched), feature_map.n_output
+        self._n, self._s = len(searched), feature_map.n_frequencies
         budget = options.candidates or max(options.k, self._n // _ROWS_PER_CANDIDATE)
         self._wishes = Wishes(options.k, options.recall, budget, len(apart))
         self._parts, self._progress, self._threads = Parts(progress), progress, threads

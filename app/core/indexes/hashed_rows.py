@@ -6,10 +6,10 @@ import numpy as np
 
 from app.core.arrays import Matrix, Rows, row_blocks
 from app.core.errors import InvalidInput
-from app.core.hashing.encodings import BitsOf, Encoder, Encoding
+from app.core.hashing.code_laws import CodeLaw
 from app.core.indexes.equal_runs import HashBytes
 from app.core.indexes.scanning import PackedCodes
-from app.core.maps import FeatureMap, Gives
+from app.core.maps import FeatureMap
 from app.core.progress import Pause
 
 # Rows that are hashed between two pauses, some hundredths of a second.
@@ -21,35 +21,38 @@ _CODES_PER_BLOCK = 1 << 22
 class Law(NamedTuple):
     """How codes of the rows of a map tell of their kernel."""
 
-    bits: int
-    """Of a hash, as indexes keep it."""
-    widths: tuple[int, ...]
-    """Bits of a hash that codes could have."""
+    of_codes: CodeLaw
+
+    @property
+    def bits(self) -> int:
+        """Of a hash, as indexes keep it."""
+        return self.of_codes.encoder.bits
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Bits of a hash that codes could have."""
+        return tuple(bits for bits in (8, 4, 2, 1) if bits <= self.bits)
 
     def rates(self, similarities: Matrix) -> Matrix:
         """How often hashes of pairs of rows agree."""
-        chance = 2.0**-self.bits
-        return similarities + (1 - similarities) * chance
+        return self.of_codes.rates(similarities)
 
 
 def law_of(feature_map: FeatureMap) -> Law:
-    """The law of a map's codes; InvalidInput for a map without codes."""
-    if Gives.samples not in feature_map.gives:
-        kind = feature_map.spec.kernel.kind
-        raise InvalidInput(
-            f"kernel {kind} has no codes that are advised on; an index is over a map of kernel gmm", "/map"
-        )
-    return Law(8, (8, 4, 2, 1))
+    """The law of a map's codes; InvalidInput for a map without codes, or with such as do not tell its kernel."""
+    try:
+        return Law(feature_map.code_law("the map"))
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, "/map") from None
 
 
 def hashed(feature_map: FeatureMap, rows: Rows, pause: Pause) -> HashBytes:
     """The codes of rows that have some, (n, s)."""
-    n, s = rows.shape[0], feature_map.n_output
-    found = np.empty((n, s), np.uint8)
-    by = Encoder(Encoding.b_bit, 8, BitsOf.pair)
+    n, s = rows.shape[0], feature_map.n_frequencies
+    found, by = np.empty((n, s), np.uint8), law_of(feature_map).of_codes.encoder
     for block in row_blocks(n, _HASHES_PER_BLOCK // s):
         pause()
-        found[block] = feature_map.codes(rows[block], by, "/dataset", pause)
+        found[block] = by.unpacked(feature_map.codes(rows[block], by, "/dataset", pause), s)
     return found
 
 

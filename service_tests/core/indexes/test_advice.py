@@ -144,8 +144,8 @@ def test_too_few_rows_and_maps_without_codes_are_refused() -> None:
         with pytest.raises(InvalidInput, match=rf"has {n} rows; advice for {k} neighbours wants {n + 1}"):
             check(hashing(s=8), n, k)
     check(hashing(s=8), 100, 10)
-    with pytest.raises(InvalidInput, match="has no codes"):
-        check(fourier(s=8, normalize=True), 100, 10)
+    with pytest.raises(InvalidInput, match="weights of their own"):
+        check(fourier(s=None, sampler={"kind": "sparse_grid", "level": 1}), 100, 10)
 
 
 def test_the_smallest_dataset_and_the_smallest_map_have_advice() -> None:

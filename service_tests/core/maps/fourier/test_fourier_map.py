@@ -15,8 +15,8 @@ from scipy import sparse
 from app.core.arrays import row_blocks, vectors
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.maps.fourier import phases as phases_module
 from app.core.maps.fourier import inner_products
+from app.core.maps.fourier import phases as phases_module
 from service_tests.core.specs import PRODUCT_KERNELS, kind
 from service_tests.core.specs import fourier as built
 
