@@ -81,6 +81,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/indexes/choosing.py": "core/indexes/test_advice.py",
         "core/indexes/costs.py": "core/indexes/test_advice.py",
         "core/hashing/code_laws.py": "services/test_index_codes.py",
+        "core/indexes/clusters.py": "core/indexes/test_duplicates.py",
         "core/indexes/differences.py": "core/indexes/test_scanning.py",
         "core/panel_products.py": "core/test_panels.py",
         "core/recommendations/measuring.py": "core/recommendations/test_trials.py",

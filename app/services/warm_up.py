@@ -29,6 +29,7 @@ from app.core.hashing.encodings import Encoder, Encoding
 from app.core.indexes import vector_ids
 from app.core.indexes.band_curves import first_bands
 from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
+from app.core.indexes.duplicates import duplicates
 from app.core.indexes.scanning import nearest
 from app.core.json_names import check_names
 from app.core.json_spans import spans
@@ -99,7 +100,7 @@ def _features() -> None:
 def _hashes() -> None:
     """Hash one row in each way that has a loop, compare it with itself, and exactly by all kernels that have loops.
 
-    And find its codes among codes, an id among ids, and the first band in which codes agree.
+    And find its codes among codes, much the same codes, an id among ids, and the first band in which codes agree.
     """
     rows = _row(np.float64)
     hashing = MapSpec.model_validate_json(_HASHING)
@@ -114,6 +115,7 @@ def _hashes() -> None:
     vector_ids.at(b"\1\0a", 0)
     Candidates((segment(codes, 8, bands),), 1).of(bucket_words(codes, 8, bands)[:, 0].copy())
     first_bands(codes, codes[None], codes, 1, no_pause)
+    duplicates(np.array([[0, 0], [0, 1]], np.uint8), 2, 8, 1)
     for its_map in (tables, *(made(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):
         for exact in (rows, csr_array(rows)):
             its_map.exact_gram(exact, exact)

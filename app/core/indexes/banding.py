@@ -16,6 +16,7 @@ from app.core.indexes.scanning import unwritable
 
 Codes = NDArray[np.uint8]
 Words = NDArray[np.uint16]
+Mixed = NDArray[np.uint64]
 
 SEGMENT = 1 << 14
 """Slots whose words are sorted together."""
@@ -52,6 +53,13 @@ def bucket_words(codes: Codes, bits: int, banding: Banding) -> Words:
     return words
 
 
+def mixed_codes(codes: Codes, rows: Whole, bits: int, first: int, last: int) -> Mixed:
+    """A word of 64 bits for the codes from `first` to `last` of some rows, (m,); where these are equal, it is."""
+    found = np.empty(len(rows), np.uint64)
+    _write_mixed(unwritable(codes), rows, bits, first, last, found)
+    return found
+
+
 def segment(codes: Codes, bits: int, banding: Banding) -> Segment:
     """The segment of at most `SEGMENT` slots of these codes."""
     words = bucket_words(codes, bits, banding)
@@ -80,21 +88,33 @@ class Candidates:
 
 @compiled
 def _write_words(codes: Codes, bits: int, rows_per_band: int, words: Words) -> None:
-    """Mix the codes of each band, the lowest bits of a byte being its first code."""
+    """Write the upper bits of the mixed codes of each band."""
     for i in range(len(codes)):
-        code = 0
         for band in range(len(words)):
-            mixed = np.uint64(0)
-            for _ in range(rows_per_band):
-                at = code * bits
-                if bits == 16:
-                    value = np.uint64(codes[i, at >> 3]) | np.uint64(codes[i, (at >> 3) + 1]) << np.uint64(8)
-                else:
-                    value = np.uint64(codes[i, at >> 3] >> (at & 7)) & np.uint64((1 << bits) - 1)
-                mixed = (mixed ^ value) * _MULTIPLIER
-                mixed ^= mixed >> np.uint64(32)
-                code += 1
-            words[band, i] = np.uint16(mixed >> np.uint64(48))
+            first = band * rows_per_band
+            words[band, i] = np.uint16(_mixed(codes, i, bits, first, first + rows_per_band) >> np.uint64(48))
+
+
+@compiled
+def _write_mixed(codes: Codes, rows: Whole, bits: int, first: int, last: int, found: Mixed) -> None:
+    """Write the mixed codes of some rows."""
+    for i in range(len(rows)):
+        found[i] = _mixed(codes, rows[i], bits, first, last)
+
+
+@compiled
+def _mixed(codes: Codes, i: int, bits: int, first: int, last: int) -> np.uint64:
+    """Mix some codes of a row, the lowest bits of a byte being its first code."""
+    mixed = np.uint64(0)
+    for code in range(first, last):
+        at = code * bits
+        if bits == 16:
+            value = np.uint64(codes[i, at >> 3]) | np.uint64(codes[i, (at >> 3) + 1]) << np.uint64(8)
+        else:
+            value = np.uint64(codes[i, at >> 3] >> (at & 7)) & np.uint64((1 << bits) - 1)
+        mixed = (mixed ^ value) * _MULTIPLIER
+        mixed ^= mixed >> np.uint64(32)
+    return mixed
 
 
 @compiled

@@ -146,7 +146,7 @@ def _keep_nearest(
             near[n] = slot
             n += not masked or mask[slot]
         for i in range(len(queries)):
-            _count_differing(bits, query_bytes, i * n_bytes, codes, near[:n], n_bytes, differing)
+            count_differing(bits, query_bytes, i * n_bytes, codes, near[:n], n_bytes, differing)
             bound = kept[i, 0]
             for j in range(n):
                 word = differing[j] << _SLOT_BITS | near[j]
@@ -156,7 +156,7 @@ def _keep_nearest(
 
 
 @compiled
-def _count_differing(
+def count_differing(
     bits: int, query: PackedCodes, at: int, codes: PackedCodes, slots: Whole, n_bytes: int, found: Whole
 ) -> None:
     """Write how many hashes differ between a query and the rows in some slots."""

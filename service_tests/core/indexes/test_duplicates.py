@@ -1,0 +1,134 @@
+"""Clusters against the connected parts of the graph of all pairs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import connected_components
+
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding
+from app.core.indexes import duplicates as module
+from app.core.indexes.duplicates import duplicates
+from app.core.indexes.scanning import BITS
+from app.core.maps import made
+from app.core.progress import Progress
+from app.core.spec import MapSpec
+from service_tests.core.indexes.test_scanning import packed
+
+
+def like(n: int, s: int, bits: int, groups: int, noise: float, rng: np.random.Generator) -> Any:
+    """Codes of n rows of so many groups, of which each row has other codes in a share up to twice `noise`."""
+    whole = rng.integers(0, 1 << bits, (groups, s))[rng.integers(0, groups, n)]
+    others = rng.random((n, s)) < 2 * noise * rng.random((n, 1))
+    return np.where(others, rng.integers(0, 1 << bits, (n, s)), whole)
+
+
+def roots_of_all_pairs(whole: Any, least: int) -> Any:
+    """The first row of the cluster of each."""
+    agree = (whole[:, None] == whole[None]).sum(axis=2) >= least
+    labels = connected_components(agree)[1]
+    return np.unique(labels, return_index=True)[1][labels]
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_clusters_are_those_of_all_pairs(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(bits)
+    told = 0
+    for _ in range(12):
+        n, s = int(rng.integers(1, 150)), int(rng.integers(1, 40))
+        whole = like(n, s, bits, int(rng.integers(1, n + 1)), rng.random() / 2, rng)
+        monkeypatch.setattr(module, "_LARGE", int(rng.choice([1, 40, 4096])))
+        monkeypatch.setattr(module, "_PAIRS_AT_A_TIME", int(rng.choice([1, 200, 1 << 22])))
+        for least in {1, s, *rng.integers(1, s + 1, 3).tolist()}:
+            found = duplicates(packed(whole, bits), s, bits, least, int(rng.integers(1, 3)))
+            wanted = roots_of_all_pairs(whole, least)
+            np.testing.assert_array_equal(found.roots, wanted)
+            assert found.compared <= n * n
+            told += 1 < len(np.unique(wanted)) < n
+    assert told > 6
+
+
+def test_large_clusters_come_first_and_single_rows_not_at_all() -> None:
+    whole = np.array([[1] * 4, [2] * 4, [3] * 4, [2] * 4, [1] * 4, [4] * 4, [2, 2, 2, 9], [5] * 4, [5] * 4])
+    found = duplicates(packed(whole, 8), 4, 8, 3)
+    assert [one.tolist() for one in found.clusters()] == [[1, 3, 6], [0, 4], [7, 8]]
+    for none in (np.zeros((0, 4), np.uint8), np.zeros((1, 4), np.uint8)):
+        assert not list(duplicates(none, 4, 8, 1).clusters())
+
+
+def test_rows_apart_are_hardly_compared_and_equal_ones_are_not() -> None:
+    n, s = 20_000, 64
+    whole = like(n, s, 8, n // 10, 0.05, np.random.default_rng(8))
+    found = duplicates(packed(whole, 8), s, 8, 56)
+    assert 0 < found.compared < n * n / 2000
+    # Rows of which each is like the next are one cluster, though the first and the last agree in nothing.
+    chain = np.repeat(np.arange(300)[:, None] + np.arange(s) * 7 >> 6, 5, axis=0)
+    linked = duplicates(packed(chain, 8), s, 8, 50)
+    assert linked.roots.tolist() == roots_of_all_pairs(chain, 50).tolist()
+    assert linked.compared < 300 * 300
+    assert duplicates(packed(whole[:1].repeat(n, axis=0), 8), s, 8, 20).compared == 0
+
+
+class Stopped(Exception):
+    """The work was ended."""
+
+
+class Stopping(Progress):
+    """Ends the work at one of its states, or not at all; what went before is restored."""
+
+    def __init__(self, before: bytes | None = None, ends_at: int = -1) -> None:
+        self.state, self.left, self.steps = before, ends_at, [0]
+
+    def report(self, step: int, of: int, objective: float | None = None) -> None:
+        """Remember it."""
+        self.steps.append(step)
+        assert 0 <= step <= of
+        assert objective is None
+
+    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
+        """End the work when it is time."""
+        self.left -= 1
+        if self.left == 0:
+            self.state = make_state()
+            raise Stopped
+
+    def restored(self) -> bytes | None:
+        """What was left."""
+        return self.state
+
+
+@pytest.mark.parametrize("least", [30, 12, 3])
+def test_work_that_is_ended_goes_on_to_the_same_clusters(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LARGE", 60)
+    monkeypatch.setattr(module, "_PAIRS_AT_A_TIME", 100)
+    whole = like(400, 32, 4, 40, 0.4, np.random.default_rng(least))
+    codes = packed(whole, 4)
+    undisturbed = Stopping()
+    wanted = duplicates(codes, 32, 4, least, progress=undisturbed)
+    np.testing.assert_array_equal(wanted.roots, roots_of_all_pairs(whole, least))
+    assert undisturbed.steps == sorted(undisturbed.steps)
+    state, ends = None, 0
+    while True:
+        progress = Stopping(state, 2)
+        try:
+            found = duplicates(codes, 32, 4, least, progress=progress)
+            break
+        except Stopped:
+            state, ends = progress.state, ends + 1
+    assert ends > 1
+    np.testing.assert_array_equal(found.roots, wanted.roots)
+    assert found.compared == wanted.compared
+
+
+def test_codes_of_rows_have_the_clusters_of_all_pairs() -> None:
+    rng = np.random.default_rng(4)
+    centres = rng.gamma(1.0, size=(60, 16)) * rng.choice([-1, 1], (60, 16))
+    rows = centres[rng.integers(0, 60, 900)] * np.exp(0.3 * rng.random((900, 1)) * rng.standard_normal((900, 16)))
+    spec = {"input_dim": 16, "s": 96, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "dtype": "float64"}
+    encoder = Encoder(Encoding.packed, 8, BitsOf.pair)
+    codes = made(MapSpec.model_validate(spec)).codes(rows, encoder)
+    for least in (87, 68, 40):
+        wanted = roots_of_all_pairs(codes, least)
+        assert 2 < len(np.unique(wanted)) < 890
+        np.testing.assert_array_equal(duplicates(codes, 96, 8, least).roots, wanted)
