@@ -152,12 +152,12 @@ class _Work:
         n_small = int(np.searchsorted(sizes, _LARGE, side="right"))
         pairs = np.cumsum(sizes[:n_small] ** 2)
         while self._at.group < len(sizes):
-            self._keep_state(len(groups.rows))
             first = self._at.group
             if first >= n_small:
                 self._join_large(groups.rows[groups.starts[first] : groups.ends[first]])
                 self._at = self._at._replace(group=first + 1, row=0)
                 continue
+            self._keep_state(len(groups.rows))
             before = pairs[first - 1] if first else 0
             last = max(first + 1, int(np.searchsorted(pairs, before + _PAIRS_AT_A_TIME, side="right")))
             bounds = (np.ascontiguousarray(ends[first:last]) for ends in (groups.starts, groups.ends))
