@@ -80,6 +80,8 @@ class HeldCodes:
         self._marks = np.empty(0, np.uint64)
         self._image = Image(self._codes, self._marks, (), ())
         self._readers = 0
+        # Slots that somebody looks at; not more than there were when they began, but maybe more than there are now.
+        self._looked_at = 0
         self._lock = threading.Lock()
 
     @property
@@ -95,11 +97,14 @@ class HeldCodes:
         with self._lock:
             self._readers += 1
             image = self._image
+            self._looked_at = max(self._looked_at, image.size)
         try:
             yield image
         finally:
             with self._lock:
                 self._readers -= 1
+                if not self._readers:
+                    self._looked_at = 0
 
     def change(self, blocks: Mapping[int, ChangedBlock], size: int) -> None:
         """Put blocks in the place of those of these numbers. There are `size` slots from now on."""
@@ -108,8 +113,10 @@ class HeldCodes:
             if size > len(self._codes) or size < len(self._codes) // 4:
                 room = int(size * _GROWTH) + per_block
                 self._codes, self._marks = (_moved(old, before.size, room) for old in (self._codes, self._marks))
-            elif self._readers and any(number * per_block < before.size for number in blocks):
+                self._looked_at = 0
+            elif any(number * per_block < self._looked_at for number in blocks):
                 self._codes, self._marks = self._codes.copy(), self._marks.copy()
+                self._looked_at = 0
             ids = [*before.ids[: -(-size // per_block)]]
             for number in sorted(blocks):
                 self._write(number, blocks[number], ids)

@@ -71,6 +71,19 @@ def test_images_stay_while_the_index_changes(at: Banding | None) -> None:
                 seen.clear()
 
 
+def test_slots_that_were_given_up_are_not_written_to_while_somebody_looks() -> None:
+    held = HeldCodes(Layout(6, 8, None, PER_BLOCK))
+    codes, others = RNG.integers(0, 9, (2, 24, 6)).astype(np.uint8)
+    held.change(changes(codes, range(3)), 24)
+    with held.looked_at() as found:
+        held.change({}, 2 * PER_BLOCK)
+        now = np.concatenate([codes[: 2 * PER_BLOCK], others[:PER_BLOCK]])
+        held.change(changes(now, [2]), 24)
+        check(found, codes, None)
+        with held.looked_at() as later:
+            check(later, now, None)
+
+
 def test_memory_is_that_of_the_vectors() -> None:
     held = HeldCodes(Layout(100, 8, Banding(20, 5), 128))
     codes = RNG.integers(0, 9, (1000, 100)).astype(np.uint8)
