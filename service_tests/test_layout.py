@@ -67,6 +67,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "store/index_manifest.py": "store/test_indexes.py",
         "store/servers.py": "store/test_connection.py",  # and test_clients.py
         "core/maps/base.py": "core/maps/test_families.py",
+        "core/maps/weighted_minhash.py": "core/maps/test_consistent_sampling.py",  # and test_collision_rates.py
         "core/maps/fourier/features.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/phases.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/inner_products.py": "core/maps/fourier/test_fourier_map.py",

@@ -55,13 +55,13 @@ def logarithms(x: Matrix, out: Matrix) -> None:
         small = x[i] < _SMALLEST_NORMAL
         normal[i] = x[i] * 2.0**54 if small else x[i]
         exponent[i] = -54.0 if small else 0.0
-    _scaled_logarithms(normal, exponent)
+    scaled_logarithms(normal, exponent)
     for i in range(n):
         out[i] = normal[i]
 
 
 @compiled
-def _scaled_logarithms(x: Matrix, exponent: Matrix) -> None:
+def scaled_logarithms(x: Matrix, exponent: Matrix) -> None:
     """Replace x (n,), normal numbers > 0, by log(x 2^exponent), and the exponents by others.
 
     x = 2^k m with m in [√½, √2), and log m = 2 artanh f with f = (m − 1)/(m + 1), |f| < 0.172: eleven terms of its
@@ -158,14 +158,14 @@ def sampling_parameters(seed: Word, coordinates: Whole, first_hash: int, drawn: 
         spare = (((v0 & _SPARE_BITS) << _SPARE | (v1 & _SPARE_BITS)) << _SPARE | (v2 & _SPARE_BITS)) << _SPARE
         beta[i] = (np.float64(spare | (v3 & _SPARE_BITS)) + 0.5) * 2.0**-48
         inverse[i] = 0.0
-    _scaled_logarithms(log_c, inverse)
+    scaled_logarithms(log_c, inverse)
     for i in range(r.shape[0]):
         log_c[i] = -log_c[i]
         inverse[i] = 0.0
-    _scaled_logarithms(log_c, inverse)
+    scaled_logarithms(log_c, inverse)
     for i in range(r.shape[0]):
         inverse[i] = 0.0
-    _scaled_logarithms(r, inverse)
+    scaled_logarithms(r, inverse)
     for i in range(r.shape[0]):
         r[i] = max(-r[i], _SMALLEST_R)
         inverse[i] = 1.0 / r[i]

@@ -1,43 +1,17 @@
 """Maps of kernel gmm: generalized consistent weighted sampling."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from app.core.arrays import Array, Matrix, Rows, dense, in_dtype, row_blocks
-from app.core.building import Building
-from app.core.errors import InvalidInput
-from app.core.hashing.encodings import Codes, Encoder, Samples
-from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
+from app.core.arrays import Array
 from app.core.hashing.parameter_stream import STREAM_VERSION
-from app.core.hashing.row_chances import row_chances
-from app.core.hashing.row_samples import (
-    STEPS_PER_THREAD,
-    HeldParameters,
-    RowSampler,
-    filling_bytes,
-    refuse_rows,
-    refuse_unsampled,
-    table_bytes,
-)
-from app.core.hashing.sampling import count_collisions
+from app.core.hashing.parameters import HeldParameters, Parameters, filling_bytes, parameters, table_bytes
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.min_max_codes import MinMaxCodes
-from app.core.maps.optional_results import PAIRS
-from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
-from app.core.norms import unit_rows
+from app.core.maps.terms import Arrays, BaseSpec
+from app.core.maps.weighted_minhash import WeightedMinHashMap, hashed
 from app.core.papers import GMM
-from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
-from app.core.threads import for_each
-
-# Samples held at a time while a Gram block is counted.
-_SAMPLES_PER_GRAM = 1 << 20
-# What one thread does at a time, a tenth of a second or less.
-_STEPS_PER_PART = 1 << 24
 
 
 class ConsistentWeightedSampling(AnySampler):
@@ -45,7 +19,8 @@ class ConsistentWeightedSampling(AnySampler):
 
     source = f"{GMM}, sections 1.3 and 1.4, algorithm 1"
     choose_when = (
-        "With kernel gmm, always. Codes of pairs collide with probability gmm exactly; zero_bit codes a little "
+        "With kernel gmm, unless rows have hundreds of entries that are not zero: there dart_minhash takes less time. "
+        "Codes of pairs collide with probability gmm exactly; zero_bit codes a little "
         "more often (.013 on letter data), and much more (.10 to .36) on data with few dominant columns."
     )
     limits = ("kernel gmm only",)
@@ -58,74 +33,23 @@ class ConsistentWeightedSampling(AnySampler):
         return (cls(kind="gcws"),) if isinstance(kernel, GeneralizedMinMax) else ()
 
 
-class ConsistentSamplingMap(MinMaxCodes):
-    """Samples (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
-
-    Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
-    float64 whatever the map's dtype, to which rows and centre are rounded first, and in an order that no number of
-    threads changes.
-    """
+class ConsistentSamplingMap(WeightedMinHashMap):
+    """Samples by draws of their own for each coordinate and hash, from a table where that is of moderate size."""
 
     samplers = (ConsistentWeightedSampling,)
-    gives = frozenset({Gives.codes, Gives.samples})
     parameter_stream = STREAM_VERSION
-    operations_per_comparison = 16
-    gram_dtype = np.dtype(np.float64)
-    kernel: GeneralizedMinMax
-
-    def __init__(self, spec: BaseSpec, arrays: Arrays | None = None, threads: int = 1) -> None:
-        self.spec = spec
-        kernel, self.n_output = _hashed(spec)
-        self.kernel = kernel.rounded(spec.numpy_dtype)
-        self.n_frequencies = self.n_output
-        self.arrays = arrays or {}
-        self.threads = threads
-        self._sampler = RowSampler(self.kernel, spec.seed, spec.input_dim, self.n_output, threads, spec.numpy_dtype)
-        self.bytes = self._sampler.nbytes
+    samples_at_once = 1 << 20
+    arrives_first = False
 
     @classmethod
-    def check(cls, spec: BaseSpec) -> None:
-        """Refuse other kernels than gmm, no number of hashes, a centre beyond the dtype, and options of features."""
-        kernel, _ = _hashed(spec)
-        kernel.rounded(spec.numpy_dtype)
-        if spec.form is not Form.cos_sin or spec.normalize:
-            raise InvalidInput(
-                "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",
-                "/normalize" if spec.normalize else "/form",
-            )
-
-    @classmethod
-    def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int:
-        """As many hashes as columns."""
-        return columns
-
-    @classmethod
-    def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
-        """No arrays: nothing is stored."""
-        return {}
-
-    @classmethod
-    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
-        """As many codes as hashes."""
-        _, s = _hashed(spec)
-        return s, s
+    def source(cls, spec: BaseSpec, threads: int) -> Parameters:
+        """The parameters of all hashes."""
+        return parameters(spec.seed, 2 * spec.input_dim, hashed(spec)[1], threads)
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
         """Memory of the table of parameters while it is filled."""
-        _, s = _hashed(spec)
-        return filling_bytes(2 * spec.input_dim, s)
-
-    @classmethod
-    def building_bytes(cls, spec: BaseSpec) -> int:
-        """Nothing: the table is filled when the map is opened."""
-        return 0
-
-    @classmethod
-    def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
-        """No arrays: there is nothing to draw."""
-        _, s = _hashed(spec)
-        return Built({}, s, s, ())
+        return filling_bytes(2 * spec.input_dim, hashed(spec)[1])
 
     @classmethod
     def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
@@ -133,137 +57,7 @@ class ConsistentSamplingMap(MinMaxCodes):
 
         Of others, which are too large for a table, it draws none. A `center` (d,) is as the rows of the map are read.
         """
-        kernel, s = _hashed(spec)
-        found: Arrays = {}
+        found, s = super().derived(spec, arrays), hashed(spec)[1]
         if table_bytes(2 * spec.input_dim, s):
             found["parameters"] = HeldParameters(spec.seed, 2 * spec.input_dim, s, 1).table
-        center = kernel.rounded(spec.numpy_dtype).center
-        return found if center is None else found | {"center": np.array(center)}
-
-    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
-        """The encoded samples of the rows; InvalidInput if some are all zero and the encoder does not mark them."""
-        shape, dtype = encoder.row(self.n_output, self.spec.input_dim)
-        codes = np.empty((rows.shape[0], *shape), dtype)
-        unsampled = np.zeros(rows.shape[0], np.bool_)
-
-        def write(block: slice, samples: Samples) -> None:
-            codes[block] = encoder.encode(samples)
-            np.less(samples[:, 0, 0], 0, out=unsampled[block])
-
-        self._sampler.use_blocks(rows, slice(0, self.n_output), write, pause)
-        if encoder.marked:
-            codes[unsampled] = -1
-        else:
-            refuse_rows(np.flatnonzero(unsampled), pointer)
-        return codes
-
-    def check_rows(self, rows: Rows, pointer: str) -> None:
-        """Raise InvalidInput naming the rows that are all zero (after centering), if there are any."""
-        refuse_rows(np.flatnonzero(self.uncoded(rows)), pointer)
-
-    def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether a row is all zero (after centering), (n,)."""
-        empty = np.empty(rows.shape[0], np.bool_)
-        for block in self._sampler.blocks(rows):
-            empty[block] = self.kernel.empty(in_dtype(rows[block], self.spec.numpy_dtype))
-        return empty
-
-    def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """Collision rate of (i*, t*), the unbiased estimate of the kernel; InvalidInput if rows are all zero."""
-        equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
-        for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, sum(equal.shape))):
-            x_samples = self._sampler.samples(x, hashes, pause)
-            y_samples = x_samples if y is x else self._sampler.samples(y, hashes, pause)
-            refuse_unsampled(x_samples, "/x")
-            refuse_unsampled(y_samples, "/y")
-
-            def count(part: slice, x_samples: Samples = x_samples, y_samples: Samples = y_samples) -> None:
-                count_collisions(x_samples[part], y_samples, equal[part])
-
-            self._in_parts(count, len(equal), equal.size * x_samples.shape[1], pause)
-        return equal / self.n_output
-
-    def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
-        """How many hashes agree between row i of x and row i of y, written as `by` does; all must have a sample."""
-        counts = Agreements.none(x.shape[0])
-        for hashes in row_blocks(self.n_output, _SAMPLES_PER_GRAM // max(1, 2 * x.shape[0])):
-            counts.add(by, self._sampler.samples(x, hashes), self._sampler.samples(y, hashes), hashes.start)
-        return counts
-
-    def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
-        """How often codes of different samples are equal, as `row_chances` has it; all rows must have a sample."""
-        return row_chances(by, self.kernel, x, y)
-
-    def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """The min-max kernel itself, of the rows as they came; InvalidInput if they round to all zero."""
-        self.check_rows(x, "/x")
-        if y is not x:
-            self.check_rows(y, "/y")
-        kernel = self.spec.kernel
-        steps = int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
-        # Before they are shared out: the sums of the two forms round differently.
-        x, y = kernel.in_one_form(x, y)
-        gram = np.empty((x.shape[0], y.shape[0]))
-
-        def fill(part: slice) -> None:
-            gram[part] = kernel.exact(x[part], y)
-
-        self._in_parts(fill, len(gram), steps, pause)
-        return gram
-
-    def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """Collision rate of (i*, t*) of row i of x and row i of y."""
-        return collision_rate(self.codes(x, pointer="/x", pause=pause), self.codes(y, pointer="/y", pause=pause))
-
-    def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
-        """The refusal of features and of frequencies."""
-        if wanted is Gives.features:
-            return InvalidInput(f"{called} has kernel gmm, which gives codes, not features: POST to /codes")
-        return InvalidInput("kernel gmm has no frequencies; collisions and gram are its diagnostics")
-
-    def gamma_refusal(self) -> str | None:
-        """Why no RBF kernel is estimated, unless the kernel has power 1; then None."""
-        if self.kernel.p == 1:
-            return None
-        return f"gamma is for the min-max kernel of power 1; this map has {self.kernel.p}"
-
-    def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
-        """`gcws`, and `rbf_from_gcws` where there is a gamma."""
-        return ClosedForms("gcws", estimate_variances(self.exact_pairs(x, y), self.n_output, gamma))
-
-    def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
-        """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ the cosine of the centred rows, (n,)."""
-        kernel, _ = _hashed(self.spec)
-        units = [
-            unit_rows(rows.astype(np.float64) if kernel.stays_sparse(rows) else kernel.centered(dense(rows)))
-            for rows in (x, y)
-        ]
-        cosines = np.asarray((units[0] * units[1]).sum(axis=1), np.float64)
-        # Rounding takes cosines past 1, and a large γ makes much of that.
-        return np.exp(gamma * np.minimum(cosines - 1, 0))
-
-    def operations(self, rows: Rows) -> int:
-        """Multiplications of a matrix product that take as long as sampling the rows."""
-        return self._sampler.operations(rows)
-
-    def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
-        """Share n rows out to the threads."""
-        threads = self.threads if steps > STEPS_PER_THREAD else 1
-        for_each(work, row_blocks(n, min(-(-n // threads), n * _STEPS_PER_PART // max(1, steps))), threads, pause)
-
-    def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """(i*, t*) of the rows, (n, hashes, 2); −1 for a row without a sample."""
-        return self._sampler.samples(rows, hashes, pause)
-
-
-def _hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
-    """The kernel of a spec and its number of hashes; InvalidInput if it is another kernel, or there is no number."""
-    kernel = spec.kernel
-    if not isinstance(kernel, GeneralizedMinMax):
-        raise InvalidInput(
-            f"sampler gcws hashes for kernel gmm only; kernel {kernel.kind} takes, for instance, {kernel.served_by}",
-            "/sampler/kind",
-        )
-    if spec.s is None:
-        raise InvalidInput("s is missing; it is the number of hashes", "/s")
-    return kernel, spec.s
+        return found

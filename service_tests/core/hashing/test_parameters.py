@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.arrays import Rows, vectors
-from app.core.hashing import row_samples as module
-from app.core.hashing.row_samples import DrawnParameters, HeldParameters, parameters
+from app.core.hashing import parameters as module
+from app.core.hashing import row_samples
+from app.core.hashing.parameters import DrawnParameters, HeldParameters, parameters
 from app.core.hashing.sampling import entries
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps import ConsistentSamplingMap, consistent_sampling
+from app.core.maps import ConsistentSamplingMap, weighted_minhash
 from service_tests.core.specs import hashing, pairs
 
 D, S = 40, 90
@@ -57,8 +58,8 @@ def test_codes_hang_neither_on_threads_nor_on_blocks_nor_on_what_is_held(
     whole = pairs(made_map(True, kernel=its_kernel), rows())
     assert (whole[11] == -1).all() == (center is None)
     sampling = made_map(held, threads, kernel=its_kernel)
-    monkeypatch.setattr(consistent_sampling, "STEPS_PER_THREAD", 1)
-    monkeypatch.setattr(module, "STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
     kind = HeldParameters if held else DrawnParameters
     for most_entries, samples in ((1 << 18, 1 << 20), (1, 1), (100, 1 << 20), (1 << 18, 5 * S)):
         monkeypatch.setattr(kind, "entries_per_block", most_entries)

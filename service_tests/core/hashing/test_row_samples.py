@@ -7,7 +7,8 @@ from scipy import sparse
 from app.core.errors import InvalidInput
 from app.core.hashing import row_samples
 from app.core.hashing.encodings import Samples
-from app.core.hashing.row_samples import DrawnParameters, HeldParameters, RowSampler, refuse_unsampled
+from app.core.hashing.parameters import DrawnParameters, HeldParameters, parameters
+from app.core.hashing.row_samples import RowSampler, refuse_unsampled
 from app.core.kernels.gmm import GeneralizedMinMax
 
 D, S = 6, 40
@@ -16,7 +17,8 @@ ROWS[11] = 0
 
 
 def sampler(threads: int = 1) -> RowSampler:
-    return RowSampler(GeneralizedMinMax(kind="gmm"), 7, D, S, threads, np.dtype(np.float64))
+    source = parameters(7, 2 * D, S, threads)
+    return RowSampler(GeneralizedMinMax(kind="gmm"), source, D, S, np.dtype(np.float64))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -46,7 +48,7 @@ def test_sampling_sparse_rows_takes_as_long_as_they_have_entries(monkeypatch: py
     dense, stored = (sampler().operations(rows) for rows in (few, sparse.csr_array(few)))
     assert dense == 16 * 23 * D * S
     assert stored == 16 * 22 * 2 * S
-    monkeypatch.setattr("app.core.hashing.row_samples.MOST_TABLE_BYTES", 0)
+    monkeypatch.setattr("app.core.hashing.parameters.MOST_TABLE_BYTES", 0)
     drawn = sampler()
     assert drawn.nbytes == 0
     # Each of the 2D coordinates is drawn once for a block of rows.

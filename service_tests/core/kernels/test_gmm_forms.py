@@ -8,7 +8,7 @@ from scipy import sparse
 
 from app.core.hashing import row_samples
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps import consistent_sampling
+from app.core.maps import weighted_minhash
 from service_tests.core.kernels.test_gmm import CENTER, D, csr, gmm, rows
 from service_tests.core.specs import hashing
 
@@ -76,7 +76,7 @@ def test_a_block_against_no_rows_is_not_looked_at(center: Any, monkeypatch: pyte
 
 
 def test_exact_blocks_of_both_forms_are_the_same_on_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consistent_sampling, "STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
     monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
     one, two = (hashing(threads, input_dim=D) for threads in (1, 2))
     # Half by half, the first would be compared in dense form and the second in sparse form.

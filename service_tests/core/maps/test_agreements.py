@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.maps import consistent_sampling
+from app.core.maps import ConsistentSamplingMap
 from app.core.maps.optional_results import PAIRS
 from service_tests.core.maps.test_consistent_sampling import rows
 from service_tests.core.specs import hashing, pairs
@@ -18,7 +18,7 @@ def test_pairs_agree_as_often_whatever_the_blocks_of_hashes(per_block: int, monk
     sampling = hashing(input_dim=5, s=100)
     x, y = np.abs(rows(6, seed=1)), np.abs(rows(6, seed=1) * [1, 2, 1, 1, 1])
     x_samples, y_samples = pairs(sampling, x), pairs(sampling, y)
-    monkeypatch.setattr(consistent_sampling, "_SAMPLES_PER_GRAM", per_block)
+    monkeypatch.setattr(ConsistentSamplingMap, "samples_at_once", per_block)
     for by in (PAIRS, Encoder(Encoding.b_bit, 2, BitsOf.pair), Encoder(Encoding.one_hot, 2, BitsOf.index)):
         counted = sampling.agreements(x, y, by)
         equal = (by.encode(x_samples) == by.encode(y_samples)).reshape(6, 100, -1).all(axis=2)

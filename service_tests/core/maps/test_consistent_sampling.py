@@ -13,7 +13,7 @@ from app.core.arrays import vectors
 from app.core.errors import InvalidInput
 from app.core.hashing import row_samples
 from app.core.hashing.parameter_stream import sampling_parameters
-from app.core.maps import ConsistentSamplingMap, consistent_sampling, opened
+from app.core.maps import ConsistentSamplingMap, opened, weighted_minhash
 from service_tests.core.specs import gmm_spec, hashing, pairs, spec, zero_bit
 
 CENTER = [0.5, -1.0, 0.0, 2.0, 0.25]
@@ -144,13 +144,13 @@ def test_the_gram_block_is_the_share_of_equal_pairs_whatever_the_blocks_of_hashe
     x_codes, y_codes = pairs(sampling, x), pairs(sampling, y)
     expected = [[(u == v).all(axis=1).mean() for v in y_codes] for u in x_codes]
     by_index = [[(u[:, 0] == v[:, 0]).mean() for v in y_codes] for u in x_codes]
-    monkeypatch.setattr(consistent_sampling, "_SAMPLES_PER_GRAM", per_block)
+    monkeypatch.setattr(ConsistentSamplingMap, "samples_at_once", per_block)
     np.testing.assert_allclose(sampling.gram(x, y), expected, rtol=1e-15)
     assert not np.allclose(expected, by_index, atol=0.01)
 
 
 def test_gram_blocks_of_two_threads_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consistent_sampling, "STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
     monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
     one, two = (hashing(threads, input_dim=5, s=100) for threads in (1, 2))
     for x, y in ((rows(7), rows(4, seed=2)), (sparse.csr_array(rows(7)), sparse.csr_array(rows(4, seed=2)))):
@@ -159,7 +159,7 @@ def test_gram_blocks_of_two_threads_are_those_of_one(monkeypatch: pytest.MonkeyP
 
 
 def test_the_exact_block_names_the_row_of_zeros_by_its_number_in_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consistent_sampling, "STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
     monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
     zero = np.insert(rows(5), 4, 0, axis=0)
     for threads in (1, 2):
@@ -228,5 +228,5 @@ def test_a_longer_map_begins_with_the_codes_of_a_shorter_one() -> None:
 
 
 def test_a_kernel_with_frequencies_is_a_mistake_of_the_caller() -> None:
-    with pytest.raises(InvalidInput, match="sampler gcws hashes for kernel gmm only; kernel gaussian takes"):
+    with pytest.raises(InvalidInput, match="hashes for kernel gmm only; kernel gaussian takes"):
         ConsistentSamplingMap(spec())

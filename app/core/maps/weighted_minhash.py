@@ -1,0 +1,235 @@
+"""The common base of the families of maps whose codes are weighted minhashes: samples for the min-max kernel."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Array, Matrix, Rows, dense, in_dtype, row_blocks
+from app.core.building import Building
+from app.core.errors import InvalidInput
+from app.core.hashing.encodings import Codes, Encoder, Samples
+from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
+from app.core.hashing.row_chances import row_chances
+from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, SampleSource, refuse_rows, refuse_unsampled
+from app.core.hashing.sampling import count_collisions
+from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.maps.min_max_codes import MinMaxCodes
+from app.core.maps.optional_results import PAIRS
+from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
+from app.core.norms import unit_rows
+from app.core.progress import Pause, no_pause
+from app.core.samplers.base import AnySampler
+from app.core.threads import for_each
+
+# What one thread does at a time, a tenth of a second or less.
+_STEPS_PER_PART = 1 << 24
+
+
+class WeightedMinHashMap(MinMaxCodes):
+    """Samples (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
+
+    Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
+    float64 whatever the map's dtype, to which rows and centre are rounded first, and in an order that no number of
+    threads changes.
+    """
+
+    gives = frozenset({Gives.codes, Gives.samples})
+    operations_per_comparison = 16
+    gram_dtype = np.dtype(np.float64)
+    kernel: GeneralizedMinMax
+    samples_at_once: ClassVar[int]
+    """Samples held at a time while codes of two sets of rows are compared."""
+    arrives_first: ClassVar[bool]
+    """Whether samples that differ are independent of each other, as where each is the first arrival on its row."""
+
+    def __init__(self, spec: BaseSpec, arrays: Arrays | None = None, threads: int = 1) -> None:
+        self.spec = spec
+        kernel, self.n_output = hashed(spec)
+        self.kernel = kernel.rounded(spec.numpy_dtype)
+        self.n_frequencies = self.n_output
+        self.arrays = arrays or {}
+        self.threads = threads
+        source = self.source(spec, threads)
+        self._sampler = RowSampler(self.kernel, source, spec.input_dim, self.n_output, spec.numpy_dtype)
+        self.bytes = self._sampler.nbytes
+
+    @classmethod
+    @abstractmethod
+    def source(cls, spec: BaseSpec, threads: int) -> SampleSource:
+        """What makes the samples of a spec that `check` accepts."""
+
+    @classmethod
+    def check(cls, spec: BaseSpec) -> None:
+        """Refuse other kernels than gmm, no number of hashes, a centre beyond the dtype, and options of features."""
+        kernel, _ = hashed(spec)
+        kernel.rounded(spec.numpy_dtype)
+        if spec.form is not Form.cos_sin or spec.normalize:
+            raise InvalidInput(
+                "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",
+                "/normalize" if spec.normalize else "/form",
+            )
+
+    @classmethod
+    def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int:
+        """As many hashes as columns."""
+        return columns
+
+    @classmethod
+    def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
+        """No arrays: nothing is stored."""
+        return {}
+
+    @classmethod
+    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
+        """As many codes as hashes."""
+        _, s = hashed(spec)
+        return s, s
+
+    @classmethod
+    def building_bytes(cls, spec: BaseSpec) -> int:
+        """Nothing: what is held is made when the map is opened."""
+        return 0
+
+    @classmethod
+    def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
+        """No arrays: there is nothing to draw."""
+        _, s = hashed(spec)
+        return Built({}, s, s, ())
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """A `center` (d,) as the rows of the map are read."""
+        center = hashed(spec)[0].rounded(spec.numpy_dtype).center
+        return {} if center is None else {"center": np.array(center)}
+
+    def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
+        """The encoded samples of the rows; InvalidInput if some are all zero and the encoder does not mark them."""
+        shape, dtype = encoder.row(self.n_output, self.spec.input_dim)
+        codes = np.empty((rows.shape[0], *shape), dtype)
+        unsampled = np.zeros(rows.shape[0], np.bool_)
+
+        def write(block: slice, samples: Samples) -> None:
+            codes[block] = encoder.encode(samples)
+            np.less(samples[:, 0, 0], 0, out=unsampled[block])
+
+        self._sampler.use_blocks(rows, slice(0, self.n_output), write, pause)
+        if encoder.marked:
+            codes[unsampled] = -1
+        else:
+            refuse_rows(np.flatnonzero(unsampled), pointer)
+        return codes
+
+    def check_rows(self, rows: Rows, pointer: str) -> None:
+        """Raise InvalidInput naming the rows that are all zero (after centering), if there are any."""
+        refuse_rows(np.flatnonzero(self.uncoded(rows)), pointer)
+
+    def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
+        """Whether a row is all zero (after centering), (n,)."""
+        empty = np.empty(rows.shape[0], np.bool_)
+        for block in self._sampler.blocks(rows):
+            empty[block] = self.kernel.empty(in_dtype(rows[block], self.spec.numpy_dtype))
+        return empty
+
+    def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
+        """Collision rate of (i*, t*), the unbiased estimate of the kernel; InvalidInput if rows are all zero."""
+        equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
+        for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, sum(equal.shape))):
+            x_samples = self._sampler.samples(x, hashes, pause)
+            y_samples = x_samples if y is x else self._sampler.samples(y, hashes, pause)
+            refuse_unsampled(x_samples, "/x")
+            refuse_unsampled(y_samples, "/y")
+
+            def count(part: slice, x_samples: Samples = x_samples, y_samples: Samples = y_samples) -> None:
+                count_collisions(x_samples[part], y_samples, equal[part])
+
+            self._in_parts(count, len(equal), equal.size * x_samples.shape[1], pause)
+        return equal / self.n_output
+
+    def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
+        """How many hashes agree between row i of x and row i of y, written as `by` does; all must have a sample."""
+        counts = Agreements.none(x.shape[0])
+        for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, 2 * x.shape[0])):
+            counts.add(by, self._sampler.samples(x, hashes), self._sampler.samples(y, hashes), hashes.start)
+        return counts
+
+    def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
+        """How often codes of different samples are equal, as `row_chances` has it; all rows must have a sample."""
+        return row_chances(by, self.kernel, x, y, self.arrives_first)
+
+    def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
+        """The min-max kernel itself, of the rows as they came; InvalidInput if they round to all zero."""
+        self.check_rows(x, "/x")
+        if y is not x:
+            self.check_rows(y, "/y")
+        kernel = self.spec.kernel
+        steps = int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
+        # Before they are shared out: the sums of the two forms round differently.
+        x, y = kernel.in_one_form(x, y)
+        gram = np.empty((x.shape[0], y.shape[0]))
+
+        def fill(part: slice) -> None:
+            gram[part] = kernel.exact(x[part], y)
+
+        self._in_parts(fill, len(gram), steps, pause)
+        return gram
+
+    def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
+        """Collision rate of (i*, t*) of row i of x and row i of y."""
+        return collision_rate(self.codes(x, pointer="/x", pause=pause), self.codes(y, pointer="/y", pause=pause))
+
+    def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
+        """The refusal of features and of frequencies."""
+        if wanted is Gives.features:
+            return InvalidInput(f"{called} has kernel gmm, which gives codes, not features: POST to /codes")
+        return InvalidInput("kernel gmm has no frequencies; collisions and gram are its diagnostics")
+
+    def gamma_refusal(self) -> str | None:
+        """Why no RBF kernel is estimated, unless the kernel has power 1; then None."""
+        if self.kernel.p == 1:
+            return None
+        return f"gamma is for the min-max kernel of power 1; this map has {self.kernel.p}"
+
+    def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
+        """`gcws`, that of all weighted minhashes, and `rbf_from_gcws` where there is a gamma."""
+        return ClosedForms("gcws", estimate_variances(self.exact_pairs(x, y), self.n_output, gamma))
+
+    def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
+        """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ the cosine of the centred rows, (n,)."""
+        kernel, _ = hashed(self.spec)
+        units = [
+            unit_rows(rows.astype(np.float64) if kernel.stays_sparse(rows) else kernel.centered(dense(rows)))
+            for rows in (x, y)
+        ]
+        cosines = np.asarray((units[0] * units[1]).sum(axis=1), np.float64)
+        # Rounding takes cosines past 1, and a large γ makes much of that.
+        return np.exp(gamma * np.minimum(cosines - 1, 0))
+
+    def operations(self, rows: Rows) -> int:
+        """Multiplications of a matrix product that take as long as sampling the rows."""
+        return self._sampler.operations(rows)
+
+    def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
+        """Share n rows out to the threads."""
+        threads = self.threads if steps > STEPS_PER_THREAD else 1
+        for_each(work, row_blocks(n, min(-(-n // threads), n * _STEPS_PER_PART // max(1, steps))), threads, pause)
+
+    def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """(i*, t*) of the rows, (n, hashes, 2); −1 for a row without a sample."""
+        return self._sampler.samples(rows, hashes, pause)
+
+
+def hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
+    """The kernel of a spec and its number of hashes; InvalidInput if it is another kernel, or there is no number."""
+    kernel = spec.kernel
+    if not isinstance(kernel, GeneralizedMinMax):
+        raise InvalidInput(
+            f"sampler {spec.sampler.kind} hashes for kernel gmm only; "
+            f"kernel {kernel.kind} takes, for instance, {kernel.served_by}",
+            "/sampler/kind",
+        )
+    if spec.s is None:
+        raise InvalidInput("s is missing; it is the number of hashes", "/s")
+    return kernel, spec.s
