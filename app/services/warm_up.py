@@ -51,6 +51,7 @@ _FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind
 _STRUCTURED = f'{{"input_dim": 8, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "structured_orthogonal"}}}}'
 # In float64, for rows not to be rounded, and so copied, on their way to the loops.
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "dtype": "float64"}'
+_DARTS = _HASHING.replace("gcws", "dart_minhash")
 _LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1], [-1]]}}"""
 _SPARSE_LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
@@ -107,6 +108,7 @@ def _hashes() -> None:
     tables, drawn = (made(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
     tables.codes(rows)
     drawn.codes(csr_array(([1.0], [0], [0, 1]), shape=(1, _DRAWN_DIM)))
+    made(MapSpec.model_validate_json(_DARTS)).codes(rows)
     tables.gram(rows, rows)
     tables.chances(rows, rows, Encoder(Encoding.zero_bit))
     codes = tables.codes(rows, Encoder(Encoding.packed, 8))

@@ -92,6 +92,7 @@ FIELDS: dict[str, Callable[[int], list[Fields]]] = {
     "reweighted_grid": lambda _: [{"dataset": "rows", "points_per_dim": 9}],
     "uploaded": lambda _: [{}],  # its frequencies belong to a kernel: see `pairs`
     "gcws": lambda _: [{}],
+    "dart_minhash": lambda _: [{}],
     "landmarks": lambda _: [{"dataset": "rows"}, {"dataset": "rows", "selection": "uniform", "rows": 60}],
     "uploaded_landmarks": lambda d: [{"landmarks": np.abs(rows(30, 3, d)).tolist()}],
 }
@@ -110,6 +111,7 @@ LAWS: dict[str, Callable[[Fields], Any]] = {
 
 OTHER_FAMILIES: dict[str, Callable[[Fields], bool]] = {
     "gcws": lambda its_kernel: its_kernel["kind"] == "gmm",
+    "dart_minhash": lambda its_kernel: its_kernel["kind"] == "gmm",
     "landmarks": lambda _: True,
     "uploaded_landmarks": lambda _: True,
 }

@@ -12,7 +12,8 @@ from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.kernels import Kernel
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.kernels.scaled import ProductKernel
-from app.core.maps import ConsistentSamplingMap, FourierMap
+from app.core.maps import ConsistentSamplingMap, DartMinHashMap, FourierMap
+from app.core.maps.weighted_minhash import WeightedMinHashMap
 from app.core.samplers.points import Points
 from app.core.spec import MapSpec, Sampler
 
@@ -88,11 +89,16 @@ def hashing(threads: int = 1, **members: Any) -> ConsistentSamplingMap:
     return ConsistentSamplingMap(gmm_spec(**members), threads=threads)
 
 
-def pairs(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:
+def darts(threads: int = 1, **members: Any) -> DartMinHashMap:
+    """The map of `gmm_spec` by darts."""
+    return DartMinHashMap(gmm_spec(sampler={"kind": "dart_minhash"}, **members), threads=threads)
+
+
+def pairs(sampling: WeightedMinHashMap, rows: Rows) -> Codes:
     """Samples (i*, t*) of the rows, (n, s, 2), −1 for a row that has none."""
     return sampling.codes(rows, Encoder(Encoding.pairs, marked=True))
 
 
-def zero_bit(sampling: ConsistentSamplingMap, rows: Rows) -> Codes:
+def zero_bit(sampling: WeightedMinHashMap, rows: Rows) -> Codes:
     """i* alone, (n, s), −1 for a row that has none."""
     return sampling.codes(rows, Encoder(Encoding.zero_bit, marked=True))

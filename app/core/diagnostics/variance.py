@@ -73,7 +73,7 @@ class Variance(Diagnostic):
         """Variance of the estimate of k(x_i, y_i) for each i, simulated with maps of the same spec and other seeds.
 
         It is 0 of a map that has nothing random. Closed forms speak of independent frequencies or hashes; the map's own
-        is among them for samplers monte_carlo, gcws and moment_matching over monte_carlo.
+        is among them for samplers monte_carlo, gcws, dart_minhash and moment_matching over monte_carlo.
         """
         x, y = self.pairs(feature_map, rows)
         sampler = feature_map.spec.sampler

@@ -38,7 +38,9 @@ class ClosedForms(TypedDict):
             "(1 + ½φ(2δ) − (7 − φ(2δ))φ(δ)²/4)/s, the theorem where φ(2δ) = φ(δ)⁴."
         ),
     ]
-    gcws: Annotated[float | None, Field(description="g(1 − g)/s, g the min-max kernel (GMM paper, (12)).")]
+    gcws: Annotated[
+        float | None, Field(description="g(1 − g)/s, g the min-max kernel (GMM paper, (12)); of dart_minhash too.")
+    ]
     rbf_from_gcws: Annotated[
         float | None,
         Field(

@@ -18,17 +18,18 @@ _LEAST_CORRECTED, _LARGEST_REST = 2e-4, 1e100
 _R: Matrix = np.asarray(gammaincinv(2.0, (np.arange(12) + 0.5) / 12), np.float64)
 
 
-def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows) -> Matrix:
+def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrives_first: bool = False) -> Matrix:
     """The probability that codes of row i of x and row i of y are equal if their samples (i*, t*) differ, (n,).
 
     Codes that mix whole samples are then equal at the rate 2^−bits. Those of i* are so more often where few coordinates
     carry the weight. Let points arrive on intervals ũ_i and ṽ_i, evenly, and a row's sample be the first on its own:
     this is consistent weighted sampling as Manasse, McSherry and Talwar (2010) made it. Samples differ if the first
     point of all is where one row is longer, on max(ũ_i − ṽ_i, 0) or max(ṽ_i − ũ_i, 0). The other row's sample comes
-    later, with the index i at the rate ṽ_i/Σṽ, or ũ_i/Σũ. GCWS has the same law for each row, but not for both: what
-    both rows draw in one coordinate hangs together (`_own`). With that the rate is right to .001 on average. It is
-    off by up to .12 where two to eight coordinates carry the weight and one row is much longer than the other in all of
-    them: there what is drawn in one coordinate hangs together with the others as well.
+    later, with the index i at the rate ṽ_i/Σṽ, or ũ_i/Σũ. For samples that arrive first so, as darts do, the rate is
+    exact. GCWS has the same law for each row, but not for both: what both rows draw in one coordinate hangs together
+    (`_own`). With that the rate is right to .001 on average. It is off by up to .12 where two to eight coordinates
+    carry the weight and one row is much longer than the other in all of them: there what is drawn in one coordinate
+    hangs together with the others as well.
 
     Rows (n, d), dense or sparse, all have a sample. The probability of rows that never differ is 0.
     """
@@ -47,7 +48,18 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows) -> Mat
             np.exp(rows.logs - np.repeat(top, np.diff(rows.indptr))) for rows, top in zip((u, v), tops, strict=True)
         ]
         units = np.exp(np.stack(tops) - np.maximum(*tops))
-        _fill(u.indptr, u.coordinate, v.indptr, v.coordinate, weights[0], weights[1], units, bits, _R, found[block])
+        _fill(
+            u.indptr,
+            u.coordinate,
+            v.indptr,
+            v.coordinate,
+            weights[0],
+            weights[1],
+            units,
+            bits,
+            _R[: 0 if arrives_first else None],
+            found[block],
+        )
     return found + (1 - found) * mixed
 
 
@@ -165,6 +177,8 @@ def _fill(
             pair = of_x * units[0, row], of_y * units[1, row], different
             alike = (more_alike / of_y + less_alike / of_x) / different
             ends = x_ends[row], x_ends[row + 1], y_ends[row], y_ends[row + 1]
-            out[row] = alike + _own_beyond(x_coordinates, y_coordinates, u, v, ends, units[:, row], pair, r)
+            out[row] = alike
+            if r.shape[0]:
+                out[row] += _own_beyond(x_coordinates, y_coordinates, u, v, ends, units[:, row], pair, r)
         else:
             out[row] = 0.0

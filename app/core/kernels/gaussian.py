@@ -22,8 +22,8 @@ class Gaussian(ProductKernel):
 
     source = f"{RFF}, section 3"
     choose_when = (
-        "When nothing speaks for another: for smooth functions, and every sampler but gcws serves it. A length "
-        "scale to start from is the mean distance of a row to its tenth nearest neighbour."
+        "When nothing speaks for another: for smooth functions, and all samplers but those that hash serve it. A "
+        "length scale to start from is the mean distance of a row to its tenth nearest neighbour."
     )
     standard_deviation = 1.0
 

@@ -27,7 +27,7 @@ _OPERATIONS_PER_COMPARISON = 16
 class GeneralizedMinMax(AnyKernel):
     """Σ min(ũ, ṽ)^p / Σ max(ũ, ṽ)^p, where ũ parts u − center into positive and negative parts.
 
-    Free of scale: multiplying both vectors by one number changes nothing. Hashed by the sampler `gcws`.
+    Free of scale: multiplying both vectors by one number changes nothing. Hashed by `gcws` and `dart_minhash`.
     """
 
     source = f"{GMM}, sections 1.1 and 1.2, (7) and (8); the power p: Li (2017), Tunable GMM kernels"

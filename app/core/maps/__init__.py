@@ -13,14 +13,15 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps.base import FeatureMap
 from app.core.maps.consistent_sampling import ConsistentSamplingMap
+from app.core.maps.dart_minhash import DartMinHashMap
 from app.core.maps.fourier.fourier_map import FourierMap
 from app.core.maps.landmarks.landmark_map import LandmarkMap
 from app.core.maps.terms import Arrays, BaseSpec, Built, Gives, Spectrum
 from app.core.samplers.base import AnySampler
 
-__all__ = ["BaseSpec", "ConsistentSamplingMap", "FeatureMap", "FourierMap", "Gives", "Spectrum"]
+__all__ = ["BaseSpec", "ConsistentSamplingMap", "DartMinHashMap", "FeatureMap", "FourierMap", "Gives", "Spectrum"]
 
-FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap, LandmarkMap]
+FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap, DartMinHashMap, LandmarkMap]
 
 
 def family_of(sampler: AnySampler) -> type[FeatureMap]:

@@ -60,7 +60,8 @@ class BaseSpec(Frozen):
     kernel: AnyKernel
     sampler: AnySampler
     s: Annotated[int, Field(ge=1, le=1 << 24)] | None = Field(
-        None, description="Number of frequencies, or of hashes for sampler gcws; not needed by rules that dictate it."
+        None,
+        description="Number of frequencies, or of hashes where codes are given; not needed by rules that dictate it.",
     )
     seed: Annotated[
         int,

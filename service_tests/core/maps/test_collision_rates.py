@@ -1,4 +1,4 @@
-"""How often GCWS codes agree, over 200,000 hashes, against the exact min-max kernel."""
+"""How often codes of weighted minhash agree, over 200,000 hashes, against the exact min-max kernel."""
 
 from collections.abc import Iterator
 from copy import copy
@@ -9,11 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.hashing import row_samples
+from app.core.hashing import parameters
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps import ConsistentSamplingMap
+from app.core.maps.weighted_minhash import WeightedMinHashMap
 from service_tests.cases import with_long
-from service_tests.core.specs import gmm_spec, hashing, pairs, zero_bit
+from service_tests.core.specs import darts, gmm_spec, hashing, pairs, zero_bit
 
 S, D = 200_000, 5
 CENTER = [0.5, -1.0, 0.0, 2.0, 0.25]
@@ -36,7 +36,7 @@ def min_max(u: Any, v: Any, p: float = 1.0, center: Any = None) -> float:
     return float((np.minimum(a, b) ** p).sum() / (np.maximum(a, b) ** p).sum())
 
 
-def rate(sampling: ConsistentSamplingMap, u: Any, v: Any) -> float:
+def rate(sampling: WeightedMinHashMap, u: Any, v: Any) -> float:
     """Allocation of hashes whose pairs agree."""
     codes: NDArray[np.int64] = pairs(sampling, np.array([u, v], np.float64))
     return float((codes[0] == codes[1]).all(axis=1).mean())
@@ -47,17 +47,20 @@ def standard_error(kernel: float) -> float:
     return float(np.sqrt(kernel * (1 - kernel) / S))
 
 
-@pytest.fixture(scope="module", params=["held", "drawn"])
-def sampling(request: pytest.FixtureRequest) -> Iterator[ConsistentSamplingMap]:
-    """A map of 200,000 hashes, whose parameters are in tables or drawn on demand."""
+@pytest.fixture(scope="module", params=with_long(["held", "drawn"], ["darts"]))
+def sampling(request: pytest.FixtureRequest) -> Iterator[WeightedMinHashMap]:
+    """A map of 200,000 hashes: by GCWS with parameters in tables or drawn on demand, or by darts."""
+    if request.param == "darts":
+        yield darts(input_dim=D, s=S)
+        return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_samples, "MOST_TABLE_BYTES", 0 if request.param == "drawn" else 1 << 28)
+        patch.setattr(parameters, "MOST_TABLE_BYTES", 0 if request.param == "drawn" else 1 << 28)
         made = hashing(input_dim=D, s=S)
         assert (made.bytes == 0) == (request.param == "drawn")
         yield made
 
 
-def with_kernel(sampling: ConsistentSamplingMap, **kernel: Any) -> ConsistentSamplingMap:
+def with_kernel(sampling: WeightedMinHashMap, **kernel: Any) -> WeightedMinHashMap:
     """The same draws under another min-max kernel."""
     other, other._sampler = copy(sampling), copy(sampling._sampler)
     made = gmm_spec(input_dim=D, kernel={"kind": "gmm"} | kernel).kernel
@@ -67,7 +70,7 @@ def with_kernel(sampling: ConsistentSamplingMap, **kernel: Any) -> ConsistentSam
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_pairs_agree_as_often_as_the_kernel_says(name: str, sampling: ConsistentSamplingMap) -> None:
+def test_pairs_agree_as_often_as_the_kernel_says(name: str, sampling: WeightedMinHashMap) -> None:
     u, v = PAIRS[name]
     exact = min_max(u, v)
     assert 0.005 < exact < 0.9
@@ -77,7 +80,7 @@ def test_pairs_agree_as_often_as_the_kernel_says(name: str, sampling: Consistent
 
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("p", [0.5, 2.0, 10.0])
-def test_so_they_do_under_a_power(p: float, name: str, sampling: ConsistentSamplingMap) -> None:
+def test_so_they_do_under_a_power(p: float, name: str, sampling: WeightedMinHashMap) -> None:
     u, v = PAIRS[name]
     exact = min_max(u, v, p)
     assert abs(rate(with_kernel(sampling, p=p), u, v) - exact) < 4 * standard_error(exact)
@@ -87,7 +90,7 @@ def test_so_they_do_under_a_power(p: float, name: str, sampling: ConsistentSampl
 
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("p", with_long([0.5, 2.0], [1.0, 10.0]))
-def test_so_they_do_about_a_center(p: float, name: str, sampling: ConsistentSamplingMap) -> None:
+def test_so_they_do_about_a_center(p: float, name: str, sampling: WeightedMinHashMap) -> None:
     u, v = PAIRS[name]
     exact = min_max(u, v, p, center=CENTER)
     assert abs(rate(with_kernel(sampling, center=CENTER, p=p), u, v) - exact) < 4 * standard_error(exact)
@@ -95,7 +98,7 @@ def test_so_they_do_about_a_center(p: float, name: str, sampling: ConsistentSamp
 
 
 def test_one_factor_on_both_rows_changes_no_rate_and_on_one_row_it_is_the_kernel_of_the_multiple(
-    sampling: ConsistentSamplingMap,
+    sampling: WeightedMinHashMap,
 ) -> None:
     u, v = (np.array(row) for row in PAIRS["signed"])
     exact = min_max(u, v)
@@ -106,19 +109,19 @@ def test_one_factor_on_both_rows_changes_no_rate_and_on_one_row_it_is_the_kernel
         assert abs(rate(sampling, u, factor * u) - wanted) < 4 * standard_error(wanted)
 
 
-def test_sparse_rows_agree_in_the_very_same_hashes_as_dense_ones(sampling: ConsistentSamplingMap) -> None:
+def test_sparse_rows_agree_in_the_very_same_hashes_as_dense_ones(sampling: WeightedMinHashMap) -> None:
     posted = np.array([row for pair in PAIRS.values() for row in pair][:6])
     assert (pairs(sampling, sparse.csr_array(posted)) == pairs(sampling, posted)).all()
 
 
-def test_equal_rows_always_agree_and_rows_without_a_shared_coordinate_never(sampling: ConsistentSamplingMap) -> None:
+def test_equal_rows_always_agree_and_rows_without_a_shared_coordinate_never(sampling: WeightedMinHashMap) -> None:
     u, _ = PAIRS["signed"]
     assert rate(sampling, u, u) == 1
     assert rate(sampling, u, [-entry for entry in u]) == 0
     assert rate(sampling, [1.0, 0, 2.0, 0, 0], [0, 1.0, 0, -2.0, 0]) == 0
 
 
-def test_i_star_is_drawn_in_proportion_to_the_weight_of_its_coordinate(sampling: ConsistentSamplingMap) -> None:
+def test_i_star_is_drawn_in_proportion_to_the_weight_of_its_coordinate(sampling: WeightedMinHashMap) -> None:
     u, _ = PAIRS["signed"]
     counts = np.bincount(zero_bit(sampling, np.array([u]))[0], minlength=2 * D)
     weights = np.array([max(sign * entry, 0) for entry in u for sign in (1, -1)])
@@ -127,7 +130,7 @@ def test_i_star_is_drawn_in_proportion_to_the_weight_of_its_coordinate(sampling:
     assert (np.abs(counts / S - shares) <= 4 * np.sqrt(shares * (1 - shares) / S)).all()
 
 
-def test_hashes_are_independent_of_their_neighbours(sampling: ConsistentSamplingMap) -> None:
+def test_hashes_are_independent_of_their_neighbours(sampling: WeightedMinHashMap) -> None:
     codes = pairs(sampling, np.array(PAIRS["signed"]))
     equal = (codes[0] == codes[1]).all(axis=1).astype(np.float64)
     # One standard error of a correlation is 1/√200,000.
@@ -135,7 +138,7 @@ def test_hashes_are_independent_of_their_neighbours(sampling: ConsistentSampling
 
 
 def test_the_index_alone_agrees_more_often_where_few_coordinates_carry_the_weight(
-    sampling: ConsistentSamplingMap,
+    sampling: WeightedMinHashMap,
 ) -> None:
     u, v = PAIRS["one shared coordinate"]
     codes = zero_bit(sampling, np.array([u, v]))

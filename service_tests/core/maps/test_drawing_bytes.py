@@ -32,6 +32,7 @@ LEAST_OF = {
     "landmarks": 0.2,
     "uploaded_landmarks": 0.3,
 }
+HASHING = ("gcws", "dart_minhash")
 Case = tuple[dict[str, Any], int | None, int]
 POINTS = ("monte_carlo", "antithetic", "latin_hypercube", "halton", "sobol", "lattice", "digital_net", "orthogonal")
 EVERY: list[Case] = [({"kind": one}, s, d) for one in POINTS for s, d in ((1 << 17, 8), (512, 1500))] + [
@@ -49,6 +50,7 @@ EVERY: list[Case] = [({"kind": one}, s, d) for one in POINTS for s, d in ((1 << 
     ({"kind": "lattice", "learn": True, **BOX}, 1024, 2),
     ({"kind": "reweighted_grid", **ROWS}, 400, 300),
     ({"kind": "gcws"}, 4096, 400),
+    ({"kind": "dart_minhash"}, 4096, 400),
     ({"kind": "landmarks", "rows": 1000, **ROWS}, 500, 20),
     ({"kind": "landmarks", "selection": "leverage", "rows": 1000, **ROWS}, 400, 20),
     ({"kind": "landmarks", "selection": "k_means", "rows": 1000, **ROWS}, 500, 20),
@@ -91,7 +93,7 @@ def test_it_takes_what_is_reckoned(over: dict[str, Any], s: int | None, d: int, 
         if over not in [{"kind": one} for one in POINTS if one != "orthogonal"]:
             pytest.skip("for point sets, which take a coordinate more")
         kernel["nu"] = 2.5
-    of = spec(sampler=over, s=s, input_dim=d, kernel={"kind": "gmm"} if over["kind"] == "gcws" else kernel)
+    of = spec(sampler=over, s=s, input_dim=d, kernel={"kind": "gmm"} if over["kind"] in HASHING else kernel)
     reckoned = family_of(of.sampler).drawing_bytes(of)
     assert LEAST_OF.get(over["kind"], LEAST) * reckoned < taken(of, with_rows(d, n=N_ROWS)) < reckoned + FIXED
 

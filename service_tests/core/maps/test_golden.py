@@ -10,10 +10,10 @@ from scipy import sparse
 
 from app.core.arrays import Rows
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.maps import FourierMap, opened
+from app.core.maps import FourierMap, made, opened
 from app.core.spec import MapSpec
 from service_tests.core.combinations import LAWS, LEARNED, OTHER_FAMILIES, dimensions, variants, with_rows
-from service_tests.core.specs import KERNELS, SAMPLERS, hashing, kind, spec
+from service_tests.core.specs import KERNELS, SAMPLERS, gmm_spec, kind, spec
 
 FIELDS: dict[str, dict[str, Any]] = {
     "dense_grid": {"points_per_dim": 3},
@@ -84,13 +84,22 @@ KERNEL_GOLDEN: dict[str, list[float]] = {
 # SHA-256 of codes of seed 7, s = 100, exact on every machine: clients keep codes in indexes. Should one of these
 # change, the parameter stream needs a new version.
 CENTER = [0.5, -1.0, 0.0, 2.0, 0.25, -0.75, 3.0, 0.125]
-CODES_GOLDEN: dict[str, str] = {
+CODES_GOLDEN: dict[str, dict[str, str]] = {}
+CODES_GOLDEN["gcws"] = {
     "plain": "4a0f28b6ba148da179c10ad8521933d93ad62ab98278b8607c22ebeba372ebb1",
     "power": "348c233b2ca70128f8edae175f30a176e409f6bad60a364d18d6635100cf5d47",
     "center": "e1423102f58df7c113fc0f7d23d21a35b0e32d2dae24c92a92b1165f58c95190",
     "far": "c3a535483408dc7e8ea5023afb7f0f426a96629870a70164a03c186fc7537bf1",
     "b_bit": "e46233ce2d73b86f9b27c19af5b4075bf68864d51467df432a6b29b6f7db4d95",
     "fingerprint": "9b56b74e93adae38db496f8407d92788cccb080f3bf97e4b63e6691321381c76",
+}
+CODES_GOLDEN["dart_minhash"] = {
+    "plain": "e404aa5fa418f6b5b0c4df8c655d241cb1b529c01de3dab1bacb75564b8c868d",
+    "power": "98ae77c2d31c90a2aff4d6773b2bd3b333949aa3d42012d24898ea72392ceff4",
+    "center": "bde1a8f8bb9c58c9eb27afe7dd5fc822535605b1fc01ad78bdc023646427d067",
+    "far": "8d9a85199bdc00e099ee21ca4e08f38be5a6ec086837a64cce8871ce20ba8c74",
+    "b_bit": "34216934be84745f597298a3e5a86fe52ac1d1dcaea13df002a1def4adf67176",
+    "fingerprint": "ef7a14fb440b51047ec5b4a3f0424a8525053267ee662e5580dae99a6cfd894f",
 }
 
 
@@ -118,7 +127,7 @@ def golden_rows(d: int = 8) -> Any:
     return (whole * 7919 % 1009 - 504) * (whole * 31 % 5 > 1) / 64
 
 
-def digest_of_codes(name: str) -> str:
+def digest_of_codes(its_sampler: str, name: str) -> str:
     its_kernel: dict[str, Any] = {"kind": "gmm"}
     encoder, input_dim, posted = Encoder(Encoding.pairs), 8, golden_rows()
     match name:
@@ -133,7 +142,7 @@ def digest_of_codes(name: str) -> str:
             encoder = Encoder(Encoding.b_bit, 8, BitsOf.pair)
         case "fingerprint":
             encoder = Encoder(Encoding.fingerprint, 64)
-    sampling = hashing(input_dim=input_dim, s=100, kernel=its_kernel)
+    sampling = made(gmm_spec(input_dim=input_dim, s=100, kernel=its_kernel, sampler={"kind": its_sampler}))
 
     def digest(rows: Rows) -> str:
         codes = sampling.codes(rows, encoder)
@@ -170,8 +179,9 @@ def test_a_map_of_each_kernel_never_changes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["plain", "power", "center", "far", "b_bit", "fingerprint"])
-def test_codes_never_change_on_any_machine(name: str) -> None:
-    assert digest_of_codes(name) == CODES_GOLDEN[name]
+@pytest.mark.parametrize("its_sampler", CODES_GOLDEN)
+def test_codes_never_change_on_any_machine(its_sampler: str, name: str) -> None:
+    assert digest_of_codes(its_sampler, name) == CODES_GOLDEN[its_sampler][name]
 
 
 def test_the_order_and_the_thread_in_which_maps_are_built_change_nothing() -> None:

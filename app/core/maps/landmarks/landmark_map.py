@@ -212,7 +212,8 @@ class LandmarkMap(FeatureMap):
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
         """The refusal of codes and of frequencies."""
-        of_codes, of_errors = "codes come from kernel gmm with sampler gcws", "gram and max-error measure its error"
+        of_codes = "codes come from kernel gmm with sampler gcws or dart_minhash"
+        of_errors = "gram and max-error measure its error"
         helps = of_codes if wanted is Gives.codes else of_errors
         return InvalidInput(f"{super().refusal(wanted, called).detail}: its features are of landmarks; {helps}")
 

@@ -1,0 +1,54 @@
+"""Maps of kernel gmm: weighted minhash by darts."""
+
+from typing import Literal, Self
+
+from app.core.hashing.dart_samples import Darts
+from app.core.hashing.darts import STREAM_VERSION
+from app.core.kernels.base import AnyKernel
+from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.maps.terms import BaseSpec
+from app.core.maps.weighted_minhash import WeightedMinHashMap, hashed
+from app.core.samplers.base import AnySampler
+
+# Rows of fewer entries are hashed in less time by GCWS.
+_MANY_ENTRIES = 256
+
+
+class DartMinHash(AnySampler):
+    """s hashes (i*, t*) whose collision probability is the min-max kernel, in a time of entries plus hashes."""
+
+    source = (
+        "Christiani (2020), DartMinHash: Fast sketching for weighted sets; in cells that follow the scale of entries"
+    )
+    choose_when = (
+        "With kernel gmm and rows of hundreds of entries that are not zero, such as sparse rows of text, where gcws "
+        "takes a step for each entry and hash and no table of its draws can be held. The law of its codes is that of gcws, with other codes."
+    )
+    limits = ("kernel gmm only",)
+
+    kind: Literal["dart_minhash"]
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+        """For kernel gmm, where rows may have so many entries that it may take less time than gcws."""
+        is_tried = isinstance(kernel, GeneralizedMinMax) and input_dim >= _MANY_ENTRIES
+        return (cls(kind="dart_minhash"),) if is_tried else ()
+
+
+class DartMinHashMap(WeightedMinHashMap):
+    """Samples that are the first of darts, which are drawn for all hashes together."""
+
+    samplers = (DartMinHash,)
+    parameter_stream = STREAM_VERSION
+    samples_at_once = 1 << 23
+    arrives_first = True
+
+    @classmethod
+    def source(cls, spec: BaseSpec, threads: int) -> Darts:
+        """The darts of all hashes."""
+        return Darts(spec.seed, hashed(spec)[1], threads)
+
+    @classmethod
+    def drawing_bytes(cls, spec: BaseSpec) -> int:
+        """Nothing: no dart is kept."""
+        return 0

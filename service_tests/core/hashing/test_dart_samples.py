@@ -1,0 +1,86 @@
+"""Samples of rows by darts hang on nothing but the row; their time is reckoned by entries plus hashes."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from app.core.hashing import dart_samples, row_samples
+from app.core.hashing.dart_samples import GROUP, Darts
+from app.core.hashing.row_samples import Load
+from app.core.progress import Pause
+from service_tests.core.specs import darts, pairs
+
+D, S = 40, 300
+
+
+def rows(n: int = 23, d: int = D) -> Any:
+    """Signed rows over many decades, half of their entries zero, and one of them all zero."""
+    rng = np.random.default_rng(3)
+    found = rng.normal(size=(n, d)) * 10 ** rng.uniform(-9, 9, (n, d)) * (rng.random((n, d)) < 0.5)
+    found[11] = 0
+    return found
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_samples_hang_neither_on_threads_nor_on_blocks_nor_on_neighbours(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = pairs(darts(input_dim=D, s=S), rows())
+    assert (whole[11] == -1).all()
+    assert (np.delete(whole, 11, axis=0) >= 0).all()
+    monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
+    made = darts(threads, input_dim=D, s=S)
+    for entries, samples, steps in ((1 << 20, 1 << 19, 1 << 18), (1, 1, 1 << 18), (1 << 20, 5 * S, 1)):
+        monkeypatch.setattr(Darts, "entries_per_block", entries)
+        monkeypatch.setattr(Darts, "samples_per_block", samples)
+        monkeypatch.setattr(dart_samples, "_STEPS_PER_PART", steps)
+        assert (pairs(made, rows()) == whole).all()
+    alone = np.concatenate([pairs(made, row[None]) for row in rows()])
+    assert (alone == whole).all()
+    assert (pairs(made, sparse.csr_array(rows())) == whole).all()
+    assert (pairs(made, np.asfortranarray(rows()[::-1])) == whole[::-1]).all()
+
+
+@pytest.mark.parametrize("most", [1, 7, 19])
+def test_long_rows_are_looked_at_piece_by_piece(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = pairs(darts(input_dim=D, s=S), rows())
+    monkeypatch.setattr(dart_samples, "_MOST_ENTRIES_PER_PART", most)
+    assert (pairs(darts(2, input_dim=D, s=S), rows()) == whole).all()
+
+
+def test_some_hashes_are_those_of_all_and_a_pause_comes_between_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dart_samples, "GROUP", 64)
+    made, x = darts(input_dim=D, s=S), rows()
+    whole = made.samples(x, slice(0, S))
+    for some in (slice(0, 1), slice(63, 65), slice(64, 128), slice(250, S)):
+        assert (made.samples(x, some) == whole[:, some]).all()
+    assert Darts(7, S, 1).sampled_with(slice(63, 65)) == 128
+    assert Darts(7, S, 1).sampled_with(slice(250, S)) == S - 192
+    monkeypatch.setattr(dart_samples, "_STEPS_PER_PART", 1)
+    paused: list[int] = []
+    pause: Pause = lambda: paused.append(1)  # noqa: E731
+    assert (made.samples(x, slice(0, 64), pause) == whole[:, :64]).all()
+    assert len(paused) >= len(x) - 1
+
+
+def test_the_time_grows_with_entries_plus_hashes() -> None:
+    """Doubled entries at few hashes, and doubled hashes at few entries, take twice as long; both together no more."""
+    source = Darts(7, 1 << 20, 1)
+    few, many = Load(1, 10, 10), Load(1, 10_000, 10_000)
+    assert source.operations(few, GROUP) == int(4000 * 10 + 600 * GROUP * (np.log(GROUP) + 3))
+    assert source.operations(many, 16) == pytest.approx(4000 * 10_000, rel=0.01)
+    assert source.operations(many, 2 * GROUP) == 2 * source.operations(many, GROUP)
+    assert source.operations(many, GROUP) < 1.01 * (source.operations(few, GROUP) + source.operations(many, 1))
+    # Of gcws, each entry and hash counts 16, or 176 where it is drawn.
+    assert 15 * source.operations(Load(1, 1000, 1000), 1024) < 176 * 1000 * 1024
+    assert darts(input_dim=D, s=S).operations(rows()) == source.operations(Load(23, 23 * D, 2 * D), S)
+
+
+def test_few_darts_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit at which no hash has a dart gives the same samples, after doublings."""
+    whole = pairs(darts(input_dim=D, s=S), rows())
+    for surplus in (-5.7, -3.0, 6.0):  # of log(300) = 5.704: 1 dart, 3 of 5.7, and all
+        monkeypatch.setattr(dart_samples, "_SURPLUS", surplus)
+        assert (pairs(darts(input_dim=D, s=S), rows()) == whole).all()
