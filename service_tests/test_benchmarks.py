@@ -39,6 +39,7 @@ WITHOUT_FILES: Any = {"condition": not (find_spec("pyarrow") and find_spec("fssp
         ("crowds", "| 2 | obvious service, two processes | "),
         ("starts", "| later | "),
         ("hashing_speed", "| minhash_many, 5 at once | "),
+        ("darts", "| of a million | "),
         ("processors", "| weights | `weighted` | "),
         ("bulk", "| FeatureMap | "),
         pytest.param("bulk_files", "| bochner transform | ", marks=pytest.mark.skipif(**WITHOUT_FILES)),

@@ -1,6 +1,7 @@
 // A map on your rows: features or codes, and its kernel beside the exact one.
 
 import { HeatMap, Histogram, Scatter } from "./chart.js";
+import { hashing } from "./families.js";
 import { read } from "./npy.js";
 import { Figure, Notice, Table } from "./parts.js";
 import { first, lists, Rows, sent } from "./rows.js";
@@ -27,7 +28,7 @@ async function kernels(map, rows, signal) {
 }
 
 async function looked(map, rows, encoding, signal) {
-  const made = map.spec.sampler.kind === "gcws" ? `codes?encoding=${encoding}` : "transform";
+  const made = hashing(map.spec) ? `codes?encoding=${encoding}` : "transform";
   const [features, grams] = await Promise.all([
     array(`${pathOf("maps", map.name)}/${made}`, sent(rows, MOST_ROWS), signal),
     kernels(map, rows, signal),
@@ -39,7 +40,7 @@ export function Compare({ map }) {
   const [rows, setRows] = useState(null);
   const [encoding, setEncoding] = useState(ENCODINGS[0]);
   const [{ value, problem, busy }, begin] = useWork();
-  const hashes = map.spec.sampler.kind === "gcws";
+  const hashes = hashing(map.spec);
   const made = hashes ? "codes" : "features";
   const all = `${pathOf("maps", map.name)}/${hashes ? `codes?encoding=${encoding}` : "transform"}`;
   const save = () =>

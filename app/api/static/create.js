@@ -1,5 +1,6 @@
 // A new map: a form made from the catalogue, with a preview.
 
+import { hashing, onLandmarks } from "./families.js";
 import { KindFields, Labelled } from "./fields.js";
 import { parse, stringify } from "./json.js";
 import { Heading, Loading, Notice } from "./parts.js";
@@ -79,8 +80,7 @@ function Member({ member, title, form, set, wrong, options, note = NOTES[member]
 
 function Head({ form, set, wrong }) {
   const own = { form, set, wrong };
-  const { kind } = form.sampler;
-  const counted = kind === "gcws" ? "Hashes" : kind.includes("landmarks") ? "Landmarks" : "Frequencies";
+  const counted = hashing(form) ? "Hashes" : onLandmarks(form) ? "Landmarks" : "Frequencies";
   return html`<fieldset><legend>Map</legend>
     <${Member} ...${own} member="name" title="Name" note="Letters, digits, dots, dashes and underscores." optional=${false}
       required pattern=${NAME} />
@@ -96,7 +96,7 @@ function Features({ form, set, wrong, catalog, datasets }) {
   const norm = html`<${Labelled} name="Unit norm" note=${NOTES.normalize} error=${wrong["/normalize"]}>
     ${(input) => html`<input type="checkbox" ...${input} checked=${form.normalize}
       onChange=${(event) => set("normalize")(event.target.checked)} />`}<//>`;
-  const hashes = form.sampler.kind === "gcws";
+  const hashes = hashing(form);
   const described = catalog.forms[form.form || "cos_sin"].description;
   const dtypes = [["", "float32 (default)"], ...pairs(["float32", "float64"])];
   const named = [["", "–"], ...datasets.map((one) => [one, one])];

@@ -1,5 +1,6 @@
 // How far a map is from its kernel: the diagnostics of the catalogue, each with its options, picture and numbers.
 
+import { hashing, onLandmarks } from "./families.js";
 import { Fields } from "./fields.js";
 import { measure, Measured, Waiting } from "./measured.js";
 import { Loading, Notice } from "./parts.js";
@@ -13,9 +14,9 @@ const MOST_ROWS = 500;
 const MOST_PAIRS = 50;
 
 /** The diagnostics that a map of these has, in the order in which they are shown; `rows` are those that want some. */
-function diagnosticsOf({ sampler }) {
-  if (sampler.kind === "gcws") return ["collisions", "gram", "variance"];
-  if (sampler.kind.includes("landmarks")) return ["max-error", "gram"];
+function diagnosticsOf(spec) {
+  if (hashing(spec)) return ["collisions", "gram", "variance"];
+  if (onLandmarks(spec)) return ["max-error", "gram"];
   return ["max-error", "box-discrepancy", "gram", "variance"];
 }
 

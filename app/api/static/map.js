@@ -1,5 +1,6 @@
 // One map: its record, what may be done with it, and the tabs below.
 
+import { hashing, onLandmarks } from "./families.js";
 import { JobProgress } from "./jobs.js";
 import { stringify } from "./json.js";
 import { Badge, Confirm, Figure, Heading, Loading, Notice, Numbers, Warnings } from "./parts.js";
@@ -60,11 +61,11 @@ const Overview = ({ map }) => html`
   <${Spec} map=${map} />`;
 
 function Figures({ map }) {
-  const hashes = map.spec.sampler.kind === "gcws";
+  const hashes = hashing(map.spec);
   return html`<dl class="figures">
     <${Figure} name="Numbers in a vector">${count(map.spec.input_dim)}<//>
     <${Figure} name=${hashes ? "Codes of a row" : "Columns of a row"}>${count(map.n_output)}<//>
-    <${Figure} name=${hashes ? "Hashes" : map.spec.sampler.kind.includes("landmarks") ? "Landmarks" : "Frequencies"}>
+    <${Figure} name=${hashes ? "Hashes" : onLandmarks(map.spec) ? "Landmarks" : "Frequencies"}>
       ${count(map.n_frequencies)}<//>
     <${Figure} name="Kept">${size(map.bytes)}<//>
     <${Figure} name="Precision">${map.spec.dtype}<//>
@@ -89,8 +90,8 @@ const Spec = ({ map }) => html`<section>
 </section>`;
 
 /** As what a map may be taken away: a graph wants frequencies. */
-const formatsOf = ({ spec: { sampler } }) =>
-  sampler.kind === "gcws" || sampler.kind.includes("landmarks") ? ["npz", "safetensors"] : ["npz", "safetensors", "onnx"];
+const formatsOf = ({ spec }) =>
+  hashing(spec) || onLandmarks(spec) ? ["npz", "safetensors"] : ["npz", "safetensors", "onnx"];
 
 function Actions({ map }) {
   const [sure, setSure] = useState(false);

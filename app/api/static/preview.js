@@ -1,5 +1,6 @@
 // What a map would be and cost, asked of the service as one types.
 
+import { hashing } from "./families.js";
 import { stringify } from "./json.js";
 import { Figure, Notice, Warnings } from "./parts.js";
 import { address, askJson, pathOf } from "./service.js";
@@ -15,8 +16,9 @@ export const wrongIn = (problem) =>
   Object.fromEntries((problem?.errors ?? []).map((one) => [one.pointer ?? one.parameter ?? "", one.detail]));
 
 /** How long one number of an answer is: a feature, which may be complex, or a code. */
-function entryBytes({ sampler, dtype, form }) {
-  if (sampler.kind === "gcws") return 4;
+function entryBytes(spec) {
+  const { dtype, form } = spec;
+  if (hashing(spec)) return 4;
   return (dtype === "float64" ? 8 : 4) * (form === "complex" ? 2 : 1);
 }
 
@@ -25,7 +27,7 @@ function Figures({ of }) {
   const time = of.seconds === null ? "unknown" : `${about}${duration(of.seconds)}`;
   return html`<dl class="figures">
     <${Figure} name="Columns of a row">${most}${count(of.n_output)}<//>
-    <${Figure} name=${of.spec.sampler.kind === "gcws" ? "Hashes" : "Frequencies"}>${most}${count(of.n_frequencies)}<//>
+    <${Figure} name=${hashing(of.spec) ? "Hashes" : "Frequencies"}>${most}${count(of.n_frequencies)}<//>
     <${Figure} name="Kept">${most}${size(of.bytes)}<//>
     <${Figure} name="Memory to build">${size(of.building_bytes)}<//>
     <${Figure} name="Time to build" note=${of.at_once ? "at once" : "by a job"}>${time}<//>

@@ -1,6 +1,7 @@
 // The frequencies of a map, or its landmarks, as a picture. Of many, the first ones are fetched.
 
 import { Histogram, Scatter } from "./chart.js";
+import { hashing, onLandmarks } from "./families.js";
 import { firstRows } from "./npy.js";
 import { Loading, Notice } from "./parts.js";
 import { ask, pathOf } from "./service.js";
@@ -20,13 +21,12 @@ async function points(map, array, signal) {
 }
 
 export function Spectrum({ map }) {
-  const kind = map.spec.sampler.kind;
-  if (kind === "gcws") {
+  if (hashing(map.spec)) {
     return html`<section><h2>Hashes</h2><p>This map has no frequencies: each of its ${count(map.n_frequencies)} hashes
       draws one coordinate of a row, and two rows draw the same one as often as their min-max kernel says. Under${" "}
       <a href=${`#/maps/${encodeURIComponent(map.name)}/try`}>Try it</a> you see codes of your own rows.</p></section>`;
   }
-  const array = kind.includes("landmarks") ? "landmarks" : "frequencies";
+  const array = onLandmarks(map.spec) ? "landmarks" : "frequencies";
   return html`<${Drawn} map=${map} array=${array} />`;
 }
 

@@ -22,7 +22,8 @@ class DartMinHash(AnySampler):
     )
     choose_when = (
         "With kernel gmm and rows of hundreds of entries that are not zero, such as sparse rows of text, where gcws "
-        "takes a step for each entry and hash and no table of its draws can be held. The law of its codes is that of gcws, with other codes."
+        "takes a step for each entry and hash, and holds no table of its draws. The law of its codes is that of "
+        "gcws, with other codes."
     )
     limits = ("kernel gmm only",)
 

@@ -1,7 +1,7 @@
 """Hash codes of rows, as a transformer of scikit-learn."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +20,7 @@ class HashMap(MapTransformer):
 
     Args:
         s: number of hashes.
+        sampler: "gcws", or "dart_minhash" for rows of hundreds of entries that are not zero.
         p: power of the kernel.
         center: subtracted from each row first, one number for each column.
         seed: of every random choice.
@@ -42,6 +43,7 @@ class HashMap(MapTransformer):
         self,
         s: int = 512,
         *,
+        sampler: Literal["gcws", "dart_minhash"] = "gcws",
         p: float = 1.0,
         center: Sequence[float] | None = None,
         seed: int | None = 0,
@@ -58,6 +60,7 @@ class HashMap(MapTransformer):
         progress: bool = False,
     ) -> None:
         self.s = s
+        self.sampler = sampler
         self.p = p
         self.center = center
         self.seed = seed
@@ -78,7 +81,7 @@ class HashMap(MapTransformer):
         kernel: Spec = {"kind": "gmm", "p": float(self.p)}
         if self.center is not None:
             kernel["center"] = np.asarray(self.center, np.float64).tolist()
-        return {"kernel": kernel, "sampler": {"kind": "gcws"}, "s": whole(self.s), "seed": seed_of(self.seed)}
+        return {"kernel": kernel, "sampler": {"kind": self.sampler}, "s": whole(self.s), "seed": seed_of(self.seed)}
 
     def _post(self, service: Connection, rows: Block, out: Array | None) -> Array:
         on_zero: OnZero = self.on_zero or ("mark" if self.encoding == "one_hot" else "refuse")
