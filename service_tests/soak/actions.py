@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from service_tests.checks import NPY, RESPOND_ASYNC, npy
 from service_tests.soak.client import REFUSED, Client
+from service_tests.soak.index_actions import delete_index, delete_vector, search_index, upsert_vectors
 from service_tests.soak.key_actions import create_key, list_keys, revoke_key, use_key
 from service_tests.soak.model import Wrong
 from service_tests.soak.truth import MAX_ERROR, ROWS, SPECS, STANDING, sample, use_of
@@ -146,6 +147,10 @@ ACTIONS: dict[Callable[[Client], None], int] = {
     diagnose: 1,
     cancel_job: 1,
     look_at_job: 4,
+    upsert_vectors: 4,
+    search_index: 4,
+    delete_vector: 3,
+    delete_index: 1,
     create_key: 1,
     use_key: 2,
     revoke_key: 1,

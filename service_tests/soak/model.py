@@ -92,12 +92,16 @@ class Key:
 
 
 class Model:
-    """One client's names of maps and of datasets, its jobs and its keys."""
+    """One client's names of maps and of datasets, its index, its jobs and its keys."""
 
     def __init__(self, prefix: str, count: int) -> None:
         self.prefix = prefix
         self.maps = {f"{prefix}-{i}": Name() for i in range(count)}
         self.datasets = {f"{prefix}-{i}": Name() for i in range(count)}
+        self.index = Name()
+        """That of the index of its own."""
+        self.vectors = {f"{prefix}/{i}": Name() for i in range(2 * count)}
+        """Ids in this index, which stand for the tags of their vectors."""
         self.jobs: list[Job] = []
         self.keys: dict[str, Key] = {}
 

@@ -26,6 +26,7 @@ from service_tests.soak.deployment import Deployment
 from service_tests.soak.disturbances import ALL
 from service_tests.soak.faults import FAULTS
 from service_tests.soak.growth import check_flat, growth, minute
+from service_tests.soak.index_actions import delete_index, settle_index
 from service_tests.soak.key_actions import list_keys
 from service_tests.soak.leftovers import check_leftovers
 from service_tests.soak.model import Wrong
@@ -175,8 +176,10 @@ class Soak:
                     raise Wrong(f"these jobs do not end: {waiting}")
                 client.follow_all()
             client.settle()
+            settle_index(client)
             list_maps(client)
             list_keys(client)
+            delete_index(client)
             client.delete_all()
             self.figures.answers += client.answers
             self.figures.away += client.away
