@@ -20,7 +20,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "api/index_documents.py": "test_openapi.py",
         "core/indexes/options.py": "api/routes/test_indexes.py",
         "formats/index_bodies.py": "api/routes/test_indexes.py",
-        "services/index_images.py": "api/test_index_searches.py",
         "services/index_search.py": "api/test_index_searches.py",
         "services/index_spec.py": "api/routes/test_indexes.py",
         "services/index_vectors.py": "api/test_index_searches.py",

@@ -62,6 +62,8 @@ class Images:
             StoreDamaged: blocks are missing.
             TooLarge: the cache has no room for the index.
         """
+        if state.size > self.most(manifest):
+            raise self._too_large(manifest, state.size * self._bytes_per_vector(manifest))
         held = self._cache.held(f"index {manifest.token}", lambda: _Held(manifest))
         with ExitStack() as looking:
             with held.lock:
@@ -69,9 +71,14 @@ class Images:
                     self._read_changes(manifest, held)
                     self._cache.weigh(f"index {manifest.token}", held)
                 if held.bytes > self._cache.limit:
-                    raise _too_large(manifest, held.bytes, self._cache.limit)
+                    raise self._too_large(manifest, held.bytes)
                 image = looking.enter_context(held.codes.looked_at())
             yield image
+
+    def _too_large(self, manifest: IndexManifest, nbytes: int) -> TooLarge:
+        allowed = self._cache.limit
+        detail = f"index {manifest.name!r} takes {nbytes} bytes of memory; cache_bytes is {allowed}"
+        return TooLarge(detail, limit="cache_bytes", allowed=allowed, value=nbytes)
 
     @staticmethod
     def _bytes_per_vector(manifest: IndexManifest) -> int:
@@ -99,11 +106,6 @@ class Images:
             if not wanted.size:
                 held.revision = part.state.revision
                 return
-
-
-def _too_large(manifest: IndexManifest, nbytes: int, allowed: int) -> TooLarge:
-    detail = f"index {manifest.name!r} takes {nbytes} bytes of memory; cache_bytes is {allowed}"
-    return TooLarge(detail, limit="cache_bytes", allowed=allowed, value=nbytes)
 
 
 def _changed(manifest: IndexManifest, block: Block) -> ChangedBlock:

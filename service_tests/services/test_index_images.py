@@ -1,0 +1,122 @@
+"""Each process has the codes of an index in memory, as they are in the store whenever it is asked."""
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from app.core.errors import TooLarge
+from app.core.indexes.batch import Batch, CheckCount
+from app.core.indexes.options import SearchOptions
+from app.core.progress import Progress
+from app.core.spec import MapSpec
+from app.services.index_spec import AskedIndex
+from app.services.left_open import NOTHING, AskedSpec
+from app.settings import Settings
+from app.wiring import Wired, wire
+from service_tests.servers import EVERY_WRITE, valkey
+
+SPEC = MapSpec.model_validate(
+    {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 32, "seed": 1}
+)
+BATCH = 200
+ROWS = np.tile([1.0, 2.0, 0.5], (1000, 1))
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with valkey(tmp_path_factory.mktemp("images"), *EVERY_WRITE) as url:
+        yield url
+
+
+def process(url: str, cache_bytes: int = 1 << 30) -> Wired:
+    """The services as a process of their own has them."""
+    return wire(Settings(redis_url=url, cache_bytes=cache_bytes))
+
+
+def made(wired: Wired, name: str) -> str:
+    """An index over a map."""
+    wired.map_creation.create("m", AskedSpec(SPEC, NOTHING), Progress())
+    wired.indexes.create(name, AskedIndex(map="m", bands=8, rows_per_band=1), None)
+    return name
+
+
+def upsert(wired: Wired, name: str, ids: list[object], tag: str | None = None) -> None:
+    def read(_: int, __: CheckCount) -> Batch:
+        return Batch(ROWS[: len(ids)], ids, [tag] * len(ids))
+
+    assert wired.index_vectors.upsert(name, read) == len(ids)
+
+
+def found(wired: Wired, name: str, tag: str | None = None) -> set[object]:
+    (result,) = wired.index_vectors.search(name, lambda _: (SearchOptions(k=1000, tag=tag), ROWS[:1]))
+    return {*result["ids"]}
+
+
+def test_what_one_process_has_put_every_other_finds_at_once(url: str) -> None:
+    processes = [process(url) for _ in range(3)]
+    name, there = made(processes[0], "shared"), set[object]()
+    for step in range(6):
+        writer, ids = processes[step % 3], [f"{step}-{i}" if i % 3 else i for i in range(20 * step)]
+        upsert(writer, name, [*ids])
+        there |= {*ids}
+        for gone in sorted(map(str, there))[::17]:
+            one: int | str = int(gone) if gone.isdigit() else gone
+            processes[(step + 1) % 3].index_vectors.remove(name, one)
+            there.remove(one)
+        assert all(found(one, name) == there for one in processes)
+
+
+def test_an_index_of_the_same_name_made_anew_has_nothing_of_the_one_before(url: str) -> None:
+    one, other = process(url), process(url)
+    name = made(one, "again")
+    upsert(one, name, ["a"])
+    assert found(other, name) == {"a"}
+    one.indexes.delete(name)
+    made(one, name)
+    assert found(other, name) == set()
+    upsert(one, name, ["b"])
+    assert found(other, name) == {"b"}
+
+
+def test_no_search_sees_half_of_a_batch(url: str) -> None:
+    writer, reader = process(url), process(url)
+    name = made(writer, "whole")
+    ids: list[object] = [*range(BATCH)]
+    upsert(writer, name, ids, "0")
+    done, seen = threading.Event(), list[int]()
+
+    def search() -> None:
+        while not done.is_set():
+            seen.extend(len(found(reader, name, str(tag))) for tag in range(15))
+
+    searching = [threading.Thread(target=search) for _ in range(2)]
+    for one in searching:
+        one.start()
+    for tag in range(1, 15):
+        upsert(writer, name, ids, str(tag))
+    done.set()
+    for one in searching:
+        one.join()
+    assert len(seen) >= 30
+    assert {*seen} == {0, BATCH}
+
+
+def test_an_index_that_the_cache_has_no_room_for_is_refused(url: str) -> None:
+    small, large = process(url, 20_000), process(url)
+    name = made(large, "large")
+    upsert(small, name, [*range(100)])
+    with pytest.raises(TooLarge, match=r"would hold 260 vectors; \d+ are the most") as refused:
+        upsert(small, name, [*range(100, 260)])
+    assert (refused.value.limit, refused.value.allowed) == ("cache_bytes", 20_000)
+    assert found(small, name) == {*range(100)}
+    upsert(large, name, [*range(100, 300)])
+    with pytest.raises(TooLarge, match="cache_bytes is 20000"):
+        found(small, name)
+    long: list[object] = [f"{i:0>1000}" for i in range(60)]
+    made(large, "long")
+    upsert(small, "long", long)
+    with pytest.raises(TooLarge, match="cache_bytes is 20000"):
+        found(small, "long")
+    assert found(large, "long") == {*long}
