@@ -255,6 +255,10 @@ WORST: dict[str, list[Worst]] = {
         Worst("rows of two bits, by darts", "/v1/maps/darts/codes?on_zero=mark", array((2 * MiB, 2)), NPY, NPY, of=3),
         Worst("ones of sparse rows", "/v1/maps/hashes/codes?encoding=one_hot&bits=16", vectors(b"[1,0]")),
         Worst("numbers from one end to the other", "/v1/maps/hashes/codes", vectors(b"[1e-300,1e300]")),
+        Worst("signed codes of one bit", "/v1/maps/one/codes", vectors(b"[0]")),
+        Worst("signed codes of one bit, each a fingerprint", "/v1/maps/one/codes?encoding=fingerprint", array(BITS), NPY, NPY, of=24),
+        Worst("as many signed codes as may be", "/v1/maps/many/codes", array((240, 1)), NPY, NPY, of=33),
+        Worst("a fingerprint of each bit", "/v1/maps/many/codes?encoding=fingerprint&rows_per_band=1", array((30, 1)), NPY, NPY, of=33),
     ],
     "POST /v1/maps/{name}/similarity": [
         Worst("vectors", "/v1/maps/hashes/similarity?gamma=1", pairs(b"[1,0]")),
@@ -263,6 +267,8 @@ WORST: dict[str, list[Worst]] = {
         Worst("codes", "/v1/maps/hashes/similarity?of=codes&encoding=zero_bit", pairs(b"[0,1,2,3,0,1,2,3]")),
         Worst("pairs", "/v1/maps/hashes/similarity", pairs(b"[" + b",".join([b"[0,0]"] * 8) + b"]")),
         Worst("sparse rows", "/v1/maps/long/similarity", pairs(SPARSE)),
+        Worst("vectors of signed codes", "/v1/maps/one/similarity", pairs(b"[0]")),
+        Worst("signed codes of a byte", "/v1/maps/one/similarity?of=codes", pairs(b"[1]")),
     ],
     "PUT /v1/datasets/{name}": [
         Worst("rows of one digit", "/v1/datasets/new", vectors(b"[0]")),

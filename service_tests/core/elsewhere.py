@@ -13,6 +13,7 @@ from scipy import sparse
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
+from app.core.hashing.signed_encodings import SIGNED
 from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.optional_results import PAIRS
 from app.core.maps.terms import Dtype, Form, Gives
@@ -134,6 +135,8 @@ def answers(case: Case, found: FeatureMap) -> Iterator[tuple[str, Any]]:
     for kind, some in (("dense", x), ("sparse", sparse.csr_array(of_sparse))):
         if Gives.features in found.gives:
             yield f"features, {kind}", found.transform(some)
+            if Gives.codes in found.given(found.spec):
+                yield f"signed codes, {kind}", found.codes(some, SIGNED)
         else:
             yield f"codes, {kind}", found.codes(some, PAIRS)
         yield f"Gram block, {kind}", found.gram(some, some[:13])

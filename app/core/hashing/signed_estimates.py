@@ -1,17 +1,17 @@
 """Estimates of kernels from how many signed codes agree."""
 
-from collections.abc import Callable
-
 import numpy as np
 
-from app.core.arrays import Array, Matrix, Whole
+from app.core.arrays import Array, Matrix, Whole, row_blocks
 from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.hashing.estimates import Estimate
 from app.core.hashing.intervals import rate_intervals
 from app.core.hashing.sign_law import UNRELATED, SignLaw
+from app.core.hashing.signed_encodings import SIGNED
 
 # Packed bytes that are compared at a time.
 _BYTES_PER_BLOCK = 1 << 22
+_PAIRS_PER_BLOCK = 1 << 16
 
 
 def agreeing(x: Codes, y: Codes, s: int, by: Encoder) -> Whole:
@@ -45,34 +45,53 @@ def estimated(counts: Whole, s: int, by: Encoder, law: SignLaw, exact: Matrix | 
         law: of the kernel.
         exact: the kernel, (n,), or None where it is not known.
     """
-    n_codes, rows = s // by.rows_per_band, by.rows_per_band
+    n_codes = s // by.rows_per_band
+    if n_codes < len(counts):  # each count there can be once, and then no more than is answered
+        every: dict[str, Array] = _of_counts(np.arange(n_codes + 1), by, law, n_codes)
+        found = {name: numbers[counts] for name, numbers in every.items()}
+    else:
+        found = _of_counts(counts, by, law, n_codes)
+    if exact is None:
+        return found
+    for block in row_blocks(len(exact), _PAIRS_PER_BLOCK):
+        found["bias"][block] = _bias((1 - law.rates(exact[block])) ** by.rows_per_band, by, law, n_codes)
+    names = [*found]
+    names.insert(names.index("bias"), "exact")
+    return {name: (found | {"exact": exact})[name] for name in names}
 
-    def kernels(rates: Matrix) -> Matrix:
-        """The kernels of shares of codes that agree, elementwise; no band tells how far below 0 one would be."""
-        differ = 1 - rates ** (1 / rows)
-        return law.kernels(np.minimum(differ, UNRELATED) if rows > 1 else differ)
 
+def _of_counts(counts: Whole, by: Encoder, law: SignLaw, n_codes: int) -> dict[str, Array]:
+    """What `estimated` gives of counts, where no kernel is known."""
     rates = counts / n_codes
-    value, low, high = _around(rates, n_codes, kernels)
-    error = (high - low) / 2
-    middle = value
-    if exact is not None:
-        middle, low, high = _around((1 - law.rates(exact)) ** rows, n_codes, kernels)
-    bias = (low + high) / 2 - middle
-    interval = np.clip(kernels(rate_intervals(counts, n_codes)), 0, 1)
-    answer: dict[str, Array] = {"estimate": value, "standard_error": error, "agreement": rates}
-    if exact is not None:
-        answer["exact"] = exact
-    return answer | {"bias": bias, "interval": interval}
+    value, low, high = _around(rates, by, law, n_codes)
+    return {
+        "estimate": value,
+        "standard_error": (high - low) / 2,
+        "agreement": rates,
+        "bias": _bias(rates, by, law, n_codes),
+        "interval": np.clip(_kernels(rate_intervals(counts, n_codes), by, law), 0, 1),
+    }
 
 
 def kernel_of_bits(counts: Whole, s: int, law: SignLaw) -> Estimate:
     """The kernel of pairs of which so many of s bits agree, and its standard error, both as `estimated` has them."""
-    value, low, high = _around(counts / s, s, lambda rates: law.kernels(1 - rates))
+    value, low, high = _around(counts / s, SIGNED, law, s)
     return Estimate(value, (high - low) / 2)
 
 
-def _around(rates: Matrix, n_codes: int, kernels: Callable[[Matrix], Matrix]) -> tuple[Matrix, Matrix, Matrix]:
+def _bias(rates: Matrix, by: Encoder, law: SignLaw, n_codes: int) -> Matrix:
+    middle, low, high = _around(rates, by, law, n_codes)
+    return (low + high) / 2 - middle
+
+
+def _around(rates: Matrix, by: Encoder, law: SignLaw, n_codes: int) -> tuple[Matrix, Matrix, Matrix]:
     """The kernels of the rates, and of those a standard error below and above."""
     error = np.sqrt(rates * (1 - rates) / n_codes)
-    return kernels(rates), kernels(np.maximum(rates - error, 0)), kernels(np.minimum(rates + error, 1))
+    low, high = np.maximum(rates - error, 0), np.minimum(rates + error, 1)
+    return _kernels(rates, by, law), _kernels(low, by, law), _kernels(high, by, law)
+
+
+def _kernels(rates: Matrix, by: Encoder, law: SignLaw) -> Matrix:
+    """The kernels of shares of codes that agree, elementwise; no band tells how far below 0 one would be."""
+    differ = 1 - rates ** (1 / by.rows_per_band)
+    return law.kernels(np.minimum(differ, UNRELATED) if by.rows_per_band > 1 else differ)
