@@ -1,7 +1,7 @@
 """Hash codes of rows, as a transformer of scikit-learn."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -10,24 +10,30 @@ from bochner_client.calls.vectors import BitsOf, Encoding, OnZero
 from bochner_client.transformers.connections import Connection
 from bochner_client.transformers.map_transformer import Array, MapTransformer
 from bochner_client.transformers.rows import Block
-from bochner_client.transformers.specs import Spec, seed_of, whole
+from bochner_client.transformers.specs import Spec, kernel_of, sampler_of, seed_of, whole
 
 _DEFAULT_BITS = 8
 
 
 class HashMap(MapTransformer):
-    """Codes of rows that collide as often as their min-max kernel says; by default as sparse rows of ones.
+    """Codes of rows that agree as often as a kernel says: by default the min-max kernel, in sparse rows of ones.
 
     Args:
-        s: number of hashes.
-        sampler: "gcws", or "dart_minhash" for rows of hundreds of entries that are not zero.
-        p: power of the kernel.
-        center: subtracted from each row first, one number for each column.
+        s: number of hashes; of other kernels than gmm, of frequencies, each of which has one bit.
+        p: power of kernel gmm.
+        center: subtracted from each row first, one number for each column, for kernel gmm.
+        kernel: "gmm", or one with frequencies, such as "gaussian" or {"kind": "matern", "nu": 1.5}.
+        sampler: of kernel gmm "gcws", which None is for it, or "dart_minhash" for rows of hundreds of entries that are
+            not zero. Of other kernels that of their frequencies, as for `FeatureMap`; None is "halton".
+        length_scale: of a kernel with frequencies, as for `FeatureMap`.
         seed: of every random choice.
-        encoding: "one_hot" gives sparse rows (n, s·2^bits) for linear learners, with a one for each hash. "zero_bit",
-            "b_bit" and "fingerprint" give codes (n, s), "packed" bytes (n, ⌈s·bits/8⌉), "pairs" columns (n, 2s).
+        encoding: "one_hot", which None is for kernel gmm, gives sparse rows (n, s·2^bits) for linear learners, with a
+            one for each hash. "zero_bit", "b_bit" and "fingerprint" give codes (n, s), "packed" bytes (n, ⌈s·bits/8⌉),
+            "pairs" columns (n, 2s). Of other kernels there are "packed", which None is for them, (n, ⌈s/8⌉), and
+            "fingerprint", (n, ⌊s/rows_per_band⌋).
         bits: of a code; None for those of the encoding.
         bits_of: what they are taken from: "index", "mixed_index" or "pair".
+        rows_per_band: bits of a fingerprint, of other kernels than gmm; None for 16.
         on_zero: what becomes of rows that are all zero: "refuse", or "mark", which gives them no ones, or codes of −1.
             None is "mark" for one_hot, which stays what it is for all other rows, and "refuse" for all other encodings.
         input: what is done to rows first; see `FeatureMap`, as for all that follow.
@@ -43,13 +49,16 @@ class HashMap(MapTransformer):
         self,
         s: int = 512,
         *,
-        sampler: Literal["gcws", "dart_minhash"] = "gcws",
         p: float = 1.0,
         center: Sequence[float] | None = None,
+        kernel: str | Mapping[str, Any] = "gmm",
+        sampler: str | Mapping[str, Any] | None = None,
+        length_scale: Any = None,
         seed: int | None = 0,
-        encoding: Encoding = "one_hot",
+        encoding: Encoding | None = None,
         bits: int | None = None,
         bits_of: BitsOf | None = None,
+        rows_per_band: int | None = None,
         on_zero: OnZero | None = None,
         input: Any = None,  # noqa: A002  # the word of the contract
         url: str | None = None,
@@ -60,13 +69,16 @@ class HashMap(MapTransformer):
         progress: bool = False,
     ) -> None:
         self.s = s
-        self.sampler = sampler
         self.p = p
         self.center = center
+        self.kernel = kernel
+        self.sampler = sampler
+        self.length_scale = length_scale
         self.seed = seed
         self.encoding = encoding
         self.bits = bits
         self.bits_of = bits_of
+        self.rows_per_band = rows_per_band
         self.on_zero = on_zero
         self.input = input
         self.url = url
@@ -77,28 +89,46 @@ class HashMap(MapTransformer):
         self.progress = progress
 
     def _asked(self, service: Connection) -> Spec:
-        del service
-        kernel: Spec = {"kind": "gmm", "p": float(self.p)}
+        kinds = service.catalog
+        sampler = self.sampler or ("gcws" if self._is_gmm else "halton")
+        of_all: Spec = {
+            "sampler": sampler_of(sampler, kinds["samplers"]),
+            "s": whole(self.s),
+            "seed": seed_of(self.seed),
+        }
+        if not self._is_gmm:
+            if self.p != 1 or self.center is not None:
+                raise ValueError(f"p={self.p!r}, center={self.center!r} came; they are for kernel gmm")
+            return {"kernel": kernel_of(self.kernel, self.length_scale, kinds["kernels"]), **of_all}
+        if self.length_scale is not None:
+            raise ValueError(f"length_scale={self.length_scale!r} came; it is for kernels with frequencies")
+        gmm: Spec = {"p": float(self.p)} | ({} if isinstance(self.kernel, str) else dict(self.kernel)) | {"kind": "gmm"}
         if self.center is not None:
-            kernel["center"] = np.asarray(self.center, np.float64).tolist()
-        return {"kernel": kernel, "sampler": {"kind": self.sampler}, "s": whole(self.s), "seed": seed_of(self.seed)}
+            gmm["center"] = np.asarray(self.center, np.float64).tolist()
+        return {"kernel": gmm, **of_all}
 
     def _post(self, service: Connection, rows: Block, out: Array | None) -> Array:
-        on_zero: OnZero = self.on_zero or ("mark" if self.encoding == "one_hot" else "refuse")
         return service.client.codes(
-            self.name_, rows, self.encoding, bits=self.bits, bits_of=self.bits_of, on_zero=on_zero, out=out
+            self.name_,
+            rows,
+            self._encoding,
+            bits=self.bits,
+            bits_of=self.bits_of,
+            rows_per_band=self.rows_per_band,
+            on_zero=self.on_zero or ("mark" if self._encoding == "one_hot" else "refuse"),
+            out=out,
         )
 
     def _columns(self) -> int:
-        return int(self.s) * self._codes_of_a_hash if self.encoding == "one_hot" else super()._columns()
+        return int(self.s) * self._codes_of_a_hash if self._encoding == "one_hot" else super()._columns()
 
     def _target(self, n: int, out: Array | None) -> Array:
-        if out is not None and self.encoding == "one_hot":
+        if out is not None and self._encoding == "one_hot":
             raise ValueError("out came; rows of encoding one_hot are sparse, and written into no array")
         return super()._target(n, out)
 
     def _given(self, target: Array) -> Any:
-        if self.encoding != "one_hot":
+        if self._encoding != "one_hot":
             return super()._given(target)
         kept = target >= 0  # of rows that are all zero nothing is
         columns = target.reshape(-1) if kept.all() else target[kept]
@@ -107,6 +137,14 @@ class HashMap(MapTransformer):
         ends = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))]).astype(index)
         parts = np.ones(len(columns), np.float32), columns.astype(index, copy=False), ends
         return sparse.csr_array(parts, shape=(len(target), self._columns()))
+
+    @property
+    def _is_gmm(self) -> bool:
+        return (self.kernel if isinstance(self.kernel, str) else self.kernel.get("kind")) == "gmm"
+
+    @property
+    def _encoding(self) -> Encoding:
+        return self.encoding or ("one_hot" if self._is_gmm else "packed")
 
     @property
     def _codes_of_a_hash(self) -> int:

@@ -66,3 +66,37 @@ def test_codes_come_in_every_encoding(
     out = np.zeros_like(answered)
     hashes.transform(ROWS, out=out)
     np.testing.assert_array_equal(out, answered)
+
+
+@pytest.mark.parametrize(
+    ("options", "query", "columns"),
+    [
+        ({}, "", 12),
+        ({"length_scale": 2.0, "sampler": "orthogonal"}, "encoding=packed", 12),
+        (
+            {"encoding": "fingerprint", "bits": 32, "rows_per_band": 8},
+            "encoding=fingerprint&bits=32&rows_per_band=8",
+            12,
+        ),
+        ({"encoding": "fingerprint"}, "encoding=fingerprint", 6),
+    ],
+)
+def test_kernels_with_frequencies_have_signed_codes(
+    running: Running, options: dict[str, Any], query: str, columns: int
+) -> None:
+    hashes = HashMap(s=96, kernel="gaussian", url=running.url, **options).fit(ROWS)
+    found = hashes.transform(ROWS)
+    assert found.shape == (3000, columns) == (3000, len(hashes.get_feature_names_out()))
+    with running.client() as http:
+        answered = array(post_npy(http, f"{hashes.name_}/codes?{query}", ROWS))
+    np.testing.assert_array_equal(found, answered)
+    assert found.dtype == answered.dtype
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"kernel": "gaussian", "p": 2.0}, {"kernel": "gaussian", "center": [0] * 6}, {"length_scale": 2.0}],
+)
+def test_options_of_other_kernels_are_refused(running: Running, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"(they are|it is) for kernel"):
+        HashMap(s=8, url=running.url, **options).fit(ROWS)
