@@ -29,6 +29,7 @@ PARAMETERS: dict[str, Any] = {
     "encoding": "b_bit",
     "bits": 8,
     "bits_of": "pair",
+    "rows_per_band": 16,
     "of": "vectors",
     "gamma": 2.0,
     "If-Match": _DIGEST,

@@ -43,7 +43,7 @@ def test_no_name_hides_another_and_none_is_made_up(shown: dict[str, dict[str, An
 
 
 def test_an_example_of_no_operation_is_found_out() -> None:
-    with pytest.raises(KeyError, match="codes"):
+    with pytest.raises(KeyError, match="advise"):
         add_named_examples({})
 
 
