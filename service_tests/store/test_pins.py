@@ -68,6 +68,24 @@ def test_a_map_with_indexes_over_it_is_not_deleted(maps: MapStore, indexes: Inde
     assert maps.delete("m", refuse)
 
 
+def test_an_index_that_is_made_while_its_map_is_deleted_keeps_it(
+    maps: MapStore, indexes: IndexStore, pins: Pins
+) -> None:
+    there = maps.create(new())
+
+    class Refused(Exception):
+        pass
+
+    def refuse(_: bytes, __: str) -> None:
+        if pins.users("m"):
+            raise Refused
+        put(indexes, pins, there, "i")
+
+    with pytest.raises(Refused):
+        maps.delete("m", refuse)
+    assert maps.find("m") == there
+
+
 def test_a_map_with_indexes_over_it_does_not_expire(
     client: redis.Redis, maps: MapStore, indexes: IndexStore, pins: Pins
 ) -> None:
