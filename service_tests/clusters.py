@@ -90,9 +90,10 @@ class Pair:
         return f"redis://127.0.0.1:{self.primary.port}/0"
 
     def settle(self) -> None:
-        """Have the one follow the other, and wait until it does."""
+        """Have the one follow the other, and wait until it does, and has on disk what it was sent."""
         self.replica.says("REPLICAOF", "127.0.0.1", self.primary.port)
         until(lambda: b"state=online" in _raw(self.primary, "INFO", "replication"))
+        until(lambda: b"aof_rewrite_in_progress:0" in _raw(self.replica, "INFO", "persistence"))
 
     def fail_over(self) -> None:
         """Kill the primary, and put the killed replica in its place, with what that has on disk, which follows nobody.
@@ -147,7 +148,7 @@ class Cluster:
 
     def settle(self, replicas: int = 1) -> None:
         """Wait until all slots are served, and each primary is followed by so many replicas."""
-        until(lambda: self._settled(replicas))
+        until(lambda: self.is_settled(replicas))
 
     def may_fail_over(self, may: bool) -> None:
         """Whether replicas take the place of primaries that are lost."""
@@ -160,7 +161,8 @@ class Cluster:
             node.kill(signal.SIGCONT)
             node.kill()
 
-    def _settled(self, replicas: int) -> bool:
+    def is_settled(self, replicas: int = 1) -> bool:
+        """Whether all slots are served, and each primary is followed by so many replicas."""
         primaries = self.primaries()
         if len(primaries) != self.n:
             return False

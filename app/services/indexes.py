@@ -84,8 +84,7 @@ class Indexes:
                 continue
             if there.asked != text:
                 raise IndexExists(name)
-            lives_on = created or there.ttl == ttl is None
-            renewed = there if lives_on else self._store.renew(there, ttl)
+            renewed = there if created else self._store.renew(there, ttl)
             found = None if renewed is None else self._store.look(name, renewed)
             if found is not None:
                 return record(*found), created
@@ -179,7 +178,7 @@ class Indexes:
 
     def _note_use(self, manifest: IndexManifest) -> None:
         try:
-            self._store.renew(manifest, manifest.ttl)
+            self._store.note_use(manifest)
         except (StoreUnavailable, StoreDamaged) as error:  # a store that takes no writes still gives what it has
             logger.warning("the use of index %r is not noted: %s", manifest.name, error)
 

@@ -112,6 +112,15 @@ class IndexStore(NamedStore[IndexManifest]):
         Returns:
             The manifest as it stands then; None if the index is gone, or another changes it at the same time.
         """
+        if ttl is None and there.ttl is None:
+            return self._confirmed(there)
+        return self._living(there, ttl)
+
+    def note_use(self, there: IndexManifest) -> None:
+        """Let an index live on whose use is to be noted. Another may note its own use at the same time."""
+        self._living(there, there.ttl)
+
+    def _living(self, there: IndexManifest, ttl: int | None) -> IndexManifest | None:
         if (now_there := self._as_stored(there)) is None:
             return None
         stored, found = now_there

@@ -10,6 +10,7 @@ from app.jobs.jobs import Jobs
 from app.jobs.queue import Queue
 from app.store import identity
 from app.store.account import Account, Quota
+from app.store.backup import BackupFailed, back_up
 from app.store.clients import Client
 from app.store.connection import connect, connect_loop
 from app.store.datasets import DatasetStore
@@ -18,9 +19,10 @@ from app.store.indexes import IndexStore
 from app.store.keys import Keys, KeyStore, Role, changed, drawn
 from app.store.maps import MapStore
 from app.store.rates import RateStore, Taken
+from app.store.restore import restore
 from app.store.servers import check_writable, keeping, memory_of
 from service_tests.clusters import Cluster, cluster
-from service_tests.servers import until
+from service_tests.servers import EVERY_WRITE, until, valkey
 from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_indexes import entry, held, new_index
 from service_tests.store.new_maps import new
@@ -141,6 +143,42 @@ def test_what_the_store_says_of_itself_is_said_of_all_primaries(nodes: Cluster, 
     assert "allkeys-lru" in (keeping(client).model_copy(update={"durability": "always"}).unfit() or "")
     least_safe.says("CONFIG", "SET", "appendonly", "yes")
     least_safe.says("CONFIG", "SET", "maxmemory-policy", "noeviction")
+
+
+def test_a_backup_has_all_places_and_goes_into_a_cluster_and_nowhere_else(
+    nodes: Cluster, client: Client, tmp_path: Path
+) -> None:
+    identity.settle(client)
+    maps, jobs, path = MapStore(client), Jobs(client, 100, 60), tmp_path / "backup"
+    for name in NAMES:
+        maps.create(new(name))
+        building(client, f"b-{name}")
+    ids = [job.id for job in jobs.page(None, None, 100).jobs]
+    assert back_up(client, path) > 200
+    with pytest.raises(BackupFailed, match="The store is not empty"):
+        restore(client, path)
+    for node in nodes.primaries():
+        node.says("FLUSHALL")
+    data = path.read_bytes()
+    (tmp_path / "cut").write_bytes(data[: data.index(b"REDIS00", 1)])
+    with pytest.raises(BackupFailed, match=r"it has [5-6] of 16 places of a cluster"):
+        restore(client, tmp_path / "cut")
+    assert restore(client, path) > 200
+    identity.settle(client)
+    for name in NAMES:
+        found = maps.find(name)
+        assert found is not None
+        maps.read_all(found)
+    assert [job.id for job in jobs.page(None, None, 100).jobs] == ids
+    queue = Queue(client, 60)
+    assert {one.job_id for one in (queue.next(1) for _ in ids) if one is not None} == {*ids}
+    with valkey(tmp_path, *EVERY_WRITE) as url, connect(url, 5) as single:
+        with pytest.raises(BackupFailed, match="of a cluster, and the store is one server"):
+            restore(single, path)
+        MapStore(single).create(new("m"))
+        back_up(single, tmp_path / "single")
+    with pytest.raises(BackupFailed, match="of one server, and the store is a cluster"):
+        restore(client, tmp_path / "single")
 
 
 def test_a_part_that_is_away_takes_nothing_else_along_and_comes_back_with_all_that_was_confirmed(

@@ -6,6 +6,7 @@ before, or stop it.
 
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -19,6 +20,7 @@ from app.store.indexes import IndexStore
 from app.store.keys import KeyStore, Role, drawn
 from app.store.maps import MapStore
 from service_tests.clusters import Pair
+from service_tests.servers import until
 from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_indexes import entry, new_index
 from service_tests.store.new_maps import new
@@ -47,16 +49,17 @@ def pair(servers: Pair) -> Pair:
 def names_after_a_failover(pair: Pair, replicas: int) -> tuple[list[str], list[str]]:
     """Acknowledged maps, and those that are there when a replica that was away has taken the place of the primary."""
     acknowledged = []
-    with connect(pair.url, 0.2, replicas=replicas) as client:
-        maps = MapStore(client)
-        for i, name in enumerate(NAMES):
-            if i == 3:
-                pair.replica.kill()
-            try:
-                maps.create(new(name))
-            except StoreUnavailable:
-                continue
+    with connect(pair.url, 5, replicas=replicas) as client:
+        for name in NAMES[:3]:
+            MapStore(client).create(new(name))
             acknowledged.append(name)
+    until(lambda: pair.replica.says("ZCARD", "bochner:maps") == 3)
+    pair.replica.kill()
+    with connect(pair.url, 0.2, replicas=replicas) as client:
+        for name in NAMES[3:]:
+            with suppress(StoreUnavailable):
+                MapStore(client).create(new(name))
+                acknowledged.append(name)
     pair.fail_over()
     with connect(pair.url, 5) as client:
         found = {one.name: one for one in MapStore(client).page("", None, 100)[0]}
@@ -101,6 +104,7 @@ def test_every_change_that_a_client_is_told_of_is_confirmed_also_where_it_was_ma
             "a cancellation": lambda: Jobs(client, 9, 60).cancel(job),
             "an index": lambda: indexes.create(new_index("j")),
             "an index that is there": lambda: indexes.create(index),
+            "an index that is put again": lambda: indexes.renew(index, None),
             "vectors": lambda: indexes.upsert(index, [entry(1)]),
             "a vector that is removed": lambda: indexes.remove(index, b"s1"),
             "a deleted index": lambda: indexes.delete("i"),
@@ -129,10 +133,12 @@ def test_every_change_that_a_client_is_told_of_is_confirmed_also_where_it_was_ma
 
 
 def test_a_map_that_is_used_lives_on_without_a_replica(pair: Pair) -> None:
-    with connect(pair.url, 0.2) as unconfirmed, connect(pair.url, 0.2, replicas=1) as client:
+    with connect(pair.url, 5) as unconfirmed, connect(pair.url, 1, replicas=1) as client:
         there = MapStore(unconfirmed).create(new("m")._replace(ttl=1000))
+        index = IndexStore(unconfirmed).create(new_index(ttl=1000))
         pair.replica.kill(signal.SIGSTOP)
         MapStore(client).note_use(there)
+        IndexStore(client).note_use(index)
         with pytest.raises(StoreUnavailable, match=NOT_CONFIRMED):
             MapStore(client).renew(there, 2000)
         pair.replica.kill(signal.SIGCONT)
