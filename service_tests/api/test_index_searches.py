@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.api.routes.indexing import GMM, SIGNED, Compared, Held, compared, found, made, upserted
+from service_tests.api.routes.indexing import DARTS, GMM, SIGNED, Compared, Held, compared, found, made, upserted
 
 
 def a_row(rng: np.random.Generator) -> Any:
@@ -31,27 +31,28 @@ def change(http: httpx.Client, path: str, held: dict[int | str, Held], rng: np.r
 
 
 @pytest.mark.parametrize(
-    ("s", "banding", "keep", "signed"),
+    ("s", "banding", "keep", "of"),
     [
-        (64, None, "codes", False),
-        (64, (16, 4), "vectors", False),
-        (25, (5, 5), "codes", False),
-        (7, (7, 1), "codes", False),
-        (64, None, "vectors", False),
-        (200, None, "codes", True),
-        (93, (9, 10), "vectors", True),
+        (64, None, "codes", GMM),
+        (64, (16, 4), "vectors", GMM),
+        (25, (5, 5), "codes", GMM),
+        (7, (7, 1), "codes", GMM),
+        (64, None, "vectors", GMM),
+        (200, None, "codes", SIGNED),
+        (93, (9, 10), "vectors", SIGNED),
+        (64, (20, 3), "vectors", DARTS),
     ],
 )
 def test_a_search_finds_what_comparing_all_finds(
-    http: httpx.Client, name: str, s: int, banding: tuple[int, int] | None, keep: str, signed: bool
+    http: httpx.Client, name: str, s: int, banding: tuple[int, int] | None, keep: str, of: dict[str, Any]
 ) -> None:
     asked = {} if banding is None else {"bands": banding[0], "rows_per_band": banding[1]}
-    path = made(http, name, s, of=SIGNED if signed else GMM, keep=keep, **asked)
+    path = made(http, name, s, of=of, keep=keep, **asked)
     held, rng = dict[int | str, Held](), np.random.default_rng(s)
     for _ in range(3):
         change(http, path, held, rng)
         queries, others = np.array([a_row(rng) for _ in range(5)]), np.array([one.row for one in held.values()])
-        codes = compared(http, name, queries, others, banding, signed)
+        codes = compared(http, name, queries, others, banding, of is SIGNED)
         pairs = {"x": queries.tolist(), "y": others.tolist()}
         exact = np.array(http.post(f"/v1/maps/{name}/kernel?exact=true", json=pairs).json()["exact"])
         for options in ({"k": 4}, {"k": 200, "min_similarity": 0.3}, {"k": 3, "tag": "a"}, {"k": 5, "exact": False}):

@@ -12,6 +12,7 @@ GMM: dict[str, Any] = {"input_dim": 5, "kernel": {"kind": "gmm"}, "sampler": {"k
 Rows = NDArray[np.float64]
 
 
+DARTS: dict[str, Any] = {**GMM, "sampler": {"kind": "dart_minhash"}}
 SIGNED: dict[str, Any] = {
     **GMM,
     "kernel": {"kind": "gaussian", "length_scale": 3.0},
