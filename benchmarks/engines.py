@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
 from benchmarks.clients import service
+from benchmarks.data import neighbour_distance, standardised
 from benchmarks.engine_calls import ENGINES, ONE_HOT_BITS, Array, Codes, Engine, Filled, Place
 from benchmarks.timing import Plan, Report
 from bochner_client import Client
@@ -22,6 +23,8 @@ QUERIES = 500
 SLOW_QUERIES = 20
 """Asked of engines that take longer than a tenth of a second for one."""
 S = {"bits": 1024, "columns": 512}
+_LENGTH_SCALES = 1.5
+"""Length scale of the Gaussian kernel, in mean distances to the tenth neighbour."""
 Rows = NDArray[np.float64]
 
 
@@ -75,6 +78,23 @@ def min_max_task(client: Client, name: str, rows: Rows, queries: int) -> Task:
         {takes: array[queries:] for takes, array in codes.items()},
         {takes: array[:queries] for takes, array in codes.items()},
         among_nearest(min_max(rows[:queries], rows[queries:])),
+    )
+
+
+def gaussian_task(client: Client, name: str, rows: Rows, queries: int) -> Task:
+    """Neighbours by the Gaussian kernel, and so by distance, of standardised rows, by signed codes."""
+    scaled = standardised(rows)
+    asked, held = scaled[:queries], scaled[queries:]
+    scale = _LENGTH_SCALES * neighbour_distance(asked, held)
+    kernel = {"kind": "gaussian", "length_scale": scale}
+    spec = {"input_dim": rows.shape[1], "seed": 1, "kernel": kernel, "sampler": {"kind": "orthogonal"}}
+    client.put_map(f"{name}-signed", {**spec, "s": S["bits"]})
+    codes = client.codes(f"{name}-signed", scaled)
+    return Task(
+        f"the Gaussian kernel of standardised rows, of length scale {scale:.3g}",
+        {"bits": codes[queries:]},
+        {"bits": codes[:queries]},
+        among_nearest(-cdist(asked, held)),
     )
 
 
@@ -156,7 +176,7 @@ def run(report: Report, plan: Plan) -> None:
         )
         for name, rows in sets(plan):
             shuffled = np.random.default_rng(0).permutation(rows)
-            for task in (min_max_task(client, name, shuffled, queries),):
+            for task in (make(client, name, shuffled, queries) for make in (min_max_task, gaussian_task)):
                 told = f"{len(rows) - queries:,} rows and {queries} queries that are none of them, by {task.told}"
                 report.say(f"\n`{name}`, {told}:")
                 report.table((*HEADS, "lines"), compared(task, place))

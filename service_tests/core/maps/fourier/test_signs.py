@@ -1,11 +1,13 @@
 """Signed codes of Fourier maps: what they are, and how often they differ, for every law and every sampler."""
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 
 from app.core.errors import InvalidInput
 from app.core.hashing.sign_stream import arcs
@@ -194,3 +196,21 @@ def test_there_is_an_estimate_where_a_law_ties_codes_to_the_kernel(members: Any,
         assert ([*told], [*codes]) == (["agreement", "exact"], ["agreement"])
     np.testing.assert_array_equal(told["agreement"], (bits(found, x) == bits(found, x[::-1])).mean(axis=1))
     np.testing.assert_allclose(told["exact"], np.diag(found.exact_gram(x, x[::-1].copy())))
+
+
+def test_the_bits_of_letters_find_their_nearest() -> None:
+    """1,024 bits, 1,800 letters and 200 queries: the ten nearest are .86 of the ten found, and .99 of the fifty."""
+    letters = np.load(Path(__file__).parents[4] / "examples" / "letters.npy").astype(np.float64)
+    scaled = (letters - letters.mean(axis=0)) / letters.std(axis=0)
+    apart = cdist(scaled[:200], scaled[200:])
+    tenth = np.partition(apart, 9, axis=1)[:, 9:10]
+    scale = 1.5 * float(tenth.mean())
+    found = fourier(
+        input_dim=16, s=1024, kernel={"kind": "gaussian", "length_scale": scale}, sampler={"kind": "orthogonal"}
+    )
+    differing = cdist(bits(found, scaled[:200]), bits(found, scaled[200:]), "cityblock")
+    order = np.argsort(differing, axis=1, kind="stable")
+    near = np.take_along_axis(apart <= tenth, order, axis=1)
+    recalls = {k: float(np.minimum(near[:, :k].sum(axis=1), 10).mean() / 10) for k in (10, 50)}
+    assert recalls[10] > 0.8, recalls
+    assert recalls[50] > 0.98, recalls
