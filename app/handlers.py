@@ -14,7 +14,7 @@ from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
 from app.metrics.heartbeat import Heartbeat
 from app.metrics.slots import Slot
-from app.services import building
+from app.services import building, index_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import warm_up
@@ -48,6 +48,7 @@ def job_handlers(settings: Settings) -> Handlers:
         DIAGNOSE: partial(_measure, partial(_diagnostic, wired)),
         RECOMMEND: partial(_measure, partial(_recommendation, wired)),
         ADVISE: partial(_measure, partial(_advice, wired)),
+        index_creation.KIND: wired.index_creation.go_on,
     }
 
 
@@ -88,9 +89,7 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
         measurement = prepare(context)
     except (MapNotFound, DatasetNotFound, MapNotReady) as error:
         raise InvalidInput(str(error)) from error
-    changed = [called for called, digest in measurement.digests.items() if digest != payload["digests"][called]]
-    if changed:
-        raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
+    measurement.check_same(payload["digests"])
     written = json_measurements.writers(measurement.run(context), measurement.warnings)
     return {media_type: write() for media_type, write in written.items()}
 

@@ -10,6 +10,7 @@ from app.services.advice import Adviser
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.figures import StoreFigures
+from app.services.index_creation import IndexCreation
 from app.services.index_images import Images
 from app.services.index_vectors import IndexVectors
 from app.services.indexes import Indexes
@@ -67,6 +68,7 @@ class Wired:
     """Upserts, deletions and searches of the vectors of indexes."""
     recommendations: Recommendations
     adviser: Adviser
+    index_creation: IndexCreation
     measurements: Measurements
 
 
@@ -106,6 +108,7 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
     pins = Pins(client, map_store, index_store)
     maps = Maps(map_store, limits, cache, settings.threads, jobs, pins)
     indexes = Indexes(index_store, pins, map_store, maps, status.unfit)
+    adviser = Adviser(maps, datasets, settings.threads)
     images = Images(index_store, cache)
     return Wired(
         settings=settings,
@@ -128,7 +131,8 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
         indexes=indexes,
         index_vectors=IndexVectors(index_store, indexes, images, datasets, limits, settings.threads),
         recommendations=Recommendations(datasets, limits, settings.threads),
-        adviser=Adviser(maps, datasets, settings.threads),
+        adviser=adviser,
+        index_creation=IndexCreation(indexes, adviser, jobs, limits),
         measurements=Measurements(jobs, limits, settings.threads),
     )
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.api.array_documents import GIVEN, ROWS
+from app.api.documents import preferring_body
 from app.api.schemas import BINARY, STRING, body, list_of, object_of, schema_of
 from app.core.indexes.options import SearchOptions
 from app.formats.arrow import Arrow
@@ -27,7 +28,7 @@ _ARROW = (
     "a column `tag` of strings."
 )
 
-INDEX_BODY = body({Json.media_type: {"schema": schema_of(AskedIndex)}})
+INDEX_BODY = preferring_body(schema_of(AskedIndex))
 BATCH_BODY = body(
     {
         Json.media_type: {"schema": object_of("VectorsOfIndex", ["vectors"], ids=_IDS, vectors=GIVEN, tags=_TAGS)},

@@ -16,6 +16,19 @@ from app.store.indexes import IndexState
 _MOST_CODES = 1 << 16
 
 
+class Target(Frozen):
+    """What searches of an index are to find, for bands to be chosen by."""
+
+    recall: Annotated[
+        float,
+        Field(gt=0, lt=1, description="Share of the k most similar vectors that a search is to find, on average."),
+    ]
+    k: Annotated[int, Field(ge=1, le=100, description="How many vectors a search is to find.")]
+    dataset: Annotated[
+        str, Field(pattern=NAME_PATTERN, description="Rows like those that the index will hold, best all of them.")
+    ]
+
+
 class AskedIndex(Frozen):
     """An index to be made: over which map, how it is searched, what it keeps."""
 
@@ -43,6 +56,16 @@ class AskedIndex(Frozen):
         ]
         | None
     ) = None
+    target: (
+        Annotated[
+            Target,
+            Field(
+                description="In the place of bands: those that have the recall in the least time, as "
+                "`POST /v1/indexes/advice` finds them; none, where comparing all codes takes less."
+            ),
+        ]
+        | None
+    ) = None
     keep: Annotated[
         Literal["codes", "vectors"],
         Field(
@@ -56,7 +79,16 @@ class AskedIndex(Frozen):
         if (self.bands is None) != (self.rows_per_band is None):
             missing = "bands" if self.bands is None else "rows_per_band"
             raise InvalidInput("bands and rows_per_band come together, or neither does", f"/{missing}")
+        if self.target is not None and self.bands is not None:
+            raise InvalidInput("bands and a target came; the target chooses the bands", "/target")
         return self
+
+    @property
+    def banding(self) -> Banding | None:
+        """The bands that were asked for."""
+        if self.bands is None or self.rows_per_band is None:
+            return None
+        return Banding(self.bands, self.rows_per_band)
 
     def check(self, s: int) -> None:
         """Raise InvalidInput for bands of more codes than a vector has."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import cachetools
 
+from app.core.indexes.banding import Banding
 from app.core.indexes.image import Layout
 from app.core.maps import FeatureMap
 from app.services.errors import IndexExists, IndexNotFound
@@ -60,10 +61,12 @@ class Indexes:
         self._known: cachetools.LRUCache[str, IndexManifest] = cachetools.LRUCache(_REMEMBERED)
         self._knowing = Lock()
 
-    def create(self, name: str, asked: AskedIndex, ttl: int | None, owner: str = "") -> tuple[IndexRecord, bool]:
+    def create(
+        self, name: str, asked: AskedIndex, ttl: int | None, owner: str = "", banding: Banding | None = None
+    ) -> tuple[IndexRecord, bool]:
         """Make an index, unless the same is there; it lives `ttl` seconds after its last use, None for ever.
 
-        A new one is `owner`'s in the account of the store.
+        A new one is `owner`'s in the account of the store. Where its bands were left to a target, it has this banding.
 
         Returns:
             The record, and whether the index is new.
@@ -79,15 +82,29 @@ class Indexes:
         while True:
             there, created = self._store.find(name), False
             if there is None:
-                there, created = self._made(name, asked, text, ttl, owner)
+                there, created = self._made(name, asked, banding or asked.banding, text, ttl, owner)
             if there is None:  # nor is the map any more
                 continue
-            if there.asked != text:
-                raise IndexExists(name)
-            renewed = there if created else self._store.renew(there, ttl)
-            found = None if renewed is None else self._store.look(name, renewed)
+            found = self._same(there, text, ttl, created)
             if found is not None:
-                return record(*found), created
+                return found, created
+
+    def there(self, name: str, asked: AskedIndex, ttl: int | None) -> IndexRecord | None:
+        """The record of an index that was asked for in the same way, which lives on as `ttl` says; None without one.
+
+        Raises:
+            IndexExists: another one has the name.
+        """
+        there = self._store.find(name)
+        return None if there is None else self._same(there, asked.model_dump_json(exclude_none=True), ttl)
+
+    def _same(self, there: IndexManifest, asked: str, ttl: int | None, created: bool = False) -> IndexRecord | None:
+        """The record of an index that was put again, or just now; None if it is gone."""
+        if there.asked != asked:
+            raise IndexExists(there.name)
+        renewed = there if created else self._store.renew(there, ttl)
+        found = None if renewed is None else self._store.look(there.name, renewed)
+        return None if found is None else record(*found)
 
     def get(self, name: str) -> IndexRecord:
         """The record of an index."""
@@ -134,7 +151,7 @@ class Indexes:
         return OpenIndex(manifest, state, feature_map, IndexCodes.of(feature_map, "the map"), layout(manifest))
 
     def _made(
-        self, name: str, asked: AskedIndex, text: str, ttl: int | None, owner: str
+        self, name: str, asked: AskedIndex, banding: Banding | None, text: str, ttl: int | None, owner: str
     ) -> tuple[IndexManifest | None, bool]:
         """Make an index, and have its map stay; what has the name then, and whether it is this one.
 
@@ -158,8 +175,8 @@ class Indexes:
             asked=text,
             bits=codes.bits,
             s=codes.s,
-            bands=asked.bands,
-            rows_per_band=asked.rows_per_band,
+            bands=None if banding is None else banding.bands,
+            rows_per_band=None if banding is None else banding.rows_per_band,
             keep=asked.keep,
             ttl=ttl,
             expires_at=end(ttl),

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from app.core.arrays import Rows
 from app.core.diagnostics import Diagnostic, Finding
+from app.core.errors import InvalidInput
 from app.core.model import Frozen
 from app.core.names import NAMED_OF_KERNELS, NAMED_OF_SAMPLERS, map_name
 from app.core.progress import OutOfTime, Progress, packed, unpacked
@@ -42,6 +43,12 @@ class Measurement(NamedTuple):
     """Said where that is too much: what takes less, if there is a way."""
     warnings: tuple[str, ...] = ()
     """Doubts about its rows, for the client."""
+
+    def check_same(self, digests: Mapping[str, str]) -> None:
+        """Raise InvalidInput if a map or dataset is not the one that it was when a job was submitted."""
+        changed = [called for called, digest in self.digests.items() if digest != digests[called]]
+        if changed:
+            raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
 
 
 class Measurements(NamedTuple):

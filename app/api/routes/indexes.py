@@ -6,16 +6,17 @@ from typing import Annotated
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from app.api import bodies
+from app.api import bodies, long_work
 from app.api.access import owner_of
 from app.api.answer_headers import headers
-from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
+from app.api.context import Admitted, Context, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.index_documents import BATCH_BODY, INDEX_BODY, SEARCH_BODY
 from app.api.negotiation import JSON, posted_format, posted_type
 from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, index_bodies
 from app.formats.index_bodies import BATCHES
+from app.jobs.record import JobRecord, JobState, link
 from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
@@ -33,29 +34,80 @@ class IdKind(StrEnum):
     operation_id="put_index",
     response_model=IndexRecord,
     responses={
-        200: {"description": "The index was there already, asked for in the same way."},
-        201: {"model": IndexRecord, **headers(location="Link of the index.")},
+        200: {
+            "description": "The index was there already, asked for in the same way.",
+            **headers("Preference-Applied"),
+        },
+        201: {"model": IndexRecord, **headers("Preference-Applied", location="Link of the index.")},
+        202: {
+            "model": JobRecord,
+            "description": "Finding bands for the target takes long: a job makes the index. "
+            "Or the client waited for a job that failed: then the record says so, and why.",
+            **headers("Link", "Preference-Applied", location="Link of the job."),
+        },
     },
     openapi_extra=INDEX_BODY,
 )
-async def put_index(
-    name: IndexName, request: Request, response: Response, context: Admitted, ttl: MapTtl = None
-) -> IndexRecord:
+async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: MapTtl = None) -> Response:
     """Make an index over a map, or find that the same one is there, which then lives as long as `ttl` says.
 
     The map stays as long as the index does: it is not deleted, and does not expire.
     """
     posted_format(request, (JSON,))
+    with context.admission.inside:
+        clock, outcome = await _made(name, request, context, ttl)
+    if isinstance(outcome, JobRecord):
+        outcome = await _after(outcome, name, clock, request, context)
+    return _answered(outcome, name, clock)
+
+
+async def _made(
+    name: str, request: Request, context: Context, ttl: int | None
+) -> tuple[long_work.Clock, tuple[IndexRecord, bool] | JobRecord]:
+    """Make the index of a request, at once where it names its bands; give the clock of the request, too."""
     body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+    clock = long_work.started(request, context)
 
-    def work() -> tuple[IndexRecord, bool]:
-        return context.indexes.create(name, bodies.parse(AskedIndex, body), ttl, owner)
+    def at_once() -> tuple[AskedIndex, tuple[IndexRecord, bool] | None]:
+        asked = bodies.parse(AskedIndex, body)
+        if asked.target is None:
+            return asked, context.indexes.create(name, asked, ttl, owner)
+        there = context.indexes.there(name, asked, ttl)
+        return asked, None if there is None else (there, False)
 
-    record, created = await context.admission.compute(work)
-    if created:
-        response.status_code = 201
-        response.headers["Location"] = f"/v1/indexes/{name}"
-    return record
+    asked, found = await context.admission.compute(at_once)
+    if found is not None:
+        return clock, found
+    return clock, await long_work.run_or_submit(
+        context,
+        clock,
+        context.admission.measurements,
+        lambda progress: context.index_creation.create(name, asked, ttl, owner, progress),
+        request,
+        same=("index", name, asked, owner, ttl),
+    )
+
+
+async def _after(
+    submitted: JobRecord, name: str, clock: long_work.Clock, request: Request, context: Context
+) -> tuple[IndexRecord, bool] | JobRecord:
+    """The index that a job has made while the client waited; else the record of the job."""
+    job = await long_work.followed(context, clock, submitted.id, request) or submitted
+    if job.state is not JobState.succeeded:
+        return job
+    return await context.admission.ask(lambda: context.indexes.get(name)), True
+
+
+def _answered(outcome: tuple[IndexRecord, bool] | JobRecord, name: str, clock: long_work.Clock) -> Response:
+    if isinstance(outcome, JobRecord):
+        links = {"Location": link(outcome.id), "Link": f'<{link(outcome.id)}>; rel="monitor"'}
+        response = Response(outcome.model_dump_json(), 202, links, JSON)
+    else:
+        record, created = outcome
+        links = {"Location": f"/v1/indexes/{name}"} if created else {}
+        response = Response(record.model_dump_json(), 201 if created else 200, links, JSON)
+    response.headers.update(clock.preferences.applied(response.status_code))
+    return response
 
 
 @router.get("", operation_id="list_indexes")

@@ -1,7 +1,7 @@
 """How to search the rows of a dataset by codes of a map: predicted from similarities, and checked by hashing."""
 
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -17,6 +17,7 @@ from app.core.indexes.choosing import Bands, Wishes, chosen
 from app.core.indexes.costs import measured
 from app.core.indexes.equal_runs import HashBytes
 from app.core.indexes.hashed_rows import hashed, law_of
+from app.core.indexes.options import compared_exactly
 from app.core.indexes.scan_ranks import found_by_depth, most_depth, ranks
 from app.core.indexes.true_neighbours import Neighbours, block_bytes, true_neighbours
 from app.core.maps import FeatureMap
@@ -48,6 +49,13 @@ class AdviceOptions(Frozen):
     recall: Annotated[
         float, Field(gt=0, lt=1, description="Share of the k most similar rows that a search is to find, on average.")
     ] = 0.95
+    keep: Annotated[
+        Literal["codes", "vectors"],
+        Field(
+            description="What the index would keep. With `vectors` the best candidates are compared exactly, five for "
+            "each that is wanted and at least fifty."
+        ),
+    ] = "vectors"
     candidates: (
         Annotated[
             int,
@@ -101,11 +109,13 @@ class _Advising:
         self, feature_map: FeatureMap, rows: Rows, options: AdviceOptions, progress: Progress, threads: int
     ) -> None:
         searched, apart = held_out(rows.shape[0], _count_of_queries(rows.shape[0]), _SEED)
+        self._keep = options.keep
         self._map, self._law = feature_map, law_of(feature_map)
         self._rows, self._queries = rows[searched], rows[apart]
         self._n, self._s = len(searched), feature_map.n_frequencies
         budget = options.candidates or max(options.k, self._n // _ROWS_PER_CANDIDATE)
-        self._wishes = Wishes(options.k, options.recall, budget, len(apart))
+        taken = options.k if options.keep == "codes" else min(self._n, compared_exactly(options.k))
+        self._wishes = Wishes(options.k, options.recall, budget, len(apart), taken)
         self._parts, self._progress, self._threads = Parts(progress), progress, threads
         self._depth = most_depth(options.k, self._n)
         self._sample = sampled(self._n, min(self._n, _MOST_SAMPLED), _SEED + 1)
@@ -136,6 +146,7 @@ class _Advising:
             queries=self._queries.shape[0],
             k=self._wishes.k,
             recall=self._wishes.recall,
+            keep=self._keep,
             candidates=self._wishes.candidates,
             s=self._s,
             bits=self._law.bits,
@@ -174,7 +185,7 @@ class _Advising:
 
     def _costs(self, progress: Progress) -> Costs:
         queries, rows = self._hashed(progress)
-        return measured(queries, rows, self._law.bits, self._wishes.k, _SEED, self._threads)
+        return measured(queries, rows, self._law.bits, self._wishes.taken, _SEED, self._threads)
 
     def _hashed(self, progress: Progress) -> tuple[HashBytes, HashBytes]:
         """Codes of the queries and of the rows, made when they are first needed by a part that is not finished."""
@@ -198,7 +209,8 @@ class _Advising:
         return Scan(
             **every[0],
             microseconds=(costs["search"] + self._n * costs["scanned_row"]) / 1000,
-            serves=every[0]["rerank"] is not None,
+            recall_of_search=float(shares[0][:, self._wishes.taken - 1].mean()),
+            serves=bool(self._wishes.is_met(shares[0][:, self._wishes.taken - 1 :][:, :1]).size),
             narrower=every[1:],
         )
 

@@ -51,6 +51,7 @@ class Banding(TypedDict):
     ]
     checked: Checked
     candidates: Annotated[float, Field(description="Rows that a search looks at, on average, as checked.")]
+    recall_of_search: Annotated[float, Field(description="Recall of a search, which takes the best of the candidates.")]
     recall_of_codes: Annotated[
         float, Field(description="Recall where the k candidates are taken whose codes agree most, as with keep=codes.")
     ]
@@ -62,7 +63,9 @@ class Banding(TypedDict):
         ),
     ]
     microseconds: Annotated[float, Field(description="Of a search, by the times that its parts were measured to take.")]
-    serves: Annotated[bool, Field(description="Whether it has the recall, at no more candidates than are allowed.")]
+    serves: Annotated[
+        bool, Field(description="Whether a search surely has the recall, at no more candidates than are allowed.")
+    ]
 
 
 class BandCurve(TypedDict):
@@ -94,7 +97,8 @@ class Scan(ScannedCodes):
     """The scan of all codes of the map, as an index keeps them."""
 
     microseconds: Annotated[float, Field(description="Of a search, as measured.")]
-    serves: Annotated[bool, Field(description="Whether it has the recall, with a rerank.")]
+    recall_of_search: Annotated[float, Field(description="Recall of a search.")]
+    serves: Annotated[bool, Field(description="Whether a search surely has the recall that is wanted.")]
     narrower: Annotated[list[ScannedCodes], Field(description="What fewer hashes, or fewer bits of each, would do.")]
 
 
@@ -121,6 +125,7 @@ class Advice(TypedDict):
     queries: Annotated[int, Field(description="How many rows of the dataset were queries.")]
     k: int
     recall: float
+    keep: Literal["codes", "vectors"]
     candidates: Annotated[int, Field(description="Most rows that a search of bands may look at, on average.")]
     s: Annotated[int, Field(description="Hashes of a row.")]
     bits: Annotated[int, Field(description="Of each, in bands.")]

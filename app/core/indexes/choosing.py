@@ -25,6 +25,8 @@ class Wishes(NamedTuple):
     candidates: int
     """Most rows that a search may look at."""
     queries: int
+    taken: int
+    """How many of those whose codes agree most are compared exactly, or taken as they are."""
 
     def is_met(self, shares: Matrix) -> Whole:
         """At which of some places the recalls of the queries, (q, places), are safely as large as wanted."""
@@ -80,7 +82,7 @@ class Bands:
     def _banding(self, number: int, r: int, wishes: Wishes, costs: Costs) -> Banding:
         first = self._first.neighbours[number]
         # A neighbour that stands far behind by its codes is none that a search finds.
-        enough = wishes.is_met(self._recalls(np.where(self._places < self._depth, first, -1))[:, : self.s // r])
+        enough = wishes.is_met(self._recalls(np.where(self._places < wishes.taken, first, -1))[:, : self.s // r])
         bands = int(enough[0]) + 1 if enough.size else self.s // r
         recalls, share = self._recalls(first)[:, bands - 1], self._share(number, bands)
         is_candidate = (first >= 0) & (first < bands)
@@ -98,6 +100,7 @@ class Bands:
                 share=share,
             ),
             candidates=candidates,
+            recall_of_search=float(by_depth[:, wishes.taken - 1].mean()),
             recall_of_codes=float(by_depth[:, wishes.k - 1].mean()),
             rerank=max(wishes.k, int(deep[0]) + 1) if deep.size else None,
             microseconds=nanoseconds / 1000,
@@ -144,7 +147,7 @@ def chosen(bandings: list[Banding], scan: Scan, wishes: Wishes, n: int) -> tuple
 def _none_serves(bandings: list[Banding], wishes: Wishes, n: int) -> str:
     if not wishes.can_be_told:
         return f"{wishes.queries} queries do not tell a recall of {wishes.recall}, whatever they find: take more rows"
-    reaching = [one for one in bandings if _has_it(one["checked"], wishes)]
+    reaching = [one for one in bandings if _has_it(one, wishes)]
     if not reaching:
         return f"no bands of these codes have a recall of {wishes.recall}"
     least = min(reaching, key=lambda one: one["checked"]["share"])
@@ -154,11 +157,12 @@ def _none_serves(bandings: list[Banding], wishes: Wishes, n: int) -> str:
     )
 
 
-def _has_it(checked: Checked, wishes: Wishes) -> bool:
-    return checked["recall"] - _SAFE * checked["recall_standard_error"] >= wishes.recall
+def _has_it(one: Banding, wishes: Wishes) -> bool:
+    return one["recall_of_search"] - _SAFE * one["checked"]["recall_standard_error"] >= wishes.recall
 
 
 def _no_scan(scan: Scan, wishes: Wishes) -> str:
     if scan["serves"] or not wishes.can_be_told:
         return ""
-    return f", but these codes are too short for a recall of {wishes.recall}: take a map of more hashes"
+    of_codes = ", or keep vectors" if wishes.taken == wishes.k else ""
+    return f", but these codes are too short for a recall of {wishes.recall}: take a map of more hashes{of_codes}"

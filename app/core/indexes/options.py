@@ -35,4 +35,9 @@ class SearchOptions(Frozen):
     @property
     def compared_exactly(self) -> int:
         """How many candidates are compared exactly, where some are."""
-        return max(50, 5 * self.k)
+        return compared_exactly(self.k)
+
+
+def compared_exactly(k: int) -> int:
+    """How many candidates are compared exactly where vectors are kept and k are wanted."""
+    return max(50, 5 * k)

@@ -1,13 +1,24 @@
 """Indexes: create, list, look at, delete; put vectors into them, take them out, search."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from bochner_client.exchange import paged
+from bochner_client.calls.jobs import wait_for_job
+from bochner_client.exchange import exchange, paged
+from bochner_client.progress import Progress
 from bochner_client.records import IndexPage, IndexRecord, SearchResult
-from bochner_client.requests import Request, Stream, address, as_json, as_nothing, written_json
+from bochner_client.requests import (
+    Flow,
+    Request,
+    Stream,
+    address,
+    as_document,
+    as_json,
+    as_nothing,
+    written_json,
+)
 from bochner_client.rows import Rows, as_member, sample_members
 
 Keep = Literal["codes", "vectors"]
@@ -20,9 +31,12 @@ def put_index(
     *,
     bands: int | None = None,
     rows_per_band: int | None = None,
+    target: Mapping[str, Any] | None = None,
     keep: Keep = "codes",
     ttl: int | None = None,
-) -> Request[IndexRecord]:
+    timeout: float | None = None,
+    progress: Progress = False,
+) -> Flow[IndexRecord]:
     """Make an index over a map, or find that the same one is there, which then lives as long as `ttl` says.
 
     Args:
@@ -30,21 +44,34 @@ def put_index(
         map: name of a map that gives codes. It stays as long as the index does.
         bands: a search looks at the vectors that agree in all codes of one of so many bands; without, at all codes.
         rows_per_band: codes of a band.
+        target: in the place of bands, what searches are to find: `recall`, `k`, and the name of a `dataset` of rows
+            like those that the index will hold.
         keep: `vectors` for the best candidates to be compared exactly.
         ttl: seconds that it lives after its last use; until it is deleted without it.
+        timeout: seconds to wait for the job that makes an index with a target, where that takes long.
+        progress: how that job shows; see `Job.wait`.
 
     Raises:
         IndexExists: another one has the name.
         MapNotFound: there is no such map.
+        InvalidInput: nothing has the recall of the target.
+        JobFailed: it could not be made.
+        TimeoutError: it was not made in time; the job goes on.
     """
-    asked = {"map": map, "bands": bands, "rows_per_band": rows_per_band, "keep": keep}
-    return Request(
-        method="PUT",
-        path=address("v1", "indexes", name),
-        params={"ttl": ttl},
-        body=written_json({member: value for member, value in asked.items() if value is not None}),
-        reads=as_json(IndexRecord.read),
+    asked = {"map": map, "bands": bands, "rows_per_band": rows_per_band, "target": target, "keep": keep}
+    found = yield from exchange(
+        Request(
+            method="PUT",
+            path=address("v1", "indexes", name),
+            params={"ttl": ttl},
+            body=written_json({member: value for member, value in asked.items() if value is not None}),
+            reads=as_json(as_document),
+        )
     )
+    if "state" not in found:
+        return IndexRecord.read(found)
+    yield from wait_for_job(found["id"], timeout=timeout, progress=progress)
+    return (yield from exchange(get_index(name)))
 
 
 def get_index(name: str) -> Request[IndexRecord]:

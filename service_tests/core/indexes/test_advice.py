@@ -107,6 +107,23 @@ def test_the_scan_is_better_by_more_hashes_and_more_bits() -> None:
     assert by[64, 2]["bytes"] == 16
 
 
+def test_codes_alone_serve_where_they_find_as_much() -> None:
+    found = {keep: advice("signed", k=1, recall=0.75, keep=keep).answer for keep in ("codes", "vectors")}
+    scans = {keep: one["scan"] for keep, one in found.items()}
+    assert scans["codes"]["recall_of_search"] == scans["codes"]["recall"] == scans["vectors"]["recall"]
+    assert scans["vectors"]["recall_of_search"] > scans["codes"]["recall_of_search"] + 0.02
+    assert scans["codes"]["recall_of_search"] > 0.8
+    assert all(one["serves"] for one in scans.values())
+    # Of ten neighbours they find too few, however many bands there are.
+    few = advice("signed", keep="codes").answer
+    assert few["scan"]["recall_of_search"] < 0.9
+    assert not few["scan"]["serves"]
+    assert not any(one["serves"] for one in few["bandings"])
+    assert few["why"].endswith("take a map of more hashes, or keep vectors")
+    for one in found["codes"]["bandings"]:
+        assert not one["serves"] or one["recall_of_codes"] == one["recall_of_search"] >= 0.75
+
+
 @pytest.mark.long
 def test_the_budget_is_kept() -> None:
     few, many = (advice("signed", recall=0.9, candidates=n).answer for n in (40, 600))
@@ -167,7 +184,7 @@ def test_copies_of_rows_are_found_as_their_row(k: int) -> None:
 
 
 def test_no_error_is_less_than_one_neighbour() -> None:
-    wishes = Wishes(k=4, recall=0.97, candidates=9, queries=20)
+    wishes = Wishes(k=4, recall=0.97, candidates=9, queries=20, taken=50)
     found = np.ones((20, 3))
     found[:, 1], found[:10, 2] = 0.99, 0.8
     np.testing.assert_allclose(wishes.error(found), [1 / 80, 1 / 80, np.hypot(0.1 / np.sqrt(20), 1 / 80)])
