@@ -199,6 +199,10 @@ def _indexes() -> Iterator[Call]:
     yield Call(
         "put_index", "that_keeps_vectors", {"name": "new"}, {"ttl": 3600}, body={**INDEX, "keep": "vectors"}, status=201
     )
+    target = {"recall": 0.5, "k": 1, "dataset": "letters"}
+    body = {"map": "hashes", "keep": "vectors", "target": target}
+    yield Call("put_index", "with_a_target", {"name": "aimed"}, body=body, status=201)
+    yield Call("put_index", "by_a_job", {"name": "later"}, headers={"Prefer": "respond-async"}, body=body, status=202)
     yield Call("list_indexes", query={"limit": 2})
     yield Call("upsert_vectors", "with_tags", name, body=example("upsert_vectors.with_tags"))
     yield Call("get_index", path=name)

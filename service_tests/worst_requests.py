@@ -279,7 +279,10 @@ WORST: dict[str, list[Worst]] = {
     ],
     "GET /v1/datasets/{name}": [Worst("65,536 columns", "/v1/datasets/ranges")],
     "GET /v1/datasets": [Worst("all of them", "/v1/datasets?limit=1000")],
-    "PUT /v1/indexes/{name}": [Worst("members without end", "/v1/indexes/new", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode())],
+    "PUT /v1/indexes/{name}": [
+        Worst("members without end", "/v1/indexes/new", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),
+        Worst("a target for a long dataset", "/v1/indexes/new", said(map="hashes", keep="vectors", target={"recall": 0.9, "k": 100, "dataset": "two"}), within=JOB),
+    ],
     "POST /v1/indexes/{name}/vectors": [
         Worst("ids without end", "/v1/indexes/kept/vectors", lambda: b'{"vectors":[[1,0]],' + member("ids", b"1", 16 * MiB) + b"}"),
         Worst("rows without end", "/v1/indexes/kept/vectors", vectors(b"[1,0]", b',"ids":[1]')),

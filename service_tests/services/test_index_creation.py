@@ -1,0 +1,123 @@
+"""Indexes with a target over HTTP: the adviser chooses their bands, and searches find what was wanted."""
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.api.routes.indexing import found, upserted
+from service_tests.checks import assert_problem, finished, put, put_dataset
+
+LETTERS = np.load(Path(__file__).parents[2] / "examples" / "letters.npy").astype(np.float64)
+ROWS = (LETTERS - LETTERS.mean(axis=0)) / LETTERS.std(axis=0)
+HASHES: dict[str, Any] = {"input_dim": 16, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 256}
+
+
+def asked(name: str, recall: float = 0.9, k: int = 5, **others: Any) -> dict[str, Any]:
+    """The body of an index with a target."""
+    return {"map": name, "keep": "vectors", "target": {"recall": recall, "k": k, "dataset": name}, **others}
+
+
+@pytest.fixture
+def there(http: httpx.Client, name: str) -> str:
+    """The name of a map, and of a dataset of letters without the last three hundred."""
+    assert put(http, name, HASHES).status_code == 201
+    assert put_dataset(http, name, ROWS[:1700]).status_code == 201
+    return name
+
+
+def test_searches_find_what_the_target_wants(http: httpx.Client, there: str) -> None:
+    path = f"/v1/indexes/{there}"
+    made = http.put(path, json=asked(there))
+    assert (made.status_code, made.headers["Location"]) == (201, path), made.text
+    record = made.json()
+    assert (record["bands"] is None) == (record["banding"] == "scan")
+    assert http.put(path, json=asked(there)).json() == record, "it is found without advice, whatever that would say now"
+    for other in (asked(there, recall=0.91), asked(there, keep="codes"), {"map": there}):
+        assert_problem(http, http.put(path, json=other), 409, "index-exists")
+    upserted(http, path, list(range(1700)), ROWS[:1700])
+    queries = ROWS[1700:1800]
+    gram = np.array(
+        http.post(
+            f"/v1/maps/{there}/kernel?exact=true", json={"x": queries.tolist(), "y": ROWS[:1700].tolist()}
+        ).json()["exact"]
+    )
+    near = np.sort(gram, axis=1)[:, -5:]
+    results = found(http, path, queries, k=5)
+    shares = [(np.array(one["exact"]) >= least - 1e-9).mean() for one, least in zip(results, near[:, 0], strict=True)]
+    # Of 100 queries, whose shares have a standard deviation of some .15.
+    assert np.mean(shares) > 0.9 - 2 * 0.015
+    if record["banding"] == "bands":
+        assert np.mean([one["candidates"] for one in results]) < 0.16 * 1700
+
+
+def test_a_job_makes_it_where_that_is_wanted(http: httpx.Client, there: str) -> None:
+    path = f"/v1/indexes/{there}"
+    taken = http.put(path, json=asked(there), params={"ttl": 600}, headers={"Prefer": "respond-async"})
+    assert (taken.status_code, taken.headers["Preference-Applied"]) == (202, "respond-async")
+    job = taken.json()
+    assert (job["kind"], job["subject"]) == ("put-index", {"index": there})
+    assert finished(http, taken)["state"] == "succeeded"
+    result = http.get(f"/v1/jobs/{job['id']}/result", follow_redirects=False)
+    assert (result.status_code, result.headers["Location"]) == (303, path)
+    record = http.get(path).json()
+    assert (record["ttl"], record["keep"]) == (600, "vectors")
+    again = http.put(path, json=asked(there), params={"ttl": 600}, headers={"Prefer": "respond-async"})
+    assert (again.status_code, again.json()["bands"]) == (200, record["bands"])
+
+
+def test_a_job_whose_map_goes_says_so(http: httpx.Client, there: str) -> None:
+    # Its advice takes much longer than it takes to delete the map.
+    wide = f"{there}-wide"
+    assert put(http, wide, {**HASHES, "s": 4096}).status_code == 201
+    taken = http.put(f"/v1/indexes/{there}", json=asked(there, map=wide), headers={"Prefer": "respond-async"})
+    assert http.delete(f"/v1/maps/{wide}").status_code == 204
+    ended = finished(http, taken)
+    assert (ended["state"], ended["error"]["reason"]) == ("failed", "invalid-input"), ended
+    assert wide in ended["error"]["detail"]
+    assert http.get(f"/v1/indexes/{there}").status_code == 404
+
+
+def test_a_target_that_nothing_has_is_refused(http: httpx.Client, there: str) -> None:
+    few = f"{there}-few"
+    assert put(http, few, {**HASHES, "s": 8}).status_code == 201
+    path = f"/v1/indexes/{there}"
+    refused = http.put(path, json=asked(there, keep="codes") | {"map": few})
+    problem = assert_problem(http, refused, 422, "invalid-input")
+    assert problem["errors"][0]["pointer"] == "/target/recall"
+    assert "take a map of more hashes, or keep vectors" in problem["detail"]
+    assert http.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"bands": 2, "rows_per_band": 3}, "/target"),
+        ({"target": {"recall": 1.0, "k": 5, "dataset": "d"}}, "/target/recall"),
+        ({"target": {"recall": 0.9, "k": 0, "dataset": "d"}}, "/target/k"),
+        ({"target": {"recall": 0.9, "k": 5}}, "/target/dataset"),
+        ({"target": {"recall": 0.9, "k": 5, "dataset": "d", "rows": 3}}, "/target/rows"),
+    ],
+)
+def test_a_target_is_checked(http: httpx.Client, name: str, change: dict[str, Any], pointer: str) -> None:
+    answer = http.put(f"/v1/indexes/{name}", json=asked(name) | change)
+    problem = assert_problem(http, answer, 422, "invalid-input")
+    assert problem["errors"][0]["pointer"] == pointer
+
+
+def test_a_dataset_that_tells_nothing_is_named(http: httpx.Client, there: str) -> None:
+    path, other = f"/v1/indexes/{there}", f"{there}-other"
+    assert_problem(http, http.put(path, json=asked(there, k=5) | {"map": f"{there}-none"}), 404, "map-not-found")
+    assert_problem(
+        http,
+        http.put(path, json=asked(there, target={"recall": 0.9, "k": 5, "dataset": other})),
+        404,
+        "dataset-not-found",
+    )
+    for rows in (ROWS[:9], ROWS[:, :3], np.zeros((150, 16))):
+        assert put_dataset(http, other, rows).status_code == 201
+        answer = http.put(path, json=asked(there, target={"recall": 0.9, "k": 5, "dataset": other}))
+        assert assert_problem(http, answer, 422, "invalid-input")["errors"][0]["pointer"] == "/target/dataset"
+        assert http.delete(f"/v1/datasets/{other}").status_code == 204
