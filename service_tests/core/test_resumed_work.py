@@ -21,7 +21,7 @@ from app.core.indexes import costs, true_neighbours
 from app.core.indexes.advice import AdviceOptions, advised
 from app.core.kernels import Kernel
 from app.core.maps import FeatureMap
-from app.core.maps.fourier import features
+from app.core.maps.fourier import phases
 from app.core.progress import OutOfTime, Progress, TimedProgress
 from app.core.recommendations import measuring, trials
 from app.core.recommendations.candidates import Wanted
@@ -79,8 +79,8 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (agreement_counts, "_SAMPLES_PER_BLOCK", 400),
         (agreement_counts, "_LEAST_HASHES", 8),
         (max_error, "_PHASES_PER_BLOCK", 1 << 20),
-        (features, "_ROWS_PER_BLOCK", 2),
-        (features, "_LEAST_STEPS_PER_PART", 1),
+        (phases, "_ROWS_PER_BLOCK", 2),
+        (phases, "_LEAST_STEPS_PER_PART", 1),
         # States would differ by what a clock says.
         (measuring, "_seconds", lambda *_: 0.5),
         (costs, "_median", lambda *_: 1000.0),
