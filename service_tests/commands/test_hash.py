@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service_tests.checks import post_npy, put
-from service_tests.commands.test_transform import D, ran, rows, table
+from service_tests.commands.runs import D, ran, rows, table
 from service_tests.running import Running
 
 SPEC = {"input_dim": D, "s": 40, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
