@@ -1,5 +1,6 @@
 """The service and the store that the tests share: real ones, started here."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from service_tests.running import Running, compiler_bytes, service, start, stop
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Nothing of the thousands of tests that are found is garbage: it is sought once all are there, and not among them.
+gc.disable()
+
 _numbers = count()
 AT_ONCE = ("--max-request-seconds", "0")
 """Options of a service that hands work over to jobs as soon as it can."""
@@ -31,6 +35,11 @@ TAKE_MINUTES = ("test_worst_requests.py", "test_image.py", "test_soak.py", "test
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take minutes run first, then tests that start processes and wait: at the end they would run alone."""
     items.sort(key=lambda item: (item.path.name not in TAKE_MINUTES, "core" in item.path.parts))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
