@@ -100,6 +100,8 @@ INDEXES: dict[str, dict[str, Any]] = {
     "rows": {"map": "thousands", "keep": "vectors"},
 }
 
+FEWER_SUBSETS = MAPS["subsets"] | {"s": 1 << 14, "kernel": MAPS["subsets"]["kernel"] | {"subsets": SUBSETS[: 1 << 14]}}
+
 
 def allowed(one: Worst, found: Sent) -> int:
     """How many bytes of memory it may take: so many times its body, more if that is JSON, and its answer."""
@@ -170,7 +172,7 @@ WORST: dict[str, list[Worst]] = {
     "PUT /v1/maps/{name}": [
         Worst("a spec of 65,536 subsets", "/v1/maps/new", said(**MAPS["subsets"])),
         Worst("65,536 subsets with scales of their own", "/v1/maps/newer", said(**(MAPS["subsets"] | {"kernel": MAPS["subsets"]["kernel"] | {"length_scale": [1 + i / 60 for i in range(60)]}}))),
-        Worst("as much as a request may build", "/v1/maps/large", said(**MAPS["frozen"] | {"seed": 1, "s": 1 << 17}), within=BUILD),
+        Worst("300 MB that the request itself builds with", "/v1/maps/large", said(**MAPS["frozen"] | {"seed": 1, "s": 60_000}), within=BUILD),
         Worst("as much as a map may be, by a job", "/v1/maps/largest", said(**MAPS["frozen"] | {"seed": 2, "s": 700_000}), within=JOB),
         Worst("frequencies of one digit", "/v1/maps/newest", lambda: b'{"input_dim":16,"kernel":{"kind":"gaussian","length_scale":1},"sampler":{"kind":"uploaded",' + member("frequencies", b"[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]", 1_190_000) + b"}}"),
         Worst("frequencies of six digits, one row", "/v1/maps/digits", lambda: b'{"input_dim":599000,"kernel":{"kind":"gaussian","length_scale":1},"sampler":{"kind":"uploaded","frequencies":[[' + b"0.5555," * 598_999 + b"0.5555]]}}"),
@@ -178,8 +180,8 @@ WORST: dict[str, list[Worst]] = {
         Worst("a name that is escaped", "/v1/maps/new", lambda: b'{"kernel":{"kind":"' + b"\\u00e9" * 10_000 + b'"}}'),
         Worst("a window in each place", "/v1/maps/windows", said(input_dim=65536, kernel={"kind": "anova", "length_scale": 1.0, "windows": {"image_shape": [256, 256], "patch_shape": [2, 2]}}, sampler={"kind": "monte_carlo"}, s=1 << 16), within=JOB),
         Worst("a million subsets", "/v1/maps/new", lambda: b'{"input_dim":1,"kernel":{"kind":"anova","length_scale":1,' + member("subsets", b"[0]", 4_190_000) + b"}}"),
-        Worst("65,536 subsets that are not kept", "/v1/maps/new?dry_run=true", said(**MAPS["subsets"])),
-        Worst("as much as a request may build, and not kept", "/v1/maps/new?dry_run=true", said(**MAPS["frozen"] | {"seed": 3, "s": 1 << 17}), within=BUILD),
+        Worst("65,536 subsets that are not kept", "/v1/maps/never?dry_run=true", said(**FEWER_SUBSETS), of=4),
+        Worst("300 MB that the request itself builds with, and not kept", "/v1/maps/never?dry_run=true", said(**MAPS["frozen"] | {"seed": 3, "s": 60_000}), within=BUILD),
         Worst("members without end", "/v1/maps/new", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),
         Worst("scales without end", "/v1/maps/new", lambda: b'{"input_dim":2,"s":1,"sampler":{"kind":"sobol"},"kernel":{"kind":"gaussian",' + member("length_scale", b"1", 4_190_000) + b"}}"),
         Worst("a fit beside much else", "/v1/maps/new", lambda: b'{"seed":null,"input_dim":2,"s":1,"sampler":{"kind":"sobol"},"kernel":{"kind":"gaussian",' + member("length_scale", b'""', 4_190_000) + b"}}"),
@@ -243,9 +245,9 @@ WORST: dict[str, list[Worst]] = {
         Worst("the largest block, of packed rows", "/v1/maps/one/kernel", lambda: npz(True, x=np.zeros((8000, 1)), y=np.zeros((8000, 1))), NPZ, NPZ, within=BODY),
         Worst("the largest block in JSON, and exactly", "/v1/maps/one/kernel?exact=true", array((5700, 1)), NPY),
         Worst("exactly, of long sparse rows", "/v1/maps/sparse/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 20)),
-        Worst("exactly, of sparse rows that are made dense", "/v1/maps/wide/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 2000), within=RESULT, of=3),
+        Worst("exactly, of sparse rows that are made dense", "/v1/maps/wide/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 1000), within=RESULT, of=15),
         Worst("exactly, of 65,536 subsets", "/v1/maps/subsets/kernel?exact=true", said(x=[[i / 9] * 60 for i in range(200)]), of=4),
-        Worst("exactly, of sparse rows with the same columns", "/v1/maps/powers/kernel?exact=true", lambda: b"{" + member("x", SAME, 4 * MiB) + b"}", of=5),
+        Worst("exactly, of sparse rows with the same columns", "/v1/maps/powers/kernel?exact=true", lambda: b"{" + member("x", SAME, 2 * MiB) + b"}", of=30),
         Worst("a table of rows that are all alike", "/v1/maps/landmarks/kernel?exact=true", array((5600, 2)), NPY, NPY),
     ],
     "POST /v1/maps/{name}/codes": [
@@ -305,7 +307,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("gram, of hashes of sparse rows", "/v1/maps/long/diagnostics/gram", lambda: b"{" + member("vectors", SPARSE, 280_000) + b"}", within=RESULT),
         Worst("variance, of as many maps as may be", "/v1/maps/one/diagnostics/variance", said(correlations=[0.5] * 1000, repeats=10_000), within=RESULT),
         Worst("variance, of as many pairs as a request takes", "/v1/maps/one/diagnostics/variance", lambda: b"{" + member("x", b"[0]", 400_000) + b"," + member("y", b"[0]", 400_000) + b',"repeats":2}', within=RESULT),
-        Worst("max-error, in as many balls as may be", "/v1/maps/one/diagnostics/max-error", said(diameters=[1.0] * 100, samples=1_000_000)),
+        Worst("max-error, in as many balls as may be", "/v1/maps/one/diagnostics/max-error", said(diameters=[1.0] * 100, samples=250_000), of=4),
         Worst("max-error, of as many frequencies as may be", "/v1/maps/many/diagnostics/max-error", said(diameters=[1.0] * 100, samples=10), within=RESULT),
         Worst("box-discrepancy, of as many frequencies and scales as may be", "/v1/maps/many/diagnostics/box-discrepancy", said(box=1.0, box_scales=[1.0] * 20), within=RESULT),
         Worst("box-discrepancy, of a long dataset", "/v1/maps/one/diagnostics/box-discrepancy", said(dataset="bits"), within=RESULT),
