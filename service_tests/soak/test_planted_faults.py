@@ -19,6 +19,6 @@ DISTURBANCES = {"missing_sync": ["lose_power"]}
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
     # A leak shows in memory only.
-    steps, requests = (0, 6000) if fault == "leak" else (STEPS, 0)
+    steps, requests = (0, 2000) if fault == "leak" else (STEPS, 0)
     with pytest.raises(Wrong):
         soaked(tmp_path, 1, steps, DISTURBANCES.get(fault, []), requests, fault)
