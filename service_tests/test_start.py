@@ -1,6 +1,8 @@
 """How a service starts: with nothing compiled, with all of it, where none can be kept; and what it takes when idle."""
 
+import os
 import pkgutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -15,6 +17,7 @@ from service_tests.running import Running, compiler_bytes, service
 from service_tests.servers import until
 
 MB = 1_000_000
+PROGRAM = "service_tests.one_part"
 SERVICE_BYTES, WORKER_BYTES = 160 * MB, 140 * MB
 # Of these, what belongs to no file.
 SERVICE_OWN_BYTES, WORKER_OWN_BYTES = 145 * MB, 130 * MB
@@ -36,12 +39,11 @@ def own(pid: int) -> int:
     return sum(part.anonymous + part.swap for part in psutil.Process(pid).memory_maps())
 
 
-def worker_of(running: Running) -> int:
-    """The worker of a service, once it waits for jobs."""
+def worker_of(pid: int) -> int:
+    """The worker of a process, once it waits for jobs."""
 
     def waiting() -> list[int]:
-        beside = psutil.Process(running.process.pid).children()
-        workers = [one for one in beside if "worker" in one.cmdline()]
+        workers = [one for one in psutil.Process(pid).children() if "worker" in one.cmdline()]
         return [one.pid for one in workers if resident(one.pid) > LOADED_BYTES and not compiler_bytes(one.pid) > MB]
 
     until(waiting)
@@ -50,17 +52,18 @@ def worker_of(running: Running) -> int:
 
 def check_idle(running: Running) -> None:
     """Nothing of a compiler is left, neither in memory nor beside the service, which takes no more than it may."""
-    worker = worker_of(running)
+    check_idle_beside(running, worker_of(running.process.pid))
+
+
+def check_idle_beside(running: Running, worker: int) -> None:
+    """The same, with a worker that was started apart."""
     assert compiler_bytes(running.process.pid) < MB
     assert resident(running.process.pid) <= SERVICE_BYTES
     assert resident(worker) <= WORKER_BYTES
     assert own(running.process.pid) <= SERVICE_OWN_BYTES
     assert own(worker) <= WORKER_OWN_BYTES
-    assert [
-        one.cmdline()
-        for one in psutil.Process(running.process.pid).children(recursive=True)
-        if "app.services.warm_up" in one.cmdline()
-    ] == []
+    beside = [one for pid in (running.process.pid, worker) for one in psutil.Process(pid).children(recursive=True)]
+    assert [one.cmdline() for one in beside if "app.services.warm_up" in one.cmdline()] == []
 
 
 @pytest.fixture(scope="module")
@@ -98,12 +101,20 @@ def test_later_starts_compile_nothing(place: Path, tmp_path: Path) -> None:
 def test_where_nothing_can_be_kept_a_start_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With one part of the loops: all are compiled alike, and where nothing is kept each process does that anew."""
     # To root every directory is writable, so numba is told to try this one only; below /proc nobody makes another.
     monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/none")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    with service(tmp_path / "data", "--job-workers", "1") as running:
-        check_idle(running)
+    with service(tmp_path / "data", program=PROGRAM) as running:
+        worker = subprocess.Popen([sys.executable, "-m", PROGRAM, "worker", "--redis-url", running.socket])
+        try:
+            check_idle_beside(running, worker_of(os.getpid()))
+        finally:
+            worker.terminate()
+            worker.wait(60)
+        (log,) = tmp_path.glob("data.*.log")
+        assert "compiling measures" in log.read_text(), "it was to have nothing"
     assert list(temporary.iterdir()) == []
