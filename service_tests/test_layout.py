@@ -70,6 +70,8 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/maps/fourier/features.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/phases.py": "core/maps/fourier/test_fourier_map.py",
         "core/maps/fourier/inner_products.py": "core/maps/fourier/test_fourier_map.py",
+        "core/maps/fourier/fourier_specs.py": "core/maps/test_families.py",
+        "core/maps/fourier/signed_codes.py": "core/maps/fourier/test_signs.py",
         "core/maps/fourier/projection.py": "core/maps/fourier/test_dense.py",  # and test_structured.py
         "core/maps/fourier/spectral.py": "core/maps/fourier/test_drawing.py",
         "core/kernels/scaled.py": "core/kernels/test_gaussian.py",

@@ -1,47 +1,37 @@
 """The family of Fourier maps."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Matrix, Rows, Whole, dense, largest, row_blocks
-from app.core.building import Building
+from app.core.arrays import Array, Floats, Matrix, Rows, dense, largest, row_blocks
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import SignedLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder
-from app.core.hashing.sign_law import sign_law
-from app.core.hashing.signed_encodings import SIGNED, signed_encoder, written
-from app.core.hashing.signed_estimates import agreeing, estimated
-from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
-from app.core.maps.base import FeatureMap
-from app.core.maps.fourier.dense import DenseProjection
-from app.core.maps.fourier.drawing import allocations, check_allocations, drawn, unequal
+from app.core.hashing.signed_encodings import SIGNED, signed_encoder
+from app.core.hashing.signed_estimates import agreeing
+from app.core.kernels.base import ShiftInvariantKernel
+from app.core.maps.fourier.drawing import unequal
 from app.core.maps.fourier.features import Features
-from app.core.maps.fourier.forms import FORMS, amplitudes
+from app.core.maps.fourier.forms import FORMS
+from app.core.maps.fourier.fourier_specs import FourierSpecs, projection_of
 from app.core.maps.fourier.inner_products import gram
 from app.core.maps.fourier.projection import Projection
-from app.core.maps.fourier.signs import Signs
+from app.core.maps.fourier.signed_codes import SignedCodes
 from app.core.maps.fourier.spectral import spectral
-from app.core.maps.fourier.structured import StructuredProjection
 from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import (
     Arrays,
     ArraysOnDemand,
     BaseSpec,
-    Built,
     ClosedForms,
-    Fetched,
     Form,
     FrozenArray,
     Gives,
     Spectrum,
 )
 from app.core.progress import Pause, no_pause
-from app.core.samplers import FREQUENCY_SAMPLERS
-from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.samplers.structured_orthogonal import StructuredOrthogonal
 from app.core.threads import for_each
 
 # Coordinates of differences whose exact kernels one thread computes at a time, a tenth of a second or less.
@@ -49,11 +39,8 @@ _COORDINATES_PER_PART = 1 << 17
 # The most bits that are held of either row while pairs are compared.
 _BITS_PER_BLOCK = 1 << 23
 
-_PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
-"""The projections of samplers that do not freeze a matrix of frequencies."""
 
-
-class FourierMap(FeatureMap):
+class FourierMap(FourierSpecs):
     """Features z with z(x)·z(y) = Σ ξ_l cos(w_l·(x − y)) ≈ k(x − y).
 
     A projection makes phases of the rows, and the form of the spec makes columns of the phases.
@@ -65,20 +52,6 @@ class FourierMap(FeatureMap):
     Where all weights are one, each frequency gives a bit of a signed code, too, with parameters that are not frozen.
     """
 
-    samplers = FREQUENCY_SAMPLERS
-    gives = frozenset({Gives.features, Gives.frequencies, Gives.codes})
-    usual_encoders = (SIGNED,)
-    fetched = MappingProxyType(
-        {
-            "frequencies": Fetched(2, "the frequencies, (n_frequencies, input_dim)."),
-            "weights": Fetched(1, "the weights of the frequencies, (n_frequencies,)."),
-            "signs": Fetched(3, "the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each."),
-            "radii": Fetched(1, "the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1."),
-            "offsets": Fetched(1, "the offsets of the form phase, (n_frequencies,) in [0, 2π)."),
-            "signature": Fetched(1, "the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones."),
-        }
-    )
-
     kernel: ShiftInvariantKernel
 
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
@@ -86,13 +59,13 @@ class FourierMap(FeatureMap):
         self.spec = spec
         self.kernel, _ = spectral(spec)
         self.form = spec.form
-        self._projection = _projection_of(spec)(spec, arrays)
+        self._projection = projection_of(spec)(spec, arrays)
         s = self.n_frequencies = self._projection.n_frequencies
         is_dense = self._projection.is_dense
         self._weights = self._projection.weights(spec, arrays)
         self.signature = arrays.get("signature")
         self._features = Features(spec, self._projection, self._weights, arrays, threads)
-        self._signs = Signs(spec, self._projection, threads)
+        self._codes = SignedCodes(spec, self.kernel, self._projection, threads)
         self.gram_dtype, self.largest_feature = self._features.dtype, self._features.largest
         self.n_output = s * self._features.per_frequency
         of_set = _of_set(self._projection, self._weights)
@@ -100,78 +73,7 @@ class FourierMap(FeatureMap):
         if not is_dense:
             of_each = FrozenArray((s,), spec.numpy_dtype)
             self.computed = {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype), "weights": of_each}
-        self.bytes = self._projection.bytes + self._features.nbytes + self._signs.nbytes
-
-    @classmethod
-    def check(cls, spec: BaseSpec) -> None:
-        """Refuse a kernel without frequencies, and one with a summand that the sampler does not serve."""
-        check_allocations(spec)
-
-    @classmethod
-    def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
-        """Half as many frequencies as columns, or as many as the sampler makes best use of below that."""
-        if not isinstance(sampler, FrequencySampler):
-            raise TypeError(f"sampler {sampler.kind} draws no frequencies")
-        most = columns // 2
-        try:
-            dictated = sampler.count(None, input_dim)
-        except InvalidInput:
-            return sampler.best_size(most)
-        if dictated > most:
-            raise InvalidInput(
-                f"{sampler.kind} may make {dictated} frequencies; {columns} columns have room for {most}"
-            )
-        return None
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
-        """Those with room for half as many frequencies as columns; none for kernels without frequencies."""
-        if not isinstance(kernel, ShiftInvariantKernel):
-            return ()
-        return super().tried(kernel, input_dim, columns // 2, dataset)
-
-    @classmethod
-    def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
-        """The arrays of the projection, weights, signature, and offsets for the form `phase`."""
-        s = sum(allocation.size for allocation in allocations(spec))
-        of_each = FrozenArray((s,), spec.numpy_dtype)
-        arrays = _projection_of(spec).frozen(spec, s)
-        if _projection_of(spec).is_dense:
-            arrays |= {"weights": of_each, "signature": FrozenArray((s,), np.dtype(np.int8))}
-        if FORMS[spec.form].has_offsets:
-            arrays["offsets"] = of_each
-        return arrays
-
-    @classmethod
-    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
-        """What the sampler makes at the most, for all summands of the kernel."""
-        s = sum(allocation.size for allocation in allocations(spec))
-        return s, s * FORMS[spec.form].per_frequency
-
-    @classmethod
-    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-        """The `amplitudes` of the frequencies, and what the projection makes phases with."""
-        projection = _projection_of(spec)
-        of_form = amplitudes(spec, projection.weights(spec, arrays))
-        return {"amplitudes": of_form, **projection.derived(spec, arrays)}
-
-    @classmethod
-    def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """What is frozen, and the sampler at the largest summand of the kernel, or the open projection.
-
-        The sets of several summands are put together in float64.
-        """
-        _, sampler = spectral(spec)
-        every = allocations(spec)
-        s = sum(allocation.size for allocation in every)
-        most = max(sampler.drawing_bytes(allocation.size, allocation.block.dim(spec.input_dim)) for allocation in every)
-        together = 2 * 8 * s * spec.input_dim if len(every) > 1 else 0
-        return cls.frozen_bytes(spec) + max(most + together, _projection_of(spec).opening_bytes(spec, s))
-
-    @classmethod
-    def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
-        """Draw frequencies and offsets."""
-        return drawn(spec, _projection_of(spec), building or Building())
+        self.bytes = self._projection.bytes + self._features.nbytes + self._codes.nbytes
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features; InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
@@ -181,7 +83,7 @@ class FourierMap(FeatureMap):
     def codes(self, rows: Rows, encoder: Encoder = SIGNED, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """The bits of the rows, as the encoder writes them; refused as by `transform`, and where weights differ."""
         self.check_gives(Gives.codes)
-        return written(self._signs.of(self._in_range(rows, pointer), pause), self.n_frequencies, encoder)
+        return self._codes.of(self._in_range(rows, pointer), encoder, pause)
 
     def encoder_of(self, options: CodeOptions) -> Encoder:
         """The encoder of these options; packed where they name no encoding."""
@@ -190,10 +92,7 @@ class FourierMap(FeatureMap):
     def code_law(self, called: str = "this map") -> SignedLaw:
         """That of the kernel; refused where weights differ, or no law tells the kernel."""
         self.check_gives(Gives.codes, called)
-        profile = self.kernel.profile()
-        if profile is None or self.similarity_warnings():
-            raise InvalidInput(f"{called} has codes that do not tell its kernel; {self.similarity_warnings()[0]}")
-        return SignedLaw(self.n_frequencies, sign_law(profile))
+        return self._codes.law(called)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree, and the kernel; where the law tells it, its estimate, too."""
@@ -202,21 +101,15 @@ class FourierMap(FeatureMap):
             of_x, of_y = self.codes(x[block], by, "/x"), self.codes(y[block], by, "/y")
             counts[block] = agreeing(of_x, of_y, self.n_frequencies, by)
             exact[block] = self.exact_pairs(x[block], y[block])
-        return self._told(counts, by, exact)
+        return self._codes.told(counts, by, exact)
 
     def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree and, where the law tells it, the estimate of the kernel."""
-        return self._told(agreeing(x, y, self.n_frequencies, by), by)
+        return self._codes.told(agreeing(x, y, self.n_frequencies, by), by)
 
     def similarity_warnings(self) -> tuple[str, ...]:
         """Why there is no law that tells the kernel, if there is none."""
-        if (why := spectral(self.spec)[1].off_law(self.spec.input_dim)) is not None:
-            reason = f"frequencies of sampler {self.spec.sampler.kind} {why}"
-        elif self.kernel.profile() is None:
-            reason = "signed codes tell the kernel where it is gaussian, laplacian, matern or correlation_rbf"
-        else:
-            return ()
-        return (f"{reason}: there is the rate of agreement alone, and no estimate",)
+        return self._codes.warnings()
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
@@ -278,25 +171,12 @@ class FourierMap(FeatureMap):
             return InvalidInput(f"{called} has {unequal(self.spec)}")
         return InvalidInput(f"{called} has kernel {kind}; samples (i*, t*) come from maps with kernel gmm")
 
-    @classmethod
-    def given(cls, spec: BaseSpec) -> frozenset[Gives]:
-        """No codes where weights differ."""
-        return cls.gives if unequal(spec) is None else cls.gives - {Gives.codes}
-
     def spectrum(self) -> Spectrum:
         """The frozen frequencies and weights, with the kernel."""
         frequencies, weights = (array.astype(np.float64) for array in (self._projection.frequencies, self._weights))
         if self.spec.normalize:
             weights /= weights.sum()
         return Spectrum(frequencies, weights, self.kernel, self._scale)
-
-    def _told(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
-        """The answer for pairs of which so many codes agree."""
-        profile = None if self.similarity_warnings() else self.kernel.profile()
-        if profile is not None:
-            return estimated(counts, self.n_frequencies, by, sign_law(profile), exact)
-        rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
-        return rates if exact is None else rates | {"exact": exact}
 
     @property
     def _scale(self) -> float:
@@ -323,8 +203,3 @@ class FourierMap(FeatureMap):
 def _of_set(projection: Projection, weights: Floats) -> dict[str, Callable[[], Array]]:
     """Functions that give the frequencies and the weights, in memory of their own."""
     return {"frequencies": lambda: projection.frequencies, "weights": lambda: np.array(weights)}
-
-
-def _projection_of(spec: BaseSpec) -> type[Projection]:
-    """The projection whose arrays the sampler of a spec draws."""
-    return _PROJECTIONS.get(type(spec.sampler), DenseProjection)
