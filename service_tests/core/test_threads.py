@@ -21,7 +21,7 @@ import app
 from app.core import kernels, panels, threads
 from app.core.diagnostics.gram import Gram
 from app.core.maps import opened
-from app.core.maps.fourier import features, inner_products
+from app.core.maps.fourier import inner_products, phases
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 from service_tests.core.combinations import rows
@@ -182,9 +182,9 @@ def test_only_one_file_says_how_many_threads_linear_algebra_has() -> None:
 
 
 SMALL_PARTS = [
-    (features, "_ROWS_PER_BLOCK", 16),
-    (features, "_LEAST_STEPS_PER_PART", 1),
-    (features, "_FREQUENCIES_PER_BLOCK", 1),
+    (phases, "_ROWS_PER_BLOCK", 16),
+    (phases, "_LEAST_STEPS_PER_PART", 1),
+    (phases, "_FREQUENCIES_PER_BLOCK", 1),
     (inner_products, "_FREQUENCIES_PER_BLOCK", 1),
     (panels, "_MOST_PRODUCTS_PER_PART", 40_000),
     (panels, "_LEAST_PRODUCTS_PER_PART", 1),
