@@ -10,11 +10,12 @@ from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions
 from app.core.recommendations import RecommendationOptions
 from app.formats import Body, Buffer, Posted, json_measurements
+from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
 from app.metrics.heartbeat import Heartbeat
 from app.metrics.slots import Slot
-from app.services import building, index_creation
+from app.services import building, index_creation, index_duplicates
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import warm_up
@@ -49,6 +50,7 @@ def job_handlers(settings: Settings) -> Handlers:
         RECOMMEND: partial(_measure, partial(_recommendation, wired)),
         ADVISE: partial(_measure, partial(_advice, wired)),
         index_creation.KIND: wired.index_creation.go_on,
+        index_duplicates.KIND: lambda payload, context: {Json.media_type: wired.duplicates.answer(payload, context)},
     }
 
 

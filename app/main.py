@@ -36,6 +36,7 @@ from app.api.routes import (
     datasets,
     diagnostics,
     docs_page,
+    duplicates,
     exports,
     indexes,
     inference,
@@ -91,7 +92,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(observed, meters=context.meters, spans=context.spans)
     app.add_middleware(request_id)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
-    of_maps = (maps, exports, vectors, inference, datasets, indexes, diagnostics, advice)
+    of_maps = (maps, exports, vectors, inference, datasets, indexes, diagnostics, advice, duplicates)
     for part in (*of_maps, jobs, keys, service, metrics, docs_page, page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]

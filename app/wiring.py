@@ -11,6 +11,7 @@ from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.figures import StoreFigures
 from app.services.index_creation import IndexCreation
+from app.services.index_duplicates import IndexDuplicates
 from app.services.index_images import Images
 from app.services.index_vectors import IndexVectors
 from app.services.indexes import Indexes
@@ -66,6 +67,7 @@ class Wired:
     indexes: Indexes
     index_vectors: IndexVectors
     """Upserts, deletions and searches of the vectors of indexes."""
+    duplicates: IndexDuplicates
     recommendations: Recommendations
     adviser: Adviser
     index_creation: IndexCreation
@@ -130,6 +132,7 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
         datasets=datasets,
         indexes=indexes,
         index_vectors=IndexVectors(index_store, indexes, images, datasets, limits, settings.threads),
+        duplicates=IndexDuplicates(indexes, images, jobs, limits, settings.threads),
         recommendations=Recommendations(datasets, limits, settings.threads),
         adviser=adviser,
         index_creation=IndexCreation(indexes, adviser, jobs, limits),

@@ -107,6 +107,7 @@ def calls(of: Prepared) -> Iterator[Call]:
     yield from _datasets(of.points)
     yield from _indexes()
     yield from _jobs(of)
+    yield from _duplicates()
     yield from _inference()
     yield Call("create_key", body={"name": "dashboard", "role": "read"}, status=201)
     yield Call("list_keys")
@@ -209,6 +210,15 @@ def _indexes() -> Iterator[Call]:
     yield Call("search_index", "of_a_tag", name, body=example("search_index.of_a_tag"))
     yield Call("delete_vector", path={**name, "id": "7"}, status=204)
     yield Call("delete_index", path={"name": "outdated"}, status=204)
+
+
+def _duplicates() -> Iterator[Call]:
+    """After the calls about jobs that wait, which have ended once these are answered."""
+    body = example("find_duplicates.much_alike")
+    yield Call("find_duplicates", "waited_for", {"name": "near"}, headers={"Prefer": "wait=60"}, body=body)
+    yield Call(
+        "find_duplicates", "by_a_job", {"name": "near"}, headers={"Prefer": "respond-async"}, body=body, status=202
+    )
 
 
 def _jobs(of: Prepared) -> Iterator[Call]:

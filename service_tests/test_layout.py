@@ -27,6 +27,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "api/routes/vectors.py": "api/test_features.py",  # and test_codes.py, test_kernel.py, test_similarity.py
         "api/measured_answers.py": "api/test_long_work.py",
         "services/advice.py": "api/routes/test_advice.py",
+        "services/index_duplicates.py": "api/routes/test_duplicates.py",
         "core/maps/min_max_codes.py": "api/test_similarity.py",
         "main.py": "api/test_problems.py",
         "wiring.py": "api/test_problems.py",

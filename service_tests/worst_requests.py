@@ -298,6 +298,11 @@ WORST: dict[str, list[Worst]] = {
         Worst("all are in one bucket", "/v1/indexes/bands/search", lambda: b'{"k":1,"vectors":' + b"[" + b",".join([b"[1,0]"] * 4000) + b"]}"),
         Worst("as many are compared exactly as may be", "/v1/indexes/rows/search", lambda: b'{"k":1000,"vectors":' + json.dumps([[1] * 1000] * 100).encode() + b"}"),
     ],
+    "POST /v1/indexes/{name}/duplicates": [
+        Worst("options without end", "/v1/indexes/kept/duplicates", lambda: b"{" + member("min_similarity", b"0", 4_100_000) + b"}"),
+        Worst("members without end", "/v1/indexes/kept/duplicates", lambda: json.dumps(dict(zip(map(str, range(330_000)), repeat(1), strict=False))).encode()),
+        Worst("all are duplicates", "/v1/indexes/rows/duplicates", said(min_similarity=0.001), headers={"Prefer": "wait=20"}, within=JOB),
+    ],
     DIAGNOSE: [
         Worst("rows of one digit", "/v1/maps/one/diagnostics/gram", vectors(b"[0]")),
         Worst("options without end", "/v1/maps/hashes/diagnostics/variance", lambda: b"{" + member("correlations", b"0", 4_100_000) + b"}"),

@@ -22,9 +22,12 @@ FORMS = [JSON, SVG, PNG]
 """The media types of what is drawn."""
 
 
-def answers(schema: dict[str, Any], description: str) -> dict[int | str, dict[str, Any]]:
+def answers(
+    schema: dict[str, Any], description: str, media_types: list[str] = FORMS
+) -> dict[int | str, dict[str, Any]]:
     """The responses of a route whose answer has a schema, for the document."""
-    content = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}, PNG: {"schema": BINARY}}
+    schemas = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}, PNG: {"schema": BINARY}}
+    content = {media_type: schemas[media_type] for media_type in media_types}
     return {
         200: {"description": description, "content": content, **headers("Vary", "Preference-Applied", WARNING)},
         202: {
@@ -44,14 +47,25 @@ async def answer(
     clock, warnings, found = await _measured(form, request, context, media_type, prepare)
     if isinstance(found, JobRecord):
         found = await _job_answer(request, context, clock, found, media_type)
+    response = _response(clock, found, media_type)
+    response.headers.update(warning_headers(warnings))
+    if len(media_types) > 1:
+        response.headers["Vary"] = "Accept, Prefer"
+    return response
+
+
+async def job_answer(request: Request, context: Context, clock: long_work.Clock, job: JobRecord) -> Response:
+    """The answer of a job, in JSON, where it ends while the client waits, as it prefers; else the record of the job."""
+    return _response(clock, await _job_answer(request, context, clock, job, JSON), JSON)
+
+
+def _response(clock: long_work.Clock, found: bytes | JobRecord, media_type: str) -> Response:
     if isinstance(found, JobRecord):
         links = {"Location": link(found.id), "Link": f'<{link(found.id)}>; rel="monitor"'}
         response = Response(found.model_dump_json(), 202, links, JSON)
     else:
         response = Response(found, media_type=media_type)
-    response.headers.update(clock.preferences.applied(response.status_code) | warning_headers(warnings))
-    if len(media_types) > 1:
-        response.headers["Vary"] = "Accept, Prefer"
+    response.headers.update(clock.preferences.applied(response.status_code))
     return response
 
 

@@ -18,7 +18,7 @@ ROLES: dict[str, Role | None] = {
             *("list_maps", "get_map", "get_frequencies", "get_weights", "get_offsets", "get_signature", "get_signs"),
             *("get_radii", "get_landmarks", "get_landmark_values", "get_landmark_columns", "get_landmark_ends"),
             *("get_root", "export_map", "transform", "kernel", "codes", "similarity", "diagnose", "recommend"),
-            *("list_indexes", "get_index", "search_index", "advise"),
+            *("list_indexes", "get_index", "search_index", "find_duplicates", "advise"),
             *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job"),
             *("inference_server", "inference_model", "inference_model_ready", "inference_index", "infer"),
             *("info", "catalog", "problem", "docs_page", "docs_file", "openapi_document", "metrics"),

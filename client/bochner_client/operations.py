@@ -36,6 +36,8 @@ class Operations:
     upsert_vectors = method(indexes.upsert_vectors)
     delete_vector = method(indexes.delete_vector)
     search_index = method(indexes.search_index)
+    find_duplicates = method(indexes.find_duplicates)
+    start_duplicates = starting(indexes.start_duplicates)
 
     diagnose = method(measurements.diagnose)
     start_diagnosis = starting(measurements.start_diagnosis)

@@ -168,6 +168,21 @@ class SearchResult(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Duplicates(Record):
+    """The duplicates in an index."""
+
+    clusters: list[list[int | str]]
+    """Ids of vectors that are joined by pairs of the similarity wanted or more; large clusters first."""
+    size: int
+    """How many vectors the index held."""
+    min_similarity: float
+    standard_error: float
+    """Of estimates of that similarity: pairs that are within a few of it may be on either side."""
+    compared: int
+    """How often two vectors were compared."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobRecord(Record):
     """A job."""
 

@@ -16,6 +16,7 @@ from service_tests.api.operations import OPERATIONS
 
 CHANGES_NOTHING = {
     "advise",
+    "find_duplicates",
     "search_index",
     "transform",
     "kernel",

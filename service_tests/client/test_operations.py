@@ -46,6 +46,7 @@ CALLS: dict[str, Callable[[Client], Any]] = {
     "upsert_vectors": lambda client: client.upsert_vectors("i", [1, "1"], ROWS),
     "delete_vector": lambda client: client.delete_vector("i", "1"),
     "search_index": lambda client: client.search_index("i", ROWS),
+    "find_duplicates": lambda client: client.find_duplicates("i", 0.9),
     "diagnose": lambda client: client.diagnose("m", "gram", ROWS),
     "recommend": lambda client: client.recommend(SPEC["kernel"], ROWS, budget=4),  # type: ignore[arg-type]
     "advise": lambda client: client.advise("m", "d"),

@@ -5,6 +5,7 @@ one band after the other, and compared where they stand together; rows of one cl
 that would be more work than to compare all with all, this is done instead.
 """
 
+import hashlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ class Duplicates(NamedTuple):
     roots: Whole
     """The first row of the cluster of each row, (n,)."""
     compared: int
-    """How many pairs of rows were compared."""
+    """How often two rows were compared; a pair may be in several bands."""
 
     def clusters(self) -> Iterator[Whole]:
         """The rows of each cluster of two or more, in their order; large clusters first, then by their first row."""
@@ -81,7 +82,7 @@ def duplicates(
         bits: of a hash.
         least: at least 1.
         threads: how many may be used. The clusters do not depend on it.
-        progress: sees how far the work has come, and keeps states to go on from.
+        progress: sees how far the work has come, and keeps states to go on from. Those of other codes are no use.
     """
     return _Work(codes, s, bits, s - least, threads, progress or Progress()).done()
 
@@ -95,11 +96,14 @@ class _Work:
         self._pairs = (unwritable(codes.reshape(-1)), codes.shape[1], bits, most)
         self._threads, self._progress = threads, progress
         self._parents, self._at = np.arange(len(codes)), _Place()
+        asked = f"{s} {bits} {most} ".encode()
+        self._digest = np.frombuffer(hashlib.sha256(asked + hashlib.sha256(codes).digest()).digest(), np.uint8)
 
     def done(self) -> Duplicates:
         """Do all that an earlier attempt has not done."""
         rows = self._different_rows()
-        if before := unpacked(self._progress.restored()):
+        before = unpacked(self._progress.restored())
+        if before and np.array_equal(before["digest"], self._digest):
             self._parents, self._at = before["parents"], _Place(*before["at"].tolist())
         all_pairs = len(rows) * (len(rows) - 1) // 2
         while self._at.band < self._n_bands:
@@ -189,4 +193,7 @@ class _Work:
             before = self._at.turned / self._n_bands
             share = before + (1 - before) * (1 - (1 - self._at.row / max(1, n)) ** 2)
         self._progress.report(int(_STEPS * share), _STEPS)
-        self._progress.checkpoint(lambda: packed(parents=self._parents, at=np.array(self._at)))
+        self._progress.checkpoint(self._state)
+
+    def _state(self) -> bytes:
+        return packed(parents=self._parents, at=np.array(self._at), digest=self._digest)

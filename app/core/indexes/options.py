@@ -1,4 +1,4 @@
-"""What a search of an index may say."""
+"""What a search of an index, and for duplicates in it, may say."""
 
 from typing import Annotated
 
@@ -8,6 +8,15 @@ from app.core.ids import MAX_ID_BYTES
 from app.core.model import Frozen
 
 MOST_RESULTS = 1000
+
+
+class DuplicatesOptions(Frozen):
+    """Which vectors are duplicates."""
+
+    min_similarity: Annotated[
+        float,
+        Field(gt=0, le=1, description="The estimated similarity of two vectors that makes them of one cluster."),
+    ]
 
 
 class SearchOptions(Frozen):

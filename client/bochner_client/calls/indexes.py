@@ -1,14 +1,14 @@
-"""Indexes: create, list, look at, delete; put vectors into them, take them out, search."""
+"""Indexes: create, list, look at, delete; put vectors into them, take them out, search, find duplicates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from bochner_client.calls.jobs import wait_for_job
+from bochner_client.calls.jobs import wait_for_job, wait_for_result
 from bochner_client.exchange import exchange, paged
 from bochner_client.progress import Progress
-from bochner_client.records import IndexPage, IndexRecord, SearchResult
+from bochner_client.records import Duplicates, IndexPage, IndexRecord, SearchResult
 from bochner_client.requests import (
     Flow,
     Request,
@@ -175,6 +175,37 @@ def search_index(
         body=written_json({**sample_members(vectors), **options}),
         reads=as_json(lambda document: tuple(map(SearchResult.read, document["results"]))),
     )
+
+
+def find_duplicates(
+    name: str, min_similarity: float, *, timeout: float | None = None, progress: Progress = False
+) -> Flow[Duplicates]:
+    """The clusters of vectors of an index whose estimated similarity is as large, or that such vectors join.
+
+    Args:
+        name: the index's name.
+        min_similarity: above 0, at most 1. The lower it is, the longer it takes.
+        timeout: seconds to wait for the job that finds them.
+        progress: True for a progress bar, or a function that is told of each event of the job.
+
+    Raises:
+        JobFailed: the job failed, as of an index that was deleted meanwhile.
+        TimeoutError: the job had not ended in time. It goes on.
+    """
+    job = yield from start_duplicates(name, min_similarity)
+    return Duplicates.read((yield from wait_for_result(job, timeout=timeout, progress=progress)))
+
+
+def start_duplicates(name: str, min_similarity: float) -> Flow[str]:
+    """Have a job find the duplicates in an index; arguments are those of `find_duplicates`."""
+    request = Request(
+        method="POST",
+        path=address("v1", "indexes", name, "duplicates"),
+        headers={"Prefer": "respond-async"},
+        body=written_json({"min_similarity": min_similarity}),
+        reads=as_json(lambda record: str(record["id"])),
+    )
+    return (yield from exchange(request))
 
 
 def _plain(one: Any) -> Any:

@@ -25,6 +25,11 @@ def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
     assert [one.exact for one in results] == [[1.0]] * 4
     (tagged,) = ask.search_index(name, ROWS[1:2], tag="a", min_similarity=0.1, exact=False)
     assert (tagged.ids, tagged.exact) == ([1], None)
+    ask.upsert_vectors(name, ["twin"], ROWS[1:2])
+    alike = ask.find_duplicates(name, 1.0)
+    assert (alike.clusters, alike.size, alike.min_similarity) == ([["1", "twin"]], 5, 1.0)
+    assert ask.start_duplicates(name, 1.0).wait()["clusters"] == alike.clusters
+    ask.delete_vector(name, "twin")
     with pytest.raises(MapInUse) as used:
         ask.delete_map(name)
     assert used.value.indexes == [name]

@@ -1,0 +1,115 @@
+"""Duplicates in indexes: jobs that find them, and their answer."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from pydantic import BaseModel, Field
+
+from app.core.errors import InvalidInput
+from app.core.indexes import vector_ids
+from app.core.indexes.duplicates import BYTES_PER_ROW, Duplicates, duplicates
+from app.core.indexes.image import Image
+from app.core.indexes.options import DuplicatesOptions
+from app.core.progress import Progress
+from app.jobs.jobs import Jobs
+from app.jobs.record import JobRecord
+from app.services.cache import latest
+from app.services.errors import IndexNotFound
+from app.services.index_images import Images
+from app.services.indexes import Indexes, OpenIndex
+from app.services.limits import Limits
+
+KIND = "duplicates"
+# Of an id, as it is kept, as Python has it, and in the answer.
+_BYTES_PER_ID = 192
+
+
+class DuplicatesAnswer(BaseModel):
+    """The duplicates in an index."""
+
+    clusters: list[list[int | str]] = Field(
+        description="Ids of vectors that are joined by pairs of the similarity wanted or more, two at least, in their "
+        "order; large clusters first. Two of a cluster may be less similar than that, where others stand between."
+    )
+    size: int = Field(description="How many vectors the index held.")
+    min_similarity: float
+    standard_error: float | None = Field(
+        description="Of estimates of that similarity: pairs that are within a few of it may be on either side."
+    )
+    compared: int = Field(
+        description="How often two vectors were compared. Pairs that were not are certain to be less similar, by their "
+        "codes, or were of one cluster already."
+    )
+
+
+class IndexDuplicates(NamedTuple):
+    """Has jobs find duplicates in indexes, and does their work, on so many threads."""
+
+    indexes: Indexes
+    images: Images
+    jobs: Jobs
+    limits: Limits
+    threads: int
+
+    def submit(self, name: str, options: DuplicatesOptions, owner: str = "") -> JobRecord:
+        """Have a job find the duplicates in an index; it is `owner`'s in the account of the store.
+
+        Raises:
+            IndexNotFound: there is no such index.
+            TooLarge: it takes more memory than a job may.
+            TooManyJobs: as many jobs wait as may.
+            QuotaExceeded: there is no room for the job.
+        """
+        opened = self.indexes.open(name)
+        per_vector = BYTES_PER_ROW + _BYTES_PER_ID + _whole(opened).layout.bytes_per_vector
+        self.limits.check_job(opened.state.size * per_vector)
+        payload = {"index": name, "token": opened.manifest.token, "options": options.model_dump_json()}
+        return self.jobs.submit(KIND, payload, subject={"index": name}, owner=owner)
+
+    def answer(self, payload: Mapping[str, Any], progress: Progress) -> bytes:
+        """The answer of a job, as JSON; InvalidInput if its index is not there any more."""
+        name, options = payload["index"], DuplicatesOptions.model_validate_json(payload["options"])
+
+        def find() -> bytes:
+            opened = _whole(self.indexes.open(name))
+            if opened.manifest.token != payload["token"]:
+                raise InvalidInput(f"index {name!r} is not the one that was there when the job was submitted")
+            least = opened.codes.least(options.min_similarity, is_decided_later=False)
+            with self.images.looked_at(opened.manifest, opened.state) as image:
+                s, bits = opened.codes.s, opened.codes.bits
+                found = duplicates(image.codes, s, bits, max(1, least), self.threads, progress)
+                return _written(options, opened, image, found, least)
+
+        try:
+            return latest(find)
+        except IndexNotFound as error:
+            raise InvalidInput(str(error)) from error
+
+
+def _whole(opened: OpenIndex) -> OpenIndex:
+    """The index as one that is scanned: its own bands are for searches, and would be sorted for nothing."""
+    manifest = opened.manifest.model_copy(update={"bands": None, "rows_per_band": None})
+    return opened._replace(manifest=manifest, layout=opened.layout._replace(banding=None))
+
+
+def _written(options: DuplicatesOptions, opened: OpenIndex, image: Image, found: Duplicates, least: int) -> bytes:
+    """The answer, as JSON."""
+    _, errors = opened.codes.similarities(np.array([least]))
+    told = {
+        "size": image.size,
+        "min_similarity": options.min_similarity,
+        "standard_error": float(errors[0]),
+        "compared": found.compared,
+    }
+    # Cluster by cluster, as all ids of an index take much memory in Python.
+    clusters = b",".join(map(orjson.dumps, _ids(image, found)))
+    return b'{"clusters":[' + clusters + b"]," + orjson.dumps(told)[1:]
+
+
+def _ids(image: Image, found: Duplicates) -> Iterator[list[int | str]]:
+    """The ids of each cluster, numbers first."""
+    ids = np.array([one for block in image.ids for one in vector_ids.every(block)], np.object_)
+    for slots in found.clusters():
+        yield sorted(map(vector_ids.read, ids[slots]), key=lambda one: (isinstance(one, str), one))
