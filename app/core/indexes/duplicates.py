@@ -97,7 +97,7 @@ class _Work:
         self._threads, self._progress = threads, progress
         self._parents, self._at = np.arange(len(codes)), _Place()
         asked = f"{s} {bits} {most} ".encode()
-        self._digest = np.frombuffer(hashlib.sha256(asked + hashlib.sha256(codes).digest()).digest(), np.uint8)
+        self._digest = np.frombuffer(hashlib.sha256(asked + hashlib.sha256(codes.data).digest()).digest(), np.uint8)
 
     def done(self) -> Duplicates:
         """Do all that an earlier attempt has not done."""
