@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import TooLarge
+from app.core.indexes import vector_ids
 from app.core.indexes.image import ChangedBlock, HeldCodes, Image
 from app.services.cache import Cache
 from app.services.index_spec import layout
@@ -98,7 +99,11 @@ class Images:
             revisions = np.full(n, -1, np.int64)
             revisions[: len(held.revisions)] = held.revisions[:n]
             there = [number for number in some if number < n]
-            blocks = {number: _changed(manifest, part.blocks[i]) for i, number in enumerate(some) if number < n}
+            blocks = {
+                number: _changed(manifest, part.blocks[i], min(BLOCK, part.state.size - number * BLOCK))
+                for i, number in enumerate(some)
+                if number < n
+            }
             held.codes.change(blocks, part.state.size)
             revisions[there] = part.revisions[there]
             held.revisions = revisions
@@ -108,10 +113,11 @@ class Images:
                 return
 
 
-def _changed(manifest: IndexManifest, block: Block) -> ChangedBlock:
+def _changed(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
+    """A block of n vectors as images take it; StoreDamaged if it is none."""
     stride = _stride(manifest)
-    if len(block.codes) != BLOCK * stride:
-        raise StoreDamaged(f"a block of index {manifest.name!r} has {len(block.codes)} bytes")
+    if len(block.codes) != BLOCK * stride or vector_ids.count(block.ids) != n:
+        raise StoreDamaged(f"a block of index {manifest.name!r} has {len(block.codes)} and {len(block.ids)} bytes")
     rows = np.frombuffer(block.codes, np.uint8).reshape(BLOCK, stride)
     marks = np.ascontiguousarray(rows[:, :MARK_BYTES]).view("<u8")[:, 0]
     return ChangedBlock(marks, rows[:, MARK_BYTES:], block.ids)

@@ -13,6 +13,7 @@ from app.core.indexes.options import SearchOptions
 from app.core.indexes.search import Hits, search
 from app.services.indexes import OpenIndex
 from app.services.limits import Limits
+from app.store.errors import StoreDamaged
 from app.store.indexes import IndexStore
 
 Result = dict[str, Any]
@@ -83,10 +84,16 @@ class Search:
             stored = self._store.vectors(opened.manifest, ids[first : first + at_once])
             there = [(first + i, one) for i, one in enumerate(stored) if one is not None]
             if there:
-                others = restored([one for _, one in there], input_dim)
+                others = self._restored([one for _, one in there], input_dim)
                 self._spend(kernel.exact_operations(row, others))
                 found[[i for i, _ in there]] = opened.feature_map.exact_gram(row, others)[0]
         return found
+
+    def _restored(self, stored: list[bytes], input_dim: int) -> Rows:
+        try:
+            return restored(stored, input_dim)
+        except (ValueError, IndexError) as error:
+            raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
 
     def _spend(self, operations: int, n: int = 0) -> None:
         """Count work; TooLarge if it is too much for one request."""

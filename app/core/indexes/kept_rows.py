@@ -24,15 +24,21 @@ def kept(rows: Rows) -> list[bytes]:
 
 
 def restored(stored: Sequence[bytes], input_dim: int) -> Rows:
-    """Rows from what is kept of them, in float64; sparse if one of them is."""
+    """Rows from what is kept of them, in float64; sparse if one of them is.
+
+    Raises:
+        ValueError, IndexError: this is no such row.
+    """
     if any(one[0] >= _SPARSE for one in stored):
         parts = [_sparse(one) for one in stored]
         ends = np.cumsum([0, *(len(indices) for indices, _ in parts)])
         values, indices = (np.concatenate([part[k] for part in parts]) for k in (1, 0))
+        if indices.size and indices.max() >= input_dim:
+            raise ValueError(f"a row has an entry {indices.max()}; its map takes {input_dim}")
         return sparse.csr_array((values, indices, ends), shape=(len(stored), input_dim))
     found = np.empty((len(stored), input_dim))
     for i, one in enumerate(stored):
-        found[i] = np.frombuffer(one, _DTYPES[one[0]], offset=1)
+        found[i] = np.frombuffer(one, _DTYPES[one[0]], input_dim, 1)
     return found
 
 
@@ -45,12 +51,14 @@ def _written(form: int, values: Floats) -> bytes:
 
 def _sparse(stored: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Indices and values of a row."""
-    form, dtype = stored[0], _DTYPES[stored[0] & 1]
+    form, dtype = stored[0] & ~1, _DTYPES[stored[0] & 1]
     if form < _SPARSE:
         values = np.frombuffer(stored, dtype, offset=1)
         indices = np.flatnonzero(values)
         return indices, values[indices].astype(np.float64)
-    n = (len(stored) - 1) // (dtype.itemsize + _INDEX.itemsize)
+    n, more = divmod(len(stored) - 1, dtype.itemsize + _INDEX.itemsize)
+    if more or form > _SPARSE:
+        raise ValueError(f"a row of {len(stored)} bytes is none")
     values = np.frombuffer(stored, dtype, n, 1)
     indices = np.frombuffer(stored, _INDEX, n, 1 + n * dtype.itemsize)
     return indices.astype(np.int64), values.astype(np.float64)

@@ -54,7 +54,7 @@ def check_different(ids: Sequence[bytes], pointer: str) -> None:
 
 
 def at(block: bytes, place: int) -> bytes:
-    """The id at a place of a block of ids, each after its length in two bytes."""
+    """The id at a place of a block of so many ids or more, each after its length in two bytes."""
     start = _start(np.frombuffer(block, np.uint8), place)
     return block[start + 2 : start + 2 + int.from_bytes(block[start : start + 2], "little")]
 
@@ -66,6 +66,20 @@ def every(block: bytes) -> Iterator[bytes]:
         end = start + 2 + int.from_bytes(block[start : start + 2], "little")
         yield block[start + 2 : end]
         start = end
+
+
+def count(block: bytes) -> int:
+    """How many ids a block has; −1 where it is none."""
+    return int(_count(np.frombuffer(block, np.uint8)))
+
+
+@compiled
+def _count(block: NDArray[np.uint8]) -> int:
+    start, found = 0, 0
+    while start + 2 <= len(block):
+        start += 2 + block[start] + 256 * block[start + 1]
+        found += 1
+    return found if start == len(block) else -1
 
 
 @compiled

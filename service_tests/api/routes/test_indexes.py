@@ -253,6 +253,37 @@ def test_nothing_is_left_of_a_deleted_index(http: httpx.Client, running: Running
         assert not [key for key in keys(store) if f":{name}}}".encode() in key]
 
 
+@pytest.mark.parametrize("part", ["codes.1", "ids.0", "ids.1", "revisions", "state"])
+@pytest.mark.parametrize("value", [None, b"", b"\xff" * 200])
+def test_what_is_damaged_in_the_store_is_said_to_be(
+    http: httpx.Client, running: Running, name: str, part: str, value: bytes | None
+) -> None:
+    path = made(http, name, s=16)
+    upserted(http, path, [*range(200)], np.ones((200, 5)))
+    with redis.Redis.from_url(running.socket) as store:
+        (key,) = (key for key in keys(store) if key.endswith(part.encode()) and f":{name}}}".encode() in key)
+        store.delete(key)
+        if value is not None:
+            store.set(key, value)
+        answer = http.post(f"{path}/search", json={"vectors": [[1] * 5]})
+        assert_problem(
+            http, answer, 503, "store-unavailable" if part == "state" and value is not None else "store-damaged"
+        )
+        store.delete(key)
+    http.delete(path)
+
+
+def test_a_vector_that_is_damaged_in_the_store_is_said_to_be(http: httpx.Client, running: Running, name: str) -> None:
+    path = made(http, name, keep="vectors")
+    upserted(http, path, [1], ROWS[:1])
+    with redis.Redis.from_url(running.socket) as store:
+        (key,) = (key for key in keys(store) if key.endswith(b"vectors.0") and f":{name}}}".encode() in key)
+        for value in (b"", b"\0abc", b"\2\1\2\3\4\5", b"\2" + b"\7" * 8):
+            store.hset(key, "0", value)
+            answer = http.post(f"{path}/search", json={"vectors": [[1] * 5]})
+            assert_problem(http, answer, 503, "store-damaged")
+
+
 def test_too_many_at_once_are_refused(http: httpx.Client, name: str) -> None:
     path = made(http, name)
     body = npz(ids=np.arange(10_001), vectors=np.ones((10_001, 5), np.uint8))

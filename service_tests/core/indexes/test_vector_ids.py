@@ -3,7 +3,7 @@ import random
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.indexes.vector_ids import at, check_different, every, every_written, read, written
+from app.core.indexes.vector_ids import at, check_different, count, every, every_written, read, written
 
 IDS = [0, -1, 7, "7", (1 << 64) - 1, -(1 << 63), "i7", "s7", "é\0", "a" * 1024]
 
@@ -40,3 +40,7 @@ def test_each_id_of_a_block_is_found() -> None:
     assert [at(block, i) for i in range(100)] == ids
     assert [*every(block)] == ids
     assert [*every(b"")] == []
+    assert count(block) == 100
+    assert count(b"") == 0
+    for broken in (block[:-1], block + b"\0", block[1:]):
+        assert count(broken) == -1
