@@ -18,8 +18,9 @@ Part = tuple[Whole, Whole, Whole]
 GROUP = 4096
 """Hashes whose darts are drawn together: their number bounds what is held of a row."""
 
-# Of darts below the first limit of a row, n(log n + this) are expected: in one row of twenty some hash has none.
-_SURPLUS = 3.0
+# Of darts below the first limit of a row, n(log n + the first) are expected: in one row of twenty some hash has none.
+# Then limits rise by n times the second, until all have: again in one of twenty.
+_SURPLUS, _MORE = 3.0, 3.0
 # What one thread does at a time, in entries or hashes: a twentieth of a second.
 _STEPS_PER_PART = 1 << 18
 _MOST_ENTRIES_PER_PART = 1 << 20
@@ -30,7 +31,11 @@ class Darts(SampleSource):
 
     entries_per_block = 1 << 20
     samples_per_block = 1 << 19
-    operations_per_entry = 4000
+    # These hold for rows that a client has looked for, of which some hash finds its dart at the sixth limit only. Rows
+    # as they come take a third of the time.
+    operations_per_row = 24_000
+    """Time of a row, whatever its entries, in multiplications of a matrix product."""
+    operations_per_entry = 8000
     """Time of an entry, whatever the number of hashes, in multiplications of a matrix product."""
     operations_per_dart = 600
     """Time of a dart below the limit of a row, in multiplications of a matrix product."""
@@ -45,11 +50,11 @@ class Darts(SampleSource):
         return min(self._s, -(-int(hashes.stop) // GROUP) * GROUP) - int(hashes.start) // GROUP * GROUP
 
     def operations(self, load: Load, s: int) -> int:
-        """Time of some cells of each entry and of the darts of each row, group by group."""
+        """Time of each row, of some cells of each entry and of the darts of each row, group by group."""
         found = 0.0
         for group in row_blocks(s, GROUP):
-            darts = _limit(group.stop - group.start)
-            found += self.operations_per_entry * load.n_entries + self.operations_per_dart * darts * load.n_rows
+            of_row = self.operations_per_row + self.operations_per_dart * _limit(group.stop - group.start)
+            found += self.operations_per_entry * load.n_entries + of_row * load.n_rows
         return int(found)
 
     def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
@@ -78,12 +83,12 @@ class _Rows:
         """(i*, t*) of the hashes of a group, (rows, n_hashes, 2); −1 for a row without entries."""
         samples = np.full((len(self._tops), n_hashes, 2), -1)
         left = np.flatnonzero(self._sums)
-        limits = np.zeros(len(self._tops))
+        seen, limits = np.zeros(len(self._tops)), np.zeros(len(self._tops))
         limits[left] = _limit(n_hashes) / self._sums[left]
         lowest = np.repeat(limits[:, None], n_hashes, axis=1)
 
         def work(part: Part) -> None:
-            throw(key, *part, self._weights, self._tops, limits, lowest, samples)
+            throw(key, *part, self._weights, self._tops, (seen, limits), lowest, samples)
 
         while left.size:
             together, alone = self._parts(left, n_hashes)
@@ -92,7 +97,8 @@ class _Rows:
             # A hash without a dart looks farther; what others have found stays.
             without = samples[left, :, 0] < 0
             left, without = left[without.any(axis=1)], without[without.any(axis=1)]
-            limits[left] *= 2
+            seen[left] = limits[left]
+            limits[left] += _MORE * n_hashes / self._sums[left]
             lowest[left] = np.where(without, limits[left, None], lowest[left])
         return samples
 

@@ -85,11 +85,11 @@ def throw(
     ends: Whole,
     weights: tuple[Whole, Whole, Matrix],
     tops: Whole,
-    limits: Matrix,
+    ranks: tuple[Matrix, Matrix],
     lowest: Matrix,
     samples: Whole,
 ) -> None:
-    """Bring `samples`, (all rows, n, 2), up to what they are with the darts of some entries below the rows' limits.
+    """Bring `samples`, (all rows, n, 2), up to what they are with more darts of some entries.
 
     Args:
         key: the seed, and the number of the group of n hashes.
@@ -98,8 +98,8 @@ def throw(
         ends: number of the first weight beyond them.
         weights: coordinate, octave and part of each entry.
         tops: highest octave of each of all rows.
-        limits: ranks, in units of 2^−top, from which on darts of a row are not looked at.
-        lowest: the rank of each sample, (all rows, n), in that unit; that of the limit where there is none yet.
+        ranks: of all rows, in units of 2^−top, up to which darts were looked at before, and up to which they are now.
+        lowest: the rank of each sample, (all rows, n), in that unit; the latter of these where there is none yet.
         samples: coordinate and t of each, −1 where there is none yet.
     """
     coordinates, octaves, parts = weights
@@ -112,11 +112,13 @@ def throw(
         for entry in range(begins[k], ends[k]):
             top = octaves[entry]
             down = tops[row] - top
-            reach = limits[row] / _POWERS[down] if down < _FARTHEST else 0.0
+            part = 1 / _POWERS[down] if down < _FARTHEST else 0.0
             for kind in range(_KINDS):
-                block, near = top >> _SHIFTS[kind], reach
-                while near > max(_FROM[kind], _RAREST):
-                    first, layer, end = _FROM[kind], 0, min(near, _TO[kind])
+                block, scale = top >> _SHIFTS[kind], part
+                while ranks[1][row] * scale > max(_FROM[kind], _RAREST):
+                    # Darts of several octaves are looked at again: those of the lower ones were past the limit.
+                    layer = np.int64(ranks[0][row] * scale) // _LAYER if kind == 0 else 0
+                    first, end = max(_FROM[kind], np.float64(layer * _LAYER)), min(ranks[1][row] * scale, _TO[kind])
                     while first < end:
                         while n_free == 0:
                             n_free = _draw(key[0], _LANES, words, whole, real, free, lowest, samples)
@@ -137,7 +139,7 @@ def throw(
                         real[2, lane] = _UNITS[kind]
                         real[3, lane] = parts[entry]
                     block -= 1
-                    near = reach / _POWERS[top - ((block + 1) << _SHIFTS[kind]) + 1]
+                    scale = part / _POWERS[top - ((block + 1) << _SHIFTS[kind]) + 1]
     held = _LANES
     while held:
         held = _compact(held, n_free, whole, real, free)
