@@ -1,6 +1,6 @@
 // A new map: a form made from the catalogue, with a preview.
 
-import { hashing, onLandmarks } from "./families.js";
+import { hashing, whatItHas } from "./families.js";
 import { KindFields, Labelled } from "./fields.js";
 import { parse, stringify } from "./json.js";
 import { Heading, Loading, Notice } from "./parts.js";
@@ -80,12 +80,11 @@ function Member({ member, title, form, set, wrong, options, note = NOTES[member]
 
 function Head({ form, set, wrong }) {
   const own = { form, set, wrong };
-  const counted = hashing(form) ? "Hashes" : onLandmarks(form) ? "Landmarks" : "Frequencies";
   return html`<fieldset><legend>Map</legend>
     <${Member} ...${own} member="name" title="Name" note="Letters, digits, dots, dashes and underscores." optional=${false}
       required pattern=${NAME} />
     <${Member} ...${own} member="input_dim" title="Numbers in a vector" optional=${false} inputmode="numeric" />
-    <${Member} ...${own} member="s" title=${counted} inputmode="numeric" />
+    <${Member} ...${own} member="s" title=${whatItHas(form)} inputmode="numeric" />
   </fieldset>`;
 }
 

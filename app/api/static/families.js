@@ -7,3 +7,9 @@ export const hashing = ({ sampler }) => HASHING.has(sampler.kind);
 
 /** Whether a spec is one of landmarks: its map has no frequencies. */
 export const onLandmarks = ({ sampler }) => sampler.kind.includes("landmarks");
+
+/** What a spec has `s` of, as a heading. */
+export function whatItHas(spec) {
+  if (hashing(spec)) return "Hashes";
+  return onLandmarks(spec) ? "Landmarks" : "Frequencies";
+}

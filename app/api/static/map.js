@@ -1,6 +1,6 @@
 // One map: its record, what may be done with it, and the tabs below.
 
-import { hashing, onLandmarks } from "./families.js";
+import { hashing, onLandmarks, whatItHas } from "./families.js";
 import { JobProgress } from "./jobs.js";
 import { stringify } from "./json.js";
 import { Badge, Confirm, Figure, Heading, Loading, Notice, Numbers, Warnings } from "./parts.js";
@@ -65,8 +65,7 @@ function Figures({ map }) {
   return html`<dl class="figures">
     <${Figure} name="Numbers in a vector">${count(map.spec.input_dim)}<//>
     <${Figure} name=${hashes ? "Codes of a row" : "Columns of a row"}>${count(map.n_output)}<//>
-    <${Figure} name=${hashes ? "Hashes" : onLandmarks(map.spec) ? "Landmarks" : "Frequencies"}>
-      ${count(map.n_frequencies)}<//>
+    <${Figure} name=${whatItHas(map.spec)}>${count(map.n_frequencies)}<//>
     <${Figure} name="Kept">${size(map.bytes)}<//>
     <${Figure} name="Precision">${map.spec.dtype}<//>
     <${Figure} name="Form">${hashes ? "codes" : words(map.spec.form)}${map.spec.normalize ? ", unit norm" : ""}<//>

@@ -1,6 +1,6 @@
 // What a map would be and cost, asked of the service as one types.
 
-import { hashing } from "./families.js";
+import { hashing, whatItHas } from "./families.js";
 import { stringify } from "./json.js";
 import { Figure, Notice, Warnings } from "./parts.js";
 import { address, askJson, pathOf } from "./service.js";
@@ -27,7 +27,7 @@ function Figures({ of }) {
   const time = of.seconds === null ? "unknown" : `${about}${duration(of.seconds)}`;
   return html`<dl class="figures">
     <${Figure} name="Columns of a row">${most}${count(of.n_output)}<//>
-    <${Figure} name=${hashing(of.spec) ? "Hashes" : "Frequencies"}>${most}${count(of.n_frequencies)}<//>
+    <${Figure} name=${whatItHas(of.spec)}>${most}${count(of.n_frequencies)}<//>
     <${Figure} name="Kept">${most}${size(of.bytes)}<//>
     <${Figure} name="Memory to build">${size(of.building_bytes)}<//>
     <${Figure} name="Time to build" note=${of.at_once ? "at once" : "by a job"}>${time}<//>
