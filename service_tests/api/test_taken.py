@@ -25,13 +25,20 @@ def test_what_is_taken_is_declared_as_it_comes(http: httpx.Client, name: str) ->
     assert put_dataset(http, name, rows).status_code == 201
     assert put(http, name, SPEC).status_code == 201
     recommendation = {"vectors": rows[:2000].tolist(), "kernel": KERNEL, "seeds": 20, "budget": 1 << 12}
+    target = {"dataset": name, "k": 10, "recall": 0.9}
+    assert http.put(f"/v1/indexes/{name}-i", json={"map": name}).status_code == 201
+    duplicates = f"/v1/indexes/{name}-i/duplicates"
     came = {
         "put_map": http.put(f"/v1/maps/{name}-b", json=LONG, headers=RESPOND_ASYNC),
         "diagnose": http.post(f"/v1/maps/{name}/diagnostics/gram", json={"dataset": name}, headers=RESPOND_ASYNC),
         "recommend": http.post("/v1/recommendations", json=recommendation, headers=RESPOND_ASYNC),
+        "advise": http.post("/v1/indexes/advice", json={"map": name, **target}, headers=RESPOND_ASYNC),
+        "find_duplicates": http.post(duplicates, json={"min_similarity": 0.9}, headers=RESPOND_ASYNC),
+        "put_index": http.put(f"/v1/indexes/{name}", json={"map": name, "target": target}, headers=RESPOND_ASYNC),
     }
     assert {operation: answer.status_code for operation, answer in came.items()} == dict.fromkeys(came, 202)
-    jobs = [came["put_map"].json()["job"], *(came[each].headers["location"] for each in ("diagnose", "recommend"))]
+    others = ("diagnose", "recommend", "advise", "find_duplicates", "put_index")
+    jobs = [came["put_map"].json()["job"], *(came[each].headers["location"] for each in others)]
     for job in reversed(jobs):  # the first may run, and the others then wait
         came["cancel_job"] = http.delete(job)
         assert came["cancel_job"].status_code == 202

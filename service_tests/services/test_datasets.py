@@ -85,7 +85,7 @@ def test_a_dataset_is_read_once_and_kept_and_nobody_may_write_to_it(kept: Callab
 
 
 def test_maps_and_datasets_share_one_memory(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
-    cache = Cache(1500)
+    cache = Cache(2500)
     datasets = kept(cache)
     maps = Service(client, cache)
     spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "halton"}, "s": 50}

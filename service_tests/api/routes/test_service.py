@@ -20,6 +20,7 @@ def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Cli
     assert info["versions"] == {package: version(package) for package in ("bochner", "numpy", "scipy")}
     assert info["limits"] == {
         "max_keys": 1000,
+        "max_index_batch": 10_000,
         "max_body_bytes": 2_000_000,
         "max_spec_bytes": 4 << 20,
         "max_result_bytes": 256 << 20,

@@ -28,7 +28,7 @@ def tried(*asked: Any) -> list[tuple[Sampler, MapSpec | str]]:
 
 @pytest.mark.parametrize("model", SAMPLERS, ids=kind)
 def test_each_sampler_is_tried_or_says_why_not(model: type[AnySampler]) -> None:
-    room = [(kernel(members), d, most) for members in KERNELS for d in (2, 16) for most in (16, 512)]
+    room = [(kernel(members), d, most) for members in KERNELS for d in (2, 16, 300) for most in (16, 512)]
     found = [one for its, d, most in room for one in model.tried(its, d, most, "letters")]
     assert bool(found) != bool(model.untried), "either it is tried for some kernel, or says why it is not"
     assert all(type(one) is model for one in found)
