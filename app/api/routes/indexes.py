@@ -36,14 +36,14 @@ class IdKind(StrEnum):
     responses={
         200: {
             "description": "The index was there already, asked for in the same way.",
-            **headers("Preference-Applied"),
+            **headers("Vary", "Preference-Applied"),
         },
-        201: {"model": IndexRecord, **headers("Preference-Applied", location="Link of the index.")},
+        201: {"model": IndexRecord, **headers("Vary", "Preference-Applied", location="Link of the index.")},
         202: {
             "model": JobRecord,
             "description": "Finding bands for the target takes long: a job makes the index. "
             "Or the client waited for a job that failed: then the record says so, and why.",
-            **headers("Link", "Preference-Applied", location="Link of the job."),
+            **headers("Link", "Vary", "Preference-Applied", location="Link of the job."),
         },
     },
     openapi_extra=INDEX_BODY,
