@@ -99,6 +99,8 @@ INDEXES: dict[str, dict[str, Any]] = {
     "bands": {"map": "hashes", "bands": 8, "rows_per_band": 1},
     "rows": {"map": "thousands", "keep": "vectors"},
 }
+NOTHING_IN_IT = {"map": "hashes", "keep": "vectors"}
+"""An index that stays empty."""
 
 FEWER_SUBSETS = MAPS["subsets"] | {"s": 1 << 14, "kernel": MAPS["subsets"]["kernel"] | {"subsets": SUBSETS[: 1 << 14]}}
 
@@ -144,6 +146,7 @@ def prepare(http: httpx.Client) -> None:
     assert put_dataset(http, "two", np.ones((1 << 18, 2), np.bool_)).status_code == 201
     # In the cache, as maps are once they are used: what is kept there is bounded by a setting of its own.
     assert http.post("/v1/maps/one/transform", json={"dataset": "bits", "rows": 1}).status_code == 200
+    assert http.put("/v1/indexes/empty", json=NOTHING_IN_IT).status_code == 201
     for name, index in INDEXES.items():
         assert http.put(f"/v1/indexes/{name}", json=index).status_code == 201
         ones = np.ones((5000, MAPS[index["map"]]["input_dim"]), np.uint8)
@@ -295,6 +298,7 @@ WORST: dict[str, list[Worst]] = {
     "POST /v1/indexes/{name}/search": [
         Worst("as many queries as may be", "/v1/indexes/kept/search", lambda: b'{"k":1000,"vectors":' + b"[" + b",".join([b"[1,0]"] * 1000) + b"]}", within=RESULT),
         Worst("queries without end", "/v1/indexes/kept/search", vectors(b"[1,0]", b',"k":1')),
+        Worst("queries for which nothing is found, without end", "/v1/indexes/empty/search", vectors(b"[1,0]", b',"k":1')),
         Worst("all are in one bucket", "/v1/indexes/bands/search", lambda: b'{"k":1,"vectors":' + b"[" + b",".join([b"[1,0]"] * 4000) + b"]}"),
         Worst("as many are compared exactly as may be", "/v1/indexes/rows/search", lambda: b'{"k":1000,"vectors":' + json.dumps([[1] * 1000] * 100).encode() + b"}"),
     ],

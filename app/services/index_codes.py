@@ -42,12 +42,14 @@ class IndexCodes(NamedTuple):
     def least(self, similarity: float, is_decided_later: bool) -> int:
         """In how many codes rows must agree for their similarity to be estimated as so large, or for it to be likely.
 
-        The latter is for rows that are compared exactly later.
+        The latter is for rows that are compared exactly later; then 0 asks for nothing, as no kernel is less.
         """
+        if is_decided_later and similarity <= 0:
+            return 0
         rate = float(self.law.rates(np.array([max(0.0, similarity)]))[0])
         if is_decided_later:
             rate -= _ERRORS * float(np.sqrt(max(rate * (1 - rate), 1 / self.s) / self.s))
-        return max(0, ceil(round(rate * self.s, 9))) if similarity > 0 or is_decided_later else 0
+        return max(0, ceil(round(rate * self.s, 9)))
 
     def similarities(self, counts: Whole) -> tuple[Matrix, Matrix]:
         """Estimates and their standard errors."""

@@ -19,10 +19,11 @@ from app.store.indexes import IndexStore
 Result = dict[str, Any]
 """What is found for a query: the members of a `SearchResult`."""
 
-# So many multiplications take as long as comparing a byte of codes, or as finding a vector in a bucket.
-_PER_BYTE, _PER_BUCKET = 2, 40
-# Of a vector that is found, as Python holds it, with its id and three numbers.
-_BYTES_PER_RESULT = 256
+# So many multiplications take as long as comparing a byte of codes, or as finding a vector in a bucket; as telling of
+# a query, whatever is found for it; and as asking the store for vectors to compare one with.
+_PER_BYTE, _PER_BUCKET, _PER_QUERY, _PER_READING = 2, 40, 200_000, 4_000_000
+# Of a query, and of a vector that is found for it, as Python holds them, with an id and three numbers.
+_BYTES_PER_QUERY, _BYTES_PER_RESULT = 512, 256
 # Of vectors that are read at a time to be compared exactly.
 _BYTES_AT_ONCE = 1 << 22
 
@@ -46,12 +47,14 @@ class Search:
         """What is found for each row; raises what `IndexVectors.search` raises."""
         opened, image, options = self._opened, self._image, self._options
         n, k = rows.shape[0], options.compared_exactly if self._exactly else options.k
-        self._limits.check_result(n * min(k, image.size) * _BYTES_PER_RESULT)
+        self._limits.check_result(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
         self._spend(opened.feature_map.operations(rows), n)
+        self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
         if opened.layout.banding is None:
             self._spend(_PER_BYTE * n * image.size * opened.layout.code_bytes, n)
         queries = opened.codes.written(opened.feature_map, rows)
-        least = opened.codes.least(options.min_similarity or 0.0, self._exactly) if options.min_similarity else 0
+        similarity = options.min_similarity
+        least = 0 if similarity is None else opened.codes.least(similarity, self._exactly)
         marked = None if options.tag is None else tags.number(tags.mark(options.tag, "/tag"))
         every = search(image, opened.layout, queries, k, least, marked, self._threads)
         return [self._result(rows[i : i + 1], hits) for i, hits in enumerate(every)]

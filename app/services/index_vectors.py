@@ -96,10 +96,10 @@ class IndexVectors:
         keys = vector_ids.every_written(ids, "/ids")
         marks = [tags.UNTAGGED] * n if batch.tags is None else tags.marks(batch.tags, "/tags")
         self._limits.check_operations(feature_map.operations(rows), n)
+        vectors = kept(rows) if opened.manifest.keep == "vectors" else [b""] * n
+        self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes)
         with at_their_datasets(given.references):
             codes = opened.codes.written(feature_map, rows)
-        vectors = kept(rows) if opened.manifest.keep == "vectors" else [b""] * n
-        self._limits.check_batch_bytes(sum(map(len, vectors)) + codes.nbytes)
         entries = [
             Entry(key, mark + code.tobytes(), vector)
             for key, mark, code, vector in zip(keys, marks, codes, vectors, strict=True)

@@ -83,3 +83,23 @@ def check(
     assert (np.diff(told) <= 1e-9).all()
     best = np.sort(values[codes.share & (values >= least - 1e-9)])[::-1][: options["k"]]
     np.testing.assert_allclose(told, best, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("of", [GMM, SIGNED])
+def test_vectors_estimated_below_0_are_not_found_where_a_similarity_of_0_is_wanted(
+    http: httpx.Client, name: str, of: dict[str, Any]
+) -> None:
+    rng = np.random.default_rng(4)
+    rows = 30 * rng.normal(size=(60, 5))
+    for keep in ("codes", "vectors"):
+        path = made(http, f"{name}-{keep}", s=16, of=of, keep=keep)
+        upserted(http, path, [*range(60)], rows)
+    path = f"/v1/indexes/{name}-codes"
+    some = found(http, path, rows[:9], k=60, min_similarity=0)
+    for every, one in zip(found(http, path, rows[:9], k=60), some, strict=True):
+        assert len(every["ids"]) == 60
+        assert every["similarity"][-1] < 0
+        assert one["similarity"] == [value for value in every["similarity"] if value >= 0]
+    # No kernel is below 0: exactly, all have it.
+    exactly = found(http, f"/v1/indexes/{name}-vectors", rows[:9], k=60, min_similarity=0)
+    assert [len(one["ids"]) for one in exactly] == [60] * 9

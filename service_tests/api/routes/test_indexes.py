@@ -293,6 +293,14 @@ def test_too_many_at_once_are_refused(http: httpx.Client, name: str) -> None:
     assert http.get(path).json()["size"] == 0
 
 
+def test_queries_count_however_little_is_found_for_them(http: httpx.Client, name: str) -> None:
+    path = made(http, name, keep="vectors")
+    upserted(http, path, [1], ROWS[:1])
+    body = b'{"vectors":[' + b",".join([b"[1,0,0,0,0]"] * 60_000) + b'],"k":1}'
+    answer = http.post(f"{path}/search", content=body, headers={"Content-Type": "application/json"})
+    assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_operations"
+
+
 def test_a_batch_past_the_quota_of_its_owner_is_refused_whole(http: httpx.Client, running: Running, name: str) -> None:
     spec = {**GMM, "s": 64}
     assert put(http, name, spec).status_code == 201
