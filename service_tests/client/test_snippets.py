@@ -12,12 +12,15 @@ from service_tests.running import Running
 from service_tests.test_transcripts import same_line
 
 ROOT = Path(__file__).parents[2]
-HOW_TO, BANDS = (ROOT / "docs" / "how-to" / name for name in ("use-the-python-client.md", "choose-bands.md"))
+HOW_TO, BANDS, NEAR = (
+    ROOT / "docs" / "how-to" / f"{name}.md"
+    for name in ("use-the-python-client", "choose-bands", "search-near-neighbours")
+)
 BLOCKS = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    "page", with_long([ROOT / "client" / "README.md"], [HOW_TO, BANDS]), ids=lambda page: page.name
+    "page", with_long([ROOT / "client" / "README.md"], [HOW_TO, BANDS, NEAR]), ids=lambda page: page.name
 )
 def test_a_page_does_what_it_says(
     page: Path,
