@@ -69,12 +69,15 @@ class ClusterClient(Known, redis.RedisCluster):
         """See the client library."""
         with _timed(self.heard, args[0]):
             self.begin()
-            return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+            with _nodes_may_change():
+                return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def pipeline(self, *args: Any, **options: Any) -> Any:
         """See the client library."""
         self.begin()
-        return super().pipeline(*args, **options)  # type: ignore[no-untyped-call]
+        made = super().pipeline(*args, **options)  # type: ignore[no-untyped-call]
+        made.execute = _nodes_may_change()(made.execute)
+        return made
 
     def begin(self) -> None:
         """Ask for the nodes, unless they are known."""
@@ -123,8 +126,17 @@ class LoopClusterClient(Known, redis.asyncio.RedisCluster):  # type: ignore[misc
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """See the client library."""
-        with _timed(self.heard, args[0]):
+        with _timed(self.heard, args[0]), _nodes_may_change():
             return await super().execute_command(*args, **options)
+
+
+@contextmanager
+def _nodes_may_change() -> Iterator[None]:
+    """The library changes its tables of nodes and slots without a lock, and looks things up that may just be gone."""
+    try:
+        yield
+    except (LookupError, AttributeError, RuntimeError) as error:
+        raise ClusterDownError(f"the nodes of the cluster were asked for anew meanwhile ({error!r})") from error
 
 
 @contextmanager

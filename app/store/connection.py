@@ -44,7 +44,7 @@ def connect_loop(url: str, timeout: float) -> LoopClient:
         return cast(LoopClient, LoopClient.from_url(url, retry=again, **times))
     options = {"retry": again, "ssl": at.tls, **times, **at.options}
     if at.kind == "cluster":
-        return cast(LoopClient, LoopClusterClient(startup_nodes=_nodes(at), **options))
+        return cast(LoopClient, LoopClusterClient(startup_nodes=_nodes(at), require_full_coverage=False, **options))
     sentinels = redis.asyncio.Sentinel(at.nodes, sentinel_kwargs=times | _of_sentinels(at), **options)  # type: ignore[no-untyped-call]
     return cast(LoopClient, sentinels.master_for(at.service, redis_class=LoopClient))
 
