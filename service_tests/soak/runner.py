@@ -17,11 +17,12 @@ from pathlib import Path
 from random import Random
 
 import httpx
-import redis
 
+from app.store.connection import connect
 from service_tests.soak import truth
 from service_tests.soak.actions import act, list_maps
 from service_tests.soak.client import Client, Disturbances
+from service_tests.soak.clustered import ClusteredDeployment
 from service_tests.soak.deployment import Deployment
 from service_tests.soak.disturbances import ALL
 from service_tests.soak.faults import FAULTS
@@ -71,13 +72,17 @@ class Soak:
         home: a new directory.
         seed: decides what clients do and which disturbances come; not what happens at the same time.
         fault: one of `FAULTS`; none if it is empty.
+        clustered: whether the store is a cluster.
         calm: whether nobody will disturb it: then each replica has two processes, and ended jobs are kept for a moment.
     """
 
-    def __init__(self, home: Path, seed: int, fault: str = "", calm: bool = False) -> None:
+    def __init__(self, home: Path, seed: int, fault: str = "", calm: bool = False, clustered: bool = False) -> None:
         self.figures = Figures(seed)
         program = (PROGRAM, fault) if fault else (PROGRAM,)
-        if calm:
+        self.deployment: Deployment
+        if clustered:
+            self.deployment = ClusteredDeployment(home, program)
+        elif calm:
             self.deployment = Deployment(home, program, "--workers", "2", job_ttl=CALM_JOB_TTL)
         else:
             self.deployment = Deployment(home, program)
@@ -183,7 +188,7 @@ class Soak:
             client.delete_all()
             self.figures.answers += client.answers
             self.figures.away += client.away
-        with redis.Redis.from_url(self.deployment.store) as store:
+        with connect(self.deployment.store, 5) as store:
             self.figures.left = check_leftovers(store)
 
     def measure_growth(self, requests: int) -> None:
@@ -205,10 +210,16 @@ class Soak:
 
 
 def soaked(
-    home: Path, seed: int, steps: int, disturbances: Sequence[str], requests: int = 0, fault: str = ""
+    home: Path,
+    seed: int,
+    steps: int,
+    disturbances: Sequence[str],
+    requests: int = 0,
+    fault: str = "",
+    clustered: bool = False,
 ) -> Figures:
     """The figures of a whole soak; raises Wrong where the service is."""
-    with closing(Soak(home, seed, fault)) as soak:
+    with closing(Soak(home, seed, fault, clustered=clustered)) as soak:
         soak.begin()
         soak.run(steps, disturbances)
         soak.end()
@@ -227,9 +238,10 @@ def main() -> None:
     parser.add_argument("--in-a-round", type=int, default=STEPS_IN_A_ROUND, help="Steps of a client a disturbance.")
     parser.add_argument("--pause", type=float, default=0.0, help="Seconds between two steps of a client.")
     parser.add_argument("--calm-minutes", type=int, default=0, help="So long nobody disturbs two server processes.")
+    parser.add_argument("--cluster", action="store_true", help="The store is a cluster; not for what is done to files.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as home:
-        soak = Soak(Path(home), options.seed, options.fault, options.calm_minutes > 0)
+        soak = Soak(Path(home), options.seed, options.fault, options.calm_minutes > 0, options.cluster)
         try:
             soak.begin()
             names = [name for name in options.disturbances.split(",") if name]
