@@ -41,8 +41,9 @@ def test_rows_are_checked_as_a_service_checks_them() -> None:
         rule.codes([[1, 2, 3, 4]])
 
 
-def test_codes_of_dense_and_sparse_rows_are_the_same() -> None:
-    built, x = bochner.build(HASHES), rows(9, 1)
+@pytest.mark.parametrize("sampler", ["gcws", "dart_minhash"])
+def test_codes_of_dense_and_sparse_rows_are_the_same(sampler: str) -> None:
+    built, x = bochner.build(HASHES | {"sampler": {"kind": sampler}}), rows(9, 1)
     x[:, 2] = 0
     codes = built.codes(x, "b_bit", bits=4, bits_of="pair")
     assert codes.dtype == np.uint8

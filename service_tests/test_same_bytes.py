@@ -30,12 +30,14 @@ def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.
         two.client() as together,
     ):
         for http in (alone, together):
-            for name, dim, kernel in (
-                ("held", HELD, {"kind": "gmm"}),
-                ("powered", HELD, {"kind": "gmm", "p": 2.5, "center": [0.25] * HELD}),
-                ("drawn", DRAWN, {"kind": "gmm"}),
+            for name, dim, kernel, sampler in (
+                ("held", HELD, {"kind": "gmm"}, "gcws"),
+                ("powered", HELD, {"kind": "gmm", "p": 2.5, "center": [0.25] * HELD}, "gcws"),
+                ("drawn", DRAWN, {"kind": "gmm"}, "gcws"),
+                ("darts", HELD, {"kind": "gmm"}, "dart_minhash"),
+                ("powered-darts", HELD, {"kind": "gmm", "p": 2.5, "center": [0.25] * HELD}, "dart_minhash"),
             ):
-                spec = {"input_dim": dim, "kernel": kernel, "sampler": {"kind": "gcws"}, "s": S, "seed": 11}
+                spec = {"input_dim": dim, "kernel": kernel, "sampler": {"kind": sampler}, "s": S, "seed": 11}
                 assert put(http, name, spec).status_code == 201
         yield alone, together
 
@@ -59,7 +61,7 @@ def same(processes: tuple[httpx.Client, httpx.Client], path: str, body: Any, acc
 @pytest.mark.parametrize("accept", [NPY, JSON])
 def test_codes_are_the_same(processes: tuple[httpx.Client, httpx.Client], encoding: str, accept: str) -> None:
     x = rows()
-    for name in ("held", "powered"):
+    for name in ("held", "powered", "darts", "powered-darts"):
         path = f"{name}/codes?encoding={encoding}"
         from_sparse = same(processes, path, {"vectors": sparse(x)}, accept)
         assert same(processes, path, {"vectors": x.tolist()}, accept) == from_sparse
@@ -77,7 +79,7 @@ def test_codes_of_npy_rows_are_the_same(processes: tuple[httpx.Client, httpx.Cli
     assert answers[0] == answers[1]
 
 
-@pytest.mark.parametrize("name", ["held", "powered", "drawn"])
+@pytest.mark.parametrize("name", ["held", "powered", "drawn", "darts"])
 def test_similarities_and_gram_blocks_are_the_same(processes: tuple[httpx.Client, httpx.Client], name: str) -> None:
     x = sparse(rows())
     gamma = "" if name == "powered" else "gamma=3&"
@@ -86,6 +88,6 @@ def test_similarities_and_gram_blocks_are_the_same(processes: tuple[httpx.Client
 
 
 def test_records_are_the_same_but_for_their_time(processes: tuple[httpx.Client, httpx.Client]) -> None:
-    for name in ("held", "powered", "drawn"):
+    for name in ("held", "powered", "drawn", "darts"):
         first, second = (http.get(f"/v1/maps/{name}").json() for http in processes)
         assert first["digest"] == second["digest"]
