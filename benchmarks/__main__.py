@@ -18,7 +18,7 @@ from benchmarks.timing import Plan, Report, machine
 
 PARTS = (
     *("transform", "structured_error", "landmarks", "raw_rows", "round_trips", "crowds", "starts", "hashing_speed"),
-    "darts",
+    *("darts", "indexes"),
     *("processors", "bulk", "bulk_files", "bulk_plan", "engines"),
 )
 """Modules with a TITLE and a function `run(report, plan)`, in the order of their sections."""

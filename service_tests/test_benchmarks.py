@@ -40,6 +40,7 @@ WITHOUT_FILES: Any = {"condition": not (find_spec("pyarrow") and find_spec("fssp
         ("starts", "| later | "),
         ("hashing_speed", "| minhash_many, 5 at once | "),
         ("darts", "| of a million | "),
+        ("indexes", "| 3,000 | "),
         ("processors", "| weights | `weighted` | "),
         ("bulk", "| FeatureMap | "),
         pytest.param("bulk_files", "| bochner transform | ", marks=pytest.mark.skipif(**WITHOUT_FILES)),
