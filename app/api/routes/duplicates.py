@@ -29,6 +29,7 @@ async def find_duplicates(name: IndexName, request: Request, context: ContextOf)
     posted_format(request, (JSON,))
     with context.admission.inside:
         body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+        context.limits.check_options(len(body), body.count(b","))  # a list of numbers takes much memory once it is read
         clock = long_work.started(request, context)
         options = await context.admission.compute(lambda: bodies.parse(DuplicatesOptions, body))
         job = await context.admission.submit(lambda: context.duplicates.submit(name, options, owner))
