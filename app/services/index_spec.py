@@ -134,6 +134,9 @@ class UpsertAnswer(BaseModel):
     """What has become of a batch of vectors."""
 
     upserted: int = Field(description="How many vectors it had, new and replaced ones.")
+    warnings: list[str] | None = Field(
+        None, description="There where something is doubtful, as in the header Bochner-Warning."
+    )
 
 
 class SearchResult(BaseModel):
@@ -150,6 +153,9 @@ class SearchAnswer(BaseModel):
     """What a search has found."""
 
     results: list[SearchResult] = Field(description="One for each query, in their order.")
+    warnings: list[str] | None = Field(
+        None, description="There where something is doubtful, as in the header Bochner-Warning."
+    )
 
 
 def record(manifest: IndexManifest, state: IndexState) -> IndexRecord:

@@ -18,7 +18,11 @@ from app.services.index_images import Images
 from app.services.index_search import Result, Search
 from app.services.indexes import Indexes, OpenIndex
 from app.services.limits import Limits
+from app.services.vectors import warnings_of
 from app.store.indexes import Entry, IndexFull, IndexStore
+
+Warnings = tuple[str, ...]
+"""What is doubtful, a sentence each."""
 
 
 class IndexVectors:
@@ -30,13 +34,13 @@ class IndexVectors:
         self._store, self._indexes, self._images = store, indexes, images
         self._datasets, self._limits, self._threads = datasets, limits, threads
 
-    def upsert(self, name: str, read: Callable[[int, CheckCount], Batch]) -> int:
+    def upsert(self, name: str, read: Callable[[int, CheckCount], Batch]) -> tuple[int, Warnings]:
         """Put vectors into an index, in the place of those with the same ids; all of them, or none.
 
         `read` is told the length of a row, and what to ask whether so many vectors may come.
 
         Returns:
-            How many they are.
+            How many they are, and what is doubtful about their codes.
 
         Raises:
             InvalidInput: a vector has no codes; ids or tags are none, or not as many; or an id comes twice.
@@ -62,25 +66,29 @@ class IndexVectors:
         with ExitStack() as looking:
             yield latest(look)
 
-    def search(self, name: str, read: Callable[[int], tuple[SearchOptions, PostedRows | Reference]]) -> list[Result]:
-        """The nearest vectors to each of some others, see `Search.results`; `read` is told the length of a row.
+    def search(
+        self, name: str, read: Callable[[int], tuple[SearchOptions, PostedRows | Reference]]
+    ) -> tuple[list[Result], Warnings]:
+        """The nearest vectors to each of some others, see `Search.results`, and what is doubtful about their codes.
+
+        `read` is told the length of a row.
 
         Raises:
             InvalidInput: a vector has no codes, or exact similarities are wanted where vectors are not kept.
             TooLarge: the work, or what is found, passes a limit.
         """
 
-        def look() -> list[Result]:
+        def look() -> tuple[list[Result], Warnings]:
             with self.looked_at(name) as (opened, image):
                 options, posted = read(opened.feature_map.spec.input_dim)
                 given = self._datasets.gated({"vectors": posted}, opened.feature_map.spec.gate)
                 with at_their_datasets(given.references):
                     found = Search(self._store, self._limits, opened, image, options, self._threads)
-                    return found.results(given.rows["vectors"])
+                    return found.results(given.rows["vectors"]), warnings_of(opened.feature_map, given.rows)
 
         return latest(look)
 
-    def _upserted(self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch]) -> int:
+    def _upserted(self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch]) -> tuple[int, Warnings]:
         feature_map, check = opened.feature_map, self._limits.check_batch
         batch = read(feature_map.spec.input_dim, check)
         given = self._datasets.gated({"vectors": batch.vectors}, feature_map.spec.gate)
@@ -109,4 +117,4 @@ class IndexVectors:
                 self._store.upsert(opened.manifest, entries, self._images.most(opened.manifest))
             except IndexFull as full:
                 raise self._images.refusal(opened.manifest, full) from full
-        return n
+        return n, warnings_of(feature_map, given.rows)

@@ -103,3 +103,19 @@ def test_vectors_estimated_below_0_are_not_found_where_a_similarity_of_0_is_want
     # No kernel is below 0: exactly, all have it.
     exactly = found(http, f"/v1/indexes/{name}-vectors", rows[:9], k=60, min_similarity=0)
     assert [len(one["ids"]) for one in exactly] == [60] * 9
+
+
+def test_vectors_too_coarse_for_the_dtype_are_warned_of_where_they_are_put_and_sought(
+    http: httpx.Client, name: str
+) -> None:
+    path = made(http, name, of={**SIGNED, "dtype": "float32"}, keep="vectors")
+    for row, is_coarse in (([1.5] * 5, False), ([1e9] * 5, True)):
+        for answer in (
+            http.post(f"{path}/vectors", json={"ids": [1], "vectors": [row]}),
+            http.post(f"{path}/search", json={"vectors": [row]}),
+        ):
+            assert answer.status_code == 200
+            assert ("warnings" in answer.json()) == ("Bochner-Warning" in answer.headers) == is_coarse
+            if is_coarse:
+                assert answer.json()["warnings"] == [answer.headers["Bochner-Warning"]]
+                assert "float32 is too coarse for 1 of 1 rows of vectors" in answer.headers["Bochner-Warning"]

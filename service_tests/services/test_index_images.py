@@ -46,11 +46,11 @@ def upsert(wired: Wired, name: str, ids: list[object], tag: str | None = None) -
     def read(_: int, __: CheckCount) -> Batch:
         return Batch(ROWS[: len(ids)], ids, [tag] * len(ids))
 
-    assert wired.index_vectors.upsert(name, read) == len(ids)
+    assert wired.index_vectors.upsert(name, read) == (len(ids), ())
 
 
 def found(wired: Wired, name: str, tag: str | None = None) -> set[object]:
-    (result,) = wired.index_vectors.search(name, lambda _: (SearchOptions(k=1000, tag=tag), ROWS[:1]))
+    (result,), _ = wired.index_vectors.search(name, lambda _: (SearchOptions(k=1000, tag=tag), ROWS[:1]))
     return {*result["ids"]}
 
 

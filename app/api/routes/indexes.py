@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from app.api import bodies, long_work
 from app.api.access import owner_of
 from app.api.answer_headers import headers
+from app.api.array_answers import warning_headers
 from app.api.context import Admitted, Context, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.index_documents import BATCH_BODY, INDEX_BODY, SEARCH_BODY
 from app.api.negotiation import JSON, posted_format, posted_type
@@ -128,8 +129,10 @@ async def delete_index(name: IndexName, context: ContextOf) -> None:
     await context.admission.ask(lambda: context.indexes.delete(name))
 
 
-@router.post("/{name}/vectors", operation_id="upsert_vectors", openapi_extra=BATCH_BODY)
-async def upsert_vectors(name: IndexName, request: Request, context: Admitted) -> UpsertAnswer:
+@router.post(
+    "/{name}/vectors", operation_id="upsert_vectors", response_model_exclude_none=True, openapi_extra=BATCH_BODY
+)
+async def upsert_vectors(name: IndexName, request: Request, response: Response, context: Admitted) -> UpsertAnswer:
     """Put vectors into an index, in the place of those with the same ids: all of a request, or none.
 
     Every search that begins after the answer sees them, whichever process it asks.
@@ -137,10 +140,11 @@ async def upsert_vectors(name: IndexName, request: Request, context: Admitted) -
     form = FORMATS[posted_type(request, BATCHES)]
     body = await bodies.read_in(form, request, context)
     read = BATCHES[form.media_type]
-    n = await context.admission.compute(
+    n, warnings = await context.admission.compute(
         lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check))
     )
-    return UpsertAnswer(upserted=n)
+    response.headers.update(warning_headers(warnings))
+    return UpsertAnswer(upserted=n, warnings=[*warnings] or None)
 
 
 @router.delete("/{name}/vectors/{id:path}", operation_id="delete_vector", status_code=204)
@@ -165,8 +169,11 @@ async def search_index(name: IndexName, request: Request, context: Admitted) -> 
     body = await bodies.read_in(form, request, context)
 
     def work() -> Response:
-        results = context.index_vectors.search(name, lambda width: index_bodies.search(body, width, bodies.parse))
-        return Response(orjson.dumps({"results": results}), media_type=JSON)
+        results, warnings = context.index_vectors.search(
+            name, lambda width: index_bodies.search(body, width, bodies.parse)
+        )
+        told = {"results": results} | ({"warnings": warnings} if warnings else {})
+        return Response(orjson.dumps(told), headers=warning_headers(warnings), media_type=JSON)
 
     return await context.admission.compute(work)
 
