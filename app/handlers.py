@@ -18,7 +18,7 @@ from app.metrics.slots import Slot
 from app.services import building, index_creation, index_duplicates
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detached
-from app.services.warm_up import warm_up
+from app.services.warm_up import get_ready
 from app.settings import Settings, counters
 from app.spans import begun
 from app.wiring import Wired, quota_of, store_client, wire
@@ -30,7 +30,7 @@ _BODY = "body"
 def run_worker(settings: Settings) -> None:
     """Do jobs until the process is told to stop; call it in the main thread."""
     # Each job has a process of its own, made from this one. What is compiled here need not be compiled there.
-    warm_up()
+    get_ready()
     directory = counters()
     if directory is not None:
         Heartbeat(Slot(directory), "worker").start()

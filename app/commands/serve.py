@@ -1,5 +1,6 @@
 """`bochner serve`: the service, and with it, unless it was given one, a store of its own."""
 
+import gc
 import logging
 import signal
 import socket
@@ -35,6 +36,8 @@ def run(**options: Any) -> None:
     import uvicorn
 
     settings = checked_settings(options)
+    if settings.workers == 1:  # otherwise this process only watches those that get ready
+        gc.disable()  # get_ready() enables it
     _check_tls(settings)
     begun(settings.traces).close()  # ValueError if it cannot be
     _check_address(settings)

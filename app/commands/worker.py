@@ -1,6 +1,7 @@
 """`bochner worker`: runs the jobs of a store."""
 
 import argparse
+import gc
 import os
 import signal
 import time
@@ -30,6 +31,7 @@ def run(parent: int | None = None, **options: Any) -> None:
         settings = settings.model_copy(update={"redis_url": url})
     if parent is not None:
         Thread(target=_end_with, args=(parent,), name="parent-watch", daemon=True).start()
+    gc.disable()  # get_ready() enables it
     # A worker needs no web server, and a server no handlers of jobs.
     from app.handlers import run_worker
 

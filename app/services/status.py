@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from app.services.warm_up import warm_up
+from app.services.warm_up import get_ready
 from app.store.errors import StoreFull, StoreReadOnly, StoreUnavailable
 from app.store.servers import StoreInfo
 
@@ -51,7 +51,7 @@ class Status:
     def warm_up(self) -> None:
         """Compile what is compiled at first use. The service is not ready before."""
         try:
-            warm_up()
+            get_ready()
         except Exception as error:
             self.cold = f"the warm-up failed: {error}"
             raise

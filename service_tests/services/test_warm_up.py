@@ -1,8 +1,10 @@
 """After the warm-up no request waits for a compiler."""
 
 import ctypes
+import gc
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +24,7 @@ from app.core.hashing.encodings import CodeOptions, Encoding, encoder
 from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
 from app.core.spec import MapSpec
-from app.services.warm_up import release_programs, warm_up
+from app.services.warm_up import PARTS, get_ready, release_programs, warm_up
 from service_tests.core.combinations import D, Fields, dimensions, goes_together, named, pairs, rows, size_of, with_rows
 from service_tests.core.diagnostics.test_base import RUNS
 from service_tests.core.specs import gmm_spec, spec
@@ -182,3 +184,18 @@ def test_only_parts_of_programs_that_nobody_has_written_to_are_given_back(monkey
     monkeypatch.setattr(ctypes, "CDLL", Mock(return_value=system))
     release_programs()
     assert [call.args[0].value for call in system.madvise.call_args_list] == [0x10000, 0x20000]
+
+
+def test_garbage_is_sought_once_a_start_has_ended_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = gc.get_freeze_count()
+    monkeypatch.setitem(PARTS, "features", Mock(side_effect=[None, ValueError("broken")]))
+    try:
+        for error in (nullcontext(), pytest.raises(ValueError, match="broken")):
+            gc.disable()
+            with error:
+                get_ready()
+            assert gc.isenabled()
+            assert gc.get_freeze_count() > before + 1000
+            gc.unfreeze()
+    finally:
+        gc.enable()
