@@ -55,6 +55,10 @@ def waiting(kind: type[redis.Connection], replicas: int, seconds: float) -> type
         _root: str | None = None
         """The place of the call that is to be confirmed once it is answered."""
 
+        def send_packed_command(self, *args: Any, **kwargs: Any) -> None:
+            self._root = None  # that of a call which failed: the answers of a pipeline are not its answer
+            super().send_packed_command(*args, **kwargs)
+
         def send_command(self, *args: Any, **kwargs: Any) -> None:
             super().send_command(*args, **kwargs)
             first = _FIRST_KEYS.get(args[0]) if _ACKNOWLEDGED.get() else None

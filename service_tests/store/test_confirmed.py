@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
+from redis.exceptions import NoScriptError
 
 from app.jobs.jobs import Jobs
 from app.store import identity
 from app.store.account import Account, Quota
+from app.store.confirmed import acknowledged
 from app.store.connection import connect
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreUnavailable
@@ -142,3 +144,11 @@ def test_a_map_that_is_used_lives_on_without_a_replica(pair: Pair) -> None:
         with pytest.raises(StoreUnavailable, match=NOT_CONFIRMED):
             MapStore(client).renew(there, 2000)
         pair.replica.kill(signal.SIGCONT)
+
+
+def test_a_pipeline_waits_for_nothing_after_a_call_that_failed(pair: Pair) -> None:
+    with connect(pair.url, 5, replicas=1) as client:
+        with acknowledged(), pytest.raises(NoScriptError):
+            client.evalsha("0" * 40, 1, "bochner:x")
+        answers = client.pipeline(transaction=False).echo("a").echo("b").echo("c").execute()
+    assert answers == [b"a", b"b", b"c"]
