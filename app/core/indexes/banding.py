@@ -40,11 +40,6 @@ class Segment(NamedTuple):
     places: Words
     """The slots that have them, counted from the first of the segment, (bands, n)."""
 
-    @property
-    def nbytes(self) -> int:
-        """Memory that it takes."""
-        return self.words.nbytes + self.places.nbytes
-
 
 def bucket_words(codes: Codes, bits: int, banding: Banding) -> Words:
     """The words of packed codes, (n, ⌈s·bits/8⌉) to (bands, n); bits of a code are 1, 2, 4, 8 or 16."""

@@ -79,6 +79,8 @@ class HeldCodes:
         self._codes = np.empty((0, layout.code_bytes), np.uint8)
         self._marks = np.empty(0, np.uint64)
         self._image = Image(self._codes, self._marks, (), ())
+        # Segments with slots that have changed since they were sorted.
+        self._stale: set[int] = set()
         self._readers = 0
         # Slots that somebody looks at; not more than there were when they began, but maybe more than there are now.
         self._looked_at = 0
@@ -87,16 +89,17 @@ class HeldCodes:
     @property
     def nbytes(self) -> int:
         """Memory that is taken."""
-        image = self._image
+        image, banding = self._image, self.layout.banding
         ids = sum(map(len, image.ids)) + 64 * len(image.ids)
-        return self._codes.nbytes + self._marks.nbytes + sum(one.nbytes for one in image.segments) + ids
+        segments = 0 if banding is None else 4 * banding.bands * image.size
+        return self._codes.nbytes + self._marks.nbytes + segments + ids
 
     @contextmanager
     def looked_at(self) -> Iterator[Image]:
         """The image of this moment."""
         with self._lock:
+            image = self._image = self._sorted(self._image)
             self._readers += 1
-            image = self._image
             self._looked_at = max(self._looked_at, image.size)
         try:
             yield image
@@ -120,8 +123,8 @@ class HeldCodes:
             ids = [*before.ids[: -(-size // per_block)]]
             for number in sorted(blocks):
                 self._write(number, blocks[number], ids)
-            segments = self._segments(before.segments, {n * per_block // SEGMENT for n in blocks}, size)
-            self._image = Image(self._codes[:size], self._marks[:size], ids, segments)
+            self._stale |= {number * per_block // SEGMENT for number in blocks}
+            self._image = Image(self._codes[:size], self._marks[:size], ids, before.segments)
 
     def _write(self, number: int, block: ChangedBlock, ids: list[bytes]) -> None:
         first = number * self.layout.slots_per_block
@@ -131,18 +134,19 @@ class HeldCodes:
         ids += [b""] * (number + 1 - len(ids))  # of blocks that come with a later change
         ids[number] = block.ids
 
-    def _segments(self, before: tuple[Segment, ...], changed: set[int], size: int) -> tuple[Segment, ...]:
-        """The segments of so many slots; those that have not changed are taken over."""
+    def _sorted(self, image: Image) -> Image:
+        """The image with its segments. They are sorted when it is looked at, as a large index comes in many parts."""
         if self.layout.banding is None:
-            return ()
+            return image
         found = []
-        for number, first in enumerate(range(0, size, SEGMENT)):
-            slots = slice(first, min(first + SEGMENT, size))
-            if number in changed or number >= len(before) or before[number].places.shape[1] != slots.stop - first:
-                found.append(segment(self._codes[slots], self.layout.bits, self.layout.banding))
+        for number, first in enumerate(range(0, image.size, SEGMENT)):
+            codes, before = image.codes[first : first + SEGMENT], image.segments[number : number + 1]
+            if number in self._stale or not before or before[0].places.shape[1] != len(codes):
+                found.append(segment(codes, self.layout.bits, self.layout.banding))
             else:
-                found.append(before[number])
-        return tuple(found)
+                found.append(before[0])
+        self._stale.clear()
+        return image._replace(segments=tuple(found))
 
 
 def _moved(old: NDArray[Any], size: int, room: int) -> NDArray[Any]:
