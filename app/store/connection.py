@@ -13,7 +13,7 @@ from redis.sentinel import Sentinel, SentinelManagedConnection, SentinelManagedS
 from app.store.address import Address, parsed
 from app.store.clients import Client, ClusterClient, LoopClient, LoopClusterClient
 from app.store.confirmed import waiting
-from app.store.disk import Disk, data_dir_of
+from app.store.disk import Disk, data_dir_of, held_bytes
 from app.store.errors import store_errors
 
 
@@ -87,4 +87,4 @@ def check_room(client: redis.Redis, nbytes: int) -> None:
     if isinstance(client, Client) and client.disk is not None:
         with store_errors():
             info = client.info()
-        client.disk.check(nbytes, 0 if info["aof_rewrite_in_progress"] else info["used_memory_dataset"])
+        client.disk.check(nbytes, 0 if info["aof_rewrite_in_progress"] else held_bytes(info))

@@ -2,8 +2,9 @@
 
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from app.store.errors import StoreFull
@@ -16,6 +17,12 @@ CUT = ".cut-at-"
 """Stands in the names of files with what was cut off others, before the place where it was."""
 LIMIT = "min_free_bytes"
 _PROBE_BYTES = 1 << 16
+
+
+def held_bytes(info: Mapping[str, Any]) -> int:
+    """What a server holds, by its INFO: where clients take more than it has counted, that is below 0, told unsigned."""
+    told = int(info["used_memory_dataset"])
+    return told if told < 1 << 63 else 0
 
 
 class Disk(NamedTuple):

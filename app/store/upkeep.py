@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import redis
 
-from app.store.disk import Disk
+from app.store.disk import Disk, held_bytes
 
 REFUSING = ("--min-replicas-to-write", "1", "--appendfsync", "everysec")
 """Options of a server that is to take no writes: it has no replicas."""
@@ -84,7 +84,7 @@ class Upkeep:
                 _kill_children(self._pid)
                 self._next_look = time.monotonic() + _RETRY_SECONDS
             return
-        size, held = info["aof_current_size"], info["used_memory_dataset"]
+        size, held = info["aof_current_size"], held_bytes(info)
         grown = size >= max(_SMALLEST_BYTES, 2 * info["aof_base_size"])
         short = free < self._disk.min_free_bytes + 2 * held and size > held + max(_WASTE_BYTES, held // 16)
         if (grown or short) and free > 2 * self._disk.critical + held:

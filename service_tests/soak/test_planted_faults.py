@@ -9,7 +9,7 @@ from service_tests.soak.faults import FAULTS
 from service_tests.soak.model import Wrong
 from service_tests.soak.runner import soaked
 
-STEPS = 400
+STEPS = 800
 DISTURBANCES = {"missing_sync": ["lose_power"]}
 """What it takes to see a fault at all."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from app.store.connection import connect
-from app.store.disk import Disk, data_dir_of
+from app.store.disk import Disk, data_dir_of, held_bytes
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreFull
 from app.store.pieces import write
@@ -63,3 +63,8 @@ def test_pieces_are_refused_by_a_store_without_room_and_nothing_is_left(tmp_path
 def test_the_disk_of_a_store_that_was_named_is_not_looked_at(tmp_path: Path) -> None:
     with valkey(tmp_path, *EVERY_WRITE) as url, connect(url, 5, 1 << 60) as client:
         write(client, "bochner:x", b"1", DEADLINE)
+
+
+def test_a_server_that_seems_to_hold_less_than_nothing_holds_nothing() -> None:
+    assert held_bytes({"used_memory_dataset": (1 << 64) - 128_037}) == 0
+    assert held_bytes({"used_memory_dataset": 128_037}) == 128_037
