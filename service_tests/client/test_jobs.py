@@ -20,7 +20,8 @@ def test_jobs_are_awaited_side_by_side(jobs_service: Running, name: str) -> None
             assert seen[-1].state == "succeeded"
             return await asyncio.gather(*jobs)
 
-    assert [one.status for one in asyncio.run(made())] == ["ready", "ready"]
+    # A worker that is gone would have it wait for ever.
+    assert [one.status for one in asyncio.run(asyncio.wait_for(made(), 120))] == ["ready", "ready"]
 
 
 def test_a_job_is_named_by_its_id_or_its_link(client: Client) -> None:
