@@ -81,11 +81,14 @@ def store(running: Running) -> Iterator[redis.Redis]:
 @pytest.fixture(scope="session")
 def jobs_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service whose Monte Carlo takes long and gets no time in its request, with a worker of the same mind."""
-    data = tmp_path_factory.mktemp("jobs") / "data"
-    running = start(data, "--max-queued-jobs", "3", "--max-requests", "4", *AT_ONCE, program=PROGRAM)
-    worker = subprocess.Popen([sys.executable, "-m", PROGRAM, "worker", "--redis-url", running.socket])
+    home = tmp_path_factory.mktemp("jobs")
+    running = start(home / "data", "--max-queued-jobs", "3", "--max-requests", "4", *AT_ONCE, program=PROGRAM)
+    with (home / "worker.log").open("wb") as log:
+        worker = subprocess.Popen([sys.executable, "-m", PROGRAM, "worker", "--redis-url", running.socket], stderr=log)
     try:
         yield running
+        # Without it tests wait in vain; those that end processes may be to blame, or what the worker says at its end.
+        assert worker.poll() is None, (worker.returncode, (home / "worker.log").read_text())
     finally:
         worker.terminate()
         worker.wait(30)

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
 RULES: list[dict[str, Any]] = yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"]
 EXPRESSIONS = [expression for _, expression in QUERIES] + [rule["expr"] for rule in RULES]
-WORKED = 4
+WORKED, SIDES, TIMES = 4, 4, 5
+REFUSED = SIDES * TIMES
+COUNTED_REFUSALS = 'sum(bochner_requests_total{route="/v1/maps/{name}/transform",status="422"})'
 TOLD = {
     one.name + end
     for one in (*COUNTED, *ASKED)
@@ -81,9 +84,16 @@ def watching(here: Keyed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     home = tmp_path_factory.mktemp("prometheus")
     with prometheus(home, here.running.url, ALERTS, here.texts[Role.read]) as server:
         until(lambda: server.query("bochner_store_up"))
-        for _ in range(WORKED):  # rates want a series to be seen more than once
+        for times in range(1, WORKED + 1):
             work(here)
+            # Rates want a series to be seen at more than one count.
+            until(partial(told_count, server, times * REFUSED))
         yield server
+
+
+def told_count(server: Prometheus, count: int) -> bool:
+    """Whether Prometheus has seen so many refusals: each side ends with one, so all else has been seen too."""
+    return [one["value"][1] for one in server.query(COUNTED_REFUSALS)] == [str(count)]
 
 
 def work(here: Keyed) -> None:
@@ -96,7 +106,7 @@ def work(here: Keyed) -> None:
             "sampler": {"kind": "sobol"},
         }
         put(http, "m", spec)
-        threads = [threading.Thread(target=ask, args=(here,)) for _ in range(4)]
+        threads = [threading.Thread(target=ask, args=(here,)) for _ in range(SIDES)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -110,7 +120,7 @@ def work(here: Keyed) -> None:
 
 def ask(here: Keyed) -> None:
     with here.client(Role.write) as http:
-        for _ in range(5):
+        for _ in range(TIMES):
             assert post(http, "m/transform", {"vectors": [[1, 2, 3]]}).status_code == 200
             assert post_npy(http, "m/transform", np.ones((20_000, 3))).status_code == 200
             assert post(http, "m/transform", {"vectors": [[1, 2]]}).status_code == 422
@@ -131,10 +141,8 @@ def test_every_query_of_the_dashboard_finds_data(watching: Prometheus, title: st
 
 @pytest.mark.long
 def test_figures_in_prometheus_are_those_of_the_service(here: Keyed, watching: Prometheus) -> None:
-    counted = 'sum(bochner_requests_total{route="/v1/maps/{name}/transform",status="422"})'
-    until(lambda: [one["value"][1] for one in watching.query(counted)] == [str(WORKED * 4 * 5)])
     (rows,) = watching.query('sum(bochner_request_rows_sum{route="/v1/maps/{name}/transform"})')
-    assert float(rows["value"][1]) == WORKED * 4 * 5 * 20_001
+    assert float(rows["value"][1]) == WORKED * REFUSED * 20_001
     roles = {one["metric"]["role"]: one["value"][1] for one in watching.query("sum by (role) (bochner_processes)")}
     assert roles == {"server": "2", "worker": "1"}
     with here.client(Role.read) as http:
