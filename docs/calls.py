@@ -94,7 +94,13 @@ def prepared(http: httpx.Client) -> Prepared:
     while http.get(f"/v1/jobs/{taken['id']}").json()["state"] != "succeeded" and time.monotonic() < deadline:
         time.sleep(0.1)
     # Minutes of trials: it is there to be cancelled, after whatever comes first.
-    long = {"dataset": "letters", "kernel": _SMALL["kernel"], "budget": 1 << 18, "seeds": 20, "multiples": [*range(1, 11)]}
+    long = {
+        "dataset": "letters",
+        "kernel": _SMALL["kernel"],
+        "budget": 1 << 18,
+        "seeds": 20,
+        "multiples": [*range(1, 11)],
+    }
     running = http.post("/v1/recommendations", json=long, headers={"Prefer": "respond-async"}).json()
     key = http.post("/v1/keys", json={"name": "outdated", "role": "read"}).json()
     return Prepared(points["vectors"], taken["id"], running["id"], key["id"])

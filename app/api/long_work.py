@@ -6,16 +6,17 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypeVar
 
-from fastapi import Request
+from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
 from app.api.context import Context
+from app.api.negotiation import JSON
 from app.api.preferences import Preferences, preferences
 from app.api.problems import Refusal
 from app.api.shutdown import Shutdown
 from app.core.progress import TimedProgress
 from app.jobs.errors import JobNotFound
-from app.jobs.record import JobRecord
+from app.jobs.record import JobRecord, JobState, link
 
 Outcome = TypeVar("Outcome")
 
@@ -140,3 +141,24 @@ async def followed(context: Context, clock: Clock, job_id: str, client: Request)
                 look_at = now + min(_MOST_LOOK_SECONDS, (now - began) / 10)
             await asyncio.sleep(_LOOK_SECONDS)
     return job
+
+
+async def awaited(
+    context: Context, clock: Clock, submitted: JobRecord, client: Request, read: Callable[[JobRecord], Outcome]
+) -> Outcome | JobRecord:
+    """What `read` finds that a job has made, where it succeeds while its client waits; else the record of the job."""
+    job = await followed(context, clock, submitted.id, client) or submitted
+    if job.state is not JobState.succeeded:
+        return job
+    return await context.admission.ask(lambda: read(job))
+
+
+def monitor(job_link: str) -> dict[str, str]:
+    """The header that says where a job is looked at."""
+    return {"Link": f'<{job_link}>; rel="monitor"'}
+
+
+def taken(job: JobRecord) -> Response:
+    """The answer of a request whose work a job has taken over."""
+    at = link(job.id)
+    return Response(job.model_dump_json(), 202, {"Location": at, **monitor(at)}, JSON)

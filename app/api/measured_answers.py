@@ -14,7 +14,7 @@ from app.api.negotiation import JSON, favourite, posted_format
 from app.api.schemas import BINARY
 from app.core.progress import Progress
 from app.formats import Body, Format, json_measurements
-from app.jobs.record import JobRecord, JobState, link
+from app.jobs.record import JobRecord
 from app.pictures import PNG, SVG
 from app.services.measurements import Measurement
 
@@ -60,11 +60,7 @@ async def job_answer(request: Request, context: Context, clock: long_work.Clock,
 
 
 def _response(clock: long_work.Clock, found: bytes | JobRecord, media_type: str) -> Response:
-    if isinstance(found, JobRecord):
-        links = {"Location": link(found.id), "Link": f'<{link(found.id)}>; rel="monitor"'}
-        response = Response(found.model_dump_json(), 202, links, JSON)
-    else:
-        response = Response(found, media_type=media_type)
+    response = long_work.taken(found) if isinstance(found, JobRecord) else Response(found, media_type=media_type)
     response.headers.update(clock.preferences.applied(response.status_code))
     return response
 
@@ -95,12 +91,9 @@ async def _job_answer(
     request: Request, context: Context, clock: long_work.Clock, submitted: JobRecord, media_type: str
 ) -> bytes | JobRecord:
     """The answer of a job that ends while the client waits; else the record of the job."""
-    job = await long_work.followed(context, clock, submitted.id, request) or submitted
-    if job.state is not JobState.succeeded:
-        return job
 
-    def read() -> bytes:
+    def read(job: JobRecord) -> bytes:
         kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
         return b"".join(context.jobs.parts(kept))
 
-    return await context.admission.ask(read)
+    return await long_work.awaited(context, clock, submitted, request, read)

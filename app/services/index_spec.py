@@ -15,6 +15,10 @@ from app.store.indexes import IndexState
 
 _MOST_CODES = 1 << 16
 
+Warnings = Annotated[
+    list[str] | None, Field(description="There where something is doubtful, as in the header Bochner-Warning.")
+]
+
 
 class Target(Frozen):
     """What searches of an index are to find, for bands to be chosen by."""
@@ -134,9 +138,7 @@ class UpsertAnswer(BaseModel):
     """What has become of a batch of vectors."""
 
     upserted: int = Field(description="How many vectors it had, new and replaced ones.")
-    warnings: list[str] | None = Field(
-        None, description="There where something is doubtful, as in the header Bochner-Warning."
-    )
+    warnings: Warnings = None
 
 
 class SearchResult(BaseModel):
@@ -153,9 +155,7 @@ class SearchAnswer(BaseModel):
     """What a search has found."""
 
     results: list[SearchResult] = Field(description="One for each query, in their order.")
-    warnings: list[str] | None = Field(
-        None, description="There where something is doubtful, as in the header Bochner-Warning."
-    )
+    warnings: Warnings = None
 
 
 def record(manifest: IndexManifest, state: IndexState) -> IndexRecord:

@@ -17,7 +17,7 @@ from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, index_bodies
 from app.formats.index_bodies import BATCHES
-from app.jobs.record import JobRecord, JobState, link
+from app.jobs.record import JobRecord
 from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
@@ -58,7 +58,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
     with context.admission.inside:
         clock, outcome = await _made(name, request, context, ttl)
     if isinstance(outcome, JobRecord):
-        outcome = await _after(outcome, name, clock, request, context)
+        outcome = await long_work.awaited(context, clock, outcome, request, lambda _: (context.indexes.get(name), True))
     return _answered(outcome, name, clock)
 
 
@@ -89,20 +89,9 @@ async def _made(
     )
 
 
-async def _after(
-    submitted: JobRecord, name: str, clock: long_work.Clock, request: Request, context: Context
-) -> tuple[IndexRecord, bool] | JobRecord:
-    """The index that a job has made while the client waited; else the record of the job."""
-    job = await long_work.followed(context, clock, submitted.id, request) or submitted
-    if job.state is not JobState.succeeded:
-        return job
-    return await context.admission.ask(lambda: context.indexes.get(name)), True
-
-
 def _answered(outcome: tuple[IndexRecord, bool] | JobRecord, name: str, clock: long_work.Clock) -> Response:
     if isinstance(outcome, JobRecord):
-        links = {"Location": link(outcome.id), "Link": f'<{link(outcome.id)}>; rel="monitor"'}
-        response = Response(outcome.model_dump_json(), 202, links, JSON)
+        response = long_work.taken(outcome)
     else:
         record, created = outcome
         links = {"Location": f"/v1/indexes/{name}"} if created else {}

@@ -71,7 +71,7 @@ async def put_map(
     status = 202 if record.job is not None else 201 if new else 200
     headers = clock.preferences.applied(status)
     if record.job is not None:
-        headers["Link"] = f'<{record.job}>; rel="monitor"'
+        headers |= long_work.monitor(record.job)
     if status != 200:
         headers["Location"] = f"/v1/maps/{name}"
     if record.digest is not None:
