@@ -116,7 +116,8 @@ def _hashes() -> None:
     nearest(codes, codes, 1, 8, 1)
     bands = Banding(1, 1)
     vector_ids.at(b"\1\0a", vector_ids.count(b"\1\0a") - 1)
-    Candidates((segment(codes, 8, bands),), 1).of(bucket_words(codes, 8, bands)[:, 0].copy())
+    candidates = Candidates((segment(codes, 8, bands),), 1)
+    candidates.of(candidates.buckets(bucket_words(codes, 8, bands)[:, 0].copy()))
     first_bands(codes, codes[None], codes, 1, no_pause)
     duplicates(np.array([[0, 0], [0, 1]], np.uint8), 2, 8, 1)
     for its_map in (tables, *(made(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):

@@ -63,6 +63,18 @@ def segment(codes: Codes, bits: int, banding: Banding) -> Segment:
     return found
 
 
+class Buckets(NamedTuple):
+    """Where the buckets of a query are."""
+
+    ends: Whole
+    """Of each segment: where the bucket of each band begins in its order, and where it has ended, (·, 2, bands)."""
+
+    @property
+    def size(self) -> int:
+        """How many slots they have; one that is in several counts in each."""
+        return int((self.ends[:, 1] - self.ends[:, 0]).sum())
+
+
 class Candidates:
     """Finds the candidates of one query after the other among so many slots; not for several threads at once."""
 
@@ -71,11 +83,18 @@ class Candidates:
         self._seen = np.zeros(size, np.bool_)
         self._found = np.empty(size, np.int64)
 
-    def of(self, words: Words) -> Whole:
-        """The slots that share a word with a query, whose words are (bands,), each once, in any order."""
+    def buckets(self, words: Words) -> Buckets:
+        """Those of a query, whose words are (bands,)."""
+        found = Buckets(np.empty((len(self._segments), 2, len(words)), np.int64))
+        for one, ends in zip(self._segments, found.ends, strict=True):
+            _find(one.words, words, ends)
+        return found
+
+    def of(self, buckets: Buckets) -> Whole:
+        """The slots in the buckets of a query, each once, in any order."""
         n = 0
-        for number, one in enumerate(self._segments):
-            n = _collect(one.words, one.places, words, number * SEGMENT, self._seen, self._found, n)
+        for number, (one, ends) in enumerate(zip(self._segments, buckets.ends, strict=True)):
+            n = _collect(one.places, ends, number * SEGMENT, self._seen, self._found, n)
         found = self._found[:n].copy()
         self._seen[found] = False
         return found
@@ -138,23 +157,28 @@ def _sort(words: Words, found: Words, places: Words) -> None:
 
 
 @compiled
-def _collect(
-    words: Words, places: Words, wanted: Words, first: int, seen: NDArray[np.bool_], found: Whole, n: int
-) -> int:
-    """Note the slots of a segment that share a wanted word and were not seen; gives how many there are by now."""
+def _find(words: Words, wanted: Words, ends: Whole) -> None:
+    """Write where the wanted word of each band begins in a segment, and where it has ended, (2, bands)."""
     for band in range(len(words)):
-        low, high = 0, words.shape[1]
-        while low < high:
-            middle = (low + high) >> 1
-            if words[band, middle] < wanted[band]:
-                low = middle + 1
-            else:
-                high = middle
-        while low < words.shape[1] and words[band, low] == wanted[band]:
-            slot = first + places[band, low]
+        for end in range(2):
+            low, high = 0 if end == 0 else ends[0, band], words.shape[1]
+            while low < high:
+                middle = (low + high) >> 1
+                if words[band, middle] < wanted[band] or (end == 1 and words[band, middle] == wanted[band]):
+                    low = middle + 1
+                else:
+                    high = middle
+            ends[end, band] = low
+
+
+@compiled
+def _collect(places: Words, ends: Whole, first: int, seen: NDArray[np.bool_], found: Whole, n: int) -> int:
+    """Note the slots of a segment that are in buckets and were not seen; gives how many there are by now."""
+    for band in range(len(places)):
+        for at in range(ends[0, band], ends[1, band]):
+            slot = first + places[band, at]
             if not seen[slot]:
                 seen[slot] = True
                 found[n] = slot
                 n += 1
-            low += 1
     return n

@@ -32,8 +32,12 @@ def measured(queries: HashBytes, rows: HashBytes, bits: int, k: int, seed: int, 
         """Of looking the bands of a query up, and how many rows that gives."""
         words = np.ascontiguousarray(bucket_words(asked, bits, bands).T)
         candidates = Candidates(tuple(segment(codes[some], bits, bands) for some in row_blocks(n, SEGMENT)), n)
-        found = [len(candidates.of(one)) for one in words]
-        return _median(lambda i: candidates.of(words[i]), len(words)), float(np.median(found))
+
+        def look_up(i: int) -> Whole:
+            return candidates.of(candidates.buckets(words[i]))
+
+        found = [len(look_up(i)) for i in range(len(words))]
+        return _median(look_up, len(words)), float(np.median(found))
 
     of_one, of_few, of_all = of_search(few[:1]), of_search(few), of_search(None)
     # Long bands have few rows, and one hash has many.

@@ -79,6 +79,7 @@ class HeldCodes:
         self._codes = np.empty((0, layout.code_bytes), np.uint8)
         self._marks = np.empty(0, np.uint64)
         self._image = Image(self._codes, self._marks, (), ())
+        self._bytes_of_ids = 0
         # Segments with slots that have changed since they were sorted.
         self._stale: set[int] = set()
         self._readers = 0
@@ -90,7 +91,7 @@ class HeldCodes:
     def nbytes(self) -> int:
         """Memory that is taken."""
         image, banding = self._image, self.layout.banding
-        ids = sum(map(len, image.ids)) + 64 * len(image.ids)
+        ids = self._bytes_of_ids + 64 * len(image.ids)
         segments = 0 if banding is None else 4 * banding.bands * image.size
         return self._codes.nbytes + self._marks.nbytes + segments + ids
 
@@ -123,6 +124,7 @@ class HeldCodes:
             ids = [*before.ids[: -(-size // per_block)]]
             for number in sorted(blocks):
                 self._write(number, blocks[number], ids)
+            self._bytes_of_ids = sum(map(len, ids))
             self._stale |= {number * per_block // SEGMENT for number in blocks}
             self._image = Image(self._codes[:size], self._marks[:size], ids, before.segments)
 

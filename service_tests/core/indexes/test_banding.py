@@ -1,7 +1,5 @@
 """Candidates are exactly the rows that share a bucket, and buckets are those of equal bands."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -46,9 +44,10 @@ def test_candidates_are_all_that_share_a_word_and_no_others(size: int, monkeypat
     words, asked = bucket_words(codes, 8, at), bucket_words(queries, 8, at)
     found = Candidates(segments, size)
     for i in range(20):
-        shared = (words == asked[:, i : i + 1]).any(axis=0)
-        told: Any = found.of(np.ascontiguousarray(asked[:, i]))
-        np.testing.assert_array_equal(np.sort(told), np.flatnonzero(shared))
+        equal = words == asked[:, i : i + 1]
+        buckets = found.buckets(np.ascontiguousarray(asked[:, i]))
+        assert buckets.size == equal.sum()
+        np.testing.assert_array_equal(np.sort(found.of(buckets)), np.flatnonzero(equal.any(axis=0)))
 
 
 def test_a_full_segment_is_sorted() -> None:

@@ -11,7 +11,7 @@ from service_tests.core.indexes.test_scanning import brute, packed, some_codes
 S, N = 12, 700
 
 
-@pytest.mark.parametrize("at", [None, Banding(4, 3)])
+@pytest.mark.parametrize("at", [None, Banding(4, 3), Banding(12, 1)])
 @pytest.mark.parametrize("tag", [None, 1])
 @pytest.mark.parametrize("least", [0, 7])
 def test_a_search_is_what_counting_finds(at: Banding | None, tag: int | None, least: int) -> None:
@@ -26,7 +26,10 @@ def test_a_search_is_what_counting_finds(at: Banding | None, tag: int | None, le
     for i, hits in enumerate(found):
         among = allowed
         if at is not None:
-            among = allowed & (bucket_words(codes, 8, at) == bucket_words(queries, 8, at)[:, i : i + 1]).any(axis=0)
+            shared = bucket_words(codes, 8, at) == bucket_words(queries, 8, at)[:, i : i + 1]
+            # A quarter of the rows and more are as well looked at in their order, with all others.
+            assert (4 * shared.sum() > N) == (at.rows_per_band == 1)
+            among = allowed & (shared.any(axis=0) | (4 * shared.sum() > N))
         slots, counts = brute(asked[i : i + 1], whole, 15, mask=among, least=least)
         np.testing.assert_array_equal(hits.slots, slots[0][slots[0] >= 0])
         np.testing.assert_array_equal(hits.counts, counts[0][counts[0] >= 0])
