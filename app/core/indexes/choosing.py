@@ -12,8 +12,8 @@ from app.core.indexes.hashed_rows import Law
 from app.core.indexes.scan_ranks import found_by_depth
 from app.core.indexes.true_neighbours import Neighbours
 
-# A recall is had if it is so many standard errors above the one wanted: of others, one in twenty would do worse.
-_SAFE = 1.645
+# A recall is had if it is so many standard errors above the one wanted: of others, one in a hundred would do worse.
+_SAFE = 2.326
 _POINTS_OF_A_CURVE = 12
 
 
