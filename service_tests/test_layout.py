@@ -19,7 +19,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "api/array_documents.py": "test_openapi.py",
         "api/index_documents.py": "test_openapi.py",
         "core/indexes/options.py": "api/routes/test_indexes.py",
-        "formats/index_bodies.py": "api/routes/test_indexes.py",
+        "formats/index_bodies.py": "api/test_index_batches.py",
         "services/index_search.py": "api/test_index_searches.py",
         "services/index_spec.py": "api/routes/test_indexes.py",
         "services/index_vectors.py": "api/test_index_searches.py",
@@ -113,6 +113,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "client/errors.py": "client/test_refusals.py",
         "client/methods.py": "client/test_operations.py",
         "client/records.py": "client/calls/test_maps.py",  # and the others beside it
+        "client/pages.py": "client/test_exchange.py",
         "client/requests.py": "client/test_exchange.py",
         "client/rows.py": "client/calls/test_vectors.py",
         "client/transformers/bars.py": "client/transformers/test_map_transformer.py",

@@ -9,7 +9,8 @@ import pytest
 
 from service_tests.costs import cost
 from service_tests.running import Running, service
-from service_tests.worst_requests import CHEAP, JOB, WORST, Worst, allowed, at_once, prepare
+from service_tests.worst_maps import prepare
+from service_tests.worst_requests import CHEAP, JOB, WORST, Worst, allowed, at_once
 
 DOCUMENT = Path(__file__).parents[1] / "openapi" / "openapi.json"
 ALL = [pytest.param(call, one, id=f"{call}: {one.why}") for call, each in WORST.items() for one in each]

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from service_tests.costs import MB, cost
 from service_tests.running import Running, service
-from service_tests.worst_requests import WORST, Worst, allowed, at_once, prepare
+from service_tests.worst_maps import prepare
+from service_tests.worst_requests import WORST, Worst, allowed, at_once
 
 
 def chosen(words: list[str]) -> Iterator[tuple[str, Worst]]:

@@ -20,20 +20,17 @@ from bochner_client.errors import (
     ServiceAway,
 )
 from bochner_client.jobs import AsyncJob, Job
+from bochner_client.pages import DatasetPage, IndexPage, JobPage, MapPage
 from bochner_client.records import (
     CreatedKey,
-    DatasetPage,
     DatasetRecord,
     Duplicates,
-    IndexPage,
     IndexRecord,
     Info,
     JobError,
     JobEvent,
-    JobPage,
     JobRecord,
     KeyRecord,
-    MapPage,
     MapPreview,
     MapRecord,
     SearchResult,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from bochner_client.errors import Refused, ServiceAway
-from bochner_client.records import Page
+from bochner_client.pages import Page
 from bochner_client.refusals import Overloaded, RequestTimeout, Unavailable
 from bochner_client.requests import Attempt, Flow, Give, Patience, Request, Sleep, Stream, Turn
 

@@ -3,7 +3,8 @@
 from os import PathLike
 
 from bochner_client.exchange import paged
-from bochner_client.records import DatasetPage, DatasetRecord
+from bochner_client.pages import DatasetPage
+from bochner_client.records import DatasetRecord
 from bochner_client.requests import Request, Stream, address, as_json, as_nothing, preconditions, tagged, unless_known
 from bochner_client.rows import DenseOrSparse, dataset_body
 

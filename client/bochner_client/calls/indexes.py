@@ -7,8 +7,9 @@ import numpy as np
 
 from bochner_client.calls.jobs import wait_for_job, wait_for_result
 from bochner_client.exchange import exchange, paged
+from bochner_client.pages import IndexPage
 from bochner_client.progress import Progress
-from bochner_client.records import Duplicates, IndexPage, IndexRecord, SearchResult
+from bochner_client.records import Duplicates, IndexRecord, SearchResult
 from bochner_client.requests import (
     Flow,
     Request,

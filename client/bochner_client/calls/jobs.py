@@ -8,8 +8,9 @@ from typing import Any
 from bochner_client.errors import BochnerError, JobFailed, ServiceAway
 from bochner_client.events import EventReader
 from bochner_client.exchange import exchange, opened, paged
+from bochner_client.pages import JobPage
 from bochner_client.progress import Hear, Progress, shown
-from bochner_client.records import JobEvent, JobPage, JobRecord, MapRecord, State
+from bochner_client.records import JobEvent, JobRecord, MapRecord, State
 from bochner_client.refusals import Unavailable
 from bochner_client.requests import (
     JSON,

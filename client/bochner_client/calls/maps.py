@@ -8,8 +8,9 @@ from numpy.typing import DTypeLike
 from bochner_client.arrays import Array, accepting, as_array
 from bochner_client.calls.jobs import wait_for_job
 from bochner_client.exchange import exchange, paged
+from bochner_client.pages import MapPage
 from bochner_client.progress import Progress
-from bochner_client.records import MapPage, MapPreview, MapRecord
+from bochner_client.records import MapPreview, MapRecord
 from bochner_client.requests import (
     JSON,
     Body,

@@ -1,0 +1,59 @@
+"""Parts of lists that the service answers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bochner_client.records import DatasetRecord, IndexRecord, JobRecord, MapRecord, Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(Record):
+    """Part of a list."""
+
+    next: str | None
+    """Cursor of the next page; None on the last one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapPage(Page):
+    """Maps in order of their names."""
+
+    maps: tuple[MapRecord, ...]
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"maps": tuple(map(MapRecord.read, document["maps"]))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DatasetPage(Page):
+    """Datasets in order of their names."""
+
+    datasets: tuple[DatasetRecord, ...]
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"datasets": tuple(map(DatasetRecord.read, document["datasets"]))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexPage(Page):
+    """Indexes in order of their names."""
+
+    indexes: tuple[IndexRecord, ...]
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"indexes": tuple(map(IndexRecord.read, document["indexes"]))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPage(Page):
+    """Jobs, oldest first."""
+
+    jobs: tuple[JobRecord, ...]
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"jobs": tuple(map(JobRecord.read, document["jobs"]))}

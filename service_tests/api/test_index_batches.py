@@ -1,0 +1,152 @@
+"""Batches of vectors come in any format, whole or not at all."""
+
+import io
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from arro3.core import Array, DataType, Table, fixed_size_list_array
+from arro3.io import write_ipc_stream
+
+from app.services.keys import AskedKey
+from app.store.keys import Role
+from service_tests.api.routes.indexing import GMM, found, made, upserted
+from service_tests.checks import ARROW, assert_problem, put, put_dataset
+from service_tests.keyed import bearer
+from service_tests.keyed import made as key_made
+from service_tests.running import Running
+
+ROWS = np.array([[1.0, 2, 0, 0, 3], [1, 2, 0, 0.5, 3], [-1, 0, 4, 1, 0]])
+
+
+def npz(**members: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **members)
+    return buffer.getvalue()
+
+
+def arrow(**columns: list[int] | list[str] | list[str | None] | list[int | None]) -> bytes:
+    """A stream of the rows, beside columns of strings, or of numbers, unsigned ones of 64 bits where they are large."""
+    buffer = io.BytesIO()
+    arrays: dict[str, Any] = {name: Array(column, _type_of(column)) for name, column in columns.items()}
+    arrays["v"] = fixed_size_list_array(Array(ROWS.ravel().tolist(), DataType.float64()), 5)
+    write_ipc_stream(Table.from_pydict(arrays), buffer, compression=None)
+    return buffer.getvalue()
+
+
+def _type_of(column: list[Any]) -> DataType:
+    if isinstance(column[0], str):
+        return DataType.utf8()
+    return DataType.uint64() if (column[-1] or 0) > 1 << 62 else DataType.int32()
+
+
+def test_vectors_come_in_any_format(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    bodies = [
+        (npz(ids=np.array(["x", "yé", "z"]), vectors=ROWS, tags=np.array(["t", "", "t"])), "application/x-npz"),
+        (npz(ids=np.array([1, 2, 3], np.uint8), vectors=ROWS.astype("f4")), "application/x-npz"),
+        (arrow(id=["p", "q", "ü"], tag=["t", "u", ""]), ARROW),
+        (arrow(id=[4, 5, 1 << 63]), ARROW),
+    ]
+    for body, content_type in bodies:
+        answer = http.post(f"{path}/vectors", content=body, headers={"Content-Type": content_type})
+        assert (answer.status_code, answer.json()) == (200, {"upserted": 3}), answer.text
+    assert put_dataset(http, name, {"vectors": ROWS.tolist()}).status_code == 201
+    answer = http.post(f"{path}/vectors", json={"ids": ["d", "e", "f"], "vectors": {"dataset": name}})
+    assert answer.json() == {"upserted": 3}
+    for row, same in zip(
+        ROWS, ({"x", 1, "p", 4, "d"}, {"yé", 2, "q", 5, "e"}, {"z", 3, "ü", 1 << 63, "f"}), strict=True
+    ):
+        (result,) = found(http, path, [row], k=5)
+        assert ({*result["ids"]}, {*result["similarity"]}) == (same, {1.0})
+    assert {*found(http, path, ROWS[:1], tag="t")[0]["ids"]} == {"x", "z", "p"}
+    upserted(http, path, [], np.empty((0, 5)))
+
+
+def test_ids_of_a_dataset_that_has_some_may_be_left_out(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    dataset = http.put(f"/v1/datasets/{name}", content=arrow(id=["p", "q", "r"]), headers={"Content-Type": ARROW})
+    assert dataset.status_code == 201
+    assert http.post(f"{path}/vectors", json={"vectors": {"dataset": name}}).json() == {"upserted": 3}
+    answer = http.post(f"{path}/search", json={"dataset": name, "k": 1})
+    assert [one["ids"] for one in answer.json()["results"]] == [["p"], ["q"], ["r"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"vectors": [[1] * 5]}, "/ids"),
+        ({"ids": [1], "vectors": [[1] * 4]}, "/vectors/0"),
+        ({"ids": [1], "vectors": [[0] * 5]}, "/vectors/0"),
+        ({"ids": [1, 2], "vectors": [[1] * 5]}, "/ids"),
+        ({"ids": [1, 1], "vectors": [[1] * 5] * 2}, "/ids/1"),
+        ({"ids": [1.0], "vectors": [[1] * 5]}, "/ids/0"),
+        ({"ids": "a", "vectors": [[1] * 5]}, "/ids"),
+        ({"ids": [None], "vectors": [[1] * 5]}, "/ids/0"),
+        ({"ids": [1], "vectors": [[1] * 5], "tags": [7]}, "/tags/0"),
+        ({"ids": [1], "vectors": [[1] * 5], "tags": []}, "/tags"),
+        ({"ids": [1], "vectors": [[1] * 5], "tag": ["a"]}, "/tag"),
+    ],
+)
+def test_a_bad_batch_is_refused_where_it_is_bad_and_nothing_of_it_kept(
+    http: httpx.Client, name: str, body: Any, pointer: str
+) -> None:
+    path = made(http, name)
+    good = {"ids": ["good"], "vectors": [[1] * 5]}
+    assert http.post(f"{path}/vectors", json=good).is_success
+    assert_problem(http, http.post(f"{path}/vectors", json=body), 422, "invalid-input", pointer)
+    assert http.get(path).json()["size"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (npz(ids=np.array([1.0, 2, 3]), vectors=ROWS), "application/x-npz"),
+        (npz(ids=np.array([[1], [2], [3]]), vectors=ROWS), "application/x-npz"),
+        (npz(ids=np.array([b"a", b"b", b"c"]), vectors=ROWS), "application/x-npz"),
+        (npz(ids=np.arange(3), vectors=ROWS.astype("U8")), "application/x-npz"),
+        (npz(ids=np.arange(3), vectors=ROWS, tags=np.arange(3)), "application/x-npz"),
+        (npz(ids=np.frombuffer(b"\xff\xff\xff\xff" * 3, "<U1"), vectors=ROWS), "application/x-npz"),
+        (npz(vectors=ROWS), "application/x-npz"),
+        (arrow(), ARROW),
+        (arrow(tag=["a", "b", "c"]), ARROW),
+        (arrow(id=[1, 2, 3], tag=[1, 2, 3]), ARROW),
+        (arrow(id=[1, 2, 3], tag=["a", None, "c"]), ARROW),
+        (arrow(id=[1, 2, None]), ARROW),
+    ],
+)
+def test_ids_and_tags_that_are_none_are_refused_in_every_format(
+    http: httpx.Client, name: str, body: bytes, content_type: str
+) -> None:
+    path = made(http, name)
+    answer = http.post(f"{path}/vectors", content=body, headers={"Content-Type": content_type})
+    assert_problem(http, answer, 422, "invalid-input")
+    assert http.get(path).json()["size"] == 0
+
+
+def test_too_many_at_once_are_refused(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    body = npz(ids=np.arange(10_001), vectors=np.ones((10_001, 5), np.uint8))
+    answer = http.post(f"{path}/vectors", content=body, headers={"Content-Type": "application/x-npz"})
+    told = assert_problem(http, answer, 413, "too-large")
+    assert (told["limit"], told["value"], told["setting"]) == ("max_index_batch", 10_000, "BOCHNER_MAX_INDEX_BATCH")
+    assert http.get(path).json()["size"] == 0
+
+
+def test_a_batch_past_the_quota_of_its_owner_is_refused_whole(http: httpx.Client, running: Running, name: str) -> None:
+    spec = {**GMM, "s": 64}
+    assert put(http, name, spec).status_code == 201
+    key = key_made(running.socket, AskedKey(name=name, role=Role.write, quota=30_000)).key
+    with running.client(**bearer(key)) as owner:
+        path = f"/v1/indexes/{name}"
+        assert owner.put(path, json={"map": name}).status_code == 201
+        upserted(owner, path, [*range(300)], np.ones((300, 5)))
+        body = {"ids": [*range(200, 500)], "vectors": np.ones((300, 5)).tolist()}
+        told = assert_problem(http, owner.post(f"{path}/vectors", json=body), 507, "quota")
+        assert (told["limit"], told["value"]) == ("key_bytes", 30_000)
+        assert http.get(path).json()["size"] == 300
+        assert owner.delete(f"{path}/vectors/3").status_code == 204
+        assert owner.delete(path).status_code == 204
+        assert owner.put(path, json={"map": name}).status_code == 201
+        assert owner.post(f"{path}/vectors", json=body).status_code == 200
