@@ -105,10 +105,7 @@ class Jobs:
         """
         job_id = job_id or self.new_id()
         said = {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
-        said |= {"owner": owner} if owner else {}
-        request = IN_WORK.get()
-        if request is not None:
-            said |= {"request_id": request.request_id, "traceparent": request.traceparent}
+        said |= ({"owner": owner} if owner else {}) | _request_in_work()
         draft = drafted(job_id, payload, attachments or {}, checkpoint, said, self._places)
         written, entries = draft.pieces, [entry.key for entry in draft.entries]
         if reservation is not None:
@@ -275,3 +272,9 @@ class Jobs:
                 raise TooManyJobs(answer[1] + elsewhere, self._max_queued)
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
+
+
+def _request_in_work() -> dict[str, str]:
+    """What a job tells of the request that it was submitted in."""
+    request = IN_WORK.get()
+    return {} if request is None else {"request_id": request.request_id, "traceparent": request.traceparent}

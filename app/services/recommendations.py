@@ -99,6 +99,11 @@ def _settled(
     )
 
 
+def _called(source: PostedRows | Reference) -> str:
+    """The rows, for people."""
+    return f"dataset {shortened(source.dataset)}" if isinstance(source, Reference) else "posted rows"
+
+
 class Recommendations(NamedTuple):
     """Prepares recommendations."""
 
@@ -202,10 +207,7 @@ class Recommendations(NamedTuple):
         wanted = self._fitting(asked, n, d, kernels)
         learned = sorted(learned_from(kernels, d, wanted))
         digests = {name: self.datasets.digest(name) for name in learned} | given.digests | task.digests
-        kept = kept_rows(self.datasets, digests)
-
-        source = posted["vectors"]
-        of = f"dataset {shortened(source.dataset)}" if isinstance(source, Reference) else "posted rows"
+        kept, called = kept_rows(self.datasets, digests), _called(posted["vectors"])
 
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
@@ -221,7 +223,7 @@ class Recommendations(NamedTuple):
                     labels=task.labels,
                     building=Building(self.threads, progress, lambda dataset, _: rows_of[dataset]),
                 )
-            return Finding(answer, drawing(answer, of))
+            return Finding(answer, drawing(answer, called))
 
         return Measurement(
             kind=RECOMMEND,

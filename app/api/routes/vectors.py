@@ -100,6 +100,24 @@ _ENCODING = "By default zero_bit of kernel gmm, packed of Fourier maps. " + _lis
 _Bits = Annotated[int | None, Query(description=_BITS)]
 _BitsOf = Annotated[BitsOf | None, Query(description=_BITS_OF)]
 _RowsPerBand = Annotated[int | None, Query(description=_ROWS_PER_BAND)]
+_InputKind = Annotated[
+    InputKind | None,
+    Query(
+        description="What x and y are. Without it, rows with an encoding named are what their length allows, and "
+        "where codes are as long as vectors the request is refused until it says which they are. Without an "
+        "encoding either, rows of pairs, and rows of as many whole numbers as codes have (s, or ⌈s/8⌉ of Fourier "
+        "maps), where that is not input_dim, are read as codes, all others as vectors."
+    ),
+]
+_Gamma = Annotated[
+    float | None,
+    Query(
+        gt=0,
+        allow_inf_nan=False,
+        description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members "
+        "whose names begin with `rbf`. For kernel gmm.",
+    ),
+]
 
 
 @router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY, responses=CODES_ANSWER)
@@ -146,24 +164,8 @@ async def similarity(
     bits: _Bits = None,
     bits_of: _BitsOf = None,
     rows_per_band: _RowsPerBand = None,
-    of: Annotated[
-        InputKind | None,
-        Query(
-            description="What x and y are. Without it, rows with an encoding named are what their length allows, and "
-            "where codes are as long as vectors the request is refused until it says which they are. Without an "
-            "encoding either, rows of pairs, and rows of as many whole numbers as codes have (s, or ⌈s/8⌉ of Fourier "
-            "maps), where that is not input_dim, are read as codes, all others as vectors."
-        ),
-    ] = None,
-    gamma: Annotated[
-        float | None,
-        Query(
-            gt=0,
-            allow_inf_nan=False,
-            description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members "
-            "whose names begin with `rbf`. For kernel gmm.",
-        ),
-    ] = None,
+    of: _InputKind = None,
+    gamma: _Gamma = None,
 ) -> Response:
     """Estimated kernel of row i of x with row i of y, its standard error, and an interval of 95 %.
 
