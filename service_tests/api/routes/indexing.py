@@ -58,7 +58,7 @@ class Compared(NamedTuple):
     """What codes say of each of some rows with each of others, (n, m)."""
 
     share: NDArray[np.bool_]
-    """Whether they share a band."""
+    """Whether they share a band; of a query that shares so many that all are looked at, all."""
     estimate: Rows
     standard_error: Rows
 
@@ -71,8 +71,9 @@ def compared(
     equal = x[:, None, :] == y[None, :, :]
     share = np.ones(equal.shape[:2], np.bool_)
     if banding is not None:
-        in_bands = equal[:, :, : banding[0] * banding[1]].reshape(*share.shape, *banding)
-        share = in_bands.all(axis=3).any(axis=2)
+        in_bands = equal[:, :, : banding[0] * banding[1]].reshape(*share.shape, *banding).all(axis=3)
+        is_many = 4 * in_bands.sum(axis=(1, 2)) > len(others)
+        share = in_bands.any(axis=2) | is_many[:, None]
     pairs = {"x": np.repeat(rows, len(others), axis=0).tolist(), "y": np.tile(others, (len(rows), 1)).tolist()}
     query = "encoding=packed" if signed else "encoding=b_bit&bits=8&bits_of=pair"
     answer = http.post(f"/v1/maps/{name}/similarity?{query}", json=pairs).json()
