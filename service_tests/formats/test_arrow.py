@@ -14,8 +14,9 @@ from app.core.errors import InvalidInput, OutOfRange, TooLarge
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.flatbuffers import Number
+from app.formats.arrow_ipc.rows import columns_of
 from app.formats.arrow_ipc.stream import END, batch_message, schema_message
-from app.formats.arrow_ipc.types import FLOAT, Written, list_field, number_field, text_field
+from app.formats.arrow_ipc.types import FLOAT, UTF8_VIEW, Written, list_field, number_field, text_field
 from app.formats.base import Body
 from service_tests.checks import arrow
 
@@ -92,6 +93,21 @@ def test_what_is_null_is_missing() -> None:
         read(ids.replace(pack("<qq", 3, 0), pack("<qq", 3, 1), 1))
 
 
+def test_a_tag_that_is_null_is_none_whatever_bytes_stand_for_it() -> None:
+    numbers, null = bytes(12), {0: "tag", 2: Number("B", 1)}
+    text = [b"\x05", pack("<4q", 0, 1, 1 << 11, (1 << 11) + 2), b"a" + bytes([255]) * 2047 + "é".encode()]
+    views = [b"\x05", pack("<i4s8x", 1, b"a") + pack("<4i", 1 << 30, 0, 7, 9) + pack("<i4s8x", 2, "é".encode())]
+    for tag, columns, expected in (
+        (text_field("tag"), text, ["a", "", "é"]),
+        ({0: "tag", 2: Number("B", UTF8_VIEW)}, views, ["a", "", "é"]),
+        (null, [], ["", "", ""]),
+    ):
+        content = written([tag, number_field("x", FLOATS)], 3, [3, 3], *columns, b"", numbers)
+        nulls = content.replace(pack("<qq", 3, 0), pack("<qq", 3, 1), 1)
+        _, beside = columns_of(Body(nulls), None, ("tag",))
+        assert beside["tag"].listed() == expected
+
+
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
@@ -103,6 +119,7 @@ def test_what_is_null_is_missing() -> None:
         ([list_field("v", 3, text_field("item"))], "column 'v' is fixed_size_list of large_utf8"),
         ([list_field("v", 3, number_field("item", FLOATS)), number_field("x", FLOATS)], "and not the only one"),
         ([{**number_field("v", FLOATS), 4: {}}], "column 'v' is a dictionary of float; plain values are wanted"),
+        ([{0: "id", 2: Number("B", 1)}, number_field("x", FLOATS)], "column 'id' is null; whole numbers or strings"),
         ([{0: "v", 2: Number("B", FLOAT)}], "column 'v' is float;"),
         ([{0: "v", 2: Number("B", 200)}], "column 'v' is type 200;"),
         ([{0: "v", 2: Number("B", 7)}], "column 'v' is decimal;"),

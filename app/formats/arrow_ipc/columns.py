@@ -10,7 +10,7 @@ from app.core.arrays import Array, Whole, first_rounded
 from app.core.errors import InvalidInput
 from app.core.ids import Ids, NumberIds, TextIds, check_lengths, gathered
 from app.formats.arrow_ipc.stream import Batch
-from app.formats.arrow_ipc.types import FIXED_LIST, TEXTS, UTF8_VIEW, Field
+from app.formats.arrow_ipc.types import FIXED_LIST, NULL, TEXTS, UTF8_VIEW, Field
 
 # Of a string: its length, and itself where it has up to so many bytes, else 4 bytes of it, its buffer, and its place.
 _VIEW = np.dtype([("length", "<i4"), ("beginning", "<i4"), ("buffer", "<i4"), ("place", "<i4")])
@@ -61,13 +61,20 @@ class Column(NamedTuple):
         return filled[start:].reshape(n, size)
 
     def ids(self) -> Ids:
-        """A column of ids, or of other strings."""
+        """A column of ids."""
         field, n = self.field, self.n
         self._refuse_null(self._missing(self.node, self.buffer, n), f"has no {field.name}")
         if field.code in TEXTS:
-            return self._views() if field.code == UTF8_VIEW else self._text()
+            return self.texts()
         numbers = self._values(self.buffer, field, n)
         return NumberIds(numbers.astype(np.uint64 if numbers.dtype == np.uint64 else np.int64))
+
+    def texts(self) -> TextIds:
+        """A column of strings, "" where they are missing."""
+        if self.field.code == NULL:  # pyarrow's type of a column of nothing else
+            return TextIds(np.zeros(self.n, np.int64), np.empty(0, np.uint8))
+        missing = self._missing(self.node, self.buffer, self.n)
+        return self._views(missing) if self.field.code == UTF8_VIEW else self._text(missing)
 
     def _filled(self, node: int, buffer: int, field: Field, n: int) -> Array:
         """The first n numbers at a place; with NaN for those that are missing, in a dtype that has it."""
@@ -108,18 +115,23 @@ class Column(NamedTuple):
             raise InvalidInput(f"{self.field.quoted} has offsets that do not increase", self.field.pointer)
         return offsets
 
-    def _text(self) -> TextIds:
+    def _text(self, missing: NDArray[np.intp]) -> TextIds:
         offsets = self._offsets()
         if not offsets.size:
             return TextIds(np.empty(0, np.int64), np.empty(0, np.uint8))
-        text = self.batch.buffer(self.buffer + 2, np.dtype(np.uint8), int(offsets[-1]))[int(offsets[0]) :]
-        check_lengths(np.diff(offsets), self.first, self.field.name)
-        return TextIds(offsets[1:] - offsets[0], text)
+        text = self.batch.buffer(self.buffer + 2, np.dtype(np.uint8), int(offsets[-1]))
+        lengths = np.diff(offsets)
+        lengths[missing] = 0  # there may be bytes of them all the same
+        check_lengths(lengths, self.first, self.field.name)
+        if missing.size:
+            return gathered(text, offsets[:-1], lengths)
+        return TextIds(offsets[1:] - offsets[0], text[int(offsets[0]) :])
 
-    def _views(self) -> TextIds:
+    def _views(self, missing: NDArray[np.intp]) -> TextIds:
         batch, n = self.batch, self.n
         views = batch.buffer(self.buffer + 1, _VIEW, n)
         lengths = views["length"].astype(np.int64)
+        lengths[missing] = 0  # there may be a view all the same
         check_lengths(lengths, self.first, self.field.name)
         # Any number of views may be of the same bytes.
         if (total := int(lengths.sum())) > len(batch.body):

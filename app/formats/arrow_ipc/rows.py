@@ -10,7 +10,7 @@ from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds, check_text
 from app.formats.arrow_ipc.columns import Column, check_exact, columns
 from app.formats.arrow_ipc.stream import read
-from app.formats.arrow_ipc.types import FIXED_LIST, TEXTS, Field
+from app.formats.arrow_ipc.types import FIXED_LIST, NULL, TEXTS, Field
 from app.formats.base import Body
 
 ID, TAG = "id", "tag"
@@ -29,12 +29,13 @@ def rows_of(body: Body, width: int | None = None) -> Array | Identified:
 def columns_of(body: Body, width: int | None, beside: Sequence[str]) -> tuple[Array, Mapping[str, Ids]]:
     """The rows of a stream, and its columns of these names, which are ids, or tags of strings.
 
-    Numbers that are missing are NaN. Columns of numbers become rows of the narrowest dtype that has room for all of
-    their dtypes, which must round no whole number. Where there are none, lists of no stated length are of `width`.
+    Numbers that are missing are NaN, tags that are missing are "". Columns of numbers become rows of the narrowest
+    dtype that has room for all of their dtypes, which must round no whole number. Where there are none, lists of no
+    stated length are of `width`.
 
     Raises:
         InvalidInput: the body is no stream; columns are of other types, or too short; lists are of different lengths; a
-            whole number would be rounded; or an id or a tag is missing.
+            whole number would be rounded; or an id is missing.
     """
     fields, batches = read(body)
     places = [place for place, field in enumerate(fields) if field.name not in beside]
@@ -60,9 +61,13 @@ def _check(fields: Sequence[Field], of_rows: Sequence[Field], beside: Sequence[s
     for field in fields:
         if field.name not in beside:
             _check_numbers(field, alone=len(of_rows) == 1)
-        elif field.code not in TEXTS and (field.name != ID or field.dtype is None or field.dtype.kind not in "iu"):
+        elif not _are_ids(field) if field.name == ID else field.code not in (*TEXTS, NULL):
             wanted = "whole numbers or strings" if field.name == ID else "strings"
             raise InvalidInput(f"{field.quoted} is {field.called}; {wanted} are wanted", field.pointer)
+
+
+def _are_ids(field: Field) -> bool:
+    return field.code in TEXTS or (field.dtype is not None and field.dtype.kind in "iu")
 
 
 def _check_numbers(field: Field, alone: bool) -> None:
@@ -115,9 +120,9 @@ def _common(parts: Sequence[Sequence[Array]], fields: Sequence[Field]) -> np.dty
 
 
 def _ids(field: Field, parts: Sequence[Column]) -> Ids:
-    """The ids of all batches, one after the other."""
-    every = [part.ids() for part in parts]
-    if field.code in TEXTS:
+    """The ids of all batches, or their tags, one after the other."""
+    every = [part.ids() if field.name == ID else part.texts() for part in parts]
+    if field.code in (*TEXTS, NULL):
         texts = [one for one in every if isinstance(one, TextIds)]
         begun = np.cumsum([0, *(one.text.size for one in texts)])
         ends = [one.ends + start for one, start in zip(texts, begun, strict=False)]

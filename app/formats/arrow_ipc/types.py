@@ -12,7 +12,8 @@ from app.core.errors import InvalidInput
 from app.formats.arrow_ipc.flatbuffers import Number, Table, Value
 from app.formats.json_body import pointer_to
 
-INT, FLOAT, UTF8, LIST, STRUCT, FIXED_LIST, LARGE_UTF8, LARGE_LIST, UTF8_VIEW = 2, 3, 5, 12, 13, 16, 20, 21, 24
+NULL, INT, FLOAT, UTF8, LIST, STRUCT = 1, 2, 3, 5, 12, 13
+FIXED_LIST, LARGE_UTF8, LARGE_LIST, UTF8_VIEW = 16, 20, 21, 24
 TEXTS = (UTF8, LARGE_UTF8, UTF8_VIEW)
 _NAMES = dict(
     enumerate(
@@ -50,6 +51,8 @@ class Field(NamedTuple):
     @property
     def n_buffers(self) -> int:
         """Buffers of it and of what its lists hold, those of views aside."""
+        if self.code == NULL:
+            return 0
         own = 1 if self.code == FIXED_LIST else 3 if self.code in (UTF8, LARGE_UTF8) else 2
         return own + (self.item.n_buffers if self.item is not None else 0)
 
