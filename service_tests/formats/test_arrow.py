@@ -94,14 +94,15 @@ def test_what_is_null_is_missing() -> None:
 
 
 def test_a_tag_that_is_null_is_none_whatever_bytes_stand_for_it() -> None:
-    numbers, null = bytes(12), {0: "tag", 2: Number("B", 1)}
+    numbers = bytes(12)
     text = [b"\x05", pack("<4q", 0, 1, 1 << 11, (1 << 11) + 2), b"a" + bytes([255]) * 2047 + "é".encode()]
     views = [b"\x05", pack("<i4s8x", 1, b"a") + pack("<4i", 1 << 30, 0, 7, 9) + pack("<i4s8x", 2, "é".encode())]
-    for tag, columns, expected in (
+    kinds: list[tuple[Written, list[bytes], list[str]]] = [
         (text_field("tag"), text, ["a", "", "é"]),
         ({0: "tag", 2: Number("B", UTF8_VIEW)}, views, ["a", "", "é"]),
-        (null, [], ["", "", ""]),
-    ):
+        ({0: "tag", 2: Number("B", 1)}, [], ["", "", ""]),
+    ]
+    for tag, columns, expected in kinds:
         content = written([tag, number_field("x", FLOATS)], 3, [3, 3], *columns, b"", numbers)
         nulls = content.replace(pack("<qq", 3, 0), pack("<qq", 3, 1), 1)
         _, beside = columns_of(Body(nulls), None, ("tag",))
