@@ -14,7 +14,7 @@ from app.services.index_spec import AskedIndex
 _IDS = list_of(
     {"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1}]},
     description="One for each vector, each once: whole numbers or strings of up to 1,024 bytes, which are never the "
-    "same. Those of a dataset that has ids may be left out.",
+    "same. `.` and `..` are none, as no address may end so. Those of a dataset that has ids may be left out.",
 )
 _TAGS = list_of(
     {"type": ["string", "null"]}, description="One for each vector, for searches to go by; null or empty for none."

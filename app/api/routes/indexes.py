@@ -5,6 +5,7 @@ from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
+from starlette.convertors import Convertor, register_url_convertor
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
@@ -21,6 +22,23 @@ from app.jobs.record import JobRecord
 from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
+
+
+class _RestOfAddress(Convertor[str]):
+    """All that follows in an address. Starlette's `path` ends at a line break, and leaves out one at the end."""
+
+    regex = r"[\s\S]*"
+
+    def convert(self, value: str) -> str:
+        """What a route is given."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """What stands in an address."""
+        return value
+
+
+register_url_convertor("rest", _RestOfAddress())
 
 
 class IdKind(StrEnum):
@@ -136,7 +154,7 @@ async def upsert_vectors(name: IndexName, request: Request, response: Response, 
     return UpsertAnswer(upserted=n, warnings=[*warnings] or None)
 
 
-@router.delete("/{name}/vectors/{id:path}", operation_id="delete_vector", status_code=204)
+@router.delete("/{name}/vectors/{id:rest}", operation_id="delete_vector", status_code=204)
 async def delete_vector(
     name: IndexName,
     id: Annotated[str, Path(max_length=MAX_ID_BYTES, description="Id of a vector.")],  # noqa: A002

@@ -11,18 +11,22 @@ from app.core.ids import MAX_ID_BYTES
 
 _NUMBER, _STRING = b"i", b"s"
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
+# An address that ends with one of these names another thing: clients leave out such steps before they send it.
+_STEPS = (".", "..")
+_WANTED = "an id is a whole number from -2^63 to 2^64 - 1, or a string"
 
 
 def written(vector_id: object, pointer: str) -> bytes:
     """An id as it is kept; InvalidInput for what is none."""
     if type(vector_id) is int:
         if not _LEAST <= vector_id <= _MOST:
-            raise InvalidInput(
-                f"the id {str(vector_id)[:80]} came; whole numbers from -2^63 to 2^64 - 1 are ids", pointer
-            )
+            raise InvalidInput(f"{str(vector_id)[:80]} came; {_WANTED}", pointer)
         return b"%b%d" % (_NUMBER, vector_id)
     if not isinstance(vector_id, str):
-        raise InvalidInput("an id is a whole number or a string", pointer)
+        came = str(vector_id) if isinstance(vector_id, float) else "something else"
+        raise InvalidInput(f"{came} came; {_WANTED}", pointer)
+    if vector_id in _STEPS:
+        raise InvalidInput(f"the id {vector_id!r} came; no address of a vector may end so", pointer)
     try:
         text = vector_id.encode()
     except UnicodeEncodeError as error:

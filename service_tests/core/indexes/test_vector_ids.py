@@ -5,7 +5,7 @@ import pytest
 from app.core.errors import InvalidInput
 from app.core.indexes.vector_ids import at, check_different, count, every, every_written, read, written
 
-IDS = [0, -1, 7, "7", (1 << 64) - 1, -(1 << 63), "i7", "s7", "é\0", "a" * 1024]
+IDS = [0, -1, 7, "7", "...", (1 << 64) - 1, -(1 << 63), "i7", "s7", "é\0", "a" * 1024]
 
 
 def test_ids_are_read_as_they_were_written_and_numbers_are_no_strings() -> None:
@@ -16,7 +16,7 @@ def test_ids_are_read_as_they_were_written_and_numbers_are_no_strings() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["", "a" * 1025, "é" * 513, "\ud800", 1 << 64, -(1 << 63) - 1, True, 1.0, None, [1], b"a"]
+    "bad", ["", ".", "..", "a" * 1025, "é" * 513, "\ud800", 1 << 64, -(1 << 63) - 1, True, 1.0, None, [1], b"a"]
 )
 def test_what_is_no_id_is_refused_where_it_stands(bad: object) -> None:
     with pytest.raises(InvalidInput) as refused:
