@@ -81,7 +81,8 @@ class IndexStore(NamedStore[IndexManifest]):
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
         self._totals = Totals(client, *quota)
         # Where there are several places, none knows what the others hold.
-        self._most = ["" if most is None or len(self._places.roots) > 1 else most for most in quota]
+        self._is_spread = len(self._places.roots) > 1
+        self._most = ["" if most is None or self._is_spread else most for most in quota]
         made = [client.register_script(script) for script in scripts.ALL]
         self._create, self._live, self._drop, self._upsert, self._remove, self._vectors = made
 
@@ -93,7 +94,8 @@ class IndexStore(NamedStore[IndexManifest]):
             QuotaExceeded: there is no room for another name.
         """
         check_room(self._client, 0)
-        self._require_room(owner, 0, 1)
+        if self._is_spread:
+            self._totals.require_room(owner, 0, 1, entered=False)
         ttl = "" if manifest.ttl is None else manifest.ttl
         args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._most]
         with store_errors():
@@ -155,7 +157,9 @@ class IndexStore(NamedStore[IndexManifest]):
         kept = manifest.keep == "vectors"
         nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) for one in entries)
         check_room(self._client, nbytes)
-        self._require_room("", nbytes, 0)
+        if self._is_spread:
+            owner = self._totals.owner_of(self._entry(manifest))
+            self._totals.require_room(owner, nbytes, 0, entered=False)
         args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else "", self._most[0], most or ""]
         for entry in entries:
             args += entry
@@ -229,11 +233,6 @@ class IndexStore(NamedStore[IndexManifest]):
         if found is None:
             raise Gone
         return cast("list[bytes | None]", found)
-
-    def _require_room(self, owner: str, nbytes: int, names: int) -> None:
-        """Where there are several places, raise QuotaExceeded if all together have no such room."""
-        if len(self._places.roots) > 1:
-            self._totals.require_room(owner, nbytes, names, entered=False)
 
     def _at(self, manifest: IndexManifest, part: str) -> str:
         return f"{self._entry(manifest)}:{part}"

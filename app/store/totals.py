@@ -12,7 +12,7 @@ import redis
 
 from app.store import account_scripts as scripts
 from app.store.errors import QuotaExceeded, store_errors
-from app.store.places import places_of
+from app.store.places import places_of, root_of
 
 
 class _Sums(NamedTuple):
@@ -43,6 +43,12 @@ class Totals:
         refusal = self._passed(owner, nbytes, names, entered)
         if refusal is not None:
             raise refusal
+
+    def owner_of(self, entry: str) -> str:
+        """Whose an entry is; "" for nobody's, and for one that is not there."""
+        with store_errors():
+            found = cast("bytes | None", self._client.hget(root_of(entry) + scripts.ENTRIES, entry))
+        return "" if found is None else found.decode().split(" ", 2)[2]
 
     def _passed(self, owner: str, nbytes: int, names: int, entered: bool) -> QuotaExceeded | None:
         for limit, most, there, wanted in self._limits(self._read(owner), owner, nbytes, names):

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store.account import Quota, Usage
+from app.store.account import Account, Quota, Usage
+from app.store.clients import Client
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
 from app.store.indexes import Entry, IndexFull, IndexStore
+from app.store.places import MANY
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -102,10 +104,39 @@ def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
             indexes.upsert(made, [entry(i) for i in range(replaced, replaced + 40)])
         assert len(held(indexes, made)) == 20
     indexes.upsert(made, [entry(i, 1) for i in range(20)])  # the room is theirs already
-    indexes.create(new_index("j"))
+    indexes.create(new_index("j", ttl=100))
     with pytest.raises(QuotaExceeded, match="max_store_names"):
         indexes.create(new_index("k"))
     assert assert_true(client).names == 2
+    pass_time(client)
+    indexes.upsert(indexes.create(new_index("k", ttl=100)), [entry(0)])
+    more = [entry(i) for i in range(20, 26)]
+    with pytest.raises(QuotaExceeded):
+        indexes.upsert(made, more)
+    pass_time(client)
+    indexes.upsert(made, more)
+    assert assert_true(client).names == 1
+
+
+def test_there_is_no_more_room_in_several_places_than_in_one(client: Client) -> None:
+    client.places = MANY
+    indexes, account, some = IndexStore(client), Account(client), [entry(i) for i in range(25)]
+    made = {name: indexes.create(new_index(name), owner) for name, owner in (("i", "her"), ("j", "her"), ("k", "him"))}
+    assert len({MANY.of(name) for name in made}) == 3
+    indexes.upsert(made["i"], some)
+    nbytes = account.usage("her").nbytes
+    account.allow("her", Quota(2 * nbytes - 1, 2))
+    with pytest.raises(QuotaExceeded, match=f"beside {nbytes}; key_bytes is {2 * nbytes - 1}"):
+        indexes.upsert(made["j"], some)
+    with pytest.raises(QuotaExceeded, match="key_names is 2"):
+        indexes.create(new_index("l"), "her")
+    with pytest.raises(QuotaExceeded, match="max_store_bytes"):
+        IndexStore(client, Quota(2 * nbytes - 1)).upsert(made["k"], some)
+    assert held(indexes, made["j"]) == held(indexes, made["k"]) == {}
+    indexes.upsert(made["k"], some)
+    account.allow("her", Quota(2 * nbytes))
+    indexes.upsert(made["j"], some)
+    assert assert_true(client) == Usage(3 * nbytes, 3)
 
 
 def test_an_index_holds_no_more_vectors_than_it_may(indexes: IndexStore) -> None:
@@ -119,8 +150,9 @@ def test_an_index_holds_no_more_vectors_than_it_may(indexes: IndexStore) -> None
 
 def test_an_index_with_a_time_to_live_goes_whole(client: redis.Redis, indexes: IndexStore) -> None:
     made = indexes.create(new_index(keep="vectors", ttl=100))
-    indexes.upsert(made, [entry(i, vector=b"v") for i in range(200)])
-    indexes.remove(made, b"s5")
+    indexes.upsert(made, [entry(i, vector=b"v") for i in range(258)])
+    for one in (b"s5", b"s256"):  # the second is then the last one, alone in its block
+        assert indexes.remove(made, one)
     of_index = [key for key in keys(client) if b"{index:i}" in key and not key.endswith(b"receipts")]
     assert all(99 <= client.ttl(key) <= 101 for key in of_index)
     assert len(of_index) > 200

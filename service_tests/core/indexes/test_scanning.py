@@ -91,6 +91,12 @@ def test_as_many_as_are_wanted_or_all(k: int) -> None:
     check(4, 33, n=400, q=2, k=k)
 
 
+def test_the_nearest_row_may_be_one_of_the_last_of_many() -> None:
+    codes = np.full((70_000, 4), 9, np.uint8)
+    codes[-3] = 0
+    assert nearest(np.zeros((1, 4), np.uint8), codes, 4, 8, 2).slots.tolist() == [[69_997, 0]]
+
+
 def test_of_nothing_nothing_is_found() -> None:
     some = packed(some_codes(5, 9, 4), 4)
     assert nearest(some, some[:0], 9, 4, 3).slots.shape == (5, 0)

@@ -11,7 +11,7 @@ from service_tests.core.indexes.test_scanning import brute, packed, some_codes
 S, N = 12, 700
 
 
-@pytest.mark.parametrize("at", [None, Banding(4, 3), Banding(12, 1)])
+@pytest.mark.parametrize("at", [None, Banding(4, 3), Banding(3, 2), Banding(12, 1)])
 @pytest.mark.parametrize("tag", [None, 1])
 @pytest.mark.parametrize("least", [0, 7])
 def test_a_search_is_what_counting_finds(at: Banding | None, tag: int | None, least: int) -> None:
