@@ -201,6 +201,7 @@ def test_numbers_that_are_not_whole_are_refused_and_not_cut_off(running: Running
         assert clone(asked).set_params(**equal).fit(ROWS).name_ == clone(asked).set_params(**whole).fit(ROWS).name_
 
 
+@pytest.mark.long
 def test_length_scales_come_as_a_column_of_a_frame(running: Running) -> None:
     pandas = pytest.importorskip("pandas", reason="the extra clients has it")
     frame = pandas.DataFrame(ROWS)

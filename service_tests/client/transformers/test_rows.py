@@ -193,6 +193,7 @@ def test_sparse_rows_of_many_columns_have_the_features_of_dense_ones(running: Ru
     np.testing.assert_allclose(wide.transform(rows)[:40], wide.transform(rows[:40].toarray()), rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 def test_a_lazy_frame_is_refused_with_what_to_do(running: Running) -> None:
     polars = pytest.importorskip("polars", reason="the extra clients has it")
     lazy = polars.LazyFrame({"a": [1.0, 2.0]})

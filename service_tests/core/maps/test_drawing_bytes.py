@@ -34,6 +34,7 @@ LEAST_OF = {
 }
 HASHING = ("gcws", "dart_minhash")
 Case = tuple[dict[str, Any], int | None, int]
+OfKernel = tuple[str, dict[str, Any], int | None, int]
 POINTS = ("monte_carlo", "antithetic", "latin_hypercube", "halton", "sobol", "lattice", "digital_net", "orthogonal")
 EVERY: list[Case] = [({"kind": one}, s, d) for one in POINTS for s, d in ((1 << 17, 8), (512, 1500))] + [
     ({"kind": "moment_matching", "base": {"kind": "sobol"}}, 1 << 17, 8),
@@ -63,6 +64,13 @@ LARGE: list[Case] = [
     ({"kind": "global_adaptive", "iterations": 25, **BOX}, 200, 400),
     ({"kind": "moment_matching"}, 1100, 1000),
 ]
+# Points of Matérn's law take a coordinate more; orthogonal directions go with normal laws only.
+WITH_MATERN = [case for case in EVERY if case[0] in [{"kind": one} for one in POINTS if one != "orthogonal"]]
+OF_KERNELS: list[OfKernel] = [
+    *(("gaussian", *case) for case in EVERY),
+    *(("matern", *case) for case in WITH_MATERN),
+]
+LARGE_GAUSSIAN: list[OfKernel] = [("gaussian", *case) for case in LARGE]
 
 
 def taken(of: Any, building: Building) -> int:
@@ -82,16 +90,13 @@ def test_every_sampler_is_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "s", "d"),
-    with_long(EVERY[::4], [one for i, one in enumerate(EVERY) if i % 4] + LARGE),
+    ("its_kernel", "over", "s", "d"),
+    with_long(OF_KERNELS[::4], [one for i, one in enumerate(OF_KERNELS) if i % 4] + LARGE_GAUSSIAN),
     ids=lambda value: value["kind"] if isinstance(value, dict) else None,
 )
-@pytest.mark.parametrize("its_kernel", ["gaussian", "matern"])
-def test_it_takes_what_is_reckoned(over: dict[str, Any], s: int | None, d: int, its_kernel: str) -> None:
+def test_it_takes_what_is_reckoned(its_kernel: str, over: dict[str, Any], s: int | None, d: int) -> None:
     kernel: dict[str, Any] = {"kind": its_kernel, "length_scale": 1.5 * d**0.5}
     if its_kernel == "matern":
-        if over not in [{"kind": one} for one in POINTS if one != "orthogonal"]:
-            pytest.skip("for point sets, which take a coordinate more")
         kernel["nu"] = 2.5
     of = spec(sampler=over, s=s, input_dim=d, kernel={"kind": "gmm"} if over["kind"] in HASHING else kernel)
     reckoned = family_of(of.sampler).drawing_bytes(of)
