@@ -93,7 +93,9 @@ class Settings(BaseSettings):
         False, description="Accept an external store that may lose or evict acknowledged maps."
     )
     cache_bytes: int = Field(
-        1024 * MiB, ge=0, description="Memory each process may spend on maps and datasets kept ready."
+        1024 * MiB,
+        ge=0,
+        description="Memory each process may spend on maps, datasets and the codes of indexes kept ready.",
     )
     max_body_bytes: int = Field(64 * MiB, ge=1, description="Largest request body.")
     # A spec that is checked field by field takes up to fourteen times its length; vectors are never checked so.
@@ -119,11 +121,11 @@ class Settings(BaseSettings):
     max_store_bytes: int = Field(
         4096 * MiB,
         ge=1,
-        description="Arrays and specs of all maps and datasets together, with what jobs are given, keep and make; "
+        description="Maps, datasets and indexes together, with what jobs are given, keep and make; "
         "beyond it, 507. The store holds them in memory.",
     )
     max_store_names: int = Field(
-        100_000, ge=1, description="Maps, datasets and jobs together, ended jobs among them; beyond it, 507."
+        100_000, ge=1, description="Maps, datasets, indexes and jobs together, ended jobs among them; beyond it, 507."
     )
     max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
     max_bodies_bytes: int = Field(

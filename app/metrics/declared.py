@@ -78,11 +78,13 @@ BATCH_REQUESTS = Declared(
 BATCH_ROWS = Declared("histogram", "bochner_batch_rows", "Rows of small requests, computed together.", buckets=_ROWS)
 BODIES_BYTES = Declared("gauge", "bochner_bodies_bytes", "Memory of the bodies of requests in work.")
 ANSWERS_BYTES = Declared("gauge", "bochner_answers_bytes", "Memory of long answers that are being sent.")
-CACHE_HITS = Declared("counter", "bochner_cache_hits", "Uses of a map or dataset that was ready in memory.")
-CACHE_MISSES = Declared("counter", "bochner_cache_misses", "Loads of a map or dataset from the store.")
-CACHE_BYTES = Declared("gauge", "bochner_cache_bytes", "Memory of maps and datasets kept ready.")
-CACHE_LIMIT = Declared("gauge", "bochner_cache_limit_bytes", "Memory that maps and datasets kept ready may take.")
-CACHE_ENTRIES = Declared("gauge", "bochner_cache_entries", "Maps and datasets kept ready.")
+CACHE_HITS = Declared("counter", "bochner_cache_hits", "Uses of a map, dataset or index that was ready in memory.")
+CACHE_MISSES = Declared("counter", "bochner_cache_misses", "Loads of a map, dataset or index from the store.")
+CACHE_BYTES = Declared("gauge", "bochner_cache_bytes", "Memory of maps, datasets and indexes kept ready.")
+CACHE_LIMIT = Declared(
+    "gauge", "bochner_cache_limit_bytes", "Memory that maps, datasets and indexes kept ready may take."
+)
+CACHE_ENTRIES = Declared("gauge", "bochner_cache_entries", "Maps, datasets and indexes kept ready.")
 STORE_SECONDS = Declared(
     "histogram",
     "bochner_store_seconds",
