@@ -81,7 +81,6 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/maps/landmarks/samplers.py": "core/maps/landmarks/test_landmark_specs.py",
         "core/maps/terms.py": "core/test_spec.py",
         "core/indexes/advice_drawing.py": "core/indexes/test_advice.py",
-        "core/indexes/choosing.py": "core/indexes/test_advice.py",
         "core/indexes/costs.py": "core/indexes/test_advice.py",
         "core/hashing/code_laws.py": "services/test_index_codes.py",
         "core/indexes/clusters.py": "core/indexes/test_duplicates.py",

@@ -11,19 +11,13 @@ from arro3.io import write_ipc_stream
 
 from app.services.keys import AskedKey
 from app.store.keys import Role
-from service_tests.api.routes.indexing import GMM, found, made, upserted
+from service_tests.api.routes.indexing import GMM, found, made, npz, upserted
 from service_tests.checks import ARROW, assert_problem, put, put_dataset
 from service_tests.keyed import bearer
 from service_tests.keyed import made as key_made
 from service_tests.running import Running
 
 ROWS = np.array([[1.0, 2, 0, 0, 3], [1, 2, 0, 0.5, 3], [-1, 0, 4, 1, 0]])
-
-
-def npz(**members: Any) -> bytes:
-    buffer = io.BytesIO()
-    np.savez(buffer, **members)
-    return buffer.getvalue()
 
 
 def arrow(**columns: list[int] | list[str] | list[str | None] | list[int | None]) -> bytes:

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.api.routes.indexing import DARTS, GMM, SIGNED, Compared, Held, compared, found, made, upserted
+from service_tests.api.routes.indexing import DARTS, GMM, SIGNED, Compared, Held, compared, found, made, npz, upserted
 
 
 def a_row(rng: np.random.Generator) -> Any:
@@ -83,6 +83,22 @@ def check(
     assert (np.diff(told) <= 1e-9).all()
     best = np.sort(values[codes.share & (values >= least - 1e-9)])[::-1][: options["k"]]
     np.testing.assert_allclose(told, best, rtol=1e-9, atol=1e-12)
+
+
+def test_five_for_each_that_is_wanted_are_compared_however_many_readings_it_takes(
+    http: httpx.Client, name: str
+) -> None:
+    rng, d = np.random.default_rng(7), 8192
+    rows = rng.random((100, d))  # 6.5 MB
+    path = made(http, name, s=4, of={**DARTS, "input_dim": d}, keep="vectors")
+    for some in np.split(np.arange(100), 5):
+        content, kind = npz(ids=some, vectors=rows[some]), {"Content-Type": "application/x-npz"}
+        assert http.post(f"{path}/vectors", content=content, headers=kind).json() == {"upserted": 20}
+    query = rng.random(d)
+    exact = np.minimum(rows, query).sum(axis=1) / np.maximum(rows, query).sum(axis=1)
+    (result,) = found(http, path, [query], k=20)
+    assert result["ids"] == np.argsort(-exact)[:20].tolist()
+    np.testing.assert_allclose(result["exact"], np.sort(exact)[::-1][:20], rtol=1e-9)
 
 
 @pytest.mark.parametrize("of", [GMM, SIGNED])

@@ -66,6 +66,9 @@ def test_what_one_process_has_put_every_other_finds_at_once(url: str) -> None:
             processes[(step + 1) % 3].index_vectors.remove(name, one)
             there.remove(one)
         assert all(found(one, name) == there for one in processes)
+    for tag, writer in zip("abc", processes, strict=True):  # one change at a time, of the same vector
+        upsert(writer, name, ["0"], tag)
+        assert all(found(one, name, tag) == {"0"} for one in processes)
 
 
 def test_an_index_of_the_same_name_made_anew_has_nothing_of_the_one_before(url: str) -> None:
@@ -110,7 +113,9 @@ def test_an_index_that_the_cache_has_no_room_for_is_refused(url: str) -> None:
     with pytest.raises(TooLarge, match=r"would hold 260 vectors; \d+ are the most") as refused:
         upsert(small, name, [*range(100, 260)])
     assert (refused.value.limit, refused.value.allowed) == ("cache_bytes", 20_000)
+    before = small.cache.nbytes
     assert found(small, name) == {*range(100)}
+    assert small.cache.nbytes > before + 100 * 32
     upsert(large, name, [*range(100, 300)])
     with pytest.raises(TooLarge, match="cache_bytes is 20000"):
         found(small, name)

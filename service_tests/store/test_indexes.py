@@ -145,7 +145,8 @@ def test_an_index_holds_no_more_vectors_than_it_may(indexes: IndexStore) -> None
     indexes.upsert(made, [entry(i, 1) for i in range(20)], most=20)
     with pytest.raises(IndexFull, match="would hold 21 vectors; 20 are the most"):
         indexes.upsert(made, [entry(19), entry(20)], most=20)
-    assert held(indexes, made)[b"s19"] == entry(19, 1).row
+    indexes.upsert(made, [entry(19, 2)], most=10)  # which takes no more room than it had
+    assert held(indexes, made)[b"s19"] == entry(19, 2).row
 
 
 def test_an_index_with_a_time_to_live_goes_whole(client: redis.Redis, indexes: IndexStore) -> None:
@@ -158,6 +159,9 @@ def test_an_index_with_a_time_to_live_goes_whole(client: redis.Redis, indexes: I
     assert len(of_index) > 200
     later = indexes.renew(made, 500)
     assert later is not None
+    found = indexes.look("i", made)
+    assert found is not None
+    assert found[0] == later
     assert all(499 <= client.ttl(key) <= 501 for key in of_index)
     for_ever = indexes.renew(later, None)
     assert for_ever is not None
@@ -193,11 +197,13 @@ def test_changes_whose_replies_are_lost_are_made_once(tmp_path: Path) -> None:
             made = indexes.create(new_index(name))
             indexes.upsert(made, [entry(1)])
             indexes.remove(made, entry(1).id)
+            assert indexes.renew(made, 900)
             if name == "j":
                 indexes.delete("j")
         changes: list[Callable[[], object]] = [
             lambda: indexes.upsert(made, [entry(i) for i in range(130)]),
             lambda: indexes.remove(made, b"s3"),
+            lambda: indexes.renew(made, 500) is not None,
             lambda: indexes.delete("i"),
         ]
         for lost, change in enumerate(changes):

@@ -1,5 +1,6 @@
 """Indexes of the shared service, for tests of them, and what NumPy finds in their place."""
 
+import io
 from typing import Any, NamedTuple
 
 import httpx
@@ -45,6 +46,13 @@ def found(http: httpx.Client, path: str, rows: Any, **options: Any) -> list[dict
     results: list[dict[str, Any]] = answer.json()["results"]
     assert len(results) == len(rows)
     return results
+
+
+def npz(**members: Any) -> bytes:
+    """An archive of arrays."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **members)
+    return buffer.getvalue()
 
 
 class Held(NamedTuple):

@@ -7,8 +7,14 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
+from app.core.errors import InvalidInput
+from app.core.indexes.options import DuplicatesOptions
+from app.core.progress import Progress
+from app.settings import Settings
+from app.wiring import wire
 from service_tests.api.routes.indexing import GMM, SIGNED, compared, made, upserted
 from service_tests.checks import assert_problem
+from service_tests.running import Running
 
 WAIT = {"Prefer": "wait=60"}
 
@@ -68,6 +74,15 @@ def test_a_job_tells_of_what_the_index_held_when_it_ran(http: httpx.Client, name
     later = http.post(f"{path}/duplicates", json={"min_similarity": 1}, headers=WAIT).json()
     assert later["clusters"] == [[3, "b"]]
     assert (later["size"], later["compared"]) == (3, 0)
+
+
+def test_a_job_does_not_look_at_another_index_that_was_made_under_the_name(
+    http: httpx.Client, running: Running, name: str
+) -> None:
+    made(http, name)
+    payload = {"index": name, "token": "another", "options": DuplicatesOptions(min_similarity=1).model_dump_json()}
+    with pytest.raises(InvalidInput, match="is not the one that was there when the job was submitted"):
+        wire(Settings(redis_url=running.socket)).duplicates.answer(payload, Progress())
 
 
 def test_what_cannot_be_asked_is_refused(http: httpx.Client, name: str) -> None:

@@ -100,6 +100,7 @@ def test_the_scan_is_better_by_more_hashes_and_more_bits() -> None:
     found = advice("signed", recall=0.9).answer
     scan = found["scan"]
     assert (scan["s"], scan["bits"], scan["bytes"]) == (256, 8, 256)
+    assert (found["rows"], found["candidates"]) == (1360, 136)
     by = {(one["s"], one["bits"]): one for one in [scan, *scan["narrower"]]}
     assert set(by) == {(s, bits) for s in (256, 128, 64, 32) for bits in (8, 4, 2, 1)}
     assert by[256, 8]["recall"] > by[256, 1]["recall"] + 0.02 > by[32, 1]["recall"] + 0.1
@@ -143,6 +144,10 @@ def test_what_costs_less_by_the_clock_is_taken(monkeypatch: pytest.MonkeyPatch) 
         {"bands": one["bands"], "rows_per_band": one["rows_per_band"]} for one in taken[0]["bandings"] if one["serves"]
     ]
     assert taken[1]["best"] == "scan"
+    told = taken[0]["costs"]
+    assert (told["search"], told["band"]) == (1e3, 1e3 / 8)
+    assert told["scanned_row"] == pytest.approx((2e6 - 1e3) / 1360)
+    assert told["candidate"] > 1e3 / 136, "it is compared, and found before"
     assert taken[1]["bandings"][0]["checked"] == taken[0]["bandings"][0]["checked"]
 
 

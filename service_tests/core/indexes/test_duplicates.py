@@ -119,6 +119,10 @@ def test_work_that_is_ended_goes_on_to_the_same_clusters(least: int, monkeypatch
             assert progress.state != state
             state, ends = progress.state, ends + 1
     assert ends > 1
+    # What was found of other codes, or by another number, is no use.
+    for many, others in ((least + 2, whole), (least, whole[::-1])):
+        again = duplicates(packed(others, 4), 32, 4, many, progress=Stopping(state))
+        np.testing.assert_array_equal(again.roots, roots_of_all_pairs(others, many))
     np.testing.assert_array_equal(found.roots, wanted.roots)
     assert found.compared == wanted.compared
 
