@@ -134,6 +134,21 @@ def test_another_map_another_output_or_another_run_is_not_mixed_in(
 
 
 @pytest.mark.long
+def test_new_files_take_the_place_of_no_others(tmp_path: Path) -> None:
+    bulk = pytest.importorskip("bochner.bulk")
+    (tmp_path / "in").mkdir()
+    np.save(tmp_path / "in" / "a.npy", rows(3))
+    np.savetxt(tmp_path / "in" / "a.csv", rows(3), delimiter=",", header="a,b,c,d,e", comments="")
+    source, out, columns = str(tmp_path / "in"), str(tmp_path / "out"), bulk.Columns(D)
+    with pytest.raises(bulk.Refused, match=r"a.csv and a.npy would both become .*/out/a.npy"):
+        bulk.run(source, out, computing(bulk), columns, {}, file_format="npy")
+    one = f"{tmp_path}/one.npy"
+    assert bulk.run(f"{source}/a.npy", one, computing(bulk), columns, {}).new == 3
+    with pytest.raises(bulk.Refused, match=r"one.npy is there already"):
+        bulk.run(f"{source}/a.npy", one, computing(bulk), columns, {})
+
+
+@pytest.mark.long
 def test_one_of_two_runs_at_once_is_refused(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     from bochner.bulk.plan import held

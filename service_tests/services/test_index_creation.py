@@ -1,14 +1,28 @@
 """Indexes with a target over HTTP: the adviser chooses their bands, and searches find what was wanted."""
 
+import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import numpy as np
 import pytest
 
+from app.core.errors import InvalidInput
+from app.core.indexes.advice import AdviceOptions
+from app.core.progress import Progress
+from app.jobs.job_context import JobContext
+from app.services.keys import AskedKey
+from app.settings import Settings
+from app.store.account import Account
+from app.store.connection import connect
+from app.store.keys import Role
+from app.wiring import wire
 from service_tests.api.routes.indexing import found, upserted
 from service_tests.checks import assert_problem, finished, put, put_dataset
+from service_tests.keyed import bearer
+from service_tests.keyed import made as key_made
+from service_tests.running import Running
 
 LETTERS = np.load(Path(__file__).parents[2] / "examples" / "letters.npy").astype(np.float64)
 ROWS = (LETTERS - LETTERS.mean(axis=0)) / LETTERS.std(axis=0)
@@ -53,13 +67,17 @@ def test_searches_find_what_the_target_wants(http: httpx.Client, there: str) -> 
         assert np.mean([one["candidates"] for one in results]) < 0.16 * 1700
 
 
-def test_a_job_makes_it_where_that_is_wanted(http: httpx.Client, there: str) -> None:
+def test_a_job_makes_it_for_its_owner_where_that_is_wanted(http: httpx.Client, running: Running, there: str) -> None:
     path = f"/v1/indexes/{there}"
-    taken = http.put(path, json=asked(there), params={"ttl": 600}, headers={"Prefer": "respond-async"})
+    key = key_made(running.socket, AskedKey(name=there, role=Role.write))
+    with running.client(**bearer(key.key)) as owner:
+        taken = owner.put(path, json=asked(there), params={"ttl": 600}, headers={"Prefer": "respond-async"})
     assert (taken.status_code, taken.headers["Preference-Applied"]) == (202, "respond-async")
     job = taken.json()
     assert (job["kind"], job["subject"]) == ("put-index", {"index": there})
     assert finished(http, taken)["state"] == "succeeded"
+    with connect(running.socket, 5) as client:
+        assert Account(client).usage(key.id).names == 2, "the index and the job are hers"
     result = http.get(f"/v1/jobs/{job['id']}/result", follow_redirects=False)
     assert (result.status_code, result.headers["Location"]) == (303, path)
     record = http.get(path).json()
@@ -80,9 +98,21 @@ def test_a_job_whose_map_goes_says_so(http: httpx.Client, there: str) -> None:
     assert http.get(f"/v1/indexes/{there}").status_code == 404
 
 
+def test_a_job_does_not_go_on_with_another_dataset(running: Running, there: str) -> None:
+    wired, body = wire(Settings(redis_url=running.socket)), asked(there)
+    wanted = AdviceOptions(map=there, **body["target"])
+    digests = wired.adviser.measurement(wanted).digests | {f"dataset {there!r}": "sha256:0"}
+    payload = {"name": there, "asked": json.dumps(body), "ttl": None, "digests": digests}
+    with pytest.raises(InvalidInput, match="is not the one that was there when the job was submitted"):
+        wired.index_creation.go_on(payload, cast(JobContext, Progress()))
+
+
 def test_a_target_that_nothing_has_is_refused(http: httpx.Client, there: str) -> None:
     few = f"{there}-few"
     assert put(http, few, {**HASHES, "s": 8}).status_code == 201
+    path = f"/v1/indexes/{few}"
+    waited = http.put(path, json=asked(there, recall=0.02) | {"map": few}, headers={"Prefer": "respond-async, wait=60"})
+    assert (waited.status_code, waited.headers["Location"], waited.json()["size"]) == (201, path, 0)
     path = f"/v1/indexes/{there}"
     refused = http.put(path, json=asked(there, keep="codes") | {"map": few})
     problem = assert_problem(http, refused, 422, "invalid-input")

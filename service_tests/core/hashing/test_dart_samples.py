@@ -43,6 +43,15 @@ def test_samples_hang_neither_on_threads_nor_on_blocks_nor_on_neighbours(
     assert (pairs(made, np.asfortranarray(rows()[::-1])) == whole[::-1]).all()
 
 
+def test_many_small_entries_are_sampled_as_often_as_one_large_one_of_their_sum() -> None:
+    row = np.full((1, 10_001), 1e-4)
+    row[0, 0] = 1
+    codes = pairs(darts(input_dim=10_001, s=2000), row)[0, :, 0]
+    # Half of 2000, with a standard error of 22.
+    assert abs((codes == 0).sum() - 1000) < 90
+    assert len(np.unique(codes)) > 850
+
+
 @pytest.mark.parametrize("most", [1, 7, 19])
 def test_long_rows_are_looked_at_piece_by_piece(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = pairs(darts(input_dim=D, s=S), rows())
