@@ -35,7 +35,10 @@ class Found(TypedDict):
 
 
 class Checked(Found):
-    """What bands of the map's own codes found, for queries that were not among the rows."""
+    """What bands of the map's own codes found, for queries that were not among the rows.
+
+    A query whose buckets have more than a quarter of the rows is compared with all of them.
+    """
 
     recall_standard_error: Annotated[float, Field(description="Over the queries.")]
 

@@ -89,7 +89,9 @@ class Bands:
         by_depth = found_by_depth(np.where(is_candidate, self._places, self._depth), self._depth)
         deep = np.flatnonzero(by_depth.mean(axis=0) >= wishes.recall)
         candidates = share * self._n
-        nanoseconds = costs["search"] + bands * costs["band"] + candidates * costs["candidate"]
+        in_order = self._n * float((self._first.wholes[number] < bands).mean())
+        nanoseconds = costs["search"] + bands * costs["band"] + in_order * costs["scanned_row"]
+        nanoseconds += max(0.0, candidates - in_order) * costs["candidate"]
         return Banding(
             bands=bands,
             rows_per_band=r,

@@ -68,7 +68,9 @@ _lowest = cast(Callable[[np.uint64], int], _lowest_in)
 
 
 @compiled
-def write_first_bands(query: HashBytes, rows: HashBytes, starts: Words, found: Whole) -> None:
+def write_first_bands(
+    query: HashBytes, rows: HashBytes, starts: Words, found: Whole, numbers: Whole, counts: Whole
+) -> None:
     """Write the number of the first band in which a row agrees with a query wholly, or −1, to `found`, (rows, most).
 
     Args:
@@ -76,6 +78,8 @@ def write_first_bands(query: HashBytes, rows: HashBytes, starts: Words, found: W
         rows: codes of the rows, (rows, as many).
         starts: as from `starts_of_bands`; entry r − 1 of `found` is of bands of r hashes.
         found: written.
+        numbers: which row of `counts` is of bands of r hashes, at r − 1, or −1, (most,).
+        counts: how many of the rows agree in each band is added to it, (·, bands).
     """
     words, most = len(query) // _PER_WORD, len(starts)
     entries = rows.reshape(-1)
@@ -94,6 +98,8 @@ def write_first_bands(query: HashBytes, rows: HashBytes, starts: Words, found: W
                 found[j, r - 1 :] = -1
                 break
             found[j, r - 1] = _first_band(runs, starts[r - 1], r)
+            if found[j, r - 1] >= 0 and numbers[r - 1] >= 0:
+                _count_bands(runs, starts[r - 1], r, counts[numbers[r - 1]])
 
 
 @compiled
@@ -103,3 +109,12 @@ def _first_band(runs: Words, starts: Words, rows_per_band: int) -> int:
         if of_bands:
             return (w * _PER_WORD + _lowest(of_bands)) // rows_per_band
     return -1
+
+
+@compiled
+def _count_bands(runs: Words, starts: Words, rows_per_band: int, counts: Whole) -> None:
+    for w in range(len(runs)):
+        of_bands = runs[w] & starts[w]
+        while of_bands:
+            counts[(w * _PER_WORD + _lowest(of_bands)) // rows_per_band] += 1
+            of_bands &= of_bands - np.uint64(1)

@@ -7,14 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Whole
-from app.core.indexes.banding import Candidates, Codes, bucket_words
+from app.core.indexes.banding import MANY, Candidates, Codes, bucket_words
 from app.core.indexes.image import Image, Layout
 from app.core.indexes.scanning import nearest
 from app.core.progress import Pause, no_pause
-
-# Of 1,000,000 vectors with codes of 128 bytes, a fifth in buckets take as long as all of them in their order; of longer
-# codes, more. A part so large of them is many.
-_MANY = 4
 
 
 class Hits(NamedTuple):
@@ -62,9 +58,9 @@ def search(
     for i in range(len(queries)):
         buckets = candidates.buckets(np.ascontiguousarray(words[:, i]))
         slots = None
-        if buckets.size * _MANY <= image.size:
+        if buckets.size <= image.size:
             slots = candidates.of(buckets)
-            slots = slots if mask is None else slots[mask[slots]]
+            slots = None if len(slots) * MANY > image.size else slots if mask is None else slots[mask[slots]]
         found = nearest(queries[i : i + 1], *given, slots=slots, mask=mask, least=least, threads=threads, pause=pause)
         yield _hits(found.slots[0], found.counts[0], n if slots is None else len(slots))
 

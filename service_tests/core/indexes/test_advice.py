@@ -67,21 +67,22 @@ def test_queries_that_nothing_was_chosen_by_find_as_much(rows: str) -> None:
         assert share < 0.16
 
 
-@pytest.mark.parametrize("rows", with_long(["signed"], ["positive", "similar"]))
+@pytest.mark.parametrize("rows", with_long(["signed"], ["positive"]))
 def test_what_is_predicted_is_what_hashes_find(rows: str) -> None:
     found = advice(rows, recall=0.9).answer
     compared = [
         (predicted, checked, bands)
         for curve in found["curves"]
         for predicted, checked, bands in zip(curve["predicted"], curve["checked"], curve["bands"], strict=True)
-        if bands >= 12
+        # Beyond that some queries have so many rows in their buckets that all are looked at, which is no law's.
+        if bands >= 12 and predicted["share"] < 0.1
     ]
-    assert len(compared) > 40
+    assert len(compared) > 25
     for of in ("recall", "share"):
         # One draw of hashes serves all pairs, so that these are above the law or below it together.
         errors = np.array([checked[of] - predicted[of] for predicted, checked, _ in compared])
-        assert abs(errors).max() < 0.12
-        assert abs(errors).mean() < 0.025
+        assert abs(errors).max() < 0.08
+        assert abs(errors).mean() < 0.02
 
 
 @pytest.mark.long
