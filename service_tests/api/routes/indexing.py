@@ -80,7 +80,7 @@ def compared(
     share = np.ones(equal.shape[:2], np.bool_)
     if banding is not None:
         in_bands = equal[:, :, : banding[0] * banding[1]].reshape(*share.shape, *banding).all(axis=3)
-        is_many = 4 * in_bands.sum(axis=(1, 2)) > len(others)
+        is_many = (4 * in_bands.any(axis=2).sum(axis=1) > len(others)) | (in_bands.sum(axis=(1, 2)) > len(others))
         share = in_bands.any(axis=2) | is_many[:, None]
     pairs = {"x": np.repeat(rows, len(others), axis=0).tolist(), "y": np.tile(others, (len(rows), 1)).tolist()}
     query = "encoding=packed" if signed else "encoding=b_bit&bits=8&bits_of=pair"
