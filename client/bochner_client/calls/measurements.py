@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from bochner_client.calls.indexes import Keep
 from bochner_client.calls.jobs import get_job_picture, wait_for_job, wait_for_result
 from bochner_client.exchange import exchange
 from bochner_client.progress import Progress
@@ -145,6 +146,7 @@ def advise(
     recall: float = 0.95,
     *,
     candidates: int | None = None,
+    keep: Keep = "vectors",
     timeout: float | None = None,
     progress: Progress = False,
 ) -> Flow[dict[str, Any]]:
@@ -156,19 +158,26 @@ def advise(
         k: how many rows a search is to find.
         recall: share of the k most similar rows that it is to find.
         candidates: most rows that a search of bands may look at; a tenth of them if not given.
+        keep: what the index would keep: with `codes` the best by these are found, with none of them compared exactly.
         timeout: seconds to wait for the job that does it, where it takes long.
         progress: how that job shows; see `Job.wait`.
     """
-    found = yield from exchange(_advice(name, dataset, k, recall, candidates))
+    found = yield from exchange(_advice(name, dataset, k, recall, candidates, keep))
     figures: dict[str, Any] = yield from _figures(found, timeout, progress)
     return figures
 
 
 def start_advice(
-    name: str, dataset: str, k: int = 10, recall: float = 0.95, *, candidates: int | None = None
+    name: str,
+    dataset: str,
+    k: int = 10,
+    recall: float = 0.95,
+    *,
+    candidates: int | None = None,
+    keep: Keep = "vectors",
 ) -> Flow[str]:
     """Have a job give advice; arguments are those of `advise`."""
-    return _started(_advice(name, dataset, k, recall, candidates, prefer="respond-async"))
+    return _started(_advice(name, dataset, k, recall, candidates, keep, prefer="respond-async"))
 
 
 def draw_advice(
@@ -178,12 +187,13 @@ def draw_advice(
     recall: float = 0.95,
     *,
     candidates: int | None = None,
+    keep: Keep = "vectors",
     media_type: str = SVG,
     timeout: float | None = None,
     progress: Progress = False,
 ) -> Flow[bytes]:
     """The picture of advice, recall against the share of rows looked at; arguments are those of `advise`."""
-    found = yield from exchange(_advice(name, dataset, k, recall, candidates, accept=media_type))
+    found = yield from exchange(_advice(name, dataset, k, recall, candidates, keep, accept=media_type))
     return (yield from _picture(found, media_type, timeout, progress))
 
 
@@ -216,10 +226,11 @@ def _advice(
     k: int,
     recall: float,
     candidates: int | None,
+    keep: Keep,
     accept: str = JSON,
     prefer: str | None = None,
 ) -> Request[Any]:
-    document = {"map": name, "dataset": dataset, "k": k, "recall": recall}
+    document = {"map": name, "dataset": dataset, "k": k, "recall": recall, "keep": keep}
     if candidates is not None:
         document["candidates"] = candidates
     return _request("/v1/indexes/advice", document, accept, prefer)

@@ -47,10 +47,12 @@ def test_advice_is_the_same_at_once_by_a_job_and_as_a_picture(ask: Asked, name: 
     ask.put_dataset(name, np.random.default_rng(3).normal(size=(120, 3)))
     found = ask.advise(name, name, k=3, recall=0.8, candidates=50)
     assert (found["k"], found["recall"], found["candidates"], found["rows"]) == (3, 0.8, 50, 96)
-    later = ask.start_advice(name, name, k=3, recall=0.8, candidates=50).wait()
+    later = ask.start_advice(name, name, k=3, recall=0.8, candidates=50, keep="codes").wait()
     assert later["curves"] == found["curves"]
+    assert (found["keep"], later["keep"]) == ("vectors", "codes")
+    assert later["scan"]["recall_of_search"] < found["scan"]["recall_of_search"]
     # A tenth of the rows, where nobody says it.
     assert ask.advise(name, name, k=3, recall=0.8)["candidates"] == 9
-    drawn = ask.draw_advice(name, name, k=3, recall=0.8, candidates=50)
+    drawn = ask.draw_advice(name, name, k=3, recall=0.8, candidates=50, keep="codes")
     assert drawn.startswith(b"<?xml")
     assert b"3 nearest" in drawn
