@@ -36,7 +36,8 @@ class DuplicatesAnswer(BaseModel):
     size: int = Field(description="How many vectors the index held.")
     min_similarity: float
     standard_error: float | None = Field(
-        description="Of estimates of that similarity: pairs that are within a few of it may be on either side."
+        description="Of estimates of that similarity: pairs that are within a few of it may be on either side. It is 0 "
+        "for a similarity of 1, which pairs some 3/s below it are taken for too, s being the number of hashes."
     )
     compared: int = Field(
         description="How often two vectors were compared. Pairs that were not are certain to be less similar, by their "

@@ -146,7 +146,10 @@ class SearchResult(BaseModel):
 
     ids: list[int | str]
     similarity: list[float] = Field(description="Estimated from codes. An estimate may be below 0.")
-    standard_error: list[float] = Field(description="Of the estimates.")
+    standard_error: list[float] = Field(
+        description="Of the estimates, by the rate at which codes agree. It is 0 where all agree or none does, which "
+        "is no certainty. Of the best of many, estimates are too high: that is not in it."
+    )
     exact: list[float] | None = Field(None, description="Of the vectors themselves; only where these are compared.")
     candidates: int = Field(description="How many vectors it was compared with.")
 

@@ -160,7 +160,7 @@ class SearchResult(Record):
     similarity: list[float]
     """Estimated from codes."""
     standard_error: list[float]
-    """Of the estimates."""
+    """Of the estimates; 0 where all codes agree or none does, which is no certainty."""
     exact: list[float] | None
     """Of the vectors themselves, where they were compared."""
     candidates: int
