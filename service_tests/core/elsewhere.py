@@ -3,6 +3,7 @@
 import os
 import platform
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from subprocess import run
@@ -57,6 +58,10 @@ From 2017 on, from 2013 on, and older ones. A machine imitates those it could be
 """
 
 
+LONG = 10
+"""Entries of vectors that are tried in one dtype, where all samplers are."""
+
+
 class Case(NamedTuple):
     """A combination, as it is built."""
 
@@ -103,7 +108,11 @@ def here() -> list[str]:
 
 
 def cases(d: int, samplers: str = "") -> Iterator[Case]:
-    """Every combination that has a map, in both dtypes and one form after the other; of some samplers, if named."""
+    """Every combination that has a map, in one form after the other; of some samplers, if named.
+
+    Each in both dtypes; of all samplers with long vectors in either, one after the other, as short ones have seen both.
+    """
+    count = Counter[tuple[str, str]]()
     for number, (kernel, sampler) in enumerate(pair for pair in pairs(d) if goes_together(*pair)):
         if samplers and sampler["kind"] not in samplers.split():
             continue
@@ -111,7 +120,9 @@ def cases(d: int, samplers: str = "") -> Iterator[Case]:
             sampler = sampler | {"frequencies": np.round(sampler["frequencies"], 6).tolist()}
         own_d = dimensions(sampler, d)
         size = None if sampler["kind"] in COUNTED else size_of(sampler)
-        for dtype in Dtype:
+        met = (kernel["kind"], sampler["kind"])
+        count[met] += 1
+        for dtype in [list(Dtype)[count[met] % 2]] if d >= LONG and not samplers else Dtype:
             for form in (list(Form)[number % len(Form)], Form.cos_sin):
                 members = {"kernel": kernel, "sampler": sampler, "s": size, "input_dim": own_d, "form": form.value}
                 try:
