@@ -112,7 +112,8 @@ def test_every_change_that_a_client_is_told_of_is_confirmed_also_where_it_was_ma
             "a deleted index": lambda: indexes.delete("i"),
             "a key": lambda: keys.create(made.key),
             "a revoked key": lambda: keys.revoke(made.key.id),
-            "a quota": lambda: Account(client).allow("k", Quota(9)),
+            "a quota": lambda: Account(client).allow("k", Quota(9, 9)),
+            "the end of a quota": lambda: Account(client).allow("k", Quota()),
             "an accepted store": lambda: identity.accept(client),
         }
         pair.replica.kill(signal.SIGSTOP)

@@ -166,6 +166,8 @@ def test_an_index_with_a_time_to_live_goes_whole(client: redis.Redis, indexes: I
     for_ever = indexes.renew(later, None)
     assert for_ever is not None
     assert {client.ttl(key) for key in of_index} == {-1}
+    pass_time(client)
+    assert assert_true(client).names == 1
     assert indexes.renew(for_ever, 100)
     pass_time(client)
     assert indexes.find("i") is None
