@@ -17,6 +17,7 @@ from app.core.answers import OneHot, RowBlocks
 from app.core.diagnostics import DIAGNOSTICS, Diagnostic
 from app.core.errors import InvalidInput
 from app.core.kernels.gaussian import Gaussian
+from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import FourierMap
 from app.core.maps.base import FeatureMap
 from app.core.maps.terms import BaseSpec, Dtype, Form, Gives
@@ -183,3 +184,17 @@ def test_the_family_has_features_of_every_kernel_and_refuses_the_rest(written: d
     ):
         with pytest.raises(InvalidInput):
             refused()
+
+
+def test_the_hashes_collide_as_the_kernel_says_whichever_are_asked_for(written: dict[str, ModuleType]) -> None:
+    module, kernel = written["icws"], GeneralizedMinMax(kind="gmm")
+    of = spec(kernel, module.ImprovedSampling(kind="icws"), 4000)
+    made = module.ImprovedSamplingMap(of)
+    x = rows(5, 1, D)
+    x[2, 1] = 0
+    exact = made.exact_gram(x, x)
+    assert np.ptp(exact) > 0.5
+    assert (np.abs(made.gram(x, x) - exact) <= 4 * np.sqrt(exact * (1 - exact) / 4000) + 1e-12).all()
+    np.testing.assert_array_equal(made.samples(x, slice(70, 90)), made.samples(x[::-1], slice(0, 4000))[::-1, 70:90])
+    with pytest.raises(InvalidInput, match="row 0 is all zero"):
+        made.codes(np.zeros((1, D)))
