@@ -9,7 +9,6 @@ from app.commands.options import STORE_SETTINGS, AddParser, add_settings, reache
 from app.services.keys import AskedKey, KeyService
 from app.settings import Settings
 from app.store.account import Account
-from app.store.errors import StoreUnavailable
 from app.store.keys import KeyStore, Role, TooManyKeys
 
 _SETTINGS = (*STORE_SETTINGS, "max_keys")
@@ -69,5 +68,5 @@ def _keys(options: dict[str, Any]) -> Iterator[KeyService]:
     try:
         with reached(options) as client:
             yield KeyService(KeyStore(client, Settings(**options).max_keys), Account(client))
-    except (StoreUnavailable, TooManyKeys) as error:
+    except TooManyKeys as error:
         sys.exit(str(error))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from app.store.account import Account
-from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.errors import StoreDamaged, StoreUnavailable, in_full
 
 logger = logging.getLogger(__name__)
 
@@ -33,5 +33,5 @@ def keep_account(account: Account, kept: Iterable[Counted]) -> None:
             account.tidy()
             time.sleep(_SECONDS)
         except (StoreUnavailable, StoreDamaged) as error:
-            logger.warning("what the store keeps is not counted yet: %s", error)
+            logger.warning("what the store keeps is not counted yet: %s", in_full(error))
             time.sleep(_PAUSE_SECONDS)

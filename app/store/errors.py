@@ -93,7 +93,7 @@ _WORDS: tuple[tuple[type[Exception], str], ...] = (
     (redis.exceptions.NoPermissionError, "the store does not allow a command that the service needs"),
     (redis.exceptions.ClusterDownError, "a part of the store has no server that answers for it"),
     (redis.exceptions.RedisError, "the store did not do as asked"),
-    (RedisClusterException, "no server of the store answers"),
+    (RedisClusterException, "no server of the store answers as one of a cluster"),
 )
 
 
@@ -109,4 +109,7 @@ def _unavailable(error: Exception) -> StoreUnavailable:
         return StoreReadOnly("the store is a replica, which takes no writes")
     if str(error).startswith(_NO_WRITES):
         return StoreFull("the store cannot write to its disk; it takes no writes, and is read as ever")
-    return StoreUnavailable(next(words for kind, words in _WORDS if isinstance(error, kind)))
+    # Where no node of a cluster could be asked for the others, the reason is that of the last one.
+    cause = error.__cause__
+    reason = cause if isinstance(error, RedisClusterException) and isinstance(cause, redis.RedisError) else error
+    return StoreUnavailable(next(words for kind, words in _WORDS if isinstance(reason, kind)))

@@ -123,11 +123,17 @@ def test_a_client_made_before_the_cluster_is_there_finds_it_when_it_is(tmp_path:
     with connect("redis+cluster://127.0.0.1:1", 0.5) as client:
         maps = MapStore(client)
         for _ in range(2):
-            with pytest.raises(StoreUnavailable, match="no server of the store answers"):
+            with pytest.raises(StoreUnavailable, match="the store does not answer"):
                 maps.find("m")
         with cluster(tmp_path, primaries=1, replicas=0) as here:
             client._named = (("127.0.0.1", here.nodes[0].port),)
             assert maps.find("m") is None
+            here.nodes[0].says("CONFIG", "SET", "requirepass", "drawn")
+            with (
+                connect(here.url, 5) as stranger,
+                pytest.raises(StoreUnavailable, match="the store does not let the service in"),
+            ):
+                MapStore(stranger).find("m")
 
 
 def test_what_the_store_says_of_itself_is_said_of_all_primaries(nodes: Cluster, client: Client) -> None:
