@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+import redis
 
 from app.core.errors import TooLarge
 from app.core.indexes.batch import Batch, CheckCount
@@ -81,6 +82,34 @@ def test_an_index_of_the_same_name_made_anew_has_nothing_of_the_one_before(url: 
     assert found(other, name) == set()
     upsert(one, name, ["b"])
     assert found(other, name) == {"b"}
+
+
+def test_only_blocks_that_have_changed_are_read_again(url: str) -> None:
+    writer, reader = process(url), process(url)
+    name = made(writer, "blocks")
+    for first in range(0, 1000, BATCH):
+        upsert(writer, name, [*range(first, first + BATCH)])
+    with redis.Redis.from_url(url) as store:
+        sent = []
+        for changed in (0, 1, 1):
+            upsert(writer, name, [*range(changed)])
+            before = store.info("stats")["total_net_output_bytes"]
+            assert len(found(reader, name)) == 1000
+            sent.append(store.info("stats")["total_net_output_bytes"] - before)
+    # A thousand vectors take 40 bytes each and their ids, those of a block and what the store says of itself a sixth.
+    assert sent[0] > 42_000
+    assert max(sent[1:]) < 15_000
+
+
+def test_what_somebody_looks_at_stays_while_others_change_it(url: str) -> None:
+    wired = process(url)
+    name = made(wired, "looked-at")
+    upsert(wired, name, [*range(BATCH)], "before")
+    with wired.index_vectors.looked_at(name) as (_, image):
+        marks = image.marks.tolist()
+        upsert(wired, name, [7], "after")
+        assert found(wired, name, "after") == {7}
+        assert image.marks.tolist() == marks
 
 
 def test_no_search_sees_half_of_a_batch(url: str) -> None:
