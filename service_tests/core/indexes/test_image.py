@@ -88,6 +88,16 @@ def test_slots_that_were_given_up_are_not_written_to_while_somebody_looks(at: Ba
             check(later, now, at)
 
 
+@pytest.mark.parametrize("size", range(9, 25))
+def test_the_room_that_was_taken_may_end_within_a_block(size: int) -> None:
+    held = HeldCodes(Layout(6, 8, None, PER_BLOCK))
+    codes = RNG.integers(0, 9, (size, 6)).astype(np.uint8)
+    held.change(changes(codes[:PER_BLOCK], [0]), PER_BLOCK)
+    held.change(changes(codes, [*range(1, -(-size // PER_BLOCK))]), size)
+    with held.looked_at() as found:
+        check(found, codes, None)
+
+
 def test_memory_is_that_of_the_vectors() -> None:
     held = HeldCodes(Layout(100, 8, Banding(20, 5), 128))
     codes = RNG.integers(0, 9, (1000, 100)).astype(np.uint8)
