@@ -88,7 +88,8 @@ class _Rows:
         lowest = np.repeat(limits[:, None], n_hashes, axis=1)
 
         def work(part: Part) -> None:
-            throw(key, *part, self._weights, self._tops, (seen, limits), lowest, samples)
+            entries, rows = self._by_coordinate(part)
+            throw(key, entries, rows, self._weights, self._tops, (seen, limits), lowest, samples)
 
         while left.size:
             together, alone = self._parts(left, n_hashes)
@@ -101,6 +102,14 @@ class _Rows:
             limits[left] += _MORE * n_hashes / self._sums[left]
             lowest[left] = np.where(without, limits[left, None], lowest[left])
         return samples
+
+    def _by_coordinate(self, part: Part) -> tuple[Whole, Whole]:
+        """Numbers of the entries of a part, coordinate by coordinate, and the row of each."""
+        rows, begins, ends = part
+        counts = ends - begins
+        entries = np.arange(counts.sum()) + np.repeat(begins - np.cumsum(counts) + counts, counts)
+        order = np.argsort(self._weights[0][entries])
+        return entries[order], np.repeat(rows, counts)[order]
 
     def _parts(self, rows: Whole, n_hashes: int) -> tuple[list[Part], list[Part]]:
         """Parts of the work on these rows: whole rows, and pieces of long ones, of which one is done after another."""
