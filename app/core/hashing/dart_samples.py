@@ -22,7 +22,7 @@ GROUP = 4096
 # Then limits rise by n times the second, until all have: again in one of twenty.
 _SURPLUS, _MORE = 3.0, 3.0
 # What one thread does at a time, in entries or hashes: a twentieth of a second.
-_STEPS_PER_PART = 1 << 18
+_STEPS_PER_PART = 1 << 16
 _MOST_ENTRIES_PER_PART = 1 << 20
 
 

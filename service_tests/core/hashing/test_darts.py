@@ -3,6 +3,8 @@
 import math
 import re
 from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,7 @@ from service_tests.core.specs import darts, pairs
 SEED, S = 7, 150
 ROWS = [[0.5, -1.25, 2.0], [0.0, 3.0, 0.0], [1e-30, 1e30, -1.0], [-0.1, -0.2, 0.3], [1.0, 4.0, -16.0]]
 CENTER = [0.1, -1.0, 2.0]
-FIRST, LAST, UNITS, OCTAVES = (0.25, 1 / 64, 0.0), (math.inf, 0.25, 1 / 64), (1.0, 0.25, 1 / 64), (1, 4, 64)
+FIRST, HEIGHTS, OCTAVES = (9 / 32, 1 / 32, 0.0), (2.0, 1 / 4, 1 / 32), (1, 8, 64)
 
 
 class Dart(NamedTuple):
@@ -27,6 +29,7 @@ class Dart(NamedTuple):
     t: int
     octave: int
     h: int
+    place: float
 
 
 def binary(log_of_entry: float) -> tuple[int, float]:
@@ -38,32 +41,44 @@ def binary(log_of_entry: float) -> tuple[int, float]:
     return octave, min(series, 1.0)
 
 
-def of_cell(
-    seed: int, i: int, group: int, hashes: range, kind: int, first: int, layer: int, most: float
-) -> Iterator[Dart]:
-    """The darts of a cell whose ranks are below `most` in the unit of the first octave."""
-    rank = 16.0 * layer if layer else FIRST[kind]
-    end = min(16.0 * (layer + 1), LAST[kind]) if kind == 0 else LAST[kind]
-    for c in range(1 << 32):
-        w1, w2, w3, w4 = philox((seed, 0x6461727400000001), (i, 4 * group + kind, first % 2**64, (layer << 32) + c))
-        rank += UNITS[kind] * -log((w1 // 2**12 + 0.5) * 2.0**-52)
-        if rank >= min(end, most):
-            return
-        octave = first + w3 % OCTAVES[kind]
-        yield Dart(math.ldexp(rank, -octave), i, w2 // 2**12, octave, hashes[w4 // 2**32 * len(hashes) // 2**32])
+def counted(spare: int) -> int:
+    """How many darts 48 bits stand for: as many as there are numbers below which the law of Poisson puts fewer."""
+    # e^−2 to far more than 48 bits
+    chance = below = sum((Fraction((-2) ** k, math.factorial(k)) for k in range(60)), Fraction(0))
+    count = 0
+    while spare >= round(below * 2**48):
+        count += 1
+        chance *= Fraction(2, count)
+        below += chance
+    return count
+
+
+def of_cell(seed: int, i: int, group: int, hashes: range, kind: int, block: int, layer: int) -> Iterator[Dart]:
+    """The darts of a cell."""
+    name = ((4 * block + kind) * 2**24 + layer) % 2**64
+    blocks = (philox((seed, 0x6461727400000001), (i, group, name, c)) for c in range(1 << 32))
+    first = next(blocks)
+    spare = sum(word % 2**12 * 2**place for word, place in zip(first, (36, 24, 12, 0), strict=True))
+    words = chain.from_iterable(((w1, w2), (w3, w4)) for w1, w2, w3, w4 in chain([first], blocks))
+    for w, v in islice(words, counted(spare)):
+        t, product = w // 2**12, v // 2**12 * len(hashes)
+        rank = FIRST[kind] + HEIGHTS[kind] * (layer + (product % 2**52 + 0.5) * 2.0**-52)
+        octave = OCTAVES[kind] * block + t * OCTAVES[kind] // 2**52
+        place = (t * OCTAVES[kind] % 2**52 + 0.5) * 2.0**-52
+        yield Dart(math.ldexp(rank, -octave), i, t, octave, hashes[product // 2**52], place)
 
 
 def of_entry(seed: int, i: int, octave: int, group: int, hashes: range, limit: float) -> Iterator[Dart]:
     """The darts in octaves up to one whose rank is below the limit."""
     for kind in range(3):
-        first = octave // OCTAVES[kind] * OCTAVES[kind]
-        for _ in range(60):
-            most = math.ldexp(limit, first + OCTAVES[kind] - 1)
+        block = octave // OCTAVES[kind]
+        # Below that rank, less than 2^−59 darts are left.
+        while (most := math.ldexp(limit, OCTAVES[kind] * (block + 1) - 1)) > max(FIRST[kind], 2.0**-60):
             layer = 0
-            while (kind == 0 and 16 * layer < most) or layer == 0:
-                yield from of_cell(seed, i, group, hashes, kind, first, layer, most)
+            while layer == 0 or (kind == 0 and FIRST[0] + 2 * layer < most):
+                yield from of_cell(seed, i, group, hashes, kind, block, layer)
                 layer += 1
-            first -= OCTAVES[kind]
+            block -= 1
 
 
 def samples(
@@ -82,7 +97,7 @@ def samples(
             limit *= 2
             for i, (octave, part) in weights.items():
                 for dart in of_entry(seed, i, octave, group, hashes, limit):
-                    inside = dart.octave < octave or (dart.octave == octave and (dart.t + 0.5) * 2.0**-52 < part)
+                    inside = dart.octave < octave or (dart.octave == octave and dart.place < part)
                     if inside and dart.rank < limit and (dart.h not in best or dart < best[dart.h]):
                         best[dart.h] = dart
         found += [(best[h].i, best[h].t) for h in sorted(best)]
