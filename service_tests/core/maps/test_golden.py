@@ -94,12 +94,12 @@ CODES_GOLDEN["gcws"] = {
     "fingerprint": "9b56b74e93adae38db496f8407d92788cccb080f3bf97e4b63e6691321381c76",
 }
 CODES_GOLDEN["dart_minhash"] = {
-    "plain": "e404aa5fa418f6b5b0c4df8c655d241cb1b529c01de3dab1bacb75564b8c868d",
-    "power": "98ae77c2d31c90a2aff4d6773b2bd3b333949aa3d42012d24898ea72392ceff4",
-    "center": "bde1a8f8bb9c58c9eb27afe7dd5fc822535605b1fc01ad78bdc023646427d067",
-    "far": "8d9a85199bdc00e099ee21ca4e08f38be5a6ec086837a64cce8871ce20ba8c74",
-    "b_bit": "34216934be84745f597298a3e5a86fe52ac1d1dcaea13df002a1def4adf67176",
-    "fingerprint": "ef7a14fb440b51047ec5b4a3f0424a8525053267ee662e5580dae99a6cfd894f",
+    "plain": "5632e8a7c63d6f8fb8d2b8624fdcddff4ba93d7bd348ac00c5a848101d9220c0",
+    "power": "7dfb458c291bf2e7703006248f3cfd6e64445f5a86e64ab69f93132222de7f09",
+    "center": "0ab7ed83ca3664c510b48330a6c1e5c0723130e4965cd44f0637244b94475e61",
+    "far": "2bbd67aca4bac98b498923babbd5250168a17e3141fde1a98d949953c7c15d3a",
+    "b_bit": "feaaf306346df5d2077e6d8b840dc4135f22ac1661a228705ee77f728e4668a8",
+    "fingerprint": "ee1d52e3710314c3633bac81a0c7e884d16c71dc551a0b290e4fdba25adf88a1",
 }
 
 
