@@ -61,6 +61,7 @@ ELSEWHERE: dict[str, dict[str, str]] = {
         "core/discrepancy/measure.py": "core/discrepancy/test_row_differences.py",
         "core/errors.py": "core/test_arrays.py",
         "core/hashing/sampling.py": "core/hashing/test_reimplementation.py",
+        "core/hashing/dart_cells.py": "core/hashing/test_darts.py",
         "core/kernels/chi_squared_sums.py": "core/kernels/test_chi_squared.py",
         "core/kernels/subset_sums.py": "core/kernels/test_anova.py",
         "core/kernels/min_max.py": "core/kernels/test_gmm.py",

@@ -144,7 +144,7 @@ def throw(
 @compiled
 def _layer(rank: float) -> int:
     """The layer of single octaves in which a rank is; 0 below all."""
-    return max(0, np.int64(np.floor((rank - FROM[0]) / AREA)))
+    return int(max(0.0, np.floor((rank - FROM[0]) / AREA)))
 
 
 @compiled
