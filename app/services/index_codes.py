@@ -13,6 +13,8 @@ from app.core.progress import Pause, no_pause
 
 # Standard errors by which an estimate may be too low where an exact similarity will decide.
 _ERRORS = 3.0
+# Of a rate: a law and its inverse are splines, which agree to 2e-9.
+_ROUNDING = 1e-8
 
 
 class IndexCodes(NamedTuple):
@@ -49,7 +51,7 @@ class IndexCodes(NamedTuple):
         rate = float(self.law.rates(np.array([max(0.0, similarity)]))[0])
         if is_decided_later:
             rate -= _ERRORS * float(np.sqrt(max(rate * (1 - rate), 1 / self.s) / self.s))
-        return max(0, ceil(round(rate * self.s, 9)))
+        return max(0, ceil((rate - _ROUNDING) * self.s))
 
     def similarities(self, counts: Whole) -> tuple[Matrix, Matrix]:
         """Estimates and their standard errors."""
