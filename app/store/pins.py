@@ -80,14 +80,14 @@ class Pins(NamedReader[MapManifest]):
             self._set_life(name)
 
     def users(self, name: str) -> list[str]:
-        """The indexes that are over a map, or are about to be; others are forgotten."""
+        """The names of indexes that are over a map, or are about to be; others are forgotten."""
         with store_errors():
             found = cast("list[tuple[bytes, int]]", self._users(keys=[self._pins(name)], args=[_YOUNG_SECONDS]))
-        users = []
+        users = set()
         for field, is_young in found:
             index = Index(*field.decode().split(":"))
             if is_young or self._is_there(index):
-                users.append(index.name)
+                users.add(index.name)
             else:
                 self.unpin(name, index)
         return sorted(users)
