@@ -119,7 +119,7 @@ def beside_large_ones(report: Report, plan: Plan, address: str) -> None:
 def large_answer(report: Report, plan: Plan, address: str, process: psutil.Process) -> None:
     """The time and the most memory of an answer of a gigabyte, by a service that has done nothing but small things."""
     posting(address, transform("long", 1, 8))()
-    n = 80_000 if plan.tiny else 250_000
+    n = 20_000 if plan.tiny else 250_000
     post = transform("long", n, 8)
     line = http.client.HTTPConnection(address)
     length = 0

@@ -32,7 +32,10 @@ SIZES = (
     Size(4096, 784, 4096, (PRODUCT, KEPT, PHASE, COS_SIN, STRUCTURED, RBF)),
     Size(1024, 4096, 16384, (PRODUCT, KEPT, STRUCTURED), ("float32",)),
 )
-TINY = (Size(40, 16, 64, before=True), Size(20, 64, 128, (PRODUCT, STRUCTURED), ("float32",)))
+TINY = (
+    Size(40, 16, 64, dtypes=("float32",), before=True),
+    Size(20, 64, 128, (PRODUCT, STRUCTURED), ("float64",)),
+)
 SECONDS = 12.0
 
 # By dimension, dtype and contender: the most parts of P.
