@@ -6,10 +6,12 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+import redis
 from arro3.core import Array, DataType, Table, fixed_size_list_array
 from arro3.io import write_ipc_stream
 
 from app.services.keys import AskedKey
+from app.store.account import Account, Quota
 from app.store.keys import Role
 from service_tests.api.routes.indexing import GMM, found, made, npz, upserted
 from service_tests.checks import ARROW, assert_problem, put, put_dataset
@@ -128,6 +130,18 @@ def test_too_many_at_once_are_refused(http: httpx.Client, name: str) -> None:
     told = assert_problem(http, answer, 413, "too-large")
     assert (told["limit"], told["value"], told["setting"]) == ("max_index_batch", 10_000, "BOCHNER_MAX_INDEX_BATCH")
     assert http.get(path).json()["size"] == 0
+
+
+def test_an_index_past_the_quota_of_its_owner_leaves_its_map_free(
+    http: httpx.Client, running: Running, name: str
+) -> None:
+    assert put(http, name, {**GMM, "s": 64}).status_code == 201
+    key = key_made(running.socket, AskedKey(name=name, role=Role.write))
+    with redis.Redis.from_url(running.socket) as store:
+        Account(store).allow(key.id, Quota(None, 0))
+    with running.client(**bearer(key.key)) as owner:
+        assert_problem(http, owner.put(f"/v1/indexes/{name}", json={"map": name}), 507, "quota")
+    assert http.delete(f"/v1/maps/{name}").status_code == 204
 
 
 def test_a_batch_past_the_quota_of_its_owner_is_refused_whole(http: httpx.Client, running: Running, name: str) -> None:
