@@ -4,7 +4,7 @@ Rows have 1,000 positive entries and 1,024 hashes. *Of a million* dimensions eac
 GCWS draws the parameters of each. *Shared*: all rows have theirs among the same 4,000 of a million, each of which GCWS
 draws once for a block of rows. *From a table*: the same rows in 4,000 dimensions, where GCWS has a table of 262 MB,
 which is filled before. Both samplers take turns, on processor time, which other work on the machine changes little.
-What bounds darts on a machine is how many random words it makes: so a million of them are timed too, four for a dart.
+What bounds darts on a machine is how many random words it makes: so a million of them are timed too, two for a dart.
 """
 
 import time
@@ -83,7 +83,7 @@ def run(report: Report, plan: Plan) -> None:
         works = {kind: worked(partial(one.codes, rows, by)) for kind, one in maps.items()}
         found = in_turns(works, plan.seconds(SECONDS))
         times = found["gcws"].over(found["dart_minhash"])
-        limit = darts_of_row * of_word.median
+        limit = darts_of_row / 2 * of_word.median
         of_row = [1e3 * found[kind].median / n for kind in works]
         cells.append(
             (case, *(f"{one:.2f} ms" for one in of_row), f"{times.spread()} ×", f"{1e3 * limit:.2f} ms", f"{least} ×")

@@ -21,7 +21,7 @@ GROUP = 4096
 # Of darts below the first limit of a row, n(log n + the first) are expected: in one row of twenty some hash has none.
 # Then limits rise by n times the second, until all have: again in one of twenty.
 _SURPLUS, _MORE = 3.0, 3.0
-# What one thread does at a time, in entries or hashes: a twentieth of a second.
+# What one thread does at a time, in entries or hashes: so many rows share cells, and their ranks stay in the cache.
 _STEPS_PER_PART = 1 << 16
 _MOST_ENTRIES_PER_PART = 1 << 20
 
@@ -108,6 +108,8 @@ class _Rows:
         rows, begins, ends = part
         counts = ends - begins
         entries = np.arange(counts.sum()) + np.repeat(begins - np.cumsum(counts) + counts, counts)
+        if len(rows) == 1:  # in order as they are
+            return entries, np.repeat(rows, counts)
         order = np.argsort(self._weights[0][entries])
         return entries[order], np.repeat(rows, counts)[order]
 
