@@ -41,13 +41,13 @@ class Search:
             detail = f"exact came; index {opened.manifest.name!r} keeps codes alone, and no vectors"
             raise InvalidInput(detail, "/exact")
         self._exactly = keeps if options.exact is None else options.exact
-        self._spent = 0
+        self._spent, self._nbytes = 0, 0
 
     def results(self, rows: Rows) -> list[Result]:
         """What is found for each row; raises what `IndexVectors.search` raises."""
         opened, image, options = self._opened, self._image, self._options
         n, k = rows.shape[0], options.compared_exactly if self._exactly else options.k
-        self._limits.check_result(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
+        self._take(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
         self._spend(opened.feature_map.operations(rows), n)
         self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
         if opened.layout.banding is None:
@@ -66,12 +66,17 @@ class Search:
         ids = [self._id(slot) for slot in hits.slots.tolist()]
         similarity, error = self._opened.codes.similarities(hits.counts)
         if not self._exactly:
-            return _written(ids, {"similarity": similarity, "standard_error": error}, hits)
+            return self._written(ids, {"similarity": similarity, "standard_error": error}, hits)
         exact = self._exact(row, ids)
         order = np.argsort(-exact, kind="stable")  # of equal ones, those that agree in more codes
         order = order[exact[order] >= (self._options.min_similarity or -np.inf)][: self._options.k]
         numbers = {"similarity": similarity[order], "standard_error": error[order], "exact": exact[order]}
-        return _written([ids[i] for i in order], numbers, hits)
+        return self._written([ids[i] for i in order], numbers, hits)
+
+    def _written(self, ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
+        self._take(sum(map(len, ids)))  # some are longer than all else that is told of a vector
+        told: Result = {"ids": [vector_ids.read(one) for one in ids]}
+        return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}
 
     def _id(self, slot: int) -> bytes:
         block, place = divmod(slot, self._opened.layout.slots_per_block)
@@ -98,12 +103,12 @@ class Search:
         except (ValueError, IndexError) as error:
             raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
 
+    def _take(self, nbytes: int) -> None:
+        """Count what is found; TooLarge if it is too much for one answer."""
+        self._nbytes += nbytes
+        self._limits.check_result(self._nbytes)
+
     def _spend(self, operations: int, n: int = 0) -> None:
         """Count work; TooLarge if it is too much for one request."""
         self._spent += operations
         self._limits.check_operations(self._spent, n)
-
-
-def _written(ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
-    told: Result = {"ids": [vector_ids.read(one) for one in ids]}
-    return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}

@@ -181,6 +181,16 @@ def test_queries_count_however_little_is_found_for_them(http: httpx.Client, name
 
 
 @pytest.mark.long
+def test_long_ids_count_in_the_length_of_an_answer(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    upserted(http, path, [f"{i}".rjust(1024) for i in range(1000)], [[1] * 5] * 1000)
+    for n, status in ((20, 200), (300, 413)):
+        answer = http.post(f"{path}/search", json={"vectors": [[1] * 5] * n, "k": 1000})
+        assert answer.status_code == status
+    assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_result_bytes"
+
+
+@pytest.mark.long
 def test_an_index_goes_by_itself_when_it_is_not_used(http: httpx.Client, running: Running, name: str) -> None:
     path = made(http, name, ttl=1, keep="vectors")
     upserted(http, path, [*range(200)], np.ones((200, 5)))
