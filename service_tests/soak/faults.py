@@ -59,12 +59,12 @@ def leak() -> None:
 
 
 def job_done_twice() -> None:
-    """The message of a job comes back once it has ended, and nobody looks whether the job still waits."""
+    """The message of a job that builds a map comes back whenever it has ended, and nobody looks whether it waits."""
     from app.jobs import scripts
 
     claim, end = scripts._SCRIPTS["claim"], scripts._SCRIPTS["end"]
     scripts._SCRIPTS["claim"] = claim.replace("if get('state') ~= 'queued' or ", "if ")
-    again = "if get('placeholder_key') ~= '' and get('again') == '' then set('again', 1) enqueue() end\nreturn 1\n"
+    again = "if get('placeholder_key') ~= '' then enqueue() end\nreturn 1\n"
     scripts._SCRIPTS["end"] = end.removesuffix("return 1\n") + again
 
 

@@ -84,10 +84,10 @@ def test_nothing_that_a_replica_has_confirmed_is_lost(pair: Pair) -> None:
 def test_every_change_that_a_client_is_told_of_is_confirmed_also_where_it_was_made_before(pair: Pair) -> None:
     made, index = drawn("k", Role.read, None, None, None), new_index()
     with connect(pair.url, 5) as unconfirmed, connect(pair.url, 0.4, replicas=1) as client:
-        for maps in (MapStore(unconfirmed), MapStore(client)):
-            maps.create(new("there" if maps._client is unconfirmed else "gone"))
         maps, datasets, indexes, keys = MapStore(client), DatasetStore(client), IndexStore(client), KeyStore(client, 9)
-        assert maps.delete("gone")
+        for name in ("there", "gone"):
+            MapStore(unconfirmed).create(new(name))
+        assert MapStore(unconfirmed).delete("gone")
         assert put_dataset(unconfirmed, "d", ttl=None)
         job = building(unconfirmed, "b")
         IndexStore(unconfirmed).create(index)
