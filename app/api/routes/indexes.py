@@ -5,7 +5,7 @@ from typing import Annotated
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
@@ -24,18 +24,10 @@ from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAn
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
 
 
-class _RestOfAddress(Convertor[str]):
+class _RestOfAddress(PathConvertor):
     """All that follows in an address. Starlette's `path` ends at a line break, and leaves out one at the end."""
 
     regex = r"[\s\S]*"
-
-    def convert(self, value: str) -> str:
-        """What a route is given."""
-        return value
-
-    def to_string(self, value: str) -> str:
-        """What stands in an address."""
-        return value
 
 
 register_url_convertor("rest", _RestOfAddress())

@@ -167,10 +167,12 @@ def _find(words: Words, wanted: Words, ends: Whole) -> None:
     """Write where the wanted word of each band begins in a segment, and where it has ended, (2, bands)."""
     for band in range(len(words)):
         for end in range(2):
-            low, high = 0 if end == 0 else ends[0, band], words.shape[1]
+            # A bucket has ended where the next word would begin.
+            least = np.int64(wanted[band]) + end
+            low, high = 0, words.shape[1]
             while low < high:
                 middle = (low + high) >> 1
-                if words[band, middle] < wanted[band] or (end == 1 and words[band, middle] == wanted[band]):
+                if words[band, middle] < least:
                     low = middle + 1
                 else:
                     high = middle

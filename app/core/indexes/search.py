@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Whole
-from app.core.indexes.banding import MANY, Candidates, Codes, bucket_words
+from app.core.indexes.banding import MANY, Candidates, Codes, Words, bucket_words
 from app.core.indexes.image import Image, Layout
 from app.core.indexes.scanning import nearest
 from app.core.progress import Pause, no_pause
@@ -56,13 +56,20 @@ def search(
         return
     candidates, words = Candidates(image.segments, image.size), bucket_words(queries, layout.bits, layout.banding)
     for i in range(len(queries)):
-        buckets = candidates.buckets(np.ascontiguousarray(words[:, i]))
-        slots = None
-        if buckets.size <= image.size:
-            slots = candidates.of(buckets)
-            slots = None if len(slots) * MANY > image.size else slots if mask is None else slots[mask[slots]]
+        slots = _slots(candidates, np.ascontiguousarray(words[:, i]), image.size)
+        if slots is not None and mask is not None:
+            slots = slots[mask[slots]]
         found = nearest(queries[i : i + 1], *given, slots=slots, mask=mask, least=least, threads=threads, pause=pause)
         yield _hits(found.slots[0], found.counts[0], n if slots is None else len(slots))
+
+
+def _slots(candidates: Candidates, words: Words, size: int) -> Whole | None:
+    """The slots in the buckets of a query, whose words are (bands,); None for all slots, where these are many."""
+    buckets = candidates.buckets(words)
+    if buckets.size > size:
+        return None
+    slots = candidates.of(buckets)
+    return None if len(slots) * MANY > size else slots
 
 
 def _hits(slots: Whole, counts: Whole, candidates: int) -> Hits:
