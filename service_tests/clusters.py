@@ -11,8 +11,7 @@ from typing import Any
 
 import redis
 
-from app.store.binary import find_binary
-from service_tests.servers import until
+from service_tests.servers import STORE_PROGRAM, until
 
 SLOTS = 16384
 # After so long a silent node is taken for dead: longer than a busy machine makes one wait.
@@ -47,7 +46,7 @@ class Node:
     def start(self) -> None:
         """Start the server, again if it was killed."""
         log = (self._directory / "log").open("ab")
-        self._process = subprocess.Popen([str(find_binary(None)), *self._options], stdout=log)
+        self._process = subprocess.Popen([str(STORE_PROGRAM), *self._options], stdout=log)
         log.close()
 
     def kill(self, number: int = signal.SIGKILL) -> None:

@@ -1,6 +1,7 @@
 """What several commands share: options that are settings, and the store that they name."""
 
 import argparse
+import logging
 import logging.config
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,10 @@ from app.store.clients import Client
 from app.store.connection import connect
 from app.store.disk import FOLDER
 from app.store.embedded import EmbeddedStore
+from app.store.errors import StoreOutdated, StoreUnavailable
+from app.store.servers import check_versions
+
+logger = logging.getLogger(__name__)
 
 AddParser = Callable[..., argparse.ArgumentParser]
 """Gives the command line a command: its name, its help text, and the parser of its options."""
@@ -68,9 +73,18 @@ def _url(settings: Settings) -> Iterator[str]:
 
 
 def checked_settings(options: dict[str, Any]) -> Settings:
-    """The settings, once logging is set up and the store that they name has answered."""
+    """The settings, once logging is set up; StoreOutdated if the store that they name is too old.
+
+    A store that does not answer is no reason to stop: a service may start before it.
+    """
     settings = Settings(**options)
     logging.config.dictConfig(configuration(settings.log_format, settings.log_level))
     if settings.redis_url is not None:
-        connect(settings.redis_url, settings.store_timeout).close()
+        with connect(settings.redis_url, settings.store_timeout) as client:
+            try:
+                check_versions(client)
+            except StoreOutdated:
+                raise
+            except StoreUnavailable:
+                logger.debug("the store does not answer yet")
     return settings

@@ -19,7 +19,9 @@ local function now()
   local t = redis.call('TIME')
   return tonumber(t[1]) + tonumber(t[2]) / 1000000
 end
+-- Nothing is added where nothing changes: Lua's -0 is no number to HINCRBY on Redis 7.0.
 local function add(field, by)
+  if by == 0 then return end
   if redis.call('HINCRBY', SUMS, field, by) == 0 then redis.call('HDEL', SUMS, field) end
 end
 local function add_to(owner, bytes, names)

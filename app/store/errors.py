@@ -28,6 +28,10 @@ class StoreFull(StoreUnavailable):
         self.limit, self.allowed = limit, allowed
 
 
+class StoreOutdated(StoreUnavailable):
+    """A server of the store is older than the service needs."""
+
+
 class StoreReadOnly(StoreUnavailable):
     """The store is a replica: it gives what it has, and takes nothing."""
 

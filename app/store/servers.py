@@ -1,5 +1,6 @@
 """What the servers of a store say of themselves, and how safely they keep what they are given."""
 
+import re
 import secrets
 from collections import Counter
 from typing import Any, Literal, cast
@@ -11,7 +12,7 @@ from redis.sentinel import SentinelConnectionPool
 from app.store.clients import Client, ClusterClient, Known
 from app.store.connection import check_room
 from app.store.disk import cut_tails
-from app.store.errors import StoreFull, StoreUnavailable, store_errors
+from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
 from app.store.places import places_of
 
 Durability = Literal["always", "everysec", "rdb", "volatile"]
@@ -21,6 +22,8 @@ always: nothing acknowledged. everysec: about the last second. rdb: all since th
 last wrote the append-only file of its own accord. volatile: everything.
 """
 Topology = Literal["server", "cluster", "sentinel"]
+LEAST_VERSIONS = {"redis": (7, 0), "valkey": (7, 2)}
+"""The oldest servers that the service runs on."""
 _SAFEST: tuple[Durability, ...] = ("volatile", "rdb", "everysec", "always")
 
 
@@ -48,16 +51,26 @@ class StoreInfo(BaseModel):
         return None
 
 
+def check_versions(client: redis.Redis) -> None:
+    """Raise StoreOutdated if a primary is older than `LEAST_VERSIONS`; StoreUnavailable if one does not answer."""
+    for server in _primaries(client):
+        with store_errors():
+            info = server.info("server")
+        version_of(info)
+
+
 def keeping(client: redis.Redis) -> StoreInfo:
     """Version, durability and eviction policy of the store: of the primary that is least safe.
 
-    StoreUnavailable if none answers.
+    StoreUnavailable if none answers, StoreOutdated if one is too old.
     """
     found, away = list[StoreInfo](), StoreUnavailable("the store does not answer")
     primaries = _primaries(client)
     for server in primaries:
         try:
             found.append(_of_server(server))
+        except StoreOutdated:
+            raise
         except StoreUnavailable as error:
             away = error
     if not found:
@@ -145,15 +158,24 @@ def _topology(client: redis.Redis) -> Topology:
 def _of_server(client: redis.Redis) -> StoreInfo:
     with store_errors():
         info = client.info()
-    name = "valkey" if "valkey_version" in info else "redis"
-    version = info.get("valkey_version", info.get("redis_version", "unknown"))
     return StoreInfo(
-        server=f"{name} {version}",
+        server=version_of(info),
         durability=_durability(client, info),
         maxmemory_policy=str(info.get("maxmemory_policy", "unknown")),
         replicas=int(info.get("connected_slaves", 0)),
         warnings=[],
     )
+
+
+def version_of(info: dict[str, Any]) -> str:
+    """Name and version of a server; StoreOutdated if it is too old. One that does not say how old it is may stay."""
+    name = "valkey" if "valkey_version" in info else "redis"
+    version = str(info.get(f"{name}_version", "unknown"))
+    numbers = tuple(map(int, re.findall(r"\d+", version)))
+    if numbers and numbers < LEAST_VERSIONS[name]:
+        least = " or ".join(f"{one.title()} {major}.{minor}" for one, (major, minor) in LEAST_VERSIONS.items())
+        raise StoreOutdated(f"the store is {name.title()} {version}; {least} or later is needed")
+    return f"{name} {version}"
 
 
 def _warnings(client: redis.Redis) -> list[str]:

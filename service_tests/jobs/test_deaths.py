@@ -14,7 +14,7 @@ from app.jobs.record import JobState
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore
 from service_tests.jobs.site import Site, gone, kill
-from service_tests.servers import answers, until
+from service_tests.servers import STORE_PROGRAM, answers, until
 
 STEPS_PER_DEATH = 50
 """More than are made until then, so that the walk does not end before the last death."""
@@ -64,7 +64,7 @@ def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, 
 @pytest.fixture
 def embedded(tmp_path: Path) -> Iterator[Site]:
     """A store that comes back when it is killed, with one worker."""
-    with EmbeddedStore(tmp_path / "data") as store, connect(store.url, 5) as client:
+    with EmbeddedStore(tmp_path / "data", STORE_PROGRAM) as store, connect(store.url, 5) as client:
         here = Site(store.url, client)
         here.start()
         yield here

@@ -18,7 +18,7 @@ from app.store.embedded import EmbeddedStore
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore
 from service_tests.jobs.site import attempt
-from service_tests.servers import EVERY_WRITE, valkey
+from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
 from service_tests.store.new_indexes import entry, new_index
 from service_tests.store.new_maps import new
 
@@ -28,7 +28,7 @@ AT_ONCE = ("--repl-diskless-sync-delay", "0")
 
 @contextmanager
 def embedded(directory: Path) -> Iterator[Client]:
-    with EmbeddedStore(directory) as store, connect(store.url, 30) as client:
+    with EmbeddedStore(directory, STORE_PROGRAM) as store, connect(store.url, 30) as client:
         yield client
 
 

@@ -11,10 +11,9 @@ import redis
 
 import app
 from app.store import server
-from app.store.binary import find_binary
 from app.store.disk import SOCKET_NAME
 from app.store.embedded import EmbeddedStore
-from service_tests.servers import until
+from service_tests.servers import STORE_PROGRAM, until
 
 DEADLINE = 60.0
 SERVICE = """
@@ -53,7 +52,7 @@ class Site:
         self.notes = home / "pids"
         self.program = home / "server"
         self.helpers: list[subprocess.Popen[bytes]] = []
-        self.script(f'exec "{find_binary(None)}" "$@"')
+        self.script(f'exec "{STORE_PROGRAM}" "$@"')
 
     def script(self, last_line: str) -> None:
         self.program.write_text(f'#!/bin/sh\necho $$ >> "{self.notes}"\n{last_line}\n')

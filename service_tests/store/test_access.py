@@ -10,13 +10,12 @@ import pytest
 import redis
 
 from app.services.keys import AskedKey
-from app.store.binary import find_binary
 from app.store.keys import Role
 from service_tests.checks import put
 from service_tests.jobs.site import Site
 from service_tests.keyed import bearer, made
 from service_tests.running import free_port, service
-from service_tests.servers import EVERY_WRITE, access_list, answers, until
+from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, access_list, answers, until
 
 
 @contextmanager
@@ -24,7 +23,7 @@ def composed_store(tmp_path: Path) -> Iterator[str]:
     """A store that lets in only who the list names; on what it was left with, if it ran there before."""
     port = free_port()
     acl = access_list(tmp_path, "drawn")
-    command = [str(find_binary(None)), "--port", str(port), "--dir", str(tmp_path), "--aclfile", str(acl), *EVERY_WRITE]
+    command = [str(STORE_PROGRAM), "--port", str(port), "--dir", str(tmp_path), "--aclfile", str(acl), *EVERY_WRITE]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     url = f"redis://bochner:drawn@127.0.0.1:{port}/0"
     try:

@@ -16,12 +16,11 @@ import redis
 
 from app.store import backup, identity, restore
 from app.store.backup import BackupFailed
-from app.store.binary import find_binary
 from app.store.clients import Client
 from app.store.connection import connect
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore
-from service_tests.servers import until
+from service_tests.servers import STORE_PROGRAM, until
 from service_tests.store.backups import AT_ONCE, contents, embedded, external, fill, largest, run, url_of
 from service_tests.store.new_indexes import entry, held
 from service_tests.store.new_maps import new
@@ -117,7 +116,7 @@ def test_servers_of_other_settings_give_their_snapshots_too(tmp_path: Path, opti
         *AT_ONCE,
         *options,
     ]
-    server = subprocess.Popen([str(find_binary(None)), *line], stdout=subprocess.DEVNULL)
+    server = subprocess.Popen([str(STORE_PROGRAM), *line], stdout=subprocess.DEVNULL)
     try:
         with connect(f"unix://{password}{tmp_path}/s.sock", 5) as client:
             wait_for(client)

@@ -1,13 +1,16 @@
+import logging.config
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 import redis
 
+from app.commands.options import checked_settings
+from app.store import servers
 from app.store.connection import connect
-from app.store.errors import StoreUnavailable, in_full, store_errors
+from app.store.errors import StoreOutdated, StoreUnavailable, in_full, store_errors
 from app.store.servers import StoreInfo, check_writable, keeping
 from service_tests.checks import keys
 from service_tests.servers import EVERY_WRITE, VOLATILE, valkey
@@ -38,7 +41,7 @@ def kept(directory: Path, *options: str) -> Iterator[StoreInfo]:
 def test_durability_is_read_from_the_server(tmp_path: Path, options: tuple[str, ...], durability: str) -> None:
     with kept(tmp_path, *options) as found:
         assert found.durability == durability
-        assert found.server.startswith("valkey ")
+        assert found.server.startswith(("valkey 8", "redis 7"))
         assert found.maxmemory_policy == "noeviction"
         assert (found.unfit() is None) == (durability != "volatile")
 
@@ -136,3 +139,32 @@ def test_what_clients_are_told_does_not_say_where_the_store_is_and_the_log_does(
 def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
     with pytest.raises(ValueError, match="scheme"):
         connect(url, 1)
+
+
+@pytest.mark.parametrize(
+    ("info", "is_new_enough"),
+    [
+        ({"redis_version": "6.2.14"}, False),
+        ({"redis_version": "7.0.0"}, True),
+        ({"redis_version": "7.2.4", "valkey_version": "7.1.9"}, False),
+        ({"redis_version": "7.2.4", "valkey_version": "7.2.5"}, True),
+        ({"redis_version": "7.2.4", "valkey_version": "10.0.0"}, True),
+        ({}, True),
+    ],
+)
+def test_versions_are_compared_by_number(info: dict[str, str], is_new_enough: bool) -> None:
+    with nullcontext() if is_new_enough else pytest.raises(StoreOutdated, match=rf"{[*info.values()][-1]}; Redis 7.0"):
+        servers.version_of(info)
+
+
+def test_commands_refuse_a_store_that_is_too_old_and_start_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 0)})
+    monkeypatch.setattr(logging.config, "dictConfig", lambda _: None)
+    assert checked_settings({"redis_url": f"unix://{tmp_path}/valkey.sock"})
+    with valkey(tmp_path) as url, connect(url, 5) as client:
+        with pytest.raises(StoreOutdated):
+            checked_settings({"redis_url": url})
+        with pytest.raises(StoreOutdated):  # also where it was exchanged while the service ran
+            servers.keeping(client)

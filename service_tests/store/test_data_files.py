@@ -16,7 +16,7 @@ from app.store.data_files import MANIFEST, check, cut, repair, torn_end
 from app.store.disk import FOLDER, cut_tails
 from app.store.embedded import EmbeddedStore
 from service_tests.cases import with_long
-from service_tests.servers import EVERY_WRITE, until, valkey
+from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, until, valkey
 from service_tests.store.small_disk import fill, small_disk
 from service_tests.store.written import APPENDED, boundaries, killed_store
 
@@ -39,7 +39,7 @@ def data(original: Path, tmp_path: Path) -> Path:
 
 def keys(data: Path) -> set[bytes]:
     """The keys that a store has when it is started on a directory."""
-    with EmbeddedStore(data) as store, redis.Redis.from_url(store.url) as client:
+    with EmbeddedStore(data, STORE_PROGRAM) as store, redis.Redis.from_url(store.url) as client:
         return set(client.scan_iter())
 
 
@@ -106,7 +106,7 @@ def test_damage_in_the_middle_stops_the_start_and_names_the_command_that_helps(d
     damaged = appended[:first] + bytes(second - first) + appended[second:]
     path.write_bytes(damaged)
     with pytest.raises(StoreNotStarted, match=rf"byte {first}.*bochner check.*bochner repair"):
-        EmbeddedStore(data).start()
+        EmbeddedStore(data, STORE_PROGRAM).start()
     assert path.read_bytes() == damaged, "nothing is changed"
     looked = command("check", data)
     assert looked.returncode == 1
@@ -125,7 +125,7 @@ def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:
     before = written((data / APPENDED).read_bytes())
     (data / FOLDER / MANIFEST).unlink()
     with pytest.raises(StoreNotStarted, match=f"{MANIFEST}.*would start empty.*bochner repair --data-dir {data}"):
-        EmbeddedStore(data).start()
+        EmbeddedStore(data, STORE_PROGRAM).start()
     assert not (data / FOLDER / MANIFEST).exists()
     mended = command("repair", data)
     assert "was written anew" in mended.stdout, mended.stderr
@@ -139,7 +139,7 @@ def test_a_manifest_that_cannot_be_read_is_written_anew_by_repair_alone(data: Pa
     before = written((data / APPENDED).read_bytes())
     (data / FOLDER / MANIFEST).write_text(text)
     with pytest.raises(StoreNotStarted):
-        EmbeddedStore(data).start()
+        EmbeddedStore(data, STORE_PROGRAM).start()
     assert len(repair(data)) == 1
     assert keys(data) == before
 
@@ -156,7 +156,7 @@ def test_a_repair_that_dies_leaves_no_half_of_a_manifest(data: Path, monkeypatch
         repair(data)
     monkeypatch.undo()
     with pytest.raises(StoreNotStarted, match="would start empty"):
-        EmbeddedStore(data).start()
+        EmbeddedStore(data, STORE_PROGRAM).start()
     repair(data)
     assert keys(data) == before
 
@@ -179,7 +179,7 @@ def test_two_bases_are_for_an_operator_to_choose_from(data: Path) -> None:
 def test_a_file_that_is_missing_is_named(data: Path) -> None:
     (data / APPENDED).unlink()
     with pytest.raises(StoreNotStarted, match=r"misses appendonly.aof.1.incr.aof"):
-        EmbeddedStore(data).start()
+        EmbeddedStore(data, STORE_PROGRAM).start()
 
 
 @pytest.mark.parametrize("at", with_long([-1], [0, 20, -9]))
@@ -189,7 +189,7 @@ def test_a_base_that_is_damaged_is_never_cut(data: Path, at: int) -> None:
     damaged[at] ^= 1
     path.write_bytes(damaged)
     with pytest.raises(StoreNotStarted):
-        EmbeddedStore(data).start()
+        EmbeddedStore(data, STORE_PROGRAM).start()
     assert command("check", data).returncode == 1
     ended = command("repair", data)
     assert ended.returncode == 1
@@ -198,7 +198,7 @@ def test_a_base_that_is_damaged_is_never_cut(data: Path, at: int) -> None:
 
 
 def test_a_store_that_runs_is_not_repaired(data: Path) -> None:
-    with EmbeddedStore(data):
+    with EmbeddedStore(data, STORE_PROGRAM):
         ended = command("repair", data)
         assert ended.returncode == 1
         assert "Another service uses" in ended.stderr

@@ -8,7 +8,7 @@ from app.store.disk import Disk, data_dir_of, held_bytes
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreFull
 from app.store.pieces import write
-from service_tests.servers import EVERY_WRITE, valkey
+from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
 
 DEADLINE = 4_000_000_000
 
@@ -51,11 +51,11 @@ def test_a_disk_takes_writes_if_a_file_can_be_written(tmp_path: Path, monkeypatc
 
 
 def test_pieces_are_refused_by_a_store_without_room_and_nothing_is_left(tmp_path: Path) -> None:
-    with EmbeddedStore(tmp_path / "data") as store, connect(store.url, 5, 1 << 60) as client:
+    with EmbeddedStore(tmp_path / "data", STORE_PROGRAM) as store, connect(store.url, 5, 1 << 60) as client:
         with pytest.raises(StoreFull):
             write(client, "bochner:x", b"1", DEADLINE)
         assert client.dbsize() == 0
-    with EmbeddedStore(tmp_path / "data") as store, connect(store.url, 5, 1 << 20) as client:
+    with EmbeddedStore(tmp_path / "data", STORE_PROGRAM) as store, connect(store.url, 5, 1 << 20) as client:
         assert write(client, "bochner:x", b"1", DEADLINE) == ["bochner:x:0"]
         assert client.expiretime("bochner:x:0") == DEADLINE
 

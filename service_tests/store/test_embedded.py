@@ -11,11 +11,12 @@ import redis
 from filelock import FileLock
 
 import app
-from app.store import binary, server
+from app.store import binary, server, servers
 from app.store.binary import StoreNotStarted, find_binary
 from app.store.embedded import EmbeddedStore
+from app.store.errors import StoreOutdated
 from service_tests.running import free_port
-from service_tests.servers import until
+from service_tests.servers import STORE_PROGRAM, until
 from service_tests.store.site import DEADLINE, Site, lives, reachable, server_pid
 
 
@@ -184,7 +185,7 @@ def test_a_program_that_exits_at_once_is_quoted(site: Site) -> None:
     store = site.store()
     with pytest.raises(StoreNotStarted, match=r"code 7: something is wrong$"):
         store.start()
-    site.script(f'exec "{find_binary(None)}" "$@"')
+    site.script(f'exec "{STORE_PROGRAM}" "$@"')
     with store:
         assert reachable(store.url)
 
@@ -202,3 +203,11 @@ def test_a_socket_file_without_a_server_is_no_server(site: Site) -> None:
     with site.store() as store:
         assert reachable(store.url)
         assert len(site.pids()) == 2
+
+
+def test_a_server_that_is_too_old_is_refused_by_name_and_ended(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 2)})
+    wanted = "Redis 99.0 or Valkey 99.2 or later is needed"
+    with pytest.raises(StoreOutdated, match=rf"the store is \w+ [78]\.[.0-9]+; {wanted}"):
+        site.store().start()
+    assert not any(map(lives, site.pids()))

@@ -7,6 +7,7 @@ import pytest
 from app.store.binary import StoreNotStarted
 from app.store.embedded import EmbeddedStore
 from app.store.privacy import make_private
+from service_tests.servers import STORE_PROGRAM
 from service_tests.store.site import reachable
 
 NOBODY = 65534
@@ -23,12 +24,12 @@ def test_a_directory_that_is_open_is_closed_and_that_is_told(
     data = tmp_path / "data"
     data.mkdir()
     data.chmod(opened)
-    with EmbeddedStore(data) as store:
+    with EmbeddedStore(data, STORE_PROGRAM) as store:
         assert reachable(store.url)
         assert mode(data) == 0o700
     assert f"was open to other users (mode {opened:o})" in caplog.text
     data.chmod(opened)  # by a later hand
-    with EmbeddedStore(data):
+    with EmbeddedStore(data, STORE_PROGRAM):
         assert mode(data) == 0o700
 
 
@@ -44,7 +45,7 @@ def test_a_directory_with_other_things_is_not_closed_to_those_who_use_them(tmp_p
     (tmp_path / "somebody's").touch()
     tmp_path.chmod(0o755)
     with pytest.raises(StoreNotStarted, match=rf"mode 755.*chmod 700 {tmp_path}"):
-        EmbeddedStore(tmp_path).start()
+        EmbeddedStore(tmp_path, STORE_PROGRAM).start()
     assert mode(tmp_path) == 0o755
     assert {path.name for path in tmp_path.iterdir()} == {"somebody's"}
 

@@ -13,7 +13,6 @@ from service_tests.servers import VOLATILE, valkey
 
 LATER = 4_000_000_000_000  # milliseconds since 1970
 LONG = b"bochner:{map:" + 100 * b"a" + b"}:manifest"
-LISTS = ("hash-max-listpack-entries", "set-max-listpack-entries", "zset-max-listpack-entries", "set-max-intset-entries")
 
 
 def fill(client: redis.Redis, n: int) -> None:
@@ -58,7 +57,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     options = ("--rdbcompression", "no") if "not packed" in request.param else ()
     with valkey(directory, *VOLATILE, *options) as url, redis.Redis.from_url(url) as client:
         if request.param != "small":
-            for name in LISTS:
+            for name in client.config_get("*-max-*-entries"):
                 client.config_set(name, 4)
         fill(client, 5 if request.param == "small" else 300)
         client.save()

@@ -1,10 +1,6 @@
 """The nearest rows of packed codes against counting in NumPy."""
 
-import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -137,27 +133,3 @@ def test_another_thread_goes_on_while_rows_are_compared() -> None:
         longest, last = max(longest, now - last), now
     # Held for the whole time it would be all of it.
     assert longest < max(0.02, (time.process_time() - began) / 3)
-
-
-OTHER_PROCESSORS = """
-import sys
-import numpy as np
-from app.core.indexes.scanning import BITS, nearest
-codes = np.random.default_rng(1).integers(0, 4, (500, 151), np.uint8)
-for bits in BITS:
-    found = nearest(codes[:20], codes, 150 * 8 // bits, bits, 9)
-    sys.stdout.buffer.write(found.slots.tobytes() + found.counts.tobytes())
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("processor", [("haswell", "+avx2,+fma,+popcnt"), ("x86-64", "")])
-def test_other_processors_find_the_same(processor: tuple[str, str], tmp_path: Path) -> None:
-    name, features = processor
-    told = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)}
-    line = [sys.executable, "-c", OTHER_PROCESSORS]
-    own, other = (
-        subprocess.run(line, env={**os.environ, **more}, capture_output=True, check=True).stdout for more in ({}, told)
-    )
-    assert own
-    assert own == other

@@ -1,10 +1,6 @@
 """Fourier features against a computation of their own from the frozen arrays."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -209,38 +205,3 @@ def test_entries_whose_phases_would_overflow_are_refused_and_the_largest_allowed
             with pytest.raises(InvalidInput, match=f"leave the range of {dtype}; this map takes entries up to"):
                 call(*rows)
     assert np.isfinite(feature_map.transform(np.full((1, 4), allowed * 0.999, dtype))).all()
-
-
-_DIGEST = """
-import hashlib, json
-from itertools import product
-import numpy as np
-from app.core.maps import made
-from app.core.spec import MapSpec
-found = hashlib.sha256()
-for form, dtype, normalize in product(("cos_sin", "phase", "complex"), ("float32", "float64"), (False, True)):
-    kernel, sampler = {"kind": "gaussian", "length_scale": 5.0}, {"kind": "halton"}
-    spec = {"input_dim": 37, "s": 300, "kernel": kernel, "sampler": sampler}
-    spec |= {"form": form, "dtype": dtype, "normalize": normalize}
-    one = made(MapSpec.model_validate_json(json.dumps(spec)))
-    rows = 30 * np.random.default_rng(0).standard_normal((50, 37)).astype(dtype)
-    for answer in (one.transform(rows), one.gram(rows, rows[:20])):
-        found.update(answer.tobytes())
-print(found.hexdigest())
-"""
-
-
-@pytest.mark.long
-def test_features_and_gram_blocks_are_the_same_bits_on_other_processors(tmp_path: Path) -> None:
-    """Compiled as for one with AVX2, and for one without fused multiply-add, where the C library does it."""
-    processors = [("haswell", "+avx2,+fma"), ("x86-64", "")]
-    others = [
-        {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path / name)}
-        for name, features in processors
-    ]
-    command = [sys.executable, "-c", _DIGEST]
-    digests = [
-        subprocess.run(command, env=os.environ | other, capture_output=True, check=True).stdout
-        for other in ({}, *others)
-    ]
-    assert len(set(digests)) == 1
