@@ -1,4 +1,4 @@
-"""Which cases always run, and which only with `-m long`."""
+"""Which cases the quick or the gate tests have, and which run at night only."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heapify, heapreplace
@@ -10,21 +10,21 @@ import pytest
 Case = TypeVar("Case", bound=tuple[Any, ...])
 
 
-def few_and_many(few: int, many: int) -> list[Any]:
-    """Values of a parameter: few seeds, or deaths, or whatever there can be many of; the many only in long runs."""
-    return [few, pytest.param(many, marks=pytest.mark.long)]
+def few_and_many(few: Any, many: Any) -> list[Any]:
+    """Values of a parameter: few seeds, or deaths, or whatever there can be many of; the many at night only."""
+    return [few, pytest.param(many, marks=pytest.mark.nightly)]
 
 
-def with_long(always: Iterable[Any], others: Iterable[Any]) -> list[Any]:
-    """Values of one parameter, or of several as tuples; the others only in long runs."""
+def with_nightly(always: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+    """Values of one parameter, or of several as tuples; the others at night only."""
     rare = [one if isinstance(one, tuple) else (one,) for one in others]
-    return [*always, *(pytest.param(*one, marks=pytest.mark.long) for one in rare)]
+    return [*always, *(pytest.param(*one, marks=pytest.mark.nightly) for one in rare)]
 
 
 def covered(cases: Sequence[Case], named: Callable[[Any], Hashable] = repr) -> list[Any]:
-    """The cases as parameters, of which those outside a covering array are long; values of one name count as one."""
+    """The cases as parameters; those outside a covering array run at night. Values of one name count as one."""
     always = covering([tuple(map(named, case)) for case in cases])
-    return [case if i in always else pytest.param(*case, marks=pytest.mark.long) for i, case in enumerate(cases)]
+    return [case if i in always else pytest.param(*case, marks=pytest.mark.nightly) for i, case in enumerate(cases)]
 
 
 def covering(cases: Sequence[tuple[Hashable, ...]]) -> set[int]:

@@ -76,7 +76,7 @@ def npy(numbers: ArrayLike) -> bytes:
 
 
 def arrow(**columns: Any) -> bytes:
-    """An Arrow stream of arrays and ids, as the service writes it; other writers are tried in long tests."""
+    """An Arrow stream of arrays and ids, as the service writes it; other writers are tried at night."""
     return b"".join(Arrow().encode(columns).pieces)
 
 

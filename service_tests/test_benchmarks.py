@@ -62,7 +62,7 @@ def tiny() -> str:
     return done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(**WITHOUT_PEERS)
 @pytest.mark.parametrize(
     "part", [pytest.param(part, marks=pytest.mark.skipif(**WANTING[part]) if part in WANTING else ()) for part in TOLD]
@@ -73,7 +73,7 @@ def test_every_part_runs(part: str, tiny: str) -> None:
     assert "nan" not in shown
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(**WITHOUT_PEERS)
 def test_the_goals_of_all_parts_come_last(tiny: str) -> None:
     titles = [line.removeprefix("## ") for line in tiny.splitlines() if line.startswith("## ")]
@@ -82,7 +82,7 @@ def test_the_goals_of_all_parts_come_last(tiny: str) -> None:
     assert "nan" not in section_of(tiny, GOALS)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(not find_spec("sklearn"), reason="the peer is not installed")
 def test_landmarks_are_measured_on_every_set_of_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for i, (file, _) in enumerate(SETS.values()):

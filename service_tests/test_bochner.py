@@ -89,7 +89,7 @@ def test_the_lines_of_the_page_run(tmp_path_factory: pytest.TempPathFactory, mon
     assert np.abs(names["approximate"] - names["exact"]).max() < 0.5
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_nothing_of_a_service_is_loaded() -> None:
     others = {"app.store", "app.services", "app.api", "app.jobs", "fastapi", "redis", "uvicorn", "httpx"}
     source = f"import sys, bochner; print({others!r} & sys.modules.keys())"

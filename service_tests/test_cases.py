@@ -27,7 +27,7 @@ def test_what_meets_in_all_cases_meets_in_those_chosen(cases: list[tuple[object,
         assert {(case[i], case[j]) for case in chosen} == {(case[i], case[j]) for case in cases}
 
 
-def test_all_cases_are_there_and_what_is_not_chosen_is_long() -> None:
+def test_all_cases_are_there_and_what_is_not_chosen_runs_at_night() -> None:
     cases = [({"kind": kind}, size, form) for kind, size, form in product("abcd", range(3), "xy")]
     parameters = covered(cases)
     always = {number for number, one in enumerate(parameters) if not hasattr(one, "marks")}
@@ -36,4 +36,4 @@ def test_all_cases_are_there_and_what_is_not_chosen_is_long() -> None:
     for number, one in enumerate(parameters):
         if number not in always:
             assert one.values == cases[number]
-            assert [mark.name for mark in one.marks] == ["long"]
+            assert [mark.name for mark in one.marks] == ["nightly"]

@@ -159,7 +159,7 @@ def test_a_decision_says_when_why_what_and_what_follows(path: Path) -> None:
     assert f"]({path.name})" in GENERATED["decisions/index.md"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_pictures_of_the_pages_say_what_the_service_draws_now(http: httpx.Client) -> None:
     drawn = pictures.drawn(http)
     assert {path.stem for path in pictures.FOLDER.iterdir()} == set(drawn) == set(pictures.PICTURES)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 import redis
 
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.checks import assert_problem, post, put, put_dataset
 from service_tests.running import Running, service, start, stop
 from service_tests.servers import EVERY_WRITE, VOLATILE, access_list, until, valkey
@@ -31,7 +31,7 @@ def not_ready(tmp_path: Path, url: str, *options: str) -> Iterator[tuple[Running
         stop(running)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_commands_that_the_example_grants_are_enough(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     """The file refuses all others, so a command that the service came to need is missed here."""
     acl = access_list(tmp_path, "drawn")
@@ -53,7 +53,9 @@ def test_the_commands_that_the_example_grants_are_enough(tmp_path: Path, gaussia
             assert http.delete("/v1/maps/m").status_code == http.delete("/v1/datasets/e").status_code == 204
 
 
-@pytest.mark.parametrize(("options", "reason"), with_long([(VOLATILE, "nothing on disk")], [(EVICTING, "allkeys-lru")]))
+@pytest.mark.parametrize(
+    ("options", "reason"), with_nightly([(VOLATILE, "nothing on disk")], [(EVICTING, "allkeys-lru")])
+)
 def test_a_store_that_may_lose_maps_gets_none(
     tmp_path: Path, gaussian: dict[str, Any], options: tuple[str, ...], reason: str
 ) -> None:
@@ -69,7 +71,7 @@ def test_a_store_that_may_lose_maps_gets_none(
         assert (store["durability"] == "volatile") == (options == VOLATILE)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [VOLATILE, EVICTING])
 def test_a_store_that_may_lose_maps_serves_who_accepts_it(
     tmp_path: Path, gaussian: dict[str, Any], options: tuple[str, ...]
@@ -83,7 +85,7 @@ def test_a_store_that_may_lose_maps_serves_who_accepts_it(
         assert post(http, "m/transform", ROWS).status_code == 200
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_without_its_store_the_service_is_live_and_refuses_and_recovers(
     tmp_path: Path, gaussian: dict[str, Any]
 ) -> None:
@@ -111,7 +113,7 @@ def test_without_its_store_the_service_is_live_and_refuses_and_recovers(
         assert not running.data_dir.exists(), "a private store was started beside the one that was named"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_store_that_comes_back_empty_is_not_ready_until_somebody_says_so(
     tmp_path: Path, gaussian: dict[str, Any]
 ) -> None:

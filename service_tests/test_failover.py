@@ -18,7 +18,7 @@ from service_tests.clusters import Cluster, Node, Pair, cluster, sentinels
 from service_tests.running import Running, service
 from service_tests.servers import access_list, until
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.gate
 ROWS = {"vectors": [[1, 2, 3]]}
 USER = "bochner:drawn@"
 
@@ -118,6 +118,7 @@ def admin_key(nodes: Cluster) -> str:
     return made.text
 
 
+@pytest.mark.nightly
 def test_a_cluster_keeps_maps_datasets_jobs_and_keys(
     nodes: Cluster, running: Running, gaussian: dict[str, Any]
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_killed_primary_of_a_cluster_takes_nothing_along(
         fails_over(http, made, lambda: nodes.primaries()[1], nodes.settle)
 
 
+@pytest.mark.nightly
 def test_a_primary_that_stands_still_refuses_no_longer_than_the_timeout_and_others_serve(
     nodes: Cluster, running: Running, gaussian: dict[str, Any]
 ) -> None:
@@ -183,6 +185,7 @@ def test_a_primary_that_stands_still_refuses_no_longer_than_the_timeout_and_othe
         until(lambda: {post(http, f"{name}/transform", ROWS).status_code for name in names} == {200})
 
 
+@pytest.mark.nightly
 def test_a_killed_primary_of_sentinels_takes_nothing_along(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     with sentinels(tmp_path) as watched:
         options = ("--redis-url", watched.url, "--store-replicas", "1", "--store-timeout", "3")
@@ -198,6 +201,7 @@ def test_a_killed_primary_of_sentinels_takes_nothing_along(tmp_path: Path, gauss
                 fails_over(http, made, primary, watched.settle)
 
 
+@pytest.mark.nightly
 def test_a_service_on_a_replica_serves_what_is_there_and_makes_nothing(
     tmp_path: Path, gaussian: dict[str, Any]
 ) -> None:

@@ -17,6 +17,7 @@ import redis
 
 from app.jobs.prelude import QUEUE
 from app.store.account import UNCOMMITTED_TTL
+from service_tests.cases import few_and_many
 from service_tests.checks import NPY, keys_of, post, post_npy, put, put_dataset
 from service_tests.jobs.site import kill, lives
 from service_tests.running import Running, service, start, stop
@@ -75,8 +76,8 @@ def test_what_is_stored_survives_the_death_of_service_and_store(
         until(lambda: http.get("/v1/datasets/short").status_code == 404)
 
 
-@pytest.mark.parametrize("deaths", [5])
-@pytest.mark.long
+@pytest.mark.parametrize("deaths", few_and_many(2, 60))
+@pytest.mark.gate
 def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths: int) -> None:
     """Whenever it is killed, the dataset is there whole or not at all, and what is left of it expires."""
     rows = np.random.default_rng(1).normal(size=(1_000_000, 4))
@@ -108,8 +109,8 @@ def test_a_creator_killed_in_the_middle_leaves_no_dataset(tmp_path: Path, deaths
     stop(running)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("deaths", [8])
+@pytest.mark.gate
+@pytest.mark.parametrize("deaths", few_and_many(2, 200))
 def test_a_service_outlives_its_store_and_meanwhile_answers_503(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any], deaths: int
 ) -> None:
@@ -129,7 +130,7 @@ def test_a_service_outlives_its_store_and_meanwhile_answers_503(
         assert seen <= {200, 503}
 
 
-@pytest.mark.long  # test_jobs.py has one where a service that is killed leaves a job, and the next adopts both
+@pytest.mark.gate  # test_jobs.py has one where a service that is killed leaves a job, and the next adopts both
 def test_the_next_service_adopts_the_store_of_a_killed_one(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]
 ) -> None:
@@ -150,7 +151,7 @@ def test_the_next_service_adopts_the_store_of_a_killed_one(
     assert not answers(again.socket), "a service that is stopped stops its store"
 
 
-@pytest.mark.long
+@pytest.mark.gate
 def test_a_map_made_anew_elsewhere_is_never_served_stale(
     running: Running, http: httpx.Client, tmp_path: Path, name: str, gaussian: dict[str, Any]
 ) -> None:
@@ -174,7 +175,7 @@ def workers(running: Running) -> int:
     return sum("spawn_main" in " ".join(child.cmdline()) for child in children)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_workers_share_one_store_and_end_with_the_process_that_started_them(
     tmp_path: Path, gaussian: dict[str, Any]
 ) -> None:
@@ -194,7 +195,7 @@ def test_workers_share_one_store_and_end_with_the_process_that_started_them(
     os.kill(pid, signal.SIGTERM)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP], ids=["the store is killed", "the store hangs"])
 def test_a_job_worker_ends_when_its_service_and_store_end_together(tmp_path: Path, end: signal.Signals) -> None:
     """Nobody would end it otherwise, as the next service starts a worker of its own."""
@@ -221,7 +222,7 @@ def listens(running: Running) -> bool:
         return False
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
+@pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_a_service_that_is_told_to_stop_takes_its_store_along(tmp_path: Path, sign: signal.Signals) -> None:
     running = start(tmp_path / "data")
     pid = store_pid(running)

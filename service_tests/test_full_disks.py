@@ -64,7 +64,7 @@ def refused(http: httpx.Client, answer: httpx.Response) -> None:
     assert document["setting"] == "BOCHNER_MIN_FREE_BYTES"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_store_that_fills_its_disk_refuses_and_goes_on(
     running: Running, http: httpx.Client, gaussian: dict[str, Any]
 ) -> None:
@@ -88,7 +88,7 @@ def test_a_store_that_fills_its_disk_refuses_and_goes_on(
     assert store_pid(running) == pid, "no server has ended"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("leave", [0, 300_000])
 def test_a_disk_that_somebody_else_fills_takes_no_reads_down(
     running: Running, http: httpx.Client, gaussian: dict[str, Any], leave: int

@@ -13,6 +13,7 @@ import pytest
 import redis
 
 from service_tests.api.routes.indexing import GMM
+from service_tests.cases import few_and_many
 from service_tests.checks import keys, put
 from service_tests.running import service, start, stop
 from service_tests.test_faults import kill_service, store_pid
@@ -43,8 +44,8 @@ def write(http: httpx.Client, first: int, acknowledged: list[int]) -> None:
             acknowledged.append(batch)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("deaths", [3])
+@pytest.mark.gate
+@pytest.mark.parametrize("deaths", few_and_many(2, 20))
 def test_nothing_acknowledged_is_lost_and_no_batch_is_torn(tmp_path: Path, deaths: int) -> None:
     running = start(tmp_path / "data")
     with running.client() as http:

@@ -44,7 +44,7 @@ def errors(sampler: dict[str, Any]) -> NDArray[np.float64]:
     return np.array(found)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_sobol_and_moment_matching_beat_monte_carlo_by_more_than_three_standard_errors() -> None:
     plain = errors({"kind": "monte_carlo"})
     for sampler in ({"kind": "sobol"}, {"kind": "moment_matching", "base": {"kind": "monte_carlo"}}):

@@ -75,7 +75,7 @@ def those(here: Keyed, **members: object) -> list[Line]:
     return [line for line in lines(here) if line.items() >= members.items()]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_server_and_the_workers_write_nothing_else(here: Keyed, gaussian: dict[str, Any]) -> None:
     with here.client(Role.write) as http:
         assert put(http, "lines", gaussian).status_code == 201
@@ -86,7 +86,7 @@ def test_the_server_and_the_workers_write_nothing_else(here: Keyed, gaussian: di
     )
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_request_is_a_line_with_all_that_is_counted_of_it(here: Keyed, gaussian: dict[str, Any]) -> None:
     with here.client(Role.write) as http:
         put(http, "seen", gaussian)
@@ -112,7 +112,7 @@ def test_a_request_is_a_line_with_all_that_is_counted_of_it(here: Keyed, gaussia
     assert line["client"].startswith("127.0.0.1:")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_job_is_logged_under_the_request_that_has_asked_for_it(here: Keyed) -> None:
     rows = {"vectors": [[1, 2, 3], [2, 3, 4]] * 20, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "budget": 32}
     with here.client(Role.read) as http:
@@ -130,7 +130,7 @@ def test_a_job_is_logged_under_the_request_that_has_asked_for_it(here: Keyed) ->
     assert line["seconds"] > 0
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "sent", ["", "x", TRACEPARENT.upper(), f"00-{'0' * 32}-00f067aa0ba902b7-01", TRACEPARENT + "-x"]
 )
@@ -142,7 +142,7 @@ def test_what_is_no_traceparent_is_not_logged(here: Keyed, sent: str) -> None:
     assert not any("trace_id" in line for line in those(here, request_id=asked))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_no_line_has_a_secret_however_much_is_logged(here: Keyed) -> None:
     texts = [*here.texts.values(), here.make(Role.admin).key]
     for text in texts:

@@ -67,7 +67,7 @@ def test_the_command_names_the_interpreter_that_runs() -> None:
     assert command("app", "worker")[0] == sys.executable
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_an_installed_service_that_starts_in_a_checkout_compiles_and_works_by_itself(
     tmp_path: Path, checkout: Path
 ) -> None:

@@ -48,7 +48,7 @@ def of_kind(cells: list[Cell]) -> list[Cell]:
     return list({cell.settings["figure"]: cell for cell in reversed(cells)}.values())
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("paper", front.PAPERS)
 def test_a_cell_of_each_figure_is_measured(bench: Bench, paper: str) -> None:
     for cell in of_kind(front.PAPERS[paper].cells(tiny=True)):
@@ -58,7 +58,7 @@ def test_a_cell_of_each_figure_is_measured(bench: Bench, paper: str) -> None:
         assert "NaN" not in json.dumps(found)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("paper", front.PAPERS)
 def test_every_tiny_cell_is_measured_and_told(bench: Bench, paper: str) -> None:
     for cell in front.PAPERS[paper].cells(tiny=True):
@@ -139,7 +139,7 @@ def test_the_first_page_is_that_of_what_is_kept() -> None:
     assert (DOCS / "index.md").read_text() == front.first_page(kept).text()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("paper", front.PAPERS)
 def test_every_page_is_that_of_what_is_kept(paper: str) -> None:
     page = front.page_of(paper, Kept(RESULTS / f"{paper}.jsonl"))

@@ -119,7 +119,7 @@ def test_a_service_ends_when_its_parent_is_another(monkeypatch: pytest.MonkeyPat
     assert list(parents) == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_nothing_of_a_killed_run_stays_behind() -> None:
     script = (
         "import sys\nfrom benchmarks.papers.over_http import own_service\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.processors import available
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 
 MANY = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 V1 = "4:cpu,cpuacct:{group}\n3:memory:/other\n"
@@ -55,7 +55,7 @@ def test_the_tightest_group_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     assert available(root) == 3
 
 
-@pytest.mark.parametrize("cgroup", with_long(["", "0::/gone\n"], ["4:memory:/\n"]))
+@pytest.mark.parametrize("cgroup", with_nightly(["", "0::/gone\n"], ["4:memory:/\n"]))
 def test_without_a_quota_all_processors_count(cgroup: str, tmp_path: Path) -> None:
     assert available(tmp_path / "empty") == MANY
     assert available(machine(tmp_path, cgroup, {})) == MANY

@@ -20,7 +20,7 @@ from service_tests.checks import NPY, RESPOND_ASYNC, array, assert_problem, post
 from service_tests.running import service
 from service_tests.servers import EVERY_WRITE, until, valkey
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 RELEASE = Path(__file__).parent / "stored" / "bochner-0.1.0-py3-none-any.whl"
 ROWS = {"vectors": [[1, 2, 3], [0, 1, 0.5]]}
 POINTS = np.random.default_rng(1).normal(size=(40, 3)).round(2).tolist()

@@ -12,7 +12,7 @@ from service_tests.checks import JSON, NPY, npy, post, put
 from service_tests.expected_codes import ENCODINGS, sparse
 from service_tests.running import service
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 HELD, DRAWN = 40, 1 << 31
 S = 512
 # Enough hashes of entries for every thread there is.

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.settings import Settings
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.running import free_port
 
 ROOT = Path(__file__).parent.parent
@@ -131,7 +131,7 @@ def serve(*options: str, **variables: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("host", ["127.0.0.1", "203.0.113.1"])
 def test_an_address_that_cannot_be_listened_at_is_refused_before_the_store_is_read(host: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -227,7 +227,7 @@ def refuse(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(refused.value.errors()) == 1
 
 
-@pytest.mark.parametrize("field", with_long(["port", "store_binary"], ["redis_url", "log_level"]))
+@pytest.mark.parametrize("field", with_nightly(["port", "store_binary"], ["redis_url", "log_level"]))
 def test_a_bad_value_ends_serve_with_one_sentence(field: str) -> None:
     for ended in (serve(option(field), BAD[field][0]), serve(**{Settings.variable(field): BAD[field][0]})):
         assert ended.returncode == 1

@@ -110,7 +110,7 @@ def named(receiver: Receiver, trace: str, name: str) -> Any:
     return found[0]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_request_is_one_span_of_the_trace_that_it_came_with(receiver: Receiver, client: httpx.Client) -> None:
     answer = client.post("/v1/maps/m/transform?x=1", json={"vectors": []}, headers={"traceparent": TRACEPARENT})
     assert answer.status_code == 422
@@ -128,7 +128,7 @@ def test_a_request_is_one_span_of_the_trace_that_it_came_with(receiver: Receiver
     assert {"service.name": "mine"}.items() <= receiver.resources[0].items()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("rows", [1, 20_000])
 def test_what_a_request_asks_the_store_and_computes_lies_within_it(
     receiver: Receiver, client: httpx.Client, rows: int
@@ -153,7 +153,7 @@ def test_what_a_request_asks_the_store_and_computes_lies_within_it(
     assert attributes(asked) == {"db.system.name": "redis", "db.operation.name": "GET"}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_request_that_came_without_a_trace_begins_one(receiver: Receiver, client: httpx.Client) -> None:
     before = {span.span_id for span in receiver.spans}
     assert client.get("/v1/maps/m").status_code == 200
@@ -165,7 +165,7 @@ def test_a_request_that_came_without_a_trace_begins_one(receiver: Receiver, clie
     assert begun()[0].parent_span_id == b""
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_job_goes_on_with_the_trace_of_the_request_that_has_asked_for_it(
     receiver: Receiver, client: httpx.Client
 ) -> None:
@@ -186,7 +186,7 @@ def test_a_job_goes_on_with_the_trace_of_the_request_that_has_asked_for_it(
     }
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_trace_that_is_not_to_be_sampled_is_not_sent(receiver: Receiver, client: httpx.Client) -> None:
     unwanted, wanted = "8" * 32, "9" * 32
     for trace, sampled in ((unwanted, "00"), (wanted, "01")):
@@ -195,7 +195,7 @@ def test_a_trace_that_is_not_to_be_sampled_is_not_sent(receiver: Receiver, clien
     assert receiver.of(unwanted) == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_no_span_has_a_key(receiver: Receiver, client: httpx.Client) -> None:
     key, trace = f"bochner_{'0' * 16}_{'S' * 43}", "6" * 32
     client.get(f"/{key}?key={key}", headers={"traceparent": f"00-{trace}-{PARENT}-01", "User-Agent": key})
@@ -204,7 +204,7 @@ def test_no_span_has_a_key(receiver: Receiver, client: httpx.Client) -> None:
     assert "bochner_" in attributes(span)["url.path"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_without_the_extra_the_service_says_in_one_sentence_that_it_is_missing(tmp_path: Any) -> None:
     """The package is hidden from a process that has it, as if it were not installed."""
     hide = "import sys; sys.modules['opentelemetry.sdk'] = None; from app.__main__ import main; main()"
@@ -218,7 +218,7 @@ def test_without_the_extra_the_service_says_in_one_sentence_that_it_is_missing(t
     )
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_where_nobody_wants_spans_nothing_that_makes_or_sends_them_is_loaded() -> None:
     source = (
         "import sys, app.main; from app.settings import Settings; "

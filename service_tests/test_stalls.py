@@ -14,7 +14,7 @@ import pytest
 from service_tests.checks import JSON, npy, post, post_npy
 from service_tests.running import Running, service, start
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 PATIENCE = 3.0
 
 

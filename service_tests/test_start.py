@@ -26,7 +26,7 @@ LOADED_BYTES = 90 * MB
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what the memory of a process holds"),
-    pytest.mark.long,  # a first start compiles for half a minute of a processor
+    pytest.mark.nightly,  # a first start compiles for half a minute of a processor
 ]
 
 

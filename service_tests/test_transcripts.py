@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.running import service
 
 ROOT = Path(__file__).parent.parent
@@ -111,7 +111,7 @@ def same_line(printed: str, shown: str) -> bool:
     return all(float(a) == pytest.approx(float(b), rel=5e-3) if "." in b else a == b for a, b in pairs)
 
 
-@pytest.mark.parametrize("page", with_long(PAGES[:1], PAGES[1:]))
+@pytest.mark.parametrize("page", with_nightly(PAGES[:1], PAGES[1:]))
 def test_a_page_can_be_typed_in(page: str, shell: Shell) -> None:
     compared = 0
     for language, command, output in TRANSCRIPT.findall((ROOT / page).read_text()):

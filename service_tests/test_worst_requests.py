@@ -35,7 +35,7 @@ def defaults(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of another process is read from /proc")
 @pytest.mark.parametrize(("call", "worst"), ALL)
 def test_the_worst_request_stays_within_its_bounds(defaults: Running, call: str, worst: Worst) -> None:
@@ -47,7 +47,7 @@ def test_the_worst_request_stays_within_its_bounds(defaults: Running, call: str,
     assert found.seconds * worst.of <= SECONDS, found
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_many_of_the_worst_at_once_keep_nobody_else_waiting(defaults: Running) -> None:
     statuses, found = at_once(defaults)
     assert set(statuses) <= {200, 503}

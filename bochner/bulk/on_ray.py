@@ -59,7 +59,7 @@ def _run(address: str | None, work: Work, tasks: list[Task], told: Told) -> Iter
 def _outcomes(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    resources: dict[str, float] = ray.cluster_resources()
     processors = max(1, int(resources.get("CPU", 1)))
     # Without what this process has opened.
     work = replace(work, computing=replace(work.computing))

@@ -144,7 +144,7 @@ def test_health_needs_no_key_and_no_name(stranger: httpx.Client) -> None:
         assert stranger.post(path).status_code == 405
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_metrics_are_for_whoever_has_a_key_whatever_the_address(tmp_path: Path) -> None:
     """Prometheus asks each pod by its address, which no list of names has."""
     with service(tmp_path / "data", "--require-keys", "true", "--allowed-hosts", "here.example") as running:
@@ -254,7 +254,7 @@ def test_no_log_and_no_answer_has_a_key(here: Keyed) -> None:
         assert all(secret not in one for one in told)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_guesses_cost_little(here: Keyed) -> None:
     """A guess takes no longer than a request that is answered, though the store may have to be looked at."""
     wrong = "bochner_" + "0" * 16 + "_" + "a" * 43

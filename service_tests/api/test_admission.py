@@ -74,7 +74,7 @@ def test_a_request_that_fails_or_leaves_makes_room_again(narrow: Running, standi
             until(lambda: post(http, path, BODY).status_code == 200)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_threads_setting_serves_with_one(running: Running, standing: dict[str, str], tmp_path: Path) -> None:
     options = ("--redis-url", running.socket, "--threads", "1", "--cache-bytes", "0")
     with service(tmp_path / "data", *options) as one, one.client() as http:

@@ -97,7 +97,7 @@ def opened(running: Running) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(running.url.removeprefix("http://"), timeout=60)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_large_answer_takes_little_memory_while_it_is_read_and_while_nobody_reads_it(tmp_path: Path) -> None:
     """200 MB and more, of which a service holds two blocks."""
     columns, n = 2048, 25_000

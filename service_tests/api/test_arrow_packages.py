@@ -43,7 +43,7 @@ def table_of(rows: NDArray[Any], **columns: Any) -> Table:
     return pa.table({**columns, "v": lists})
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("write", [by_pyarrow, by_polars])
 @pytest.mark.parametrize("form", FORMS)
 def test_published_writers_and_readers_get_the_features(
@@ -71,7 +71,7 @@ def test_published_writers_and_readers_get_the_features(
     np.testing.assert_array_equal(numbers, expected)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("write", [by_pyarrow, by_polars])
 def test_every_layout_of_published_writers_is_read(http: httpx.Client, standing: dict[str, str], write: Writer) -> None:
     pa = pytest.importorskip("pyarrow")
@@ -100,7 +100,7 @@ def test_every_layout_of_published_writers_is_read(http: httpx.Client, standing:
             assert found["id"].to_pylist() == table["id"].to_pylist()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_what_is_not_read_of_published_writers_is_refused_by_name(http: httpx.Client, standing: dict[str, str]) -> None:
     pa = pytest.importorskip("pyarrow")
     path, lists = f"{standing['phase']}/transform", table_of(ROWS)["v"].combine_chunks()
@@ -141,7 +141,7 @@ def test_what_is_not_read_of_published_writers_is_refused_by_name(http: httpx.Cl
     assert "an Arrow file came" in problem["detail"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_hostile_streams_are_refused_or_answered_and_take_no_memory(
     http: httpx.Client, running: Running, standing: dict[str, str]
 ) -> None:
@@ -169,7 +169,7 @@ def test_hostile_streams_are_refused_or_answered_and_take_no_memory(
     assert found.peak < 32 * MB
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_long_answers_come_in_batches_of_bounded_memory(http: httpx.Client, running: Running, name: str) -> None:
     pa = pytest.importorskip("pyarrow")
     spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}, "s": 512}

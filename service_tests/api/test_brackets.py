@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.checks import JSON, assert_problem, member, post, put
 from service_tests.costs import cost, sent
 from service_tests.running import Running
@@ -50,7 +50,7 @@ def body_of(row: bytes, size: int = 1_400_000) -> bytes:
     return b'{"x":' + rows + b',"y":' + rows + b"}"
 
 
-@pytest.mark.parametrize("title", with_long(["one"], [title for title in S_OF if title != "one"]))
+@pytest.mark.parametrize("title", with_nightly(["one"], [title for title in S_OF if title != "one"]))
 def test_the_shortest_codes_and_vectors_pass(http: httpx.Client, maps: dict[str, str], title: str) -> None:
     s = S_OF[title]
     bodies: list[tuple[str, Any]] = [

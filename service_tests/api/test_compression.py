@@ -113,7 +113,7 @@ def test_published_clients_unpack_it_unasked(http: httpx.Client, standing: dict[
     assert post(http, f"{standing['phase']}/transform", {"vectors": ROWS[:1].tolist()}).status_code == 200
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_events_come_at_once(http: httpx.Client, standing: dict[str, str]) -> None:
     headers = {"Prefer": "respond-async"}
     job = http.post(f"/v1/maps/{standing['phase']}/diagnostics/gram", json={"vectors": ROWS.tolist()}, headers=headers)

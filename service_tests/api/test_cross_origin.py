@@ -76,7 +76,7 @@ def test_no_page_is_let_in_by_default(http: httpx.Client) -> None:
     assert_problem(http, answer, 405, "method-not-allowed")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_any_page_is_let_in_where_the_operator_says_so(tmp_path: Any, gaussian: dict[str, Any]) -> None:
     with service(tmp_path / "data", "--allowed-origins", "*") as running, running.client(Origin=OTHER) as http:
         assert preflight(http, OTHER).headers["access-control-allow-origin"] in ("*", OTHER)

@@ -69,7 +69,7 @@ def cpu_seconds(running: Running) -> float:
     return float(sum(psutil.Process(running.process.pid).cpu_times()[:2]))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_what_is_brief_does_not_wait_for_what_takes_long(crowded: Running) -> None:
     long = np.random.default_rng(0).standard_normal((2500, 64))
     with crowded.client() as client, ThreadPoolExecutor(6) as pool:
@@ -85,7 +85,7 @@ def test_what_is_brief_does_not_wait_for_what_takes_long(crowded: Running) -> No
         assert all(one.result().status_code == 200 for one in waiting)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_maps_that_are_not_kept_are_read_for_each_request(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     """They are read on a thread; and a map that was made anew under its name is never served from memory."""
     for options in (("--cache-bytes", "0"), ()):

@@ -18,7 +18,7 @@ from service_tests.costs import MB, Sent, cost
 from service_tests.keyed import made
 from service_tests.running import Running, service
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
 KSERVE = "kserve>=0.21,<0.22"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import HASHES, SPEC
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.checks import (
     JSON,
     NPY,
@@ -80,9 +80,9 @@ def test_features_and_codes_have_the_bits_of_rows_changed_by_hand(http: httpx.Cl
     np.testing.assert_array_equal(some, wanted[7:8])
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.usefixtures("both")
-@pytest.mark.parametrize("title", with_long(FEW, sorted(SPECS.keys() - set(FEW))))
+@pytest.mark.parametrize("title", with_nightly(FEW, sorted(SPECS.keys() - set(FEW))))
 def test_gram_blocks_and_diagnostics_see_rows_after_the_input(http: httpx.Client, title: str) -> None:
     mine, theirs = (f"{name}-{title}" for name in ("input", "hand"))
     for name in ("approximate", "exact"):

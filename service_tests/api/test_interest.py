@@ -110,7 +110,7 @@ def jobs(http: httpx.Client) -> list[Any]:
     return found
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_builds_keep_out_nobody_but_builds_and_what_is_there_is_answered_first(narrow: Running, name: str) -> None:
     with narrow.client() as http:
         assert put(http, name, QUICK).status_code == 201
@@ -135,7 +135,7 @@ def test_builds_keep_out_nobody_but_builds_and_what_is_there_is_answered_first(n
         assert jobs(http) == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("s", [SLOW["s"], LONG_CALL], ids=["in steps", "in one long call"])
 def test_clients_that_leave_at_once_leave_no_work(narrow: Running, name: str, s: int) -> None:
     with narrow.client() as http:
@@ -146,7 +146,7 @@ def test_clients_that_leave_at_once_leave_no_work(narrow: Running, name: str, s:
         assert http.get(f"/v1/maps?prefix={name}-").json()["maps"] == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_build_that_another_waits_for_goes_on_without_its_first_client(tmp_path: Path) -> None:
     running = start(tmp_path / "data", "--threads", "1", program=PROGRAM)
     try:

@@ -15,7 +15,7 @@ from service_tests.running import service
 from service_tests.servers import until
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_an_emptied_store_opens_no_door(tmp_path: Path) -> None:
     with service(tmp_path / "data", "--require-keys", "true") as running:
         here = keyed(running)
@@ -29,7 +29,7 @@ def test_an_emptied_store_opens_no_door(tmp_path: Path) -> None:
                 assert_unauthorized(stranger.post("/v1/keys", json={"name": "mine", "role": "admin"}))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_every_process_of_every_service_on_a_store_knows_the_same_keys(tmp_path: Path) -> None:
     """Two services, one of two processes. New connections reach either process."""
     with service(tmp_path / "one", "--require-keys", "true", "--workers", "2") as one:
@@ -55,7 +55,7 @@ def test_every_process_of_every_service_on_a_store_knows_the_same_keys(tmp_path:
             assert 20 <= let_in <= 20 + 5 * (time.monotonic() - began) + 1
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_job_goes_on_when_the_key_that_asked_for_it_is_revoked(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     with service(tmp_path / "data", "--require-keys", "true", "--job-workers", "1") as running:
         here = keyed(running)

@@ -20,7 +20,7 @@ TASK: dict[str, Any] = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_labels_rank_kernels_and_length_scales_by_their_score(http: httpx.Client, name: str) -> None:
     taken = http.post("/v1/recommendations", json=TASK, headers=RESPOND_ASYNC)
     job = finished(http, taken)

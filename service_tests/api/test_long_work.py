@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.checks import NPY, assert_problem, finished
 from service_tests.jobs.program import LONG_CALL
 from service_tests.jobs.site import PROGRAM
@@ -65,7 +65,7 @@ def first_event(http: httpx.Client, job: str) -> Any:
         return next(json.loads(line.removeprefix("data: ")) for line in events.iter_lines() if line.startswith("data"))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_build_that_is_out_of_time_goes_on_where_it_was_to_the_same_map(http: httpx.Client, name: str) -> None:
     began = time.monotonic()
     taken = put(http, name, SLOW)
@@ -83,7 +83,7 @@ def test_a_build_that_is_out_of_time_goes_on_where_it_was_to_the_same_map(http: 
 
 @pytest.mark.parametrize(
     ("prefer", "status", "applied"),
-    with_long(
+    with_nightly(
         [
             (["Respond-Async;x=y, unheard-of"], 202, "respond-async"),
             (["wait=1000"], 201, f"wait={WAIT_SECONDS}"),
@@ -106,7 +106,7 @@ def test_the_client_chooses(http: httpx.Client, name: str, prefer: list[str], st
         assert http.delete(f"/v1/maps/{name}").status_code == 204
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_who_waits_waits_for_a_job_too(http: httpx.Client, name: str) -> None:
     """Work before a call that cannot be interrupted is handed over while there is time left."""
     spec = SLOW | {"s": LONG_CALL}
@@ -131,7 +131,7 @@ def test_a_map_that_is_there_or_refused_takes_no_job(http: httpx.Client, name: s
     assert "preference-applied" not in refused.headers
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_diagnostic_answers_the_same_bytes_at_once_by_a_job_and_out_of_time(http: httpx.Client, name: str) -> None:
     assert put(http, name, LARGE).status_code == 201
     waited = measured(http, name, 15_000, f"wait={WAIT_SECONDS}")
@@ -148,7 +148,7 @@ def test_a_diagnostic_answers_the_same_bytes_at_once_by_a_job_and_out_of_time(ht
         assert http.get(result, headers={"Accept": "image/svg+xml"}).content == picture
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_recommendation_goes_by_the_clock_too(http: httpx.Client) -> None:
     body = {"vectors": [[i, i * i % 7] for i in range(60)], "kernel": KERNEL, "budget": 16, "samplers": ["sobol"]}
     body["kernel"] = KERNEL | {"length_scale": 5.0}
@@ -183,7 +183,7 @@ def patient(http: httpx.Client, name: str) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("patient")
-@pytest.mark.long
+@pytest.mark.nightly
 def test_clients_that_wait_long_keep_no_others_from_their_answers(http: httpx.Client, name: str) -> None:
     assert measured(http, name, 100).status_code == 200
     assert put(http, f"{name}-b", LARGE).status_code == 201
@@ -194,7 +194,7 @@ def test_clients_that_wait_long_keep_no_others_from_their_answers(http: httpx.Cl
     finished(http, taken) if taken.status_code == 202 else None
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.usefixtures("patient")
 def test_who_finds_no_place_waits_for_a_job_and_hears_how_it_is_now(http: httpx.Client, name: str) -> None:
     taken = measured(http, name, 1_000_000, "wait=3")

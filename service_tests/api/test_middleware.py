@@ -58,7 +58,7 @@ def test_head_ends_with_the_head_of_the_answer() -> None:
     assert bodies == [{"type": "http.response.body", "body": b"", "more_body": False}]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_head_of_the_events_of_a_job_is_answered_and_over(tmp_path: Path) -> None:
     with service(tmp_path / "data", "--max-listeners", "1") as running, running.client() as http:
         job = http.put("/v1/maps/m", json=QUEUED, headers={"Prefer": "respond-async"}).json()["job"]

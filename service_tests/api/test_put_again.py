@@ -77,7 +77,7 @@ def test_eight_that_ask_at_the_same_time_get_one_map(
     assert (found.status_code, found.json()["spec"]) == (200, answers[0][1]["spec"])
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_what_was_asked_outlives_the_service_also_while_a_job_waits(tmp_path: Path) -> None:
     asked = spec_of({"length_scale": "median", "dataset": "rows"}, seed=None)
     running = start(tmp_path / "data")
@@ -111,7 +111,7 @@ def test_a_client_that_lost_its_answer_finds_the_map(running: Running, http: htt
     assert (found.status_code, found.json()) == (200, http.get(f"/v1/maps/{dataset}").json())
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_reply_of_the_store_that_is_lost_draws_no_second_seed(tmp_path: Path) -> None:
     asked = spec_of({"length_scale": 1}, seed=None)
     with (

@@ -126,7 +126,7 @@ def test_an_answer_without_room_is_refused_and_none_of_it_is_sent() -> None:
     assert b'"setting":"BOCHNER_MAX_ANSWERS_BYTES"' in body["body"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_answers_that_nobody_reads_make_room_for_others(tmp_path: Path) -> None:
     """Two answers of 36 MB fit: a third waits for nobody, and a second later takes the place of one."""
     with service(tmp_path / "data", "--max-answers-bytes", "80000000") as running, running.client() as http:

@@ -205,7 +205,7 @@ def test_zero_rows_have_no_correlations_and_no_hashes(http: httpx.Client) -> Non
         assert_problem(http, answer, 422, "invalid-input", "/vectors/0")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_long_work_is_a_job_with_the_same_answer(http: httpx.Client) -> None:
     short = recommend(http, samplers=["sobol", "halton"]).json()
     body = BODY | {"samplers": ["sobol", "halton"], "seeds": 20, "budget": 1 << 12, "vectors": ROWS.tolist() * 10}

@@ -66,7 +66,7 @@ def landmark_errors(found: dict[str, Any]) -> dict[str, float]:
     return errors
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_samplers_learn_from_rows_after_the_input_and_a_job_finds_the_same(http: httpx.Client, name: str) -> None:
     dataset(http, name, RAW)
     dataset(http, f"{name}-scaled", (RAW - CENTER) / SCALE)

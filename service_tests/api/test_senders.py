@@ -43,7 +43,7 @@ def status(running: Running) -> int:
         return answer.status_code
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_slow_senders_make_room_for_others(narrow: Running) -> None:
     """They hold every place, send a byte from time to time, and come back when they are given up."""
     with ExitStack() as lines:
@@ -80,7 +80,7 @@ def answered(line: Any) -> bool:
         line.settimeout(30)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_body_has_an_end_however_steadily_it_comes(narrow: Running) -> None:
     began = time.monotonic()
     with connected(narrow) as line:
@@ -191,7 +191,7 @@ def test_the_memory_of_bodies_counts_until_their_requests_are_over() -> None:
         there.take(first, 1)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_bodies_of_all_have_a_limit_and_who_stops_makes_room(tmp_path: Path) -> None:
     """Two clients hold most of it and stop; a third one finds no room at first."""
     with service(tmp_path / "data", "--max-bodies-bytes", "1000000") as running, running.client() as http:

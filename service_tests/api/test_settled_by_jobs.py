@@ -33,7 +33,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield http
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("prefer", [NO_WAIT, RESPOND_ASYNC, {"Prefer": "wait=0"}], ids=["none", "async", "wait=0"])
 def test_a_job_finds_the_numbers_that_a_request_would_find(
     quick: httpx.Client, name: str, prefer: dict[str, str]
@@ -54,7 +54,7 @@ def test_a_job_finds_the_numbers_that_a_request_would_find(
         assert put(quick, name, again).json() == found
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_record_says_what_was_asked_until_there_are_numbers(quick: httpx.Client, name: str) -> None:
     taken = put(quick, name, ASKED)
     shown = taken.json()["spec"]

@@ -176,7 +176,7 @@ def test_what_cannot_be_settled_is_refused_at_its_place(
     assert http.get(f"/v1/maps/{dataset}-map").status_code == 404
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_length_scale_of_recommendations_is_that_of_the_whole_dataset(http: httpx.Client, dataset: str) -> None:
     body = {"dataset": dataset, "rows": 20, "budget": 8, "seeds": 1, "samplers": ["halton"]}
     for scale in ("nearest_neighbor", {"per_column": "nearest_neighbor"}):

@@ -19,7 +19,7 @@ from service_tests.servers import answers, until
 ANSWER_BYTES = 32 << 20
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [["--workers", "2"], []], ids=["two processes", "one process"])
 def test_a_listener_holds_up_nobody(tmp_path: Path, name: str, options: list[str]) -> None:
     running = start(tmp_path / "data", *options)  # without a worker: the job goes on waiting
@@ -67,7 +67,7 @@ def wide(running: Running) -> bytes:
     return npy(np.ones((ANSWER_BYTES // 4096, 1), np.float32))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_an_answer_under_way_is_sent_to_its_end_and_nothing_new_begun(tmp_path: Path) -> None:
     seconds = 20
     running = start(tmp_path / "data", "--job-workers", "1")
@@ -102,7 +102,7 @@ def connects(running: Running) -> bool:
     return True
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_who_is_not_served_before_the_end_is_told(tmp_path: Path) -> None:
     running = start(tmp_path / "data", "--shutdown-timeout", "1")
     body = wide(running)
@@ -118,7 +118,7 @@ def test_who_is_not_served_before_the_end_is_told(tmp_path: Path) -> None:
     assert "Traceback" not in "".join(log.read_text() for log in tmp_path.glob("*.log"))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["one process", "two processes"])
 def test_however_often_it_is_told_it_ends_in_order(tmp_path: Path, options: list[str]) -> None:
     running = start(tmp_path / "data", "--job-workers", "1", *options)
@@ -134,7 +134,7 @@ def test_however_often_it_is_told_it_ends_in_order(tmp_path: Path, options: list
     assert "Traceback" not in log
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_process_that_dies_is_replaced_and_takes_nobody_with_it(tmp_path: Path) -> None:
     running = start(tmp_path / "data", "--workers", "2")
     try:

@@ -45,7 +45,7 @@ def waiting(running: Running, name: str, spec: dict[str, Any]) -> socket.socket:
     return line
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("spec", [LEFT, SLOW])
 def test_clients_that_wait_keep_others_out_no_longer_than_any_request(narrow: Running, spec: dict[str, Any]) -> None:
     with narrow.client() as http, ExitStack() as stack:
@@ -61,7 +61,7 @@ def test_clients_that_wait_keep_others_out_no_longer_than_any_request(narrow: Ru
         until(served, 10)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_place_of_a_client_that_has_hung_up_is_free(tmp_path: Path) -> None:
     options = ("--max-requests", str(2 * MOST_LISTENERS))
     with service(tmp_path / "data", *options) as running, running.client(Prefer="respond-async") as http:
@@ -88,7 +88,7 @@ def test_the_place_of_a_client_that_has_hung_up_is_free(tmp_path: Path) -> None:
         until(listens, 30)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_shutdown_answers_those_who_wait_with_their_jobs(tmp_path: Path) -> None:
     running = start(tmp_path / "data", "--threads", "1", program=PROGRAM)
 

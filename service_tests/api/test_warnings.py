@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import HASHES, SPEC
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.checks import JSON, NPY, RESPOND_ASYNC, array, finished, member, npy, post, post_npy, put
 from service_tests.running import Running
 
@@ -58,7 +58,7 @@ def test_diagnostics_say_what_clients_get_of_rows_as_they_were_posted(
 
 
 @pytest.mark.parametrize(
-    ("n", "accept"), with_long([(1, JSON), (1, NPY), (200, JSON)], [(200, NPY), (20_000, JSON), (20_000, NPY)])
+    ("n", "accept"), with_nightly([(1, JSON), (1, NPY), (200, JSON)], [(200, NPY), (20_000, JSON), (20_000, NPY)])
 )
 def test_every_answer_of_features_has_the_header_and_json_the_member(
     http: httpx.Client, unix: dict[str, str], n: int, accept: str

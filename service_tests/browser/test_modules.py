@@ -12,7 +12,7 @@ from service_tests.checks import npy
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 _CALL = """async ([module, work, given]) => {
   const source = document.querySelector('script[type=module]').src;

@@ -17,7 +17,7 @@ from service_tests.running import Running
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.gate
 
 ROWS = np.load(LETTERS)[:40].astype(np.float64)
 # What is measured with a margin: the machine may be at other work.
@@ -87,6 +87,7 @@ def remove(page: "Page") -> None:
     heading(page, "Maps").wait_for()
 
 
+@pytest.mark.nightly
 def test_it_is_usable_in_two_seconds(page: "Page") -> None:
     began = time.monotonic()
     page.goto("/#/maps")
@@ -148,6 +149,7 @@ def test_what_is_wrong_is_told_at_the_field_before_anything_is_sent(page: "Page"
     assert page.get_by_label("Length scale").get_attribute("aria-invalid") == "true"
 
 
+@pytest.mark.nightly
 def test_fields_that_are_out_of_sight_come_to_light_when_they_are_wanted(page: "Page") -> None:
     begin(page, "sums")
     kernel = page.get_by_role("group", name="Kernel")
@@ -161,6 +163,7 @@ def test_fields_that_are_out_of_sight_come_to_light_when_they_are_wanted(page: "
     assert kernel.get_by_label("Subsets").is_visible(), "it does not close under one's hands"
 
 
+@pytest.mark.nightly
 def test_the_preview_counts_both_parts_of_complex_features(page: "Page") -> None:
     begin(page, "two-parts")
     wait_for(lambda: figure(page, "A row of the answer") == "2.0 kB")
@@ -169,6 +172,7 @@ def test_the_preview_counts_both_parts_of_complex_features(page: "Page") -> None
     assert figure(page, "A row of the answer") == "2.0 kB", "256 numbers of 8 bytes"
 
 
+@pytest.mark.nightly
 def test_a_service_that_is_away_is_asked_again(page: "Page") -> None:
     page.get_by_role("link", name="letters", exact=True).wait_for()
     page.context.set_offline(True)
@@ -179,6 +183,7 @@ def test_a_service_that_is_away_is_asked_again(page: "Page") -> None:
     page.get_by_role("link", name="letters-sobol").wait_for()
 
 
+@pytest.mark.nightly
 def test_a_map_is_taken_away_as_what_it_can_be(page: "Page") -> None:
     from playwright.sync_api import expect
 
@@ -189,6 +194,7 @@ def test_a_map_is_taken_away_as_what_it_can_be(page: "Page") -> None:
         expect(offered).to_have_count(formats)
 
 
+@pytest.mark.nightly
 def test_a_map_whose_job_is_cancelled_says_so(page: "Page", http: httpx.Client) -> None:
     learned(page, "stopped", 100000)
     button(page, "Cancel").click()

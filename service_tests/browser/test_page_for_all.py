@@ -14,7 +14,7 @@ from service_tests.running import Running, service
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 VIEWS = [
     "#/maps",

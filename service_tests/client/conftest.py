@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bochner_client import AsyncClient, Client
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.running import Running
 
 
@@ -70,7 +70,7 @@ def ask(request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop) -> Aske
     return Asked(request.getfixturevalue(kind), loop)
 
 
-@pytest.fixture(params=with_long(["answers"], ["awaited"]))
+@pytest.fixture(params=with_nightly(["answers"], ["awaited"]))
 def jobs_ask(request: pytest.FixtureRequest, jobs_service: Running, loop: asyncio.AbstractEventLoop) -> Iterator[Asked]:
     """Both clients of the service whose Monte Carlo takes long, one after the other."""
     if request.param == "answers":

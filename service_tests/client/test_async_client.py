@@ -30,7 +30,7 @@ def test_one_failure_leaves_the_others_alone(running: Running, standing: dict[st
     assert [getattr(one, "name", "") for one in (first, third)] == [standing["phase"], standing["gmm"]]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_of_many_calls_none_is_too_many_for_the_service(running: Running, standing: dict[str, str]) -> None:
     """A client without patience sends nothing again, and the service takes 64 requests at a time."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 
 
 def would_install(*paths: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from service_tests.running import Running
 SPEC = {"kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "input_dim": 3, "s": 4}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_jobs_are_awaited_side_by_side(jobs_service: Running, name: str) -> None:
     async def made() -> list[Any]:
         async with AsyncClient(jobs_service.url) as client:
@@ -29,7 +29,7 @@ def test_a_job_is_named_by_its_id_or_its_link(client: Client) -> None:
     assert repr(client.job("0" * 24)) == f"Job('{'0' * 24}')"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_who_gives_up_waiting_leaves_the_client_usable(jobs_service: Running, name: str) -> None:
     async def made() -> Any:
         async with AsyncClient(jobs_service.url) as client:

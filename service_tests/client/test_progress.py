@@ -13,7 +13,7 @@ from service_tests.running import Running
 HERE = Path(bochner_client.__file__).parents[1]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_bar_is_drawn(jobs_service: Running, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with Client(jobs_service.url) as client:
         client.put_map(name, {**PATIENT, "s": 4}, progress=True)
@@ -22,7 +22,7 @@ def test_a_bar_is_drawn(jobs_service: Running, name: str, capsys: pytest.Capture
     assert "step" in drawn
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_words_are_of_what_is_known(jobs_service: Running, name: str) -> None:
     seen: list[str] = []
     with Client(jobs_service.url) as client:

@@ -64,7 +64,7 @@ def transform_while(still: Callable[[], bool], client: Client, rows: Any, found:
         found.append(client.transform("quick", rows))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_calls_and_waits_go_on_when_the_service_is_killed_and_comes_back(behind: Behind) -> None:
     rows = np.ones((50, 3), np.float32)
     with Client(behind.url) as client, ThreadPoolExecutor(2) as threads:
@@ -89,7 +89,7 @@ def test_calls_and_waits_go_on_when_the_service_is_killed_and_comes_back(behind:
     assert ids == sorted(set(ids)), "an event came twice, or out of order"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_awaited_jobs_go_on_when_the_service_is_killed_and_comes_back(behind: Behind) -> None:
     async def made() -> Any:
         async with AsyncClient(behind.url) as client:
@@ -108,7 +108,7 @@ def test_awaited_jobs_go_on_when_the_service_is_killed_and_comes_back(behind: Be
     assert asyncio.run(made()).status == "ready"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_busy_service_is_asked_again_after_as_long_as_it_says(tmp_path: Path) -> None:
     """Two at a time are let in, and twelve threads come."""
     rows = np.random.default_rng(1).normal(size=(20_000, 3)).astype(np.float32)

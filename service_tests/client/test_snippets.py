@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bochner_client.operations import Operations
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.running import Running
 from service_tests.test_transcripts import same_line
 
@@ -20,7 +20,7 @@ BLOCKS = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    "page", with_long([ROOT / "client" / "README.md"], [HOW_TO, BANDS, NEAR]), ids=lambda page: page.name
+    "page", with_nightly([ROOT / "client" / "README.md"], [HOW_TO, BANDS, NEAR]), ids=lambda page: page.name
 )
 def test_a_page_does_what_it_says(
     page: Path,

@@ -96,7 +96,7 @@ def test_whether_it_lives_is_asked_once(proxy: Any) -> None:
     assert len(asked) == 2
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_certificates_are_checked(tmp_path: Any) -> None:
     files = certified(tmp_path, "127.0.0.1")
     with service(tmp_path / "data", *files.options, scheme="https") as running:

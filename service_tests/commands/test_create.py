@@ -46,7 +46,7 @@ def test_the_command_line_creates_a_map_and_waits_for_it(jobs_service: Running, 
     assert run("wait", job, "--url", jobs_service.url).returncode == 0
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str, tmp_path: Path) -> None:
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({**SPEC, "s": 1}))
@@ -62,7 +62,7 @@ def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str,
         assert "Traceback" not in ended_.stderr
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_progress_bar_is_drawn_at_a_terminal(jobs_service: Running, name: str) -> None:
     with jobs_service.client() as http:
         link = put(http, name, SPEC).json()["job"]
@@ -95,7 +95,7 @@ def test_a_worker_needs_a_store(tmp_path: Path) -> None:
     assert "No service runs on" in alone.stderr
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_worker_of_a_data_directory_ends_when_told(jobs_service: Running) -> None:
     command = [sys.executable, "-m", "app", "worker", "--data-dir", str(jobs_service.data_dir)]
     worker = subprocess.Popen(command)
@@ -120,7 +120,7 @@ def test_the_command_line_sends_a_key(jobs_service: Running, name: str, tmp_path
     assert json.loads(taken.stdout)["name"] == name, taken.stderr
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_key_is_taken_from_where_it_is(jobs_service: Running, name: str, tmp_path: Path) -> None:
     text = made(jobs_service.socket, AskedKey(name="k", role=Role.read)).key
     command, file = asking(jobs_service, name, tmp_path), tmp_path / "key"

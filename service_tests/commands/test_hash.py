@@ -15,7 +15,7 @@ SPEC = {"input_dim": D, "s": 40, "kernel": {"kind": "gmm"}, "sampler": {"kind": 
 SIGNED = {**SPEC, "kernel": {"kind": "gaussian", "length_scale": 2.0}, "sampler": {"kind": "sobol"}}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_codes_are_those_of_the_service(running: Running, http: httpx.Client, name: str, tmp_path: Path) -> None:
     pytest.importorskip("bochner.bulk")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -52,7 +52,7 @@ def test_codes_are_those_of_the_service(running: Running, http: httpx.Client, na
         assert (wanted[17] == -1).all()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_signed_codes_are_those_of_the_service(running: Running, http: httpx.Client, name: str, tmp_path: Path) -> None:
     pytest.importorskip("bochner.bulk")
     put(http, name, SIGNED)
@@ -73,7 +73,7 @@ def test_signed_codes_are_those_of_the_service(running: Running, http: httpx.Cli
     assert "--rows-per-band: rows_per_band is for encoding fingerprint" in refused.stderr
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_options_without_a_meaning_are_refused_before_anything_is_read(
     running: Running, http: httpx.Client, name: str, tmp_path: Path
 ) -> None:

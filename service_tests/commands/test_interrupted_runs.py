@@ -18,7 +18,7 @@ from service_tests.running import Running
 from service_tests.store.small_disk import small_disk
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_run_that_is_killed_five_times_goes_on_and_has_every_row_once(
     running: Running, map_name: str, tmp_path: Path
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_run_that_is_killed_five_times_goes_on_and_has_every_row_once(
         assert all(one.read_bytes() == (tmp_path / "whole" / one.name).read_bytes() for one in parts)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_on_a_full_disk_a_run_ends_and_goes_on_when_there_is_room(
     running: Running, map_name: str, tmp_path: Path
 ) -> None:
@@ -70,7 +70,7 @@ def test_on_a_full_disk_a_run_ends_and_goes_on_when_there_is_room(
         assert "100,000 rows of 1 file are in 10 files" in ran(running, map_name, *options).stdout
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_row_group_of_any_size_takes_the_same_memory(
     running: Running, http: httpx.Client, name: str, tmp_path: Path
 ) -> None:

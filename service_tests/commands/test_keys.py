@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.commands.test_create import run
 from service_tests.keyed import bearer, secret_of
 from service_tests.running import service
@@ -15,7 +15,7 @@ def keys(data_dir: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     return run("keys", *command, "--data-dir", str(data_dir))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_first_key_is_made_before_the_first_start_and_others_while_the_service_runs(tmp_path: Path) -> None:
     data = tmp_path / "data"
     first = keys(data, "create", "ops", "--role", "admin")
@@ -40,7 +40,7 @@ def test_the_first_key_is_made_before_the_first_start_and_others_while_the_servi
             assert client.get("/v1/maps").json()["type"] == "/problems/unauthorized"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_keys_are_made_in_a_store_elsewhere(tmp_path: Path) -> None:
     with valkey(tmp_path, *EVERY_WRITE) as url:
         made = run("keys", "create", "ops", "--role", "admin", "--redis-url", url)
@@ -53,7 +53,7 @@ def test_keys_are_made_in_a_store_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    with_long(
+    with_nightly(
         [(("create", "k", "--role", "read", "--burst", "5"), "burst")],
         [
             (("create", "a b", "--role", "read"), "name"),

@@ -69,7 +69,7 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
 """What makes a file, and what is said of it."""
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_with_a_file_is_told_with_its_name_and_row(name: str, tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
@@ -86,7 +86,7 @@ def test_what_is_wrong_with_a_file_is_told_with_its_name_and_row(name: str, tmp_
         assert [one.name for one in (tmp_path / "out").iterdir() if one.name[0] != "_"] == []
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_row_is_named_by_its_place_in_the_file_wherever_that_is_cut(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -103,7 +103,7 @@ def test_a_row_is_named_by_its_place_in_the_file_wherever_that_is_cut(tmp_path: 
             assert report.rows == report.new < 50_000
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_another_map_another_output_or_another_run_is_not_mixed_in(
     running: Running, http: httpx.Client, map_name: str, tmp_path: Path
 ) -> None:
@@ -133,7 +133,7 @@ def test_another_map_another_output_or_another_run_is_not_mixed_in(
     assert "x.npy has changed" in ran(running, map_name + "2", tmp_path / "x.npy", out).stderr
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_new_files_take_the_place_of_no_others(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     (tmp_path / "in").mkdir()
@@ -148,7 +148,7 @@ def test_new_files_take_the_place_of_no_others(tmp_path: Path) -> None:
         bulk.run(f"{source}/a.npy", one, computing(bulk), columns, {})
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_one_of_two_runs_at_once_is_refused(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     from bochner.bulk.plan import held

@@ -11,7 +11,7 @@ from service_tests.commands.runs import D, big, by_service, computing, features,
 from service_tests.running import Running
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_folder_of_parquet_has_the_features_of_the_service_bit_for_bit(
     running: Running, http: httpx.Client, map_name: str, tmp_path: Path
 ) -> None:
@@ -44,7 +44,7 @@ def test_a_folder_of_parquet_has_the_features_of_the_service_bit_for_bit(
     np.testing.assert_array_equal(features(parts[1]), by_service(http, map_name, x[300:600]))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_arrays_and_csv_are_read_and_written(
     running: Running, http: httpx.Client, map_name: str, tmp_path: Path
 ) -> None:
@@ -76,7 +76,7 @@ def test_arrays_and_csv_are_read_and_written(
     np.testing.assert_array_equal(numbers.astype(np.float32), wanted.astype(np.float16).astype(np.float32))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_files_without_rows_make_files_without_rows(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -98,7 +98,7 @@ def test_files_without_rows_make_files_without_rows(tmp_path: Path) -> None:
         assert len([one for one in out.iterdir() if one.name.endswith(kind)]) == 5
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_columns_are_chosen_by_name_and_numbers_of_all_types_make_rows(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
@@ -131,7 +131,7 @@ def test_columns_are_chosen_by_name_and_numbers_of_all_types_make_rows(tmp_path:
     assert not (tmp_path / "w.parquet").exists()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_other_filesystems_are_read_and_written(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     import fsspec
@@ -154,7 +154,7 @@ def test_other_filesystems_are_read_and_written(tmp_path: Path) -> None:
     memory.rm("/to", recursive=True)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_ray_writes_the_same_bytes(running: Running, map_name: str, tmp_path: Path) -> None:
     """Two workers of a Ray of this machine, each a process."""
     pytest.importorskip("ray")

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from app.connections import crowd
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.connections.wire import LIVE, answers, ask_live, connected, received, refusal
 from service_tests.running import Running, service
 
@@ -82,7 +82,7 @@ def is_live(running: Running) -> bool:
         return http.get("/health/live").status_code == 200
 
 
-@pytest.mark.parametrize("first", with_long([b""], [b"GET", None]), ids=["silent", "slow", "idle"])
+@pytest.mark.parametrize("first", with_nightly([b""], [b"GET", None]), ids=["silent", "slow", "idle"])
 def test_connections_that_wait_keep_nobody_out(narrow: Running, first: bytes | None) -> None:
     with ExitStack() as lines:
         for _ in range(3 * MOST):
@@ -103,7 +103,7 @@ def test_silent_ones_make_room_before_those_that_have_asked(narrow: Running) -> 
                 lines.enter_context(connected(narrow))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_where_all_are_at_work_one_more_is_refused(narrow: Running) -> None:
     head = LIVE.replace(b"GET /health/live", b"PUT /v1/maps/none")
     head += b"Content-Type: application/json\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
@@ -120,7 +120,7 @@ def test_where_all_are_at_work_one_more_is_refused(narrow: Running) -> None:
     assert is_live(narrow)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_more_silent_connections_than_files_keep_nobody_out(tmp_path: Path) -> None:
     files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, most))

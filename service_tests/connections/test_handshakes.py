@@ -12,7 +12,7 @@ from service_tests.running import Running, service
 from service_tests.servers import until
 from service_tests.test_tls import certified
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 # Of a process, and of connections fewer than that.
 FILES, MOST = 1024, 1024 - 128
 

@@ -7,7 +7,7 @@ from itertools import count, repeat
 import psutil
 import pytest
 
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.connections.wire import LIVE, answers, asked, connected, received, refusal
 from service_tests.running import Running, service
 
@@ -121,7 +121,7 @@ def test_bytes_that_come_one_by_one_have_no_more_time(strict: Running) -> None:
 
 @pytest.mark.parametrize(
     "before",
-    with_long(
+    with_nightly(
         [LIVE + b"\r\n"],
         [
             b"",

@@ -31,7 +31,7 @@ def impatient(tmp_path: Path) -> Iterator[Running]:
         yield running
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("hang_up", [False, True])
 def test_clients_that_stop_reading_keep_neither_memory_nor_connections(impatient: Running, hang_up: bool) -> None:
     """Each holds 16 MB of a body and 16 MB of blocks, until it is given up or hangs up."""
@@ -63,7 +63,7 @@ def test_clients_that_stop_reading_keep_neither_memory_nor_connections(impatient
     pytest.fail(f"{left >> 20} of {most >> 20} MB and {process.num_fds() - connections} connections are still there")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_client_that_does_not_read_pins_two_blocks_of_its_answer(tmp_path: Path) -> None:
     """One block waits to be sent, and one is made meanwhile; the answers are of 131 MB."""
     readers, block = 12, 8 << 20

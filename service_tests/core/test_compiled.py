@@ -19,7 +19,7 @@ print(count_collisions.stats.cache_path)
 """
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("writable", [False, True])
 def test_where_nothing_can_be_written_loops_are_compiled_all_the_same(writable: bool, tmp_path: Path) -> None:
     # To root every directory is writable, so numba is told to try this one only; below /proc nobody makes another.
@@ -66,7 +66,7 @@ assert np.allclose(single, [0, np.log(2)])
 """
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_process_may_load_only_and_can_compile_after_it_gave_back_the_compiler(tmp_path: Path) -> None:
     for found in ("not kept", "kept"):
         run = subprocess.run(

@@ -50,7 +50,7 @@ def checked(found: dict[str, dict[str, Any]]) -> set[Key]:
     return differs
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_some_maps_are_the_same_bits_where_libraries_may_not_use_new_instructions(tmp_path: Path) -> None:
     """With the loops as they are compiled for this processor."""
     samplers = "monte_carlo orthogonal polynomially_exact gcws"
@@ -63,7 +63,7 @@ def test_some_maps_are_the_same_bits_where_libraries_may_not_use_new_instruction
     assert compared == set(samplers.split())
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("d", "samplers"), [(4, ""), (20, ""), (90, "orthogonal moment_matching polynomially_exact")])
 def test_every_map_is_the_same_bits_but_those_that_are_listed(
     d: int, samplers: str, tmp_path: Path, loops: Path

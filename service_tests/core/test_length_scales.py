@@ -128,7 +128,7 @@ def end() -> None:
     raise Ended
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("heuristic", Heuristic)
 def test_what_takes_long_may_be_ended_and_what_does_not_is_not(heuristic: Heuristic, form: Any) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.core.orthonormal import inverse_root, orthonormal, row_products
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 
 
 def by_lapack(columns: np.ndarray) -> np.ndarray:
@@ -15,7 +15,7 @@ def by_lapack(columns: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     ("k", "d", "n"),
-    with_long(
+    with_nightly(
         [(1, 1, 1), (40, 3, 3), (5, 20, 20), (3, 64, 64), (2, 65, 65), (2, 150, 131), (1, 9, 2)], [(1, 700, 700)]
     ),
 )

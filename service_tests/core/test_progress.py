@@ -104,7 +104,7 @@ def test_a_part_that_was_begun_goes_on_from_its_own_state() -> None:
     assert restored is None, "an empty state begins the part anew"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_part_tells_how_far_it_has_come_at_each_pause_too() -> None:
     told: list[int] = []
 

@@ -139,7 +139,7 @@ class Gaps(Progress):
         self._last, self.longest = now, max(self.longest, now - self._last)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_pauses_are_short_where_work_is_long() -> None:
     x = {"vectors": rows(2100, 3, 300, dtype="float32")}
     hashes, features = hashing(input_dim=300, s=512), fourier(input_dim=300, s=4096)

@@ -169,7 +169,7 @@ print({one["num_threads"] for one in threadpool_info()}, idle < 0.1)
 """
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_fresh_process_has_one_thread_of_linear_algebra_and_does_not_spin_when_idle() -> None:
     printed = subprocess.run([sys.executable, "-c", FRESH], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "{1} True"
@@ -215,7 +215,7 @@ def test_no_bit_of_a_fourier_map_depends_on_the_number_of_threads(
             np.testing.assert_array_equal(array, wanted)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("made", [fourier(s=500), hashing(s=500)], ids=["fourier", "hashing"])
 def test_long_calls_of_a_map_pause(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in SMALL_PARTS:

@@ -17,7 +17,7 @@ from service_tests.deploy.containers import Container, Network
 from service_tests.deploy.image import ROOT, Image, built, missing
 from service_tests.servers import until
 
-pytestmark = [pytest.mark.long, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+pytestmark = [pytest.mark.nightly, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 MB = 1_000_000
 URL = "http://127.0.0.1:8000"
 COMPOSED = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

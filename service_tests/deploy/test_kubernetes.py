@@ -173,7 +173,7 @@ def test_a_pod_has_time_to_end_in_order() -> None:
     assert seconds_to_end("store") >= 30
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl here")
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_kubectl_builds_the_same_resources(tmp_path: Path, overlay: str) -> None:

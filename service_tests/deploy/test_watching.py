@@ -126,7 +126,7 @@ def ask(here: Keyed) -> None:
             assert post(http, "m/transform", {"vectors": [[1, 2]]}).status_code == 422
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("title", "expression"), QUERIES)
 def test_every_query_of_the_dashboard_finds_data(watching: Prometheus, title: str, expression: str) -> None:
     asked = expression.replace("$instance", ".*").replace("$__rate_interval", "10m").replace("$__range", "10m")
@@ -139,7 +139,7 @@ def test_every_query_of_the_dashboard_finds_data(watching: Prometheus, title: st
     assert all(number >= 0 for number in found() if math.isfinite(number)), title
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_figures_in_prometheus_are_those_of_the_service(here: Keyed, watching: Prometheus) -> None:
     (rows,) = watching.query('sum(bochner_request_rows_sum{route="/v1/maps/{name}/transform"})')
     assert float(rows["value"][1]) == WORKED * REFUSED * 20_001
@@ -153,7 +153,7 @@ def test_figures_in_prometheus_are_those_of_the_service(here: Keyed, watching: P
     assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_every_alert_can_be_evaluated_and_none_fires_where_all_is_well(watching: Prometheus) -> None:
     until(lambda: all(rule["health"] != "unknown" for rule in watching.rules()))
     states = {rule["name"]: (rule["health"], rule["state"]) for rule in watching.rules()}
@@ -175,7 +175,7 @@ SERIES = {
 """What makes each alert fire: samples of a minute each."""
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_each_alert_fires_for_what_it_is_about_and_for_nothing_else(tmp_path: Path) -> None:
     assert set(SERIES) == {rule["alert"] for rule in RULES}
     tests = [

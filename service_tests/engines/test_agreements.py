@@ -18,7 +18,7 @@ from benchmarks.page_code import functions
 from bochner_client import Client
 from service_tests.running import Running
 
-pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR")]
+pytestmark = [pytest.mark.gate, pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR")]
 S = 1021
 """No multiple of eight: the last byte of packed codes is filled up."""
 N, QUERIES = 300, 20
@@ -179,6 +179,7 @@ def test_a_search_of_postgres_is_as_wide_as_it_is_told(coded: Coded, database: t
     assert len(page["nearest_bits"](connection, bits, 100)) == 100
 
 
+@pytest.mark.nightly
 def test_milvus_counts_agreements_and_its_kernels_are_unbiased(coded: Coded, tmp_path: Path) -> None:
     needs("milvus_lite", "pymilvus")
     page = functions("engines/milvus.md")
@@ -208,7 +209,10 @@ def nearest(engine: Engine, held: Array, coded: Coded, place: Place) -> list[Arr
         return [np.asarray(filled.ask(row, 50)) for row in asked]
 
 
-@pytest.mark.parametrize("engine", ENGINES, ids=lambda engine: engine.name)
+@pytest.mark.parametrize(
+    "engine",
+    [pytest.param(one, id=one.name, marks=[pytest.mark.nightly] * one.name.startswith("Milvus")) for one in ENGINES],
+)
 def test_the_nearest_are_found(engine: Engine, coded: Coded, place: Place) -> None:
     """Of the ten nearest by the kernel, seven or more are among ten found, and nine or more among fifty."""
     codes = coded.columns[QUERIES:, :512] if engine.takes == "columns" else coded.packed[QUERIES:]

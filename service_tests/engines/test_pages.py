@@ -23,7 +23,7 @@ ROOT = DOCS.parent
 END = "--- end of a block ---"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_does_what_it_says(page: str, running: Running) -> None:
     for package in PAGES[page]:

@@ -39,7 +39,7 @@ def test_sparse_rows_in_parts_are_the_same_matrix() -> None:
     np.testing.assert_array_equal(found.toarray(), rows.toarray())
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_one_row_of_millions_of_entries_is_read() -> None:
     width = 1_000_000
     row = np.arange(width) / 7

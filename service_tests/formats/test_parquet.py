@@ -103,7 +103,7 @@ def test_a_reader_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) 
         read(content)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
 def test_published_writers_are_read_in_every_compression_and_encoding(
     http: httpx.Client, name: str, codec: str
@@ -137,7 +137,7 @@ def test_published_writers_are_read_in_every_compression_and_encoding(
     assert len(digests) == 1, "they are the same rows with the same ids"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_hostile_files_are_refused_or_kept_and_take_no_memory(http: httpx.Client, running: Running) -> None:
     """Files of pyarrow of which some bytes are changed, so that they announce any length."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

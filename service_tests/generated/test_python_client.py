@@ -25,7 +25,7 @@ from service_tests.generated.conftest import Target
 
 OPENAPI = Path(__file__).parents[2] / "openapi"
 PACKAGE = "bochner_generated"
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.gate
 
 
 @pytest.fixture(scope="module")

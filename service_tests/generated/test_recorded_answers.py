@@ -11,7 +11,7 @@ from service_tests.api.operations import OPERATIONS
 from service_tests.generated.conftest import Target
 from service_tests.keyed import bearer
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.gate
 # Members whose names are of the machine, of the moment, or of what else is there.
 _OPEN = {"versions", "limits", "usage", "generator"}
 

@@ -50,7 +50,7 @@ function told(operation: string, response: Response, error: unknown, data: unkno
 }
 """
 pytestmark = [
-    pytest.mark.long,
+    pytest.mark.nightly,
     pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed"),
     pytest.mark.skipif(not TOOLS.is_dir(), reason="npm install --prefix service_tests/generated/typescript"),
 ]

@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent / "clock.c"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="libraries are preloaded in this way on Linux only")
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("seconds", [-3600, 3600], ids=["back", "forward"])
 def test_a_job_whose_worker_dies_goes_on_though_the_clock_is_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int

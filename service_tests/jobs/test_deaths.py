@@ -13,6 +13,7 @@ import pytest
 from app.jobs.record import JobState
 from app.store.connection import connect
 from app.store.embedded import EmbeddedStore
+from service_tests.cases import few_and_many
 from service_tests.jobs.site import Site, gone, kill
 from service_tests.servers import STORE_PROGRAM, answers, until
 
@@ -35,8 +36,8 @@ def undisturbed(site: Site, steps: int) -> bytes:
     return site.result(job_id)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("deaths", [8])
+@pytest.mark.gate
+@pytest.mark.parametrize("deaths", few_and_many(2, 60))
 def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, deaths: int) -> None:
     """In turn of the process that works, and of its worker, whose job waits for the end of the lease."""
     chance, steps = random.Random(2), STEPS_PER_DEATH * deaths
@@ -71,8 +72,8 @@ def embedded(tmp_path: Path) -> Iterator[Site]:
         here.clean()
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("deaths", [5])
+@pytest.mark.gate
+@pytest.mark.parametrize("deaths", few_and_many(2, 20))
 def test_deaths_of_the_store_change_nothing(embedded: Site, deaths: int) -> None:
     chance, steps = random.Random(4), STEPS_PER_DEATH * deaths
     wanted = undisturbed(embedded, steps)

@@ -98,7 +98,7 @@ def test_a_job_whose_process_always_dies_is_given_up(two: Site) -> None:
     assert job.error.reason == "died"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("jobs", [20])
 def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
     chance = random.Random(1)
@@ -118,7 +118,7 @@ def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
     assert two.counts() == (0, 0)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("jobs", [100])
 def test_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path, jobs: int) -> None:
     def memory() -> int:
@@ -135,7 +135,7 @@ def test_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path, jobs: in
     assert two.client.xlen(QUEUE) == 0
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
     undisturbed = two.walk(100, pause=0)
     two.ended(undisturbed)
@@ -152,7 +152,7 @@ def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
     two.start(*LIMITS)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_malformed_message_is_dropped_with_one_line_of_log(site: Site, tmp_path: Path) -> None:
     site.clean()
     log = tmp_path / "log"
@@ -180,7 +180,7 @@ DAMAGE: dict[str, dict[str, bytes]] = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("damage", ["not text", "missing pieces", "no kind", "payload", "ran"])
 def test_a_job_that_cannot_be_read_fails_and_costs_no_worker_its_life(site: Site, tmp_path: Path, damage: str) -> None:
     site.clean()
@@ -202,7 +202,7 @@ def test_a_job_that_cannot_be_read_fails_and_costs_no_worker_its_life(site: Site
         site.clean()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_job_that_runs_too_long_is_ended(two: Site) -> None:
     two.clean()
     two.start("--max-job-seconds", "4")

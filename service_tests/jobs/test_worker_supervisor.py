@@ -19,7 +19,7 @@ def state(http: httpx.Client, job: str) -> str:
     return str(http.get(job).json()["state"])
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_service_that_is_killed_takes_its_worker_along_and_the_next_goes_on(tmp_path: Path, name: str) -> None:
     """The frozen map is the one that nobody disturbed."""
     running = start(tmp_path / "data", "--job-workers", "1", *AT_ONCE, program=PROGRAM)

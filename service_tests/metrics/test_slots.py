@@ -125,7 +125,7 @@ def fallen(before: Samples, after: Samples) -> list[object]:
     ]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_no_counter_falls_and_no_gauge_stays_when_processes_are_killed(tmp_path: Path) -> None:
     with service(tmp_path / "data", "--workers", "2", "--job-workers", "1") as running, running.client() as http:
         parent = psutil.Process(running.process.pid)

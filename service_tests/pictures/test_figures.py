@@ -88,7 +88,7 @@ def test_words_of_any_kind_stay_words(hostile: str) -> None:
     assert png(drawn).startswith(b"\x89PNG")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_pictures_are_the_same_bytes_again_and_ask_for_nothing_from_elsewhere() -> None:
     panels = [[Panel([Histogram([0, 1, 2], [3, 4], "h")], "a", "b"), Panel([Curve([0, 1], [1, 0], "c")], "c", "d")]] * 2
     drawn = Drawing(panels, row_height=3.0, title="title")

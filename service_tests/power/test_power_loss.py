@@ -15,13 +15,14 @@ import psutil
 import pytest
 import redis
 
+from service_tests.cases import few_and_many
 from service_tests.jobs.site import gone
 from service_tests.power.disk import Disk, Loss, Names, Tail
 from service_tests.servers import STORE_PROGRAM, answers, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="open files have paths in /proc on Linux only"),
-    pytest.mark.long,  # each loss takes a start of the store; test_disk.py tries the disk itself
+    pytest.mark.gate,  # each loss takes a start of the store; test_disk.py tries the disk itself
 ]
 
 EMBEDDED = """
@@ -117,12 +118,11 @@ def after_losses(disk: Disk, losses: list[Loss], *program: Path, rewrite: bool =
     for loss in losses:
         with embedded(disk, *program) as url:
             writers = begin(url, names, acknowledged, rewrite)
-            time.sleep(chance.uniform(0.1, 0.5))
+            until(lambda: len(acknowledged) > 50)
             disk.hold()
             time.sleep(0.05)  # the writes of that time are not synced
         for writer in writers:
             writer.join()
-        assert len(acknowledged) > 50
         disk.lose_power(loss, chance)
         with embedded(disk, *program) as url, redis.Redis.from_url(url) as client:
             missing = lost(client, acknowledged)
@@ -132,9 +132,10 @@ def after_losses(disk: Disk, losses: list[Loss], *program: Path, rewrite: bool =
     return taken
 
 
-def test_the_embedded_store_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+@pytest.mark.parametrize("losses", few_and_many(LOSSES[:3], [LOSSES[0], *LOSSES] * 3), ids=len)
+def test_the_embedded_store_loses_nothing_that_it_acknowledged(tmp_path: Path, losses: list[Loss]) -> None:
     """Neither on its first day, when its directory is new, nor while its file is rewritten."""
-    assert after_losses(Disk(tmp_path), [LOSSES[0], *LOSSES]) == dict.fromkeys(LOSSES, 0)
+    assert after_losses(Disk(tmp_path), losses) == dict.fromkeys(losses, 0)
 
 
 def test_a_store_that_syncs_nothing_is_seen_to_lose(tmp_path: Path) -> None:
@@ -145,6 +146,7 @@ def test_a_store_that_syncs_nothing_is_seen_to_lose(tmp_path: Path) -> None:
     assert taken[Loss("now", "cut")] > 50
 
 
+@pytest.mark.nightly
 def test_a_store_that_syncs_every_second_loses_no_more_than_the_end(tmp_path: Path) -> None:
     """What it loses are the last writes, all of them since some moment."""
     disk = Disk(tmp_path)

@@ -27,7 +27,7 @@ def usage(http: httpx.Client) -> tuple[int, int]:
     return found["bytes"], found["names"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_full_store_says_so_and_has_room_again_at_once(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     options = ("--max-store-bytes", str(BUDGET), "--max-store-names", "4")
     with service(tmp_path / "data", *options) as running, running.client() as http:
@@ -82,7 +82,7 @@ def promised(store: redis.Redis) -> int:
 
 
 @pytest.mark.parametrize("deaths", [6])
-@pytest.mark.long
+@pytest.mark.nightly
 def test_services_killed_in_the_middle_leave_the_account_true(
     tmp_path: Path, gaussian: dict[str, Any], deaths: int
 ) -> None:
@@ -120,7 +120,7 @@ def test_services_killed_in_the_middle_leave_the_account_true(
     stop(running)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_what_a_version_without_account_has_stored_is_counted_at_the_start(
     tmp_path: Path, gaussian: dict[str, Any]
 ) -> None:

@@ -98,7 +98,7 @@ def test_kernels_that_mix_normal_laws_have_one_dimension_less(name: str, its_ker
     assert "one less for kernels matern and rational_quadratic" in CATALOG["samplers"][name]["limits"][0]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_all_windows_together_name_so_many_coordinates() -> None:
     def anova(height: int) -> dict[str, Any]:
         windows = {"image_shape": [height, 512], "patch_shape": [1, 1]}

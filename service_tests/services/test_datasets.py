@@ -118,7 +118,7 @@ def test_a_dataset_that_expired_is_not_served_from_memory(kept: Callable[..., Da
         rows_of(datasets, "d")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_datasets_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(kept: Callable[..., Datasets]) -> None:
     writer, reader = kept(), kept(Cache(0))
     whole = [(ROWS + i).tobytes() for i in (0, 1)]

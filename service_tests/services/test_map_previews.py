@@ -99,7 +99,7 @@ def test_a_name_that_another_spec_has_is_refused(http: httpx.Client, standing: d
     assert_problem(http, dry_run(http, standing["cos_sin"], LEARNED), 409, "map-exists")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_full_store_is_told(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     with service(tmp_path / "data", "--max-store-bytes", "1000") as running, running.client() as http:
         assert put(http, "there", gaussian).status_code == 201

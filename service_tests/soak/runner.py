@@ -217,11 +217,12 @@ def soaked(
     requests: int = 0,
     fault: str = "",
     clustered: bool = False,
+    in_a_round: int = STEPS_IN_A_ROUND,
 ) -> Figures:
     """The figures of a whole soak; raises Wrong where the service is."""
     with closing(Soak(home, seed, fault, clustered=clustered)) as soak:
         soak.begin()
-        soak.run(steps, disturbances)
+        soak.run(steps, disturbances, in_a_round)
         soak.end()
         soak.measure_growth(requests)
     return soak.figures

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service_tests.cases import with_nightly
 from service_tests.soak.faults import FAULTS
 from service_tests.soak.model import Wrong
 from service_tests.soak.runner import soaked
@@ -15,8 +16,8 @@ DISTURBANCES = {"missing_sync": ["lose_power"]}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="open files have paths in /proc on Linux only")
-@pytest.mark.long
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.gate
+@pytest.mark.parametrize("fault", with_nightly([fault for fault in FAULTS if fault != "leak"], ["leak"]))
 def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
     # A leak shows in memory only.
     steps, requests = (0, 2000) if fault == "leak" else (STEPS, 0)

@@ -50,7 +50,7 @@ def test_what_was_written_together_is_there_when_the_store_starts_again(tmp_path
             assert client.mget("bochner:a", "bochner:b", "bochner:c", "bochner:d") == [b"1", b"2", b"3", b"4"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_it_lets_an_operator_back_up_and_restore(guarded: str, tmp_path: Path) -> None:
     with redis.Redis.from_url(guarded) as client:
         client.set("bochner:a", 1)
@@ -71,7 +71,7 @@ def test_nobody_gets_in_without_the_password(guarded: str, who: str) -> None:
         client.get("bochner:a")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_maps_and_jobs_need_no_more_than_the_list_allows(tmp_path: Path, guarded: str) -> None:
     spec = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 16}
     with (

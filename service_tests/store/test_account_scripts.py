@@ -17,7 +17,7 @@ from app.store.errors import StoreUnavailable
 from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
 from app.store.reservations import NameTaken
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.ledger import assert_true, held, pass_time
 from service_tests.servers import EVERY_WRITE, valkey, wire
 from service_tests.store.charged import building, put_dataset
@@ -57,7 +57,7 @@ def chances(cut: Callable[[bytes], None], client: redis.Redis, seed: int) -> Non
             chance.choice(changes)(f"n{chance.randrange(4)}", step)
 
 
-@pytest.mark.parametrize("seed", with_long([0], [1, 2]))
+@pytest.mark.parametrize("seed", with_nightly([0], [1, 2]))
 def test_lost_replies_leave_the_account_true(tmp_path: Path, seed: int) -> None:
     with valkey(tmp_path, *EVERY_WRITE) as url, wire(url) as cut, connect(url, 5) as near, connect(cut.url, 5) as far:
         chances(cut.lose_reply_to, far, seed)

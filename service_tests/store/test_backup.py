@@ -55,7 +55,7 @@ def test_what_a_store_holds_is_put_into_another(tmp_path: Path, source: Any, tar
             assert contents(client) == before, "also after a restart"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_store_at_rest_and_one_that_runs_are_backed_up_by_command_and_back(tmp_path: Path) -> None:
     with embedded(tmp_path / "data") as client:
         fill(client)
@@ -71,7 +71,7 @@ def test_a_store_at_rest_and_one_that_runs_are_backed_up_by_command_and_back(tmp
             assert contents(client) == before
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_backup_is_never_written_over_another_and_needs_a_store(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with embedded(tmp_path / "data"):
@@ -149,7 +149,7 @@ def test_a_store_that_gives_no_snapshot_says_why(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_what_was_acknowledged_before_a_backup_begins_is_in_it_while_writes_go_on(tmp_path: Path) -> None:
     """To an external store and back; each map in it is whole."""
     acknowledged: list[str] = []
@@ -205,7 +205,7 @@ def test_a_store_that_the_environment_names_is_backed_up(tmp_path: Path, monkeyp
     assert (tmp_path / "file").is_file()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_large_store_takes_little_memory(tmp_path: Path) -> None:
     """150 MB, of which a process holds a few pieces at a time."""
     with external(tmp_path / "source", "--rdbcompression", "no") as client:

@@ -27,7 +27,7 @@ from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_indexes import entry, new_index
 from service_tests.store.new_maps import new
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.nightly
 NAMES = [f"m{i}" for i in range(40)]
 NOT_CONFIRMED = "^0 of 1 replicas of the store have confirmed the change in time"
 

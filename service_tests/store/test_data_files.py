@@ -15,7 +15,7 @@ from app.store.binary import StoreNotStarted
 from app.store.data_files import MANIFEST, check, cut, repair, torn_end
 from app.store.disk import FOLDER, cut_tails
 from app.store.embedded import EmbeddedStore
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, until, valkey
 from service_tests.store.small_disk import fill, small_disk
 from service_tests.store.written import APPENDED, boundaries, killed_store
@@ -64,7 +64,7 @@ def test_a_store_as_a_server_left_it_is_whole(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("back", "zeros"), with_long([(9, 0), (1, 4096)], [(n, z) for n in (1, 40, 300) for z in (0, 7)])
+    ("back", "zeros"), with_nightly([(9, 0), (1, 4096)], [(n, z) for n in (1, 40, 300) for z in (0, 7)])
 )
 def test_a_torn_end_is_cut_off_at_the_start_and_kept_and_told(
     data: Path, back: int, zeros: int, caplog: pytest.LogCaptureFixture
@@ -86,7 +86,7 @@ def test_a_torn_end_is_cut_off_at_the_start_and_kept_and_told(
     assert str(kept[0]) in caplog.text
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_wherever_the_end_is_torn_nothing_before_it_is_lost(original: Path, tmp_path: Path) -> None:
     """At every offset of the last commands, with a real server."""
     appended = (original / APPENDED).read_bytes()
@@ -133,7 +133,7 @@ def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", with_long([""], ["file appendonly.aof.1.base.rdb seq\n", "nothing of the kind\n", "\0\0\0"])
+    "text", with_nightly([""], ["file appendonly.aof.1.base.rdb seq\n", "nothing of the kind\n", "\0\0\0"])
 )
 def test_a_manifest_that_cannot_be_read_is_written_anew_by_repair_alone(data: Path, text: str) -> None:
     before = written((data / APPENDED).read_bytes())
@@ -182,7 +182,7 @@ def test_a_file_that_is_missing_is_named(data: Path) -> None:
         EmbeddedStore(data, STORE_PROGRAM).start()
 
 
-@pytest.mark.parametrize("at", with_long([-1], [0, 20, -9]))
+@pytest.mark.parametrize("at", with_nightly([-1], [0, 20, -9]))
 def test_a_base_that_is_damaged_is_never_cut(data: Path, at: int) -> None:
     path = data / FOLDER / "appendonly.aof.1.base.rdb"
     damaged = bytearray(path.read_bytes())

@@ -165,7 +165,7 @@ def test_a_data_directory_that_is_not_writable_is_refused_by_name(site: Site) ->
     assert f"StoreNotStarted: The data directory {site.data} is not writable" in ended.stderr
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_where_files_are_limited_in_size_the_operator_is_told_what_to_do(tmp_path: Path) -> None:
     """A server would end at the first write beyond the limit, and be started again, and end again."""
     command = [sys.executable, "-m", "app", "serve", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]

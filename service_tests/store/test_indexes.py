@@ -216,7 +216,7 @@ def test_changes_whose_replies_are_lost_are_made_once(tmp_path: Path) -> None:
                 assert len(held(indexes, made)) == 130 - lost
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_two_hundred_thousand_vectors_take_less_than_450_bytes_each(client: redis.Redis, indexes: IndexStore) -> None:
     made = indexes.create(new_index().model_copy(update={"s": 128, "bands": 32, "rows_per_band": 4}))
     rng, n = random.Random(3), 200_000

@@ -88,7 +88,7 @@ def test_a_cancel_whose_reply_is_lost_is_still_reported_as_done(cut: Wire) -> No
             jobs.cancel(job)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_over_http_a_lost_reply_is_not_seen(cut: Wire, tmp_path: Path, gaussian: dict[str, Any]) -> None:
     with (
         service(tmp_path / "data", "--redis-url", cut.url) as running,

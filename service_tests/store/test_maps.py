@@ -195,7 +195,7 @@ def test_long_specs_make_short_pages(maps: MapStore, monkeypatch: pytest.MonkeyP
     assert pages == [["m0", "m1", "m2"], ["m3", "m4"]]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_server_that_is_gone_is_unavailable_not_empty(tmp_path: Any) -> None:
     with connect(f"unix://{tmp_path}/nobody.sock", 1) as client:
         gone = MapStore(client)

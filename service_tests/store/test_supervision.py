@@ -101,7 +101,7 @@ def test_an_adopted_server_that_is_killed_comes_back_with_its_data(site: Site) -
     assert not lives(site.pids()[-1])
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_an_adopted_server_keeps_its_place_when_its_socket_or_connections_are_lost(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -116,7 +116,7 @@ def test_an_adopted_server_keeps_its_place_when_its_socket_or_connections_are_lo
     until(lambda: ended(orphan))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.usefixtures("patience")
 def test_a_program_that_never_answers_is_ended(site: Site) -> None:
     site.script("exec sleep 600")
@@ -127,7 +127,7 @@ def test_a_program_that_never_answers_is_ended(site: Site) -> None:
 
 
 @pytest.mark.usefixtures("patience")
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_silent_server_is_not_joined_by_a_second(site: Site) -> None:
     orphan = site.killed_service()
     os.kill(orphan, signal.SIGSTOP)
@@ -139,7 +139,7 @@ def test_a_silent_server_is_not_joined_by_a_second(site: Site) -> None:
         assert site.pids() == [orphan]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_server_that_does_not_exit_is_killed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.store.embedded.END_SECONDS", 2.0)
     orphan = site.killed_service()
@@ -152,7 +152,7 @@ def test_a_server_that_does_not_exit_is_killed(site: Site, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("patience")
-@pytest.mark.long
+@pytest.mark.nightly
 def test_loading_may_last_longer_than_the_patience(site: Site) -> None:
     durable = ("--appendonly", "yes", "--appendfsync", "always")
     with site.foreign_server(site.data, *durable) as client:

@@ -136,7 +136,7 @@ def test_the_writing_anew_is_stopped_where_the_room_goes(
     assert server.set("key", "value")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_server_that_does_not_answer_is_left_alone(tmp_path: Path, room: Room) -> None:
     assert room.free
     Upkeep(Disk(tmp_path, RESERVE), tmp_path / "nobody.sock", 1, True).look()

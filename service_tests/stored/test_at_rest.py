@@ -163,7 +163,7 @@ def test_unfinished_jobs_are_told_of(at_rest: Stored) -> None:
         assert kept["id"] in listed
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_everything_can_be_deleted(archive: Path, tmp_path: Path) -> None:
     with opened(archive, tmp_path, workers=0) as (http, expected, _):
         for told in expected["jobs"].values():

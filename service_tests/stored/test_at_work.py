@@ -20,7 +20,7 @@ LEARNED_ANEW = 1e-4
 ALIKE, AS_GOOD = 100, 1.5
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_jobs_that_were_left_come_to_the_same_answers(at_work: Stored) -> None:
     for told in at_work.expected["jobs"].values():
         ended = finished(at_work.http, job_at(f"/v1/jobs/{told['record']['id']}"))
@@ -41,14 +41,14 @@ def assert_recommended_alike(found: dict[str, Any], expected: dict[str, Any]) ->
         assert errors[spec] == pytest.approx(error, rel=0.5)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_maps_that_were_left_unfinished_come_to_the_same(at_work: Stored) -> None:
     for name, told in at_work.expected["unfinished"].items():
         finished(at_work.http, job_at(told["before"]["job"]))
         assert_made_alike(at_work.http, name, told, points(at_work))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_map_that_failed_can_be_sent_again(at_work: Stored) -> None:
     for name, told in at_work.expected["failed"].items():
         answer = at_work.http.put(f"/v1/maps/{name}", json=told["spec"], headers=RESPOND_ASYNC)

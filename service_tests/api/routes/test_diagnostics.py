@@ -176,7 +176,7 @@ def test_the_picture_that_accept_prefers_is_drawn(http: httpx.Client, fourier: s
     assert answer.headers["content-type"] == chosen
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_pictures_do_not_keep_other_requests_waiting(http: httpx.Client, fourier: str) -> None:
     path, body = f"{fourier}/diagnostics/gram", {"vectors": ROWS.tolist(), "estimators": ["map", "cv1", "cv2"]}
     post(http, path, body, accept="image/png")  # the first one loads the library
@@ -200,7 +200,7 @@ def test_a_format_that_nothing_is_written_in_is_not_acceptable(http: httpx.Clien
         assert_problem(http, answer, 406, "not-acceptable", None)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fourier: str, name: str) -> None:
     many = np.random.default_rng(1).normal(size=(4500, 3)).round(3)
     assert http.put(f"/v1/datasets/{name}", json={"vectors": many.tolist()}).status_code == 201
@@ -226,7 +226,7 @@ def test_long_diagnostics_are_jobs_with_the_same_answers(http: httpx.Client, fou
     assert image.content.startswith(b"\x89PNG")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("again", [True, False], ids=["replaced", "gone"])
 def test_a_job_measures_the_map_it_was_submitted_for_or_none(http: httpx.Client, fourier: str, again: bool) -> None:
     body = {"vectors": np.random.default_rng(1).normal(size=(4500, 3)).tolist(), "seeds": 10}

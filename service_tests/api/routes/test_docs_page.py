@@ -64,7 +64,7 @@ def test_there_is_nothing_else(http: httpx.Client, path: str) -> None:
     assert answer.json()["type"] == "/problems/not-found"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_nobody_waits_while_the_document_is_written(tmp_path: Path) -> None:
     """It is written when somebody asks for the first time."""
     with service(tmp_path / "data") as running, running.client() as client, waits(running) as longest:

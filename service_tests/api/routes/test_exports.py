@@ -67,7 +67,7 @@ def test_what_cannot_be_taken_away_is_refused_by_name(http: httpx.Client, hashes
         assert_problem(http, wrong, 422, "invalid-input")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_arrays_past_the_limit_come_in_blocks_and_tables_are_refused(tmp_path_factory: pytest.TempPathFactory) -> None:
     data = tmp_path_factory.mktemp("limited") / "data"
     with service(data, "--max-result-bytes", "40000") as running, running.client() as http:

@@ -180,7 +180,7 @@ def test_queries_count_however_little_is_found_for_them(http: httpx.Client, name
     assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_operations"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_long_ids_count_in_the_length_of_an_answer(http: httpx.Client, name: str) -> None:
     path = made(http, name)
     upserted(http, path, [f"{i}".rjust(1024) for i in range(1000)], [[1] * 5] * 1000)
@@ -190,7 +190,7 @@ def test_long_ids_count_in_the_length_of_an_answer(http: httpx.Client, name: str
     assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_result_bytes"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_an_index_goes_by_itself_when_it_is_not_used(http: httpx.Client, running: Running, name: str) -> None:
     path = made(http, name, ttl=1, keep="vectors")
     upserted(http, path, [*range(200)], np.ones((200, 5)))
@@ -201,7 +201,7 @@ def test_an_index_goes_by_itself_when_it_is_not_used(http: httpx.Client, running
     assert http.put(path, json={"map": name}).json()["size"] == 0
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_use_lets_an_index_live_on(http: httpx.Client, name: str) -> None:
     path = made(http, name, ttl=2)
     upserted(http, path, [1], [[1] * 5])

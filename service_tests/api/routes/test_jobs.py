@@ -111,7 +111,7 @@ def test_a_job_that_is_cancelled_leaves_no_map(http: httpx.Client, store: redis.
     assert {key.rpartition(b":")[2] for key in left} == {b"record", b"events"}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_map_that_failed_says_why_and_may_be_tried_again(http: httpx.Client, store: redis.Redis, name: str) -> None:
     unlucky = {**SPEC, "s": 1}
     link = put(http, name, unlucky).json()["job"]
@@ -155,7 +155,7 @@ def test_events_come_as_they_happen_and_go_on_where_they_were_lost(http: httpx.C
         assert list(events(stream.iter_lines())) == seen
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_listener_of_made_up_events_is_let_go_once_the_job_has_ended(http: httpx.Client, name: str) -> None:
     link = put(http, name, LONG).json()["job"]
     with http.stream("GET", link + "/events", headers={"Last-Event-ID": str((1 << 64) - 2)}) as stream:
@@ -225,7 +225,7 @@ def test_what_makes_no_sense_is_refused(http: httpx.Client, path: str, status: i
     assert_problem(http, http.get(path), status, slug)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_job_of_a_newer_version_is_refused_by_name(http: httpx.Client, store: redis.Redis, name: str) -> None:
     link = put(http, name, SPEC).json()["job"]
     ended(http, link)

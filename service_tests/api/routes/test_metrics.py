@@ -83,7 +83,7 @@ def test_the_service_its_processes_and_its_store_are_told(http: httpx.Client) ->
     assert value(found, "bochner_store_memory_bytes") > 1e5
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_service_whose_store_is_away_still_tells_what_it_has_counted(tmp_path: Path) -> None:
     with valkey(tmp_path) as url, service(tmp_path / "data", "--redis-url", url) as running, running.client() as http:
         assert value(samples(http), "bochner_store_up") == 1
@@ -96,7 +96,7 @@ def test_a_service_whose_store_is_away_still_tells_what_it_has_counted(tmp_path:
         until(lambda: total(samples(http), "bochner_store_seconds_count", outcome="error") >= 1)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_promtool_has_nothing_to_say(text: str) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:

@@ -113,7 +113,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[httpx.Cl
             yield stranger, text
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_without_a_key_there_is_the_page_and_no_data(guarded: tuple[httpx.Client, str]) -> None:
     stranger, _ = guarded
     page = stranger.get("/", headers=BROWSER)
@@ -128,7 +128,7 @@ def test_without_a_key_there_is_the_page_and_no_data(guarded: tuple[httpx.Client
     assert_unauthorized(stranger.put("/page/0/main.js"))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_page_knows_the_names_that_the_service_goes_by(tmp_path: Path) -> None:
     with service(tmp_path / "data", "--allowed-hosts", "here.example") as running, running.client() as http:
         for path in ("/", "/page/0/main.js"):

@@ -18,7 +18,7 @@ def test_a_map_that_takes_a_job_is_waited_for(jobs_ask: Asked, name: str) -> Non
     assert [event.progress for event in seen] == sorted(event.progress for event in seen)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_map_that_is_not_waited_for_has_a_job_whose_result_it_is(jobs_ask: Asked, name: str) -> None:
     record = jobs_ask.put_map(name, {**PATIENT, "s": 4}, wait=False)
     assert record.status == "building"
@@ -39,7 +39,7 @@ def test_a_job_that_fails_says_why(jobs_ask: Asked, name: str) -> None:
     assert (failed.value.record.state, failed.value.record.subject) == ("failed", {"map": name})
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_wait_ends_in_time_and_the_job_goes_on(jobs_ask: Asked, name: str) -> None:
     with pytest.raises(TimeoutError, match="goes on"):
         jobs_ask.put_map(name, {**PATIENT, "s": 4}, timeout=0.3)

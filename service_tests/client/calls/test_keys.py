@@ -46,7 +46,7 @@ def test_who_lacks_a_key_or_a_role_is_told(here: Keyed, gaussian: dict[str, Any]
         assert nobody.ready()["status"] == "ready"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_rate_is_kept_to_by_waiting(here: Keyed, gaussian: dict[str, Any]) -> None:
     with of(here, here.texts[Role.write]) as writer:
         writer.put_map("rated", gaussian)

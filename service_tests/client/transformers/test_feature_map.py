@@ -23,7 +23,7 @@ KINDS = ("maps", "datasets")
 FITTED_TO_ROWS = {"fit": "standardize", "missing": 0.0}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize(
     "transformer",
@@ -73,7 +73,7 @@ def labelled() -> tuple[Any, Any]:
     return rows, np.linalg.norm(rows, axis=1) > 1.8
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_search_tries_samplers_sizes_and_scales_and_leaves_nothing_behind(
     running: Running, http: httpx.Client, labelled: tuple[Any, Any]
 ) -> None:

@@ -132,7 +132,7 @@ def test_a_box_is_learned_on_without_rows(running: Running) -> None:
     assert "dataset" not in plain.spec_["sampler"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_job_is_waited_for_and_its_progress_shown(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     slow = {"kind": "global_adaptive", "differences": "data", "iterations": 1000}
     learned = FeatureMap(sampler=slow, s=64, length_scale=5.0, progress=True, seed=5, url=running.url).fit(ROWS)
@@ -201,7 +201,7 @@ def test_numbers_that_are_not_whole_are_refused_and_not_cut_off(running: Running
         assert clone(asked).set_params(**equal).fit(ROWS).name_ == clone(asked).set_params(**whole).fit(ROWS).name_
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_length_scales_come_as_a_column_of_a_frame(running: Running) -> None:
     pandas = pytest.importorskip("pandas", reason="the extra clients has it")
     frame = pandas.DataFrame(ROWS)

@@ -114,7 +114,7 @@ def test_a_transformer_has_its_map_elsewhere(running: Running, tmp_path: Path) -
     np.testing.assert_array_equal(np.load(tmp_path / "features.npy"), fitted.transform(ROWS))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_key_is_asked_with_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with service(tmp_path / "data", "--require-keys", "true") as running:
         key = made(running.socket, AskedKey(name="ours", role=Role.write)).key

@@ -57,7 +57,7 @@ def test_bodies_and_blocks_are_no_longer_than_the_limits(running: Running) -> No
     np.testing.assert_array_equal(many[2990:], long.transform(ROWS[2990:]))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_block_with_too_much_work_is_halved_until_the_service_takes_it(tmp_path: Path) -> None:
     with service(tmp_path / "data", "--max-operations", "150000") as running:
         one = FeatureMap(s=64, length_scale=2.0, url=running.url).fit(ROWS)
@@ -164,7 +164,7 @@ def test_a_bar_shows_how_far_a_transform_is(fitted: FeatureMap, capsys: pytest.C
     assert not capsys.readouterr().err
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process does not tell what it holds")
 def test_long_arrays_take_little_memory_at_both_ends(tmp_path: Path) -> None:
     """400 MB of features; see benchmarks/bulk.py for more of them, and their time."""

@@ -19,7 +19,7 @@ NOTEBOOK = ROOT / "examples" / "scikit_learn.ipynb"
 VARIES = re.compile(r"\{.*\}|\d+(\.\d+)?")
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_lines_of_the_page_do_what_it_says(
     running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +49,7 @@ def outputs(notebook: Any) -> list[list[str]]:
     return texts
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_notebook_runs_and_shows_what_is_kept_in_it(tmp_path: Path) -> None:
     from nbformat import read
 

@@ -103,7 +103,7 @@ def frames() -> dict[str, Any]:
     }
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_frames_and_arrow_have_the_same_features(running: Running, fitted: FeatureMap, features: NDArray[Any]) -> None:
     for kind, rows in frames().items():
         if "vectors" not in kind:
@@ -115,7 +115,7 @@ def test_frames_and_arrow_have_the_same_features(running: Running, fitted: Featu
             np.testing.assert_array_equal(fitted.transform(rows), features, kind)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("library", ["pandas", "pandas, nullable", "polars", "pyarrow"])
 def test_what_is_missing_in_a_frame_is_missing_in_its_rows(running: Running, library: str) -> None:
     import pandas
@@ -140,7 +140,7 @@ def test_what_is_missing_in_a_frame_is_missing_in_its_rows(running: Running, lib
         FeatureMap(s=16, length_scale=2.0, url=running.url).fit(frame)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_columns_in_another_order_are_refused(running: Running) -> None:
     frame = frames()["polars"]
     of_frames = FeatureMap(s=16, length_scale=2.0, url=running.url).fit(frame)
@@ -148,7 +148,7 @@ def test_columns_in_another_order_are_refused(running: Running) -> None:
         of_frames.transform(frame.select(NAMES[::-1]))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_vectors_that_are_missing_are_refused(fitted: FeatureMap) -> None:
     import pyarrow
 
@@ -157,7 +157,7 @@ def test_vectors_that_are_missing_are_refused(fitted: FeatureMap) -> None:
         fitted.transform(rows)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_features_come_as_frames_where_that_is_set(running: Running, features: NDArray[Any]) -> None:
     import pandas
     import polars
@@ -193,7 +193,7 @@ def test_sparse_rows_of_many_columns_have_the_features_of_dense_ones(running: Ru
     np.testing.assert_allclose(wide.transform(rows)[:40], wide.transform(rows[:40].toarray()), rtol=0, atol=1e-6)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_lazy_frame_is_refused_with_what_to_do(running: Running) -> None:
     polars = pytest.importorskip("polars", reason="the extra clients has it")
     lazy = polars.LazyFrame({"a": [1.0, 2.0]})

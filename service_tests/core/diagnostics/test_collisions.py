@@ -11,7 +11,7 @@ from scipy import sparse
 from app.core.diagnostics.collisions import Collisions
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.diagnostics.measure import collision_errors
 from service_tests.core.specs import hashing
 
@@ -37,7 +37,7 @@ def chance_of(bits: int, bits_of: BitsOf | None, negative: tuple[float, float]) 
 
 
 @pytest.mark.parametrize("bits_of", [None, *BitsOf])
-@pytest.mark.parametrize("bits", with_long([None, 4], [1, 16]))
+@pytest.mark.parametrize("bits", with_nightly([None, 4], [1, 16]))
 def test_figures_are_those_of_every_pair(bits: int | None, bits_of: BitsOf | None) -> None:
     made, x, gamma = hashing(input_dim=D, s=S), data(), 1.5
     found = collision_errors(made, x, bits=bits, bits_of=bits_of and bits_of.value, gamma=gamma)

@@ -12,7 +12,7 @@ from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.errors import InvalidInput
 from app.core.maps import opened
 from app.pictures.figures import svg
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import rows
 from service_tests.core.diagnostics.measure import drawn, gram, gram_errors
 from service_tests.core.specs import fourier, hashing
@@ -31,7 +31,7 @@ def test_hashes_of_tiny_errors_are_measured_and_drawn(least: float) -> None:
     assert svg(found.drawing).startswith(b"<?xml")
 
 
-@pytest.mark.parametrize("size", with_long([5e-324, 1e30], [0.0, 1e-310, 1e-50, 1e-40]))
+@pytest.mark.parametrize("size", with_nightly([5e-324, 1e30], [0.0, 1e-310, 1e-50, 1e-40]))
 def test_bins_of_any_width_count_every_entry(size: float, monkeypatch: pytest.MonkeyPatch) -> None:
     made, x = fourier(dtype="float64"), rows(10, 5)
     monkeypatch.setattr(type(made), "gram", lambda self, u, v, _: self.exact_gram(u, v, None) * 0 + size)

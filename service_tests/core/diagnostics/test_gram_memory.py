@@ -10,7 +10,7 @@ from app.core.diagnostics import hermitian_tiles
 from app.core.diagnostics.control_variates import Estimator
 from app.core.diagnostics.gram import Gram
 from app.core.maps import FeatureMap
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import rows
 from service_tests.core.diagnostics.measure import gram_errors
 from service_tests.core.specs import fourier, hashing
@@ -40,7 +40,7 @@ def test_no_more_than_one_triangle_in_float32_is_held(form: str) -> None:
     assert triangle < peak < 1.6 * triangle
 
 
-@pytest.mark.parametrize(("n", "d"), with_long([(200, 1500)], [(1500, 4)]))
+@pytest.mark.parametrize(("n", "d"), with_nightly([(200, 1500)], [(1500, 4)]))
 @pytest.mark.parametrize("form", ["cos_sin", "complex"])
 def test_memory_stays_within_what_is_reckoned(form: str, n: int, d: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hermitian_tiles, "TILE_ROWS", TILE_ROWS)

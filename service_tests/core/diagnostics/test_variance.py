@@ -12,7 +12,7 @@ from app.core.diagnostics.variance_answer import PairVariance
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
 from app.core.spec import Form
-from service_tests.cases import few_and_many, with_long
+from service_tests.cases import few_and_many, with_nightly
 from service_tests.core.combinations import (
     FIELDS,
     LEARNED,
@@ -64,7 +64,7 @@ def test_monte_carlo_has_its_closed_form(its_kernel: Fields, form: str, repeats:
 
 
 @pytest.mark.parametrize(
-    ("form", "repeats"), with_long([("cos_sin", 300)], [("cos_sin", 600), ("complex", 600), ("phase", 600)])
+    ("form", "repeats"), with_nightly([("cos_sin", 300)], [("cos_sin", 600), ("complex", 600), ("phase", 600)])
 )
 @pytest.mark.parametrize(
     "its_kernel", [variants(model)[-1] for model in KERNELS if kind(model) in BY_MOMENTS], ids=named
@@ -226,7 +226,7 @@ def test_correlations_without_a_pair_are_refused(made: FeatureMap, correlations:
 
 @pytest.mark.parametrize(
     ("made", "n", "repeats"),
-    with_long(
+    with_nightly(
         [
             (fourier(s=1000), 2000, 3),
             (fourier(s=50, form="complex"), 2000, 200),

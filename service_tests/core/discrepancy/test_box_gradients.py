@@ -8,7 +8,7 @@ import pytest
 
 from app.core.discrepancy import box_discrepancy
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.discrepancy.sets import KINDS, Matrix, example
 from service_tests.core.specs import product_kernel
 
@@ -101,7 +101,7 @@ def test_the_gradient_by_the_weights_is_that_of_a_quadratic(name: str, d: int) -
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize(("s", "d"), with_long([(3, 1), (150, 7)], [(401, 20)]))
+@pytest.mark.parametrize(("s", "d"), with_nightly([(3, 1), (150, 7)], [(401, 20)]))
 def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) -> None:
     made, box, frequencies, weights = example(name, s, d)
 
@@ -122,7 +122,7 @@ def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) ->
             assert one.tobytes() == other.tobytes()
 
 
-@pytest.mark.parametrize("threads", with_long([1], [2, 3]))
+@pytest.mark.parametrize("threads", with_nightly([1], [2, 3]))
 def test_pauses_bound_the_work_between_them_and_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made, box, frequencies, weights = example("gaussian", 401, 20)
     measure = BoxDiscrepancy(made, box, threads)

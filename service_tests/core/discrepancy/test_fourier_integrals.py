@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.discrepancy.fourier_integrals import expansion, integrate
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.specs import PRODUCT_KERNELS, kind, product_kernel
 
 KINDS = [kind(model) for model in PRODUCT_KERNELS]
@@ -87,7 +87,7 @@ def gaussian_ends(ratio: float, phase: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("ratio", with_long(RATIOS[::2], RATIOS[1::2]))
+@pytest.mark.parametrize("ratio", with_nightly(RATIOS[::2], RATIOS[1::2]))
 def test_small_phases_equal_quadrature(name: str, ratio: float) -> None:
     phases = tuple(z for z in PHASES if z < 50)
     expected = np.array([by_quadrature(name, ratio, z) for z in phases]).T

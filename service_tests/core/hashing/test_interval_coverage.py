@@ -46,7 +46,7 @@ def test_a_few_maps_hold_the_kernel_as_often_as_they_say(name: str, kind: str) -
     check(coverage(*pairs_of(kind), ENCODINGS[name], 64, range(20)))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["letters", "standardised", "ruled"])
 @pytest.mark.parametrize("s", SIZES)
 @pytest.mark.parametrize("name", ENCODINGS)
@@ -67,7 +67,7 @@ def test_unrelated_rows_have_intervals_that_begin_at_0(name: str) -> None:
     assert np.isnan(found.inner).all()
 
 
-@pytest.mark.parametrize("seeds", [20, pytest.param(100, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [20, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", ["full", "0-bit", "4 bits of index"])
 def test_the_rbf_kernel_is_held_where_standard_errors_alone_miss_it(name: str, seeds: int) -> None:
     found = coverage(*pairs_of("ruled"), ENCODINGS[name], 256, range(seeds), gamma=5.0)

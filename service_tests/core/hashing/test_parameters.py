@@ -174,7 +174,7 @@ print(digest.hexdigest(), memory.peak() - before)
 """
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_two_processes_with_one_and_two_threads_give_identical_bytes_in_little_memory() -> None:
     answers = []
     for threads in ("1", "2"):

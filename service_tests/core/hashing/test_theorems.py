@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.specs import fourier, hashing, pairs
 
 Numbers = NDArray[np.float64]
@@ -49,7 +49,7 @@ def test_random_fourier_features_have_the_variance_of_theorem_2(rho: float) -> N
     assert not within_four_errors(products, 1.05 * rff_variance(rho))
 
 
-@pytest.mark.parametrize("rho", with_long([0.7], [0.2, 0.95]))
+@pytest.mark.parametrize("rho", with_nightly([0.7], [0.2, 0.95]))
 def test_normalized_features_have_the_variance_of_theorem_3(rho: float) -> None:
     # So many maps of 512 frequencies at once: slices of one map, normalised one by one as `normalize` does.
     maps, s = 4000, 512

@@ -16,7 +16,7 @@ from app.core.indexes.hashed_rows import hashed
 from app.core.maps import FeatureMap
 from app.core.progress import Progress, no_pause
 from app.pictures.figures import svg
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.specs import fourier, hashing
 
 LETTERS = np.load(Path(__file__).parents[3] / "examples" / "letters.npy").astype(np.float64)
@@ -51,7 +51,7 @@ def searched(one: FeatureMap, rows: Any, queries: Any, bands: int, r: int, k: in
     return float(np.take_along_axis(is_candidate, near, axis=1).mean()), float(is_candidate.mean())
 
 
-@pytest.mark.parametrize("rows", with_long(["signed"], ["positive"]))
+@pytest.mark.parametrize("rows", with_nightly(["signed"], ["positive"]))
 def test_queries_that_nothing_was_chosen_by_find_as_much(rows: str) -> None:
     every = {"positive": LETTERS, "signed": STANDARDISED}[rows]
     found = advice(rows, recall=0.9, candidates=200).answer
@@ -67,7 +67,7 @@ def test_queries_that_nothing_was_chosen_by_find_as_much(rows: str) -> None:
         assert share < 0.16
 
 
-@pytest.mark.parametrize("rows", with_long(["signed"], ["positive"]))
+@pytest.mark.parametrize("rows", with_nightly(["signed"], ["positive"]))
 def test_what_is_predicted_is_what_hashes_find(rows: str) -> None:
     found = advice(rows, recall=0.9).answer
     compared = [
@@ -85,7 +85,7 @@ def test_what_is_predicted_is_what_hashes_find(rows: str) -> None:
         assert abs(errors).mean() < 0.02
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_where_no_bands_serve_it_says_so_and_takes_the_scan() -> None:
     found = advice("similar").answer
     assert found["similarities"]["pairs"]["median"] > 0.8
@@ -126,7 +126,7 @@ def test_codes_alone_serve_where_they_find_as_much() -> None:
         assert not one["serves"] or one["recall_of_codes"] == one["recall_of_search"] >= 0.75
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_budget_is_kept() -> None:
     few, many = (advice("signed", recall=0.9, candidates=n).answer for n in (40, 600))
     assert [one["serves"] for one in many["bandings"]].count(True) > [one["serves"] for one in few["bandings"]].count(
@@ -152,7 +152,7 @@ def test_what_costs_less_by_the_clock_is_taken(monkeypatch: pytest.MonkeyPatch) 
     assert taken[1]["bandings"][0]["checked"] == taken[0]["bandings"][0]["checked"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_picture_shows_the_curves_the_scans_and_the_similarities() -> None:
     for rows in ("signed", "similar"):
         found = advice(rows, recall=0.9) if rows == "signed" else advice(rows)
@@ -210,7 +210,7 @@ def test_others_in_the_same_bucket_are_looked_at_too() -> None:
     assert longest["checked"][0]["share"] >= 2**-16
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_it_takes_no_more_memory_than_it_says() -> None:
     rows, one = np.random.default_rng(9).normal(size=(20_000, 4)), hashing(s=512)
     tracemalloc.start()

@@ -10,7 +10,7 @@ from scipy import stats
 
 from app.core.errors import InvalidInput
 from app.core.kernels.matern import Matern
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.specs import kernel, refusal, spec
 
 NUS = [0.3, 0.5, 1.0, 1.5, 2.5, 30.0, 99.0, 100.0, 150.0]
@@ -108,7 +108,7 @@ def test_one_chi_square_is_shared_by_the_coordinates_of_a_frequency(
     assert abs(mean - wrong) > 50 * error
 
 
-@pytest.mark.parametrize("nu", with_long([0.3, 150.0], [0.5, 2.5]))
+@pytest.mark.parametrize("nu", with_nightly([0.3, 150.0], [0.5, 2.5]))
 def test_the_mean_of_the_cosines_is_the_kernel_of_scaled_differences(nu: float) -> None:
     made, delta = matern(nu, [0.5, 1.0, 2.0]), [0.2, -0.5, 0.8]
     mean, error = mean_cosine(made, delta)

@@ -12,7 +12,7 @@ from sklearn.gaussian_process import kernels as peers
 from app.core.errors import InvalidInput
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.rational_quadratic import RationalQuadratic
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import VarianceGamma
 from service_tests.core.specs import kernel, refusal, spec
 
@@ -90,7 +90,7 @@ def test_each_coordinate_has_its_own_scale(alpha: float) -> None:
     assert rational(alpha).gram(x, np.empty((0, 4))).shape == (5, 0)
 
 
-@pytest.mark.parametrize("alpha", with_long([0.25, 2.5], [0.05, 10.0]))
+@pytest.mark.parametrize("alpha", with_nightly([0.25, 2.5], [0.05, 10.0]))
 def test_the_mean_of_the_cosines_is_the_kernel_and_not_that_of_independent_variances(alpha: float) -> None:
     made, delta = rational(alpha, [0.5, 1.0, 2.0]), np.array([0.5, -1.0, 2.0])
     cosines = np.cos(made.frequencies(np.random.default_rng(1).random((1_000_000, 4))) @ delta)
@@ -103,7 +103,7 @@ def test_the_mean_of_the_cosines_is_the_kernel_and_not_that_of_independent_varia
     assert abs(cosines.mean() - independent) > 20 * error
 
 
-@pytest.mark.parametrize("alpha", with_long([1.0], [0.25, 30.0]))
+@pytest.mark.parametrize("alpha", with_nightly([1.0], [0.25, 30.0]))
 def test_each_coordinate_alone_has_the_variance_gamma_law_and_its_squares_go_together(alpha: float) -> None:
     frequencies = rational(alpha, [0.5, 1.0, 2.0]).frequencies(np.random.default_rng(3).random((20_000, 4)))
     for j, scale in enumerate([0.5, 1.0, 2.0]):
@@ -142,7 +142,7 @@ def test_deviations_and_fourth_moments_are_finite_for_every_alpha() -> None:
 @pytest.mark.parametrize(
     ("alpha", "dim"), [(0.3, 1), (1e-2, 8), (4.0, 8), (1.3, 64), (30.3, 8)]
 )  # an order that is whole takes long
-@pytest.mark.long
+@pytest.mark.nightly
 def test_lengths_have_the_law_of_a_product_of_gammas(alpha: float, dim: int) -> None:
     found = rational(alpha, 3.0).radial_quantile(ENDS, dim)
     half, shape = mpmath.mpf(dim) / 2, mpmath.mpf(alpha)

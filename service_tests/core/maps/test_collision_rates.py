@@ -12,7 +12,7 @@ from scipy import sparse
 from app.core.hashing import parameters
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.weighted_minhash import WeightedMinHashMap
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.specs import darts, gmm_spec, hashing, pairs, zero_bit
 
 S, D = 200_000, 5
@@ -47,7 +47,7 @@ def standard_error(kernel: float) -> float:
     return float(np.sqrt(kernel * (1 - kernel) / S))
 
 
-@pytest.fixture(scope="module", params=with_long(["held", "drawn"], ["darts"]))
+@pytest.fixture(scope="module", params=with_nightly(["held", "drawn"], ["darts"]))
 def sampling(request: pytest.FixtureRequest) -> Iterator[WeightedMinHashMap]:
     """A map of 200,000 hashes: by GCWS with parameters in tables or drawn on demand, or by darts."""
     if request.param == "darts":
@@ -89,7 +89,7 @@ def test_so_they_do_under_a_power(p: float, name: str, sampling: WeightedMinHash
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.parametrize("p", with_long([0.5, 2.0], [1.0, 10.0]))
+@pytest.mark.parametrize("p", with_nightly([0.5, 2.0], [1.0, 10.0]))
 def test_so_they_do_about_a_center(p: float, name: str, sampling: WeightedMinHashMap) -> None:
     u, v = PAIRS[name]
     exact = min_max(u, v, p, center=CENTER)

@@ -13,7 +13,7 @@ from scipy import sparse
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.maps import DartMinHashMap
 from app.core.samplers.base import AnySampler
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.specs import PRODUCT_KERNELS, darts, kernel, kind, pairs, refusal, sampler
 
 WIDE, S = 1_000_000, 40_000
@@ -55,7 +55,7 @@ def assert_agrees(made: DartMinHashMap, rows: Any, p: float = 1.0) -> None:
 
 @pytest.mark.parametrize(
     ("entries", "shared", "spread", "signed"),
-    with_long(
+    with_nightly(
         [(1, 1.0, 1.0, False), (100, 0.7, 1.0, True), (1000, 0.4, 1.0, False)],
         [(2, 0.5, 3.0, True), (100, 0.9, 20.0, False), (1000, 0.9, 0.1, True), (20_000, 0.6, 2.0, True)],
     ),

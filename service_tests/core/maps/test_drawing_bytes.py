@@ -9,7 +9,7 @@ import pytest
 from app.core.building import Building
 from app.core.maps import build, family_of, opened
 from app.core.maps.fourier.fourier_map import FourierMap
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import with_rows
 from service_tests.core.specs import SAMPLERS, kind, spec
 
@@ -91,7 +91,7 @@ def test_every_sampler_is_tried() -> None:
 
 @pytest.mark.parametrize(
     ("its_kernel", "over", "s", "d"),
-    with_long(OF_KERNELS[::4], [one for i, one in enumerate(OF_KERNELS) if i % 4] + LARGE_GAUSSIAN),
+    with_nightly(OF_KERNELS[::4], [one for i, one in enumerate(OF_KERNELS) if i % 4] + LARGE_GAUSSIAN),
     ids=lambda value: value["kind"] if isinstance(value, dict) else None,
 )
 def test_it_takes_what_is_reckoned(its_kernel: str, over: dict[str, Any], s: int | None, d: int) -> None:

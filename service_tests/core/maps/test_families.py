@@ -17,7 +17,7 @@ from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import FAMILIES, FeatureMap, Gives, family_of, opened
 from app.core.maps.optional_results import PAIRS
 from app.core.samplers.base import FrequencySampler
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import COUNTED, D, dimensions, goes_together, named, pairs, rows, with_rows
 from service_tests.core.specs import KERNELS, SAMPLERS, kind, sampler, spec
 
@@ -119,7 +119,7 @@ def test_a_sampler_names_one_family(model: type[Any]) -> None:
     assert sum(issubclass(model, of.samplers) for of in FAMILIES) == 1
 
 
-@pytest.mark.parametrize("form", with_long(["phase"], ["cos_sin"]))
+@pytest.mark.parametrize("form", with_nightly(["phase"], ["cos_sin"]))
 @pytest.mark.parametrize(("its_kernel", "its_sampler"), TOGETHER, ids=named)
 def test_what_is_built_is_what_was_said_before(
     its_kernel: dict[str, Any], its_sampler: dict[str, Any], form: str

@@ -13,7 +13,7 @@ from app.core.recommendations.candidates import Wanted, learned_from, recommende
 from app.core.recommendations.drawing import drawing
 from app.core.recommendations.held_out import MOST_LEARNED, shared_out
 from app.core.recommendations.trials import recommended
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.recommendations.test_trials import kernel, sampler
 from service_tests.core.specs import spec
@@ -112,7 +112,7 @@ def test_too_few_rows_are_all_in_both_parts(n: int) -> None:
     assert found.reported.measured.tolist() == found.choosing[0].measured.tolist() == list(range(n))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_maps_that_learn_are_tried_where_there_is_a_dataset_and_come_first() -> None:
     found = recommended(ROWS, [GAUSSIAN], wanted(), building=building(), shares=SHARED)
     assert (found["rows"], found["reported_rows"]) == (len(ROWS), len(SHARED.reported.measured))
@@ -154,7 +154,7 @@ def test_errors_are_of_rows_that_were_not_learned_from() -> None:
     assert trial["error_sd"] == pytest.approx(np.std(errors, ddof=1))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_without_a_dataset_nothing_that_learns_is_tried_and_the_answer_says_so() -> None:
     plain = Wanted(64, None)
     assert learned_from([GAUSSIAN], 16, plain) == set()
@@ -166,7 +166,7 @@ def test_without_a_dataset_nothing_that_learns_is_tried_and_the_answer_says_so()
     assert not recommended(ROWS, [GAUSSIAN], wanted(64), seeds=1, building=building(), shares=SHARED)["notes"]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_target_is_reached_with_fewer_columns() -> None:
     plain = recommended(ROWS, [GAUSSIAN], Wanted(None, 0.2), seeds=1)["ranked"][0]
     best = recommended(ROWS, [GAUSSIAN], wanted(None, 0.2), seeds=1, building=building(), shares=SHARED)["ranked"][0]
@@ -174,7 +174,7 @@ def test_a_target_is_reached_with_fewer_columns() -> None:
     assert best["n_output"] < plain["n_output"]
 
 
-@pytest.mark.parametrize("most", with_long([9], [2, 30]))
+@pytest.mark.parametrize("most", with_nightly([9], [2, 30]))
 def test_trials_go_on_where_they_were(most: int) -> None:
     def run(progress: WatchedWork) -> list[Any]:
         asked = wanted(64, samplers=[UNIFORM, sampler(kind="landmarks", dataset="letters")])
@@ -194,7 +194,7 @@ def test_rows_to_learn_from_count_where_something_learns() -> None:
     assert recommended_bytes(100, 16, plain, GAUSSIAN) < recommended_bytes(100, 16, few, GAUSSIAN)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_curves_of_samplers_of_one_kind_have_names_of_their_own() -> None:
     samplers = [UNIFORM, sampler(kind="landmarks", dataset="letters"), sampler(kind="sobol")]
     answer = recommended(ROWS, [GAUSSIAN], wanted(samplers=samplers), seeds=1, building=building(), shares=SHARED)

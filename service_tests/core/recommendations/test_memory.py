@@ -12,7 +12,7 @@ from app.core.recommendations import trials
 from app.core.recommendations.candidates import Wanted, column_counts, fitting, recommended_bytes, widest_map_bytes
 from app.core.recommendations.trials import recommended
 from app.core.spec import Sampler
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 
 _KERNEL: TypeAdapter[Kernel] = TypeAdapter(Kernel)
 GMM = _KERNEL.validate_python({"kind": "gmm"})
@@ -26,7 +26,7 @@ def sampler(**members: Any) -> Sampler:
 
 @pytest.mark.parametrize(
     ("n", "input_dim", "budget", "kernel", "samplers"),
-    with_long(
+    with_nightly(
         [
             (1000, 4, 512, GAUSSIAN, None),
             (30, 3000, 128, GAUSSIAN, [sampler(kind="monte_carlo")]),

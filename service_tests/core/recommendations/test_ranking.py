@@ -29,7 +29,7 @@ def trial(errors: Any, fresh: Any = (), scores: Any = None, n_output: int = 64) 
     )
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("maps", "is_fresh"), [(3, False), (10, True)])
 def test_what_is_as_good_is_told_apart_as_rarely_as_is_said(maps: int, is_fresh: bool) -> None:
     rng = np.random.default_rng(4)

@@ -17,7 +17,7 @@ from app.core.recommendations.candidates import Objective, Wanted
 from app.core.recommendations.held_out import shared_out
 from app.core.recommendations.trials import recommended
 from app.core.spec import Sampler
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
 
@@ -46,7 +46,7 @@ def sampler(**members: Any) -> Sampler:
 
 
 @pytest.mark.parametrize(
-    "members", with_long(KERNELS[::5], KERNELS[1:5] + KERNELS[6:]), ids=lambda members: str(members["kind"])
+    "members", with_nightly(KERNELS[::5], KERNELS[1:5] + KERNELS[6:]), ids=lambda members: str(members["kind"])
 )
 def test_the_best_is_within_five_percent_of_the_best_on_rows_not_seen(members: dict[str, Any]) -> None:
     found = recommended(ROWS[:300], [kernel(members)], Wanted(256, None), seeds=3, seed=5)["ranked"]
@@ -99,7 +99,7 @@ def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
     assert trial["seconds_per_1000_rows"] > 0
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_same_request_has_the_same_answer_but_for_the_time() -> None:
     once, again = (recommended(ROWS[:60], [kernel(KERNELS[0])], Wanted(64, None), seeds=2, seed=1) for _ in range(2))
     first, second = ([trial | {"seconds_per_1000_rows": 0} for trial in each["ranked"]] for each in (once, again))
@@ -122,7 +122,7 @@ def test_more_maps_are_measured_of_those_that_may_be_the_best_and_others_are_tol
     assert {*range(6), *range(48, 58)} <= seeds <= {*range(58)}
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_what_is_told_of_the_best_is_no_luck_of_being_chosen() -> None:
     # Four samplers with one law of errors, so that the best of them is the luckiest on the choosing rows.
     alike = [sampler(kind="subsampled_grid", points_per_dim=points) for points in (190, 193, 196, 199)]
@@ -148,7 +148,7 @@ def test_what_is_told_of_the_best_is_no_luck_of_being_chosen() -> None:
     assert abs(difference.mean()) < 4 * error < 0.05 * np.mean(truth)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_target_is_reached_with_the_narrowest_spec_that_does() -> None:
     answer = recommended(ROWS[:200], [kernel(KERNELS[0])], Wanted(None, 0.3), seeds=2)
     assert answer["target_reached"] is True

@@ -9,7 +9,7 @@ from app.core.building import Building
 from app.core.maps import FourierMap
 from app.core.maps.terms import Built
 from app.core.samplers.base import FrequencySet
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import Fields, with_rows
 from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA
 from service_tests.core.interrupted import WatchedWork
@@ -26,7 +26,7 @@ EVERY = [WEIGHTED, GLOBAL, GREEDY, LATTICE]
 SMALL: dict[str, Any] = {"s": 40}
 every = pytest.mark.parametrize("over", EVERY, ids=lambda over: over["kind"])
 quick_first = pytest.mark.parametrize(
-    "over", with_long([WEIGHTED, GLOBAL, LATTICE], [GREEDY]), ids=lambda over: over["kind"]
+    "over", with_nightly([WEIGHTED, GLOBAL, LATTICE], [GREEDY]), ids=lambda over: over["kind"]
 )
 """Greedy sets, which take longest, only in long runs."""
 

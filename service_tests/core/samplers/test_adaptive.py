@@ -10,12 +10,12 @@ from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.progress import Pause, Progress, no_pause, unpacked
 from app.core.samplers import lbfgs
 from app.core.samplers.lbfgs import minimised
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.discrepancy.sets import KINDS, example
 from service_tests.core.samplers.learned import HALTON, Watched, built, cpu, digest
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("box_scale", "most"), [(1.0, 1.0e-6), (0.25, 6e-8)])
 def test_global_is_as_good_as_the_papers_on_the_cpu_data(box_scale: float, most: float) -> None:
     # The paper's table 2 has 1.29e-6 and 5.57e-8; with nonlinear conjugate gradients 9.2e-7 and 2.9e-8 were reached.
@@ -26,7 +26,7 @@ def test_global_is_as_good_as_the_papers_on_the_cpu_data(box_scale: float, most:
 
 
 @pytest.mark.parametrize(
-    ("s", "box_scale", "known"), with_long([(100, 1.0, 4.00e-4)], [(100, 0.25, 3.04e-5), (300, 0.25, 2.42e-6)])
+    ("s", "box_scale", "known"), with_nightly([(100, 1.0, 4.00e-4)], [(100, 0.25, 3.04e-5), (300, 0.25, 2.42e-6)])
 )
 def test_greedy_is_as_good_as_known_on_the_cpu_data(s: int, box_scale: float, known: float) -> None:
     # The paper's table 2 has 3.02e-4, 2.62e-5 and 3.08e-6. Rounding alone decides which of its minima a search ends in,

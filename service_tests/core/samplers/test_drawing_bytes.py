@@ -9,7 +9,7 @@ import pytest
 from app.core.maps.fourier.drawing import frequency_set
 from app.core.maps.fourier.fourier_map import FourierMap
 from app.core.samplers.base import FrequencySampler
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import named, with_rows
 from service_tests.core.specs import spec
 
@@ -37,7 +37,7 @@ LARGE: list[tuple[dict[str, Any], int | None, int]] = [
 
 @pytest.mark.parametrize(
     ("over", "s", "d"),
-    with_long(EVERY[::4], [one for i, one in enumerate(EVERY) if i % 4] + LARGE),
+    with_nightly(EVERY[::4], [one for i, one in enumerate(EVERY) if i % 4] + LARGE),
     ids=lambda value: named(value) if isinstance(value, dict) else None,
 )
 def test_it_stays_within_what_is_reckoned(over: dict[str, Any], s: int | None, d: int) -> None:

@@ -11,7 +11,7 @@ from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.progress import OutOfTime, TimedProgress, unpacked
 from app.core.samplers import weighted
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import Fields, with_rows
 from service_tests.core.interrupted import Interrupted
 from service_tests.core.samplers.learned import (
@@ -34,7 +34,7 @@ KERNELS: list[Any] = [
 
 
 @every
-@pytest.mark.parametrize("d", with_long([3], [5, 21]))
+@pytest.mark.parametrize("d", with_nightly([3], [5, 21]))
 @pytest.mark.parametrize("its_kernel", KERNELS, ids=lambda its: "-".join(map(str, its.values())))
 def test_the_objective_falls_and_is_that_of_the_arrays(its_kernel: Fields, d: int, over: Fields) -> None:
     members = on(over, its_kernel, d, s=60)

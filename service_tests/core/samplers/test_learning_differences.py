@@ -11,7 +11,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.samplers import learning
 from app.core.samplers.learned_report import split
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import Fields, with_rows
 from service_tests.core.interrupted import Interrupted
 from service_tests.core.samplers.learned import Watched, built, digest
@@ -21,7 +21,7 @@ from service_tests.core.specs import kernel, refusal, spec
 WEIGHTED: Fields = {"kind": "weighted"}
 GLOBAL: Fields = {"kind": "global_adaptive", "iterations": 40}
 GREEDY: Fields = {"kind": "greedy_adaptive", "iterations": 20}
-quick_first = pytest.mark.parametrize("over", with_long([WEIGHTED, GLOBAL], [GREEDY]), ids=lambda over: over["kind"])
+quick_first = pytest.mark.parametrize("over", with_nightly([WEIGHTED, GLOBAL], [GREEDY]), ids=lambda over: over["kind"])
 every = pytest.mark.parametrize("over", [WEIGHTED, GLOBAL, GREEDY], ids=lambda over: over["kind"])
 KERNELS: list[Fields] = [
     {"kind": "gaussian", "length_scale": 2.0},
@@ -50,7 +50,7 @@ def error(made: Any, its: Fields, rows: Any, is_complex: bool) -> float:
 @pytest.mark.parametrize(
     ("over", "its"),
     # One by one, the frequencies of smooth kernels may come out worse than the base: see the page.
-    with_long(
+    with_nightly(
         [(over, KERNELS[0]) for over in (WEIGHTED, GLOBAL)],
         [(GREEDY, KERNELS[0]), *product((WEIGHTED, GLOBAL), KERNELS[1:])],
     ),

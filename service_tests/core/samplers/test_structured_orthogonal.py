@@ -142,7 +142,7 @@ def test_the_errors_are_those_of_the_design(d: int, seeds: int) -> None:
     assert seeds < 40 or mean == pytest.approx(bias, rel=0.5)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("d", [16, 21, 100, 256])
 def test_the_error_is_below_that_of_monte_carlo_and_not_above_that_of_orthogonal(d: int) -> None:
     # Clusters of rows, as data have them.
@@ -165,7 +165,7 @@ def error_of(kind: str, gaussian: Any, rows: Any, exact: Any, seed: int) -> floa
     return float(np.linalg.norm(gram - exact) / np.linalg.norm(exact))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("radii", ["stratified", "independent"])
 def test_two_and_three_dimensions_have_too_few_directions_whatever_the_lengths(radii: str) -> None:
     for d, least in ((2, 0.06), (3, 0.015)):

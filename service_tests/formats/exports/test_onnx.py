@@ -71,7 +71,7 @@ def bar(of: BaseSpec, phase: float, amplitudes: Any) -> float:
     return 4 * float(np.spacing(of.numpy_dtype.type(phase))) * max(1.0, float(amplitudes.max()))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("its_kernel", "its_sampler", "form", "normalize", "dtype", "given"), EVERY, ids=named)
 def test_a_runtime_computes_the_features_of_the_service(
     its_kernel: Fields, its_sampler: Fields, form: str, normalize: bool, dtype: str, given: Fields
@@ -99,7 +99,7 @@ LARGE = [
 ]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "d", "s", "size"), LARGE)
 def test_large_phases_and_many_dimensions_are_as_near(kind: str, d: int, s: int, size: float) -> None:
     scale = {"kind": "gaussian", "length_scale": float(np.sqrt(d))}
@@ -112,7 +112,7 @@ def test_large_phases_and_many_dimensions_are_as_near(kind: str, d: int, s: int,
         np.testing.assert_allclose(computed(away, x), features(here, x), rtol=0, atol=most)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize(
     "members",
@@ -132,7 +132,7 @@ def test_no_rows_and_one_are_batches(members: Fields, n: int) -> None:
     np.testing.assert_allclose(computed(away, x), features(here, x), rtol=0, atol=1e-6)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_input_of_a_map_is_in_the_graph() -> None:
     given = {"center": [1e9, 0, 5, 0], "scale": [10.0, 1, 1, 3], "unit_norm": True, "missing": 6.0}
     away, here = taken(spec(input=given))
@@ -142,7 +142,7 @@ def test_the_input_of_a_map_is_in_the_graph() -> None:
     assert np.abs(found[0] - found[1]).max() > 0.01
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["monte_carlo", "structured_orthogonal"])
 def test_the_file_is_a_valid_graph_that_says_what_it_is(kind: str) -> None:
     import onnx
@@ -157,7 +157,7 @@ def test_the_file_is_a_valid_graph_that_says_what_it_is(kind: str) -> None:
     assert model.producer_name == "bochner"
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_structured_map_is_small() -> None:
     of = {"input_dim": 784, "s": 4096, "kernel": {"kind": "gaussian", "length_scale": 28.0}}
     away, _ = taken(spec(**of, sampler={"kind": "structured_orthogonal"}))

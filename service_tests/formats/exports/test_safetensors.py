@@ -34,7 +34,7 @@ def test_numbers_are_aligned_and_metadata_is_text(members: Fields) -> None:
     assert len(content) == 8 + length + ends[-1]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("members", MAPS, ids=str)
 def test_the_published_reader_has_every_array(members: Fields) -> None:
     from safetensors.numpy import load
@@ -49,7 +49,7 @@ def test_the_published_reader_has_every_array(members: Fields) -> None:
         np.testing.assert_array_equal(found[name], array)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_published_reader_has_the_metadata(tmp_path_factory: pytest.TempPathFactory) -> None:
     from safetensors import safe_open
 

@@ -153,7 +153,7 @@ def test_the_error_of_the_gram_matrix_falls_as_the_root_of_s(form: str) -> None:
     assert abs(slope + 0.5) < 0.05
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("sampler", ["moment_matching", "orthogonal"])
 def test_one_seed_builds_one_map_whatever_the_threads_of_the_linear_algebra(sampler: str) -> None:
     # Large enough for OpenBLAS to share the work out.

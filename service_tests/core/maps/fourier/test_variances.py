@@ -9,7 +9,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.fourier import variances
 from app.core.spec import Form
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import Fields, named, variants, with_frequencies
 from service_tests.core.specs import KERNELS, fourier, kind
 
@@ -60,7 +60,7 @@ def test_a_frequency_has_the_variance_said(its_kernel: Fields, form: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "its_kernel", with_long(SINGLE[::4], [one for i, one in enumerate(SINGLE) if i % 4]), ids=named
+    "its_kernel", with_nightly(SINGLE[::4], [one for i, one in enumerate(SINGLE) if i % 4]), ids=named
 )
 def test_normalized_frequencies_have_the_variance_said(its_kernel: Fields) -> None:
     # Slices of one map, normalised one by one as `normalize` does; first order in 1/512.

@@ -14,7 +14,7 @@ from app.core.maps.landmarks.landmark_map import LandmarkMap
 from app.core.maps.landmarks.learning import split
 from app.core.maps.landmarks.samplers import Landmarks
 from app.core.maps.terms import Dtype
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import rows
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
@@ -102,7 +102,7 @@ def test_kernels_without_room_for_their_sums_are_refused(kernel: dict[str, Any],
 
 @pytest.mark.parametrize(
     "kernel",
-    with_long(
+    with_nightly(
         [{"kind": "gmm"}], [{"kind": "gaussian", "length_scale": 4.0}, {"kind": "laplacian", "length_scale": 4.0}]
     ),
 )

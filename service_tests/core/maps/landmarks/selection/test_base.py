@@ -5,7 +5,7 @@ from scipy import sparse
 from app.core.arrays import dense
 from app.core.errors import InvalidInput
 from app.core.maps.landmarks.selection.base import stream
-from service_tests.cases import with_long
+from service_tests.cases import with_nightly
 from service_tests.core.combinations import Fields
 from service_tests.core.combinations import rows as drawn
 from service_tests.core.interrupted import Interrupted, WatchedWork
@@ -75,7 +75,7 @@ def test_sparse_rows_give_the_same_landmarks(name: str, its_kernel: Fields) -> N
 @pytest.mark.usefixtures("_small_steps")
 @every_selection
 @pytest.mark.parametrize(
-    "its_kernel", with_long([{"kind": "gaussian", "length_scale": 2.5}], [{"kind": "gmm"}]), ids=str
+    "its_kernel", with_nightly([{"kind": "gaussian", "length_scale": 2.5}], [{"kind": "gmm"}]), ids=str
 )
 def test_resumed_selections_come_to_the_same(name: str, its_kernel: Fields) -> None:
     made = of(its_kernel)

@@ -18,7 +18,7 @@ def inertia(rows: Matrix, centres: Matrix) -> float:
     return float(scipy.spatial.distance.cdist(rows, centres, "sqeuclidean").min(axis=1).sum())
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_clusters_are_as_close_as_those_of_scikit_learn() -> None:
     cluster = pytest.importorskip("sklearn.cluster")
     rng = np.random.default_rng(1)

@@ -38,7 +38,7 @@ def test_scores_of_some_pilots_are_about_those_of_all() -> None:
     assert 0.8 * exact.sum() < scores.sum() < 1.7 * exact.sum()
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_landmarks_come_in_proportion_to_their_scores() -> None:
     # The first of three landmarks of six rows, in 2 000 draws, and the second after a certain first. Significance 1e-4.
     rows = np.concatenate([prepared(GAUSSIAN, 4) / 3, 2 * prepared(GAUSSIAN, 2, seed=8)])

@@ -49,7 +49,7 @@ def p_value(name: str, draws: int) -> float:
     return float(stats.chisquare(came, law, sum_check=False).pvalue)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize(("per_offer", "draws"), [(1, 4000), (2, 4000), (256, 4000)])
 def test_pivots_have_the_law_of_one_at_a_time_however_many_are_drawn_at_once(
     per_offer: int, draws: int, monkeypatch: pytest.MonkeyPatch
@@ -105,7 +105,7 @@ assert memory.peak() < 3 * rows.nbytes + (1 << 28)
 """
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_many_rows_take_bounded_memory_and_time(name: str) -> None:
     # 400,000 rows are 102 MB, and their kernels with the landmarks eight times as much. The time is seconds, and has
