@@ -34,6 +34,9 @@ TAKE_MINUTES = ("test_worst_requests.py", "test_image.py", "test_soak.py", "test
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take minutes run first, then tests that start processes and wait: at the end they would run alone."""
+    for item in items:
+        if item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.timeout(3600))
     items.sort(key=lambda item: (item.path.name not in TAKE_MINUTES, "core" in item.path.parts))
 
 

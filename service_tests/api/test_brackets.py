@@ -34,6 +34,7 @@ def test_a_body_of_brackets_is_refused(
     assert_problem(http, post(http, f"{maps[title]}/similarity?{query}", body), 422, "invalid-input")
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of another process is read from /proc")
 @pytest.mark.parametrize("piece", [b"[],", b"{},", b"[[]],", b'{"indices":[],"values":[]},'])
 def test_a_body_of_brackets_takes_little_memory(running: Running, maps: dict[str, str], piece: bytes) -> None:

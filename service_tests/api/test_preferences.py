@@ -48,6 +48,7 @@ def test_malformed_preferences_are_ignored(header: str) -> None:
     assert preferences(Request({"type": "http", "headers": [(b"prefer", header.encode())]}), 30.0) == Preferences()
 
 
+@pytest.mark.nightly
 def test_no_header_takes_long_to_read() -> None:
     began = time.perf_counter()
     for hostile in (

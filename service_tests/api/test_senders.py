@@ -12,6 +12,7 @@ from app.api import senders
 from app.api.problems import Refusal
 from app.api.senders import Sender, Senders
 from app.settings import Settings
+from service_tests import virtual_time
 from service_tests.connections.wire import answers, connected, received
 from service_tests.running import Running, service
 from service_tests.servers import until
@@ -107,7 +108,7 @@ def after(seconds: float, **settings: Any) -> Refusal:
             await sender.waited_for(receive)
 
     with pytest.raises(Refusal) as refused:
-        asyncio.run(run())
+        virtual_time.run(run())
     return refused.value
 
 
@@ -169,7 +170,7 @@ def test_only_who_is_slow_just_now_makes_room(
         assert not there.make_room(), "each makes room once"
         return made, await sending
 
-    assert asyncio.run(run()) == (makes_room, "min_body_rate" if makes_room else "none")
+    assert virtual_time.run(run()) == (makes_room, "min_body_rate" if makes_room else "none")
     assert not there.there
 
 

@@ -1,7 +1,5 @@
 """The account says what the store holds, and refuses what has no room."""
 
-import time
-
 import pytest
 import redis
 
@@ -17,6 +15,7 @@ from service_tests.checks import keys
 from service_tests.jobs.site import attempt
 from service_tests.ledger import assert_true, entries, pass_time
 from service_tests.races import at_once
+from service_tests.servers import until
 from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_maps import new
 
@@ -47,7 +46,7 @@ def test_what_expires_is_taken_out(client: redis.Redis) -> None:
     there = datasets.find("kept")
     assert there is not None
     datasets.renew(there, None)
-    time.sleep(2.1)
+    until(lambda: Account(client).usage().names == 2)
     assert assert_true(client).names == 2
     there = datasets.find("stays")
     assert there is not None

@@ -1,6 +1,5 @@
 """Duplicates in an index over HTTP, against all pairs of its codes."""
 
-import time
 from typing import Any
 
 import httpx
@@ -88,9 +87,7 @@ def test_a_job_does_not_look_at_another_index_that_was_made_under_the_name(
 
 def test_what_cannot_be_asked_is_refused(http: httpx.Client, name: str) -> None:
     path = made(http, name)
-    began = time.monotonic()
     empty = http.post(f"{path}/duplicates", json={"min_similarity": 0.5}, headers=WAIT)
-    assert time.monotonic() < began + 55, "who waits is answered when the job has ended"
     assert (empty.json()["clusters"], empty.json()["size"]) == ([], 0)
     for body, at in (
         ({}, "/min_similarity"),

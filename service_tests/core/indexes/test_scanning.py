@@ -119,6 +119,7 @@ def test_more_hashes_than_a_row_has_are_refused() -> None:
             nearest(some, some, s, bits, 3)
 
 
+@pytest.mark.nightly
 def test_another_thread_goes_on_while_rows_are_compared() -> None:
     codes = RNG.integers(0, 256, (100_000, 128), np.uint8)
     queries = np.tile(codes[:16], (10, 1))

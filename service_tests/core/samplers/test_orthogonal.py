@@ -106,6 +106,7 @@ def test_the_seed_alone_decides() -> None:
     assert (frequencies(7, 4) != frequencies(7, 4, seed=2)).all()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_a_million_frequencies_of_few_dimensions_are_made_in_seconds(d: int) -> None:
     started = time.process_time()
