@@ -50,7 +50,7 @@ class Panels:
         self._is_full = bool(has_line.sum() >= _LEAST_SHARE_OF_A_FULL_MATRIX * has_line.size)
         self._is_narrow = columns <= self.step // 2 and d > _LINES_AT_A_TIME
         if self._is_narrow:
-            self._coordinates = np.flatnonzero(has_line[0])
+            self._coordinates = np.arange(d) if self._is_full else np.flatnonzero(has_line[0])
             self._starts = np.array([0, len(self._coordinates)])
             self._lines: Floats = np.ascontiguousarray((matrix if self._is_full else matrix[:, self._coordinates]).T)
             return

@@ -74,7 +74,7 @@ def test_a_matrix_of_few_entries_takes_less_and_gives_the_same(columns: int, d: 
 
 
 @every_dtype
-@pytest.mark.parametrize("density", [1.0, 0.1], ids=["of all coordinates", "of few"])
+@pytest.mark.parametrize("density", [1.0, 0.4, 0.1], ids=["of all coordinates", "of most", "of few"])
 @pytest.mark.parametrize("share", [1 / 2, 1 / 5, 0], ids=["half a panel", "a fifth", "one column"])
 def test_a_narrow_matrix_is_not_filled_up_and_gives_the_same_bits(
     monkeypatch: pytest.MonkeyPatch, share: float, density: float, dtype: Any
