@@ -20,9 +20,9 @@ VOLATILE = ("--save", "", "--appendonly", "no")
 EVERY_WRITE = ("--appendonly", "yes", "--appendfsync", "always")
 
 
-def until(true: Callable[[], object], seconds: float = 120) -> None:
+def until(true: Callable[[], object]) -> None:
     """Wait for a condition, but not for ever: so long that a busy machine makes no test fail."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 120
     while not true():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)

@@ -103,7 +103,7 @@ def test_without_its_store_the_service_is_live_and_refuses_and_recovers(
             assert_problem(http, answer, 503, "store-unavailable")
         assert http.get("/v1/catalog").status_code == 200
         with valkey(tmp_path, *EVERY_WRITE):
-            until(lambda: http.get("/health/ready").status_code == 200, 120)
+            until(lambda: http.get("/health/ready").status_code == 200)
             assert put(http, "m", gaussian).status_code == 201
             features = post(http, "m/transform", ROWS).json()
         assert_problem(http, post(http, "m/transform", ROWS), 503, "store-unavailable")

@@ -207,7 +207,7 @@ def test_a_job_worker_ends_when_its_service_and_store_end_together(tmp_path: Pat
     os.kill(pid, end)
     kill_service(running)
     try:
-        until(lambda: not lives(worker), 30)  # four on an idle machine; a call to the store may take sixty
+        until(lambda: not lives(worker))  # four on an idle machine; a call to the store may take sixty
     finally:
         kill(worker)
         with suppress(ProcessLookupError):

@@ -104,7 +104,7 @@ def client(traced: Running) -> Iterator[httpx.Client]:
 
 def named(receiver: Receiver, trace: str, name: str) -> Any:
     """The one span of a name in a trace, once it is there."""
-    until(lambda: any(span.name == name for span in receiver.of(trace)), 30)
+    until(lambda: any(span.name == name for span in receiver.of(trace)))
     found = [span for span in receiver.of(trace) if span.name == name]
     assert len(found) == 1, receiver.of(trace)
     return found[0]
@@ -161,7 +161,7 @@ def test_a_request_that_came_without_a_trace_begins_one(receiver: Receiver, clie
     def begun() -> list[Any]:
         return [one for one in receiver.spans if one.name == "GET /v1/maps/{name}" and one.span_id not in before]
 
-    until(begun, 30)
+    until(begun)
     assert begun()[0].parent_span_id == b""
 
 

@@ -141,7 +141,7 @@ def test_clients_that_leave_at_once_leave_no_work(narrow: Running, name: str, s:
     with narrow.client() as http:
         for number in range(20):
             waiting(narrow, f"{name}-{number}", SLOW | {"s": s}).close()
-        until(lambda: put(http, name, QUICK).status_code == 201, 10)
+        until(lambda: put(http, name, QUICK).status_code == 201)
         assert jobs(http) == []
         assert http.get(f"/v1/maps?prefix={name}-").json()["maps"] == []
 

@@ -69,7 +69,7 @@ def test_head_of_the_events_of_a_job_is_answered_and_over(tmp_path: Path) -> Non
             return answer.status_code
 
         for _ in range(3):
-            until(lambda: head() == 200, 20)  # the place of the one before is free at once, or nearly so
+            until(lambda: head() == 200)  # the place of the one before is free at once, or nearly so
         with http.stream("GET", f"{job}/events") as stream:
             assert stream.status_code == 200
             assert head() == 503

@@ -105,7 +105,7 @@ def test_a_client_that_lost_its_answer_finds_the_map(running: Running, http: htt
     head = f"PUT /v1/maps/{dataset} HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
     with socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), timeout=30) as line:
         line.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
-        until(lambda: http.get(f"/v1/maps/{dataset}").status_code == 200, 30)
+        until(lambda: http.get(f"/v1/maps/{dataset}").status_code == 200)
     assert http.delete(f"/v1/datasets/{dataset}").status_code == 204
     found = put(http, dataset, asked)
     assert (found.status_code, found.json()) == (200, http.get(f"/v1/maps/{dataset}").json())

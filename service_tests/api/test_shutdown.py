@@ -77,7 +77,7 @@ def test_an_answer_under_way_is_sent_to_its_end_and_nothing_new_begun(tmp_path: 
         running.process.terminate()
         running.process.send_signal(signal.SIGTERM)
         began = time.monotonic()
-        until(lambda: not connects(running), 5)
+        until(lambda: not connects(running))
         assert answers(running.socket), "the store is there until the last answer is sent"
         pieces = 0
         while piece := line.recv(1 << 20):
@@ -142,7 +142,7 @@ def test_a_process_that_dies_is_replaced_and_takes_nobody_with_it(tmp_path: Path
         assert len(serving) == 2
         serving[0].kill()
 
-        until(lambda: not serving[0].is_running() and len(spawned(running)) == 2, 60)
+        until(lambda: not serving[0].is_running() and len(spawned(running)) == 2)
         with running.client() as http:
             assert http.get("/health/ready").status_code == 200
     finally:

@@ -55,10 +55,10 @@ def test_clients_that_wait_keep_others_out_no_longer_than_any_request(narrow: Ru
             return http.post("/v1/maps/quick/transform", json={"vectors": [[1, 2, 3]]}).status_code == 200
 
         for number in range(6):
-            until(served, 10)
+            until(served)
             stack.enter_context(waiting(narrow, f"slow-{number}", spec))
             time.sleep(0.1)
-        until(served, 10)
+        until(served)
 
 
 @pytest.mark.nightly
@@ -81,11 +81,11 @@ def test_the_place_of_a_client_that_has_hung_up_is_free(tmp_path: Path) -> None:
 
             for _ in range(MOST_LISTENERS - 1):
                 stack.enter_context(waiting(running, "slow", SLOW))
-            until(is_full, 60)
+            until(is_full)
             answer = http.put("/v1/maps/slow", json=SLOW, headers={"Prefer": WAIT})
             assert (answer.status_code, answer.json()["job"]) == (202, job), "answered, and not refused"
             assert answer.elapsed.total_seconds() < 5
-        until(listens, 30)
+        until(listens)
 
 
 @pytest.mark.nightly

@@ -100,7 +100,7 @@ def test_a_worker_of_a_data_directory_ends_when_told(jobs_service: Running) -> N
     command = [sys.executable, "-m", "app", "worker", "--data-dir", str(jobs_service.data_dir)]
     worker = subprocess.Popen(command)
     with redis.Redis.from_url(jobs_service.socket) as client:
-        until(lambda: reading(client) == 2, 60)  # the service has one of its own
+        until(lambda: reading(client) == 2)  # the service has one of its own
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(60) == 0
 

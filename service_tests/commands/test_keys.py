@@ -36,7 +36,7 @@ def test_the_first_key_is_made_before_the_first_start_and_others_while_the_servi
                 ("search", "read", 2.5, 9, 100),
             ]
             assert keys(data, "revoke", records[1]["id"]).returncode == 0
-            until(lambda: client.get("/v1/maps").status_code == 401, 10)
+            until(lambda: client.get("/v1/maps").status_code == 401)
             assert client.get("/v1/maps").json()["type"] == "/problems/unauthorized"
 
 

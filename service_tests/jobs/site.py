@@ -52,9 +52,9 @@ class Site:
         """Submit a walk; gives the id of its job."""
         return self.jobs.submit("test-walk", {"steps": steps, "seed": 3, **payload}).id
 
-    def ended(self, job_id: str, seconds: float = 60) -> JobRecord:
+    def ended(self, job_id: str) -> JobRecord:
         """Wait for the end of a job."""
-        until(lambda: self.look(lambda: self.jobs.get(job_id).state.ended), seconds)
+        until(lambda: self.look(lambda: self.jobs.get(job_id).state.ended))
         return self.jobs.get(job_id)
 
     def look(self, at: Callable[[], bool]) -> bool:

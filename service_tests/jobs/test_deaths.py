@@ -57,7 +57,7 @@ def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, 
                 kill(process)
         gone(working)
         assert not two.jobs.get(job_id).state.ended
-    assert two.ended(job_id, 120).state is JobState.succeeded
+    assert two.ended(job_id).state is JobState.succeeded
     assert two.result(job_id) == wanted
     assert {part.partition(":")[0] for part in two.keys_of(job_id)} == {"result"}
 

@@ -20,7 +20,7 @@ import redis
 
 from service_tests.jobs.site import gone
 from service_tests.power.disk import Disk, Loss
-from service_tests.running import START_SECONDS, free_port
+from service_tests.running import free_port
 from service_tests.servers import Wire, answers, until
 
 REPLICAS = ("first", "second")
@@ -88,9 +88,9 @@ class Deployment:
 
     def wait_until_ready(self, given_up: Callable[[], bool] = lambda: False) -> float:
         """Wait for both replicas, or until it is given up; gives the seconds since the store has answered."""
-        until(lambda: self._answers() or given_up(), START_SECONDS)
+        until(lambda: self._answers() or given_up())
         began = time.monotonic()
-        until(lambda: all(map(self._ready, self.ports)) or given_up(), START_SECONDS)
+        until(lambda: all(map(self._ready, self.ports)) or given_up())
         return time.monotonic() - began
 
     def kill(self, name: str) -> None:
