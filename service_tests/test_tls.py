@@ -21,7 +21,7 @@ from service_tests.running import Running, free_port, service
 from service_tests.servers import EVERY_WRITE, answers, until
 from service_tests.test_settings import serve
 
-pytestmark = pytest.mark.nightly
+pytestmark = pytest.mark.gate
 REDIS = shutil.which("redis-server")
 
 

@@ -14,14 +14,14 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 
-def _has_avx_512() -> bool:
+def has_avx_512() -> bool:
     """Whether loops are compiled for AVX-512: as NUMBA_CPU_FEATURES says, or as this processor does without it."""
     features: str | None = config.CPU_FEATURES  # type: ignore[attr-defined]
     return bool(llvm.get_host_cpu_features().get("avx512f")) if features is None else "+avx512f" in features.split(",")
 
 
 # A vector register, and with how many rows a tile fills the registers. Whatever depends on the width follows these.
-VECTOR_BYTES, ROWS = (64, 12) if _has_avx_512() else (32, 6)
+VECTOR_BYTES, ROWS = (64, 12) if has_avx_512() else (32, 6)
 # Registers that the columns of a tile take.
 _VECTORS = 2
 

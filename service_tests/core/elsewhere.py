@@ -49,7 +49,7 @@ PROCESSORS: dict[str, dict[str, str]] = {
         "OPENBLAS_CORETYPE": "Nehalem",
         "NPY_DISABLE_CPU_FEATURES": f"X86_V3 {_NO_AVX_512}",
         "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-FMA,-FMA4",
-        **_LOOPS,  # without fused multiply-add they take minutes; test_fourier_map.py and test_panels.py have such
+        **_LOOPS,  # without fused multiply-add they take minutes; test_vector_widths.py has such
     },
 }
 """Kinds of processors, and what tells NumPy, OpenBLAS, the C library and the compiler of loops to be on one.

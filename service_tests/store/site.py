@@ -55,7 +55,8 @@ class Site:
         self.script(f'exec "{STORE_PROGRAM}" "$@"')
 
     def script(self, last_line: str) -> None:
-        self.program.write_text(f'#!/bin/sh\necho $$ >> "{self.notes}"\n{last_line}\n')
+        version = f'[ "$1" = --version ] && exec "{STORE_PROGRAM}" --version'
+        self.program.write_text(f'#!/bin/sh\n{version}\necho $$ >> "{self.notes}"\n{last_line}\n')
         self.program.chmod(0o700)
 
     def store(self) -> EmbeddedStore:

@@ -8,7 +8,7 @@ import pytest
 import redis
 
 from app.commands.options import checked_settings
-from app.store import servers
+from app.store import binary, servers
 from app.store.connection import connect
 from app.store.errors import StoreOutdated, StoreUnavailable, in_full, store_errors
 from app.store.servers import StoreInfo, check_writable, keeping
@@ -41,7 +41,7 @@ def kept(directory: Path, *options: str) -> Iterator[StoreInfo]:
 def test_durability_is_read_from_the_server(tmp_path: Path, options: tuple[str, ...], durability: str) -> None:
     with kept(tmp_path, *options) as found:
         assert found.durability == durability
-        assert found.server.startswith(("valkey 8", "redis 7"))
+        assert found.server.startswith(("valkey ", "redis "))
         assert found.maxmemory_policy == "noeviction"
         assert (found.unfit() is None) == (durability != "volatile")
 
@@ -160,7 +160,7 @@ def test_versions_are_compared_by_number(info: dict[str, str], is_new_enough: bo
 def test_commands_refuse_a_store_that_is_too_old_and_start_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(servers, "LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 0)})
+    monkeypatch.setattr(binary, "_LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 0)})
     monkeypatch.setattr(logging.config, "dictConfig", lambda _: None)
     assert checked_settings({"redis_url": f"unix://{tmp_path}/valkey.sock"})
     with valkey(tmp_path) as url, connect(url, 5) as client:

@@ -11,10 +11,9 @@ import redis
 from filelock import FileLock
 
 import app
-from app.store import binary, server, servers
-from app.store.binary import StoreNotStarted, find_binary
+from app.store import binary, server
+from app.store.binary import StoreNotStarted, check_program, find_binary
 from app.store.embedded import EmbeddedStore
-from app.store.errors import StoreOutdated
 from service_tests.running import free_port
 from service_tests.servers import STORE_PROGRAM, until
 from service_tests.store.site import DEADLINE, Site, lives, reachable, server_pid
@@ -205,9 +204,19 @@ def test_a_socket_file_without_a_server_is_no_server(site: Site) -> None:
         assert len(site.pids()) == 2
 
 
-def test_a_server_that_is_too_old_is_refused_by_name_and_ended(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 2)})
-    wanted = "Redis 99.0 or Valkey 99.2 or later is needed"
-    with pytest.raises(StoreOutdated, match=rf"the store is \w+ [78]\.[.0-9]+; {wanted}"):
+@pytest.mark.parametrize(("name", "version"), [("Redis", "6.2.14"), ("Valkey", "7.1.0")])
+def test_a_program_that_is_too_old_is_refused_by_name_and_not_started(site: Site, name: str, version: str) -> None:
+    site.program.write_text(
+        f"#!/bin/sh\n[ $1 = --version ] || touch {site.notes}\necho '{name} server v={version} x'\n"
+    )
+    with pytest.raises(StoreNotStarted, match=f"is {name} {version}; Redis 7.0 or Valkey 7.2 or later is needed"):
         site.store().start()
-    assert not any(map(lives, site.pids()))
+    assert not site.notes.exists()
+    assert not site.data.exists()
+
+
+def test_the_programs_that_tests_run_on_say_how_old_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_program(STORE_PROGRAM)
+    monkeypatch.setattr(binary, "_LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 0)})
+    with pytest.raises(StoreNotStarted, match=r"is (Redis|Valkey) \d+\.\d+\.\d+; "):
+        check_program(STORE_PROGRAM)

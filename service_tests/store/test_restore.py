@@ -1,6 +1,5 @@
 """What a backup gives back, and to which stores."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from app.store.connection import connect
 from app.store.identity import StoreReplaced
 from app.store.maps import MapStore
 from service_tests.jobs.site import Site, read
+from service_tests.servers import until
 from service_tests.store.backups import LATER, contents, embedded, external, fill
 from service_tests.store.new_maps import new
 
@@ -143,7 +143,7 @@ def test_keys_that_have_expired_meanwhile_do_not_come_back(tmp_path: Path) -> No
         client.set("bochner:soon", b"x", px=400)
         client.set("bochner:later", b"x", pxat=LATER)
         backup.back_up(client, tmp_path / "file")
-    time.sleep(0.5)
+        until(lambda: client.get("bochner:soon") is None)
     with external(tmp_path / "target") as client:
         restore.restore(client, tmp_path / "file")
         assert set(contents(client)) == {b"bochner:later"}

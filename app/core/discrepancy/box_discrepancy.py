@@ -68,8 +68,8 @@ class BoxDiscrepancy(Discrepancy):
     π^d Π b_j⁻¹ D²; all in it lies in [−1, 1]. H_lm = Π_j sinc(b_j(w_lj − w_mj)), v_l = Π_j g_j(w_lj) and A = Π_j A_j,
     with g_j(w) the mean of φ_j(β) cos(wβ), and A_j that of φ_j(β)², over β in [0, b_j].
 
-    N is a difference of numbers up to (Σ|ξ|)², A + 2v + H of products of d factors: each factor is rounded and
-    multiplied, and s terms are added. Below 4 (2d + s) 2⁻⁵³ (Σ|ξ|)² it is rounding, and may be negative.
+    N is a difference of sums up to (Σ|ξ|)² of products of d factors. Each factor is rounded and multiplied, and s
+    products are added. Below 4 (2d + s) 2⁻⁵³ (Σ|ξ|)² it is rounding, and may be negative.
 
     What takes long has an argument `pause`: it is called between steps of at most a quarter of a second.
 

@@ -42,10 +42,11 @@ def slow_inverse(index: int, base: int, permutation: list[int]) -> float:
     return float(sum(digit / base ** (place + 1) for place, digit in enumerate(digits)))
 
 
-@pytest.mark.parametrize("d", [1, 3, 6, 50, 400])
-def test_the_plain_sequence_is_scipys_from_its_point_one_on(d: int) -> None:
-    expected = qmc.Halton(d, scramble=False).random(301)[1:]
-    np.testing.assert_allclose(points(300, d, scramble="none"), expected, rtol=0, atol=1e-14)
+@pytest.mark.parametrize(("n", "d"), [(300, 1), (256, 1), (243, 3), (343, 6), (229, 50), (300, 400)])
+def test_the_plain_sequence_is_scipys_from_its_point_one_on(n: int, d: int) -> None:
+    """Also where the last index is a power of a base, and so the first with another digit."""
+    expected = qmc.Halton(d, scramble=False).random(n + 1)[1:]
+    np.testing.assert_allclose(points(n, d, scramble="none"), expected, rtol=0, atol=1e-14)
 
 
 def test_reverse_radix_permutes_every_digit_by_the_reversal_of_its_bits() -> None:
