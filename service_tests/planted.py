@@ -100,7 +100,10 @@ FAULTS = {
         f"{CORE}/hashing",
     ),
     "bits that leave a pattern": Fault(
-        "app/core/hashing/encodings.py", "words ^= words >> np.uint64(27)", "words ^= words >> np.uint64(26)", CORE
+        "app/core/hashing/encodings.py",
+        "words ^= words >> np.uint64(27)",
+        "words ^= words >> np.uint64(26)",
+        f"{CORE}/hashing",
     ),
     "rows shifted the wrong way": Fault(
         "app/core/input.py", "changed -= self._shifts", "changed += self._shifts", CORE
@@ -146,7 +149,7 @@ FAULTS = {
     "swapped order of a file": Fault(
         "app/formats/npy.py", 'order="F" if fortran_order else "C"', 'order="C" if fortran_order else "F"', API
     ),
-    "indices past the last column": Fault(
+    "short rows are taken": Fault(
         "app/formats/json_rows.py",
         "if len(row) != width:",
         "if len(row) > width:",
