@@ -106,7 +106,7 @@ FAULTS = {
         f"{CORE}/hashing",
     ),
     "rows shifted the wrong way": Fault(
-        "app/core/input.py", "changed -= self._shifts", "changed += self._shifts", CORE
+        "app/core/input.py", "changed -= self._shifts", "changed += self._shifts", f"{CORE}/test_input.py"
     ),
     "correction of a sum": Fault(
         "app/core/hashing/sign_law.py", "terms[:, -2]) / 24", "terms[:, -2]) / 12", f"{CORE}/hashing"
