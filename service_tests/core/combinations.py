@@ -177,6 +177,20 @@ def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
     return over != "uploaded" or "subsets" not in its_kernel  # subsets of several sizes have no set in common
 
 
+def each_with_each(of: list[Pair]) -> list[Pair]:
+    """Of the pairs, one for each kernel with each sampler. Their variants take turns, and each is there."""
+    groups: dict[tuple[str, str], list[Pair]] = {}
+    for its_kernel, its_sampler in of:
+        groups.setdefault((its_kernel["kind"], its_sampler["kind"]), []).append((its_kernel, its_sampler))
+    chosen = [group[turn % len(group)] for turn, group in enumerate(groups.values())]
+    seen = {named(fields) for pair in chosen for fields in pair}
+    for pair in of:
+        if not seen >= (names := set(map(named, pair))):
+            chosen.append(pair)
+            seen |= names
+    return chosen
+
+
 def is_random(its_sampler: Fields) -> bool:
     """Whether another seed gives other frequencies."""
     return (
