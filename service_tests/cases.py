@@ -1,5 +1,7 @@
-"""Which cases the quick or the gate tests have, and which run at night only."""
+"""Which cases the quick or the gate tests have, which run at night only, and which are one test together."""
 
+import functools
+import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heapify, heapreplace
 from itertools import combinations
@@ -8,6 +10,35 @@ from typing import Any, TypeVar
 import pytest
 
 Case = TypeVar("Case", bound=tuple[Any, ...])
+
+
+def each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Runs a test for one case after the other, as one test: for tables of small cases. A failure names its case.
+
+    Arguments are those of `pytest.mark.parametrize`. All cases share the fixtures of the test.
+    """
+    wanted = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else names
+    is_one = isinstance(names, str) and len(wanted) == 1
+    table = [(case,) if is_one else case for case in cases]
+    assert table, f"no case of {names}"
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(**fixtures: Any) -> None:
+            for case in table:
+                values = dict(zip(wanted, case, strict=True))
+                try:
+                    test(**fixtures, **values)
+                except BaseException as error:
+                    error.add_note(f"the case is {values!r}"[:1000])
+                    raise
+
+        signature = inspect.signature(test)
+        others = [parameter for name, parameter in signature.parameters.items() if name not in wanted]
+        run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def few_and_many(few: Any, many: Any) -> list[Any]:
