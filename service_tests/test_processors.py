@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.processors import available
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 
 MANY = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 V1 = "4:cpu,cpuacct:{group}\n3:memory:/other\n"
@@ -24,10 +24,8 @@ def machine(root: Path, cgroup: str, files: dict[str, str]) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("quota", "wanted"), [("50000 100000", 1), ("100000 100000", 1), ("max 100000", MANY), ("99900000 100000", MANY)]
-)
-@pytest.mark.parametrize("group", ["/", "/system.slice/bochner.service", "/docker/named-by-the-host"])
+@each(("quota", "wanted"), [("50000 100000", 1), ("100000 100000", 1), ("max 100000", MANY), ("99900000 100000", MANY)])
+@each("group", ["/", "/system.slice/bochner.service", "/docker/named-by-the-host"])
 def test_a_quota_of_version_2(quota: str, wanted: int, group: str, tmp_path: Path) -> None:
     # A container sees its own group at the top; a service of the machine its own below it.
     at = "" if "docker" in group else group.strip("/") + "/"

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from app.settings import Settings
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.running import free_port
 
 ROOT = Path(__file__).parent.parent
@@ -152,14 +152,14 @@ def test_every_setting_has_a_value_here() -> None:
     assert not other, f"give {sorted(other)} a value in VALUES, and bad ones in BAD"
 
 
-@pytest.mark.parametrize("field", Settings.model_fields)
+@each("field", Settings.model_fields)
 def test_every_setting_says_what_it_is(field: str) -> None:
     description = Settings.model_fields[field].description
     assert description
     assert description.endswith(".")
 
 
-@pytest.mark.parametrize("field", Settings.model_fields)
+@each("field", Settings.model_fields)
 def test_every_setting_is_read_from_its_variable(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     default = getattr(Settings(), field)
     if field == "store_replicas":  # which a private store has none of
@@ -207,13 +207,13 @@ def test_the_command_line_takes_every_setting() -> None:
         assert f"[{Settings.variable(field)}]" in re.sub(r"\s+", " ", help_text)
 
 
-@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in BAD.items() for value in values])
+@each(("field", "value"), [(field, value) for field, values in BAD.items() for value in values])
 def test_a_bad_value_is_refused(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(field, value, monkeypatch)
 
 
-@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "1e999"])
-@pytest.mark.parametrize("field", [field for field, of in Settings.model_fields.items() if of.annotation is float])
+@each("value", ["inf", "-inf", "nan", "1e999"])
+@each("field", [field for field, of in Settings.model_fields.items() if of.annotation is float])
 def test_no_number_is_infinite(field: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(field, value, monkeypatch)
 

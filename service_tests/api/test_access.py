@@ -12,6 +12,7 @@ import pytest
 from app.api.roles import ROLES
 from app.store.keys import Role
 from service_tests.api.operations import OPERATIONS
+from service_tests.cases import each
 from service_tests.checks import JSON, assert_problem, post, put
 from service_tests.connections.wire import first_answer
 from service_tests.keyed import Keyed, assert_unauthorized, bearer, keyed, secret_of
@@ -109,8 +110,8 @@ def test_a_stranger_cannot_tell_a_name_that_exists_from_one_that_does_not(strang
     assert told[0] == told[1]
 
 
-@pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("operation", GUARDED)
+@each("role", Role)
+@each("operation", GUARDED)
 def test_a_role_does_what_it_may_and_no_more(here: Keyed, operation: str, role: Role) -> None:
     method, path = GUARDED[operation]
     needed = ROLES[operation]

@@ -1,10 +1,10 @@
 """A service that needs no keys: what a key, or a name that is not its own, does there."""
 
 import httpx
-import pytest
 
 from app.services.keys import AskedKey
 from app.store.keys import Role
+from service_tests.cases import each
 from service_tests.checks import assert_problem, put
 from service_tests.connections.wire import first_answer
 from service_tests.keyed import assert_unauthorized, bearer, made
@@ -30,8 +30,8 @@ def test_keys_are_not_made_without_a_key_even_where_none_is_needed(http: httpx.C
     assert_unauthorized(http.delete("/v1/keys/" + "0" * 16))
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example"])
-@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/maps"), ("POST", "/v1/maps/m/transform"), ("GET", "/docs")])
+@each("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example"])
+@each(("method", "path"), [("GET", "/v1/maps"), ("POST", "/v1/maps/m/transform"), ("GET", "/docs")])
 def test_without_keys_a_page_that_leads_its_name_here_reads_nothing(
     http: httpx.Client, method: str, path: str, host: str
 ) -> None:

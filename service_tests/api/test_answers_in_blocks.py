@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, post, post_npy, put, put_dataset
 from service_tests.running import Running, service
 
@@ -55,8 +56,8 @@ def test_features_in_blocks_are_those_of_the_whole(
 
 
 @pytest.mark.usefixtures("standing")
-@pytest.mark.parametrize("accept", [NPY, JSON])
-@pytest.mark.parametrize(
+@each("accept", [NPY, JSON])
+@each(
     ("encoding", "on_zero"),
     [*((one, "refuse") for one in ENCODINGS), *((one, "mark") for one in ENCODINGS if one != "packed")],
 )

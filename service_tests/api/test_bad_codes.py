@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import assert_problem, post
 
 pytestmark = pytest.mark.usefixtures("standing")
@@ -81,8 +82,8 @@ BAD_PAIRS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("query", ["", "encoding=pairs"])
-@pytest.mark.parametrize("bad", BAD_PAIRS)
+@each("query", ["", "encoding=pairs"])
+@each("bad", BAD_PAIRS)
 def test_what_is_no_pair_is_refused(http: httpx.Client, query: str, bad: Any) -> None:
     good = [[PAIR] * S]
     assert post(http, f"standing-gmm/similarity?{query}", {"x": good, "y": good}).status_code == 200
@@ -147,7 +148,7 @@ BAD_CSR: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "pointer"), BAD_CSR)
+@each(("bad", "pointer"), BAD_CSR)
 def test_broken_one_hot_rows_are_refused(http: httpx.Client, bad: Any, pointer: str) -> None:
     query = "encoding=one_hot&bits=3"
     assert post(http, f"standing-gmm/similarity?{query}", {"x": csr(), "y": csr()}).status_code == 200

@@ -6,12 +6,13 @@ from typing import Any
 import httpx
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import JSON, assert_problem, post
 
 VECTORS = {"vectors": [[1, 2, 3], [3, 1, 2], [0.5, 1, 1.5]]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "body", "pointer"),
     [
         ("gram", {}, "/vectors"),
@@ -48,7 +49,7 @@ def test_bad_requests_of_fourier_maps_are_refused_by_name(
     assert_problem(http, post(http, f"{fourier}/diagnostics/{kind}", body), 422, "invalid-input", pointer)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "body", "pointer"),
     [
         ("gram", VECTORS | {"estimators": ["cv1"]}, "/estimators"),

@@ -8,6 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import assert_problem, header, npy, npy_with_header, post_npy
 
 pytestmark = pytest.mark.usefixtures("nothing_stored")
@@ -69,14 +70,14 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize("posted", ARRAYS.values(), ids=ARRAYS)
+@each("address", ADDRESSES)
+@each("posted", ARRAYS.values())
 def test_an_array_that_is_no_matrix_of_numbers_is_refused(http: httpx.Client, address: str, posted: Any) -> None:
     assert_problem(http, post_npy(http, address, npy(posted)), 422, "invalid-input")
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "<i2", ">u2", "<i4", ">i4", "<u4", "<i8", ">i8", ">u8"])
+@each("address", ADDRESSES)
+@each("dtype", ["?", "i1", "u1", "<i2", ">u2", "<i4", ">i4", "<u4", "<i8", ">i8", ">u8"])
 def test_whole_numbers_are_those_of_a_float_array(http: httpx.Client, address: str, dtype: str) -> None:
     rows = np.array([[1, 0, 1], [0, 1, 1]]) if dtype == "?" else np.array([[100, 0, 3], [4, 5, 126]])
     for order in (np.ascontiguousarray, np.asfortranarray):
@@ -104,8 +105,8 @@ def test_a_whole_number_that_would_be_rounded_is_named(
     assert f"row 1, column 2 is {number}, which float" in document["detail"]
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize(("dtype", "value"), NOT_FINITE)
+@each("address", ADDRESSES)
+@each(("dtype", "value"), NOT_FINITE)
 def test_nan_and_infinity_are_refused_where_they_stand(
     http: httpx.Client, address: str, dtype: str, value: float
 ) -> None:
@@ -115,8 +116,8 @@ def test_nan_and_infinity_are_refused_where_they_stand(
     assert_problem(http, post_npy(http, address, rows), 422, "invalid-input", where)
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
-@pytest.mark.parametrize("body", FILES.values(), ids=FILES)
+@each("address", ADDRESSES)
+@each("body", FILES.values())
 def test_bytes_that_are_not_what_they_say_are_refused(http: httpx.Client, address: str, body: bytes) -> None:
     assert_problem(http, post_npy(http, address, body), 422, "invalid-input", "")
 

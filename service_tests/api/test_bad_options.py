@@ -3,6 +3,7 @@
 import httpx
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import assert_problem, post
 from service_tests.expected_codes import ENCODINGS, X
 
@@ -31,8 +32,8 @@ MEANINGLESS = [
 ]
 
 
-@pytest.mark.parametrize(("query", "parameter"), MEANINGLESS)
-@pytest.mark.parametrize(("path", "body"), [("codes", VECTORS), ("similarity", PAIRED)])
+@each(("query", "parameter"), MEANINGLESS)
+@each(("path", "body"), [("codes", VECTORS), ("similarity", PAIRED)])
 def test_an_option_without_meaning_is_refused_by_name(
     http: httpx.Client, path: str, body: object, query: str, parameter: str
 ) -> None:
@@ -87,7 +88,7 @@ def test_similarity_has_no_on_zero(http: httpx.Client) -> None:
     assert document["errors"][0]["parameter"] == "on_zero"
 
 
-@pytest.mark.parametrize(
+@each(
     "last",
     [
         "soon",
@@ -100,7 +101,6 @@ def test_similarity_has_no_on_zero(http: httpx.Client) -> None:
         "18446744073709551615-18446744073709551615",
         "9" * 5000,
     ],
-    ids=range(9),
 )
 def test_what_is_no_id_of_an_event_is_refused(http: httpx.Client, last: str) -> None:
     answer = http.get(f"/v1/jobs/{'0' * 24}/events", headers={"Last-Event-ID": last})

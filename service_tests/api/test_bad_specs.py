@@ -6,6 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, assert_problem, put
 
 pytestmark = pytest.mark.usefixtures("nothing_stored")
@@ -101,23 +102,23 @@ WITHOUT_MEANING = [
 ]
 
 
-@pytest.mark.parametrize("body", NOT_A_SPEC.values(), ids=NOT_A_SPEC)
+@each("body", NOT_A_SPEC.values())
 def test_a_body_that_is_no_spec_is_refused_as_a_whole(http: httpx.Client, name: str, body: Any) -> None:
     assert_problem(http, put(http, name, body), 422, "invalid-input", "")
 
 
-@pytest.mark.parametrize(("spec", "pointer"), WRONG_FIELD)
+@each(("spec", "pointer"), WRONG_FIELD)
 def test_a_wrong_field_is_refused_by_name(http: httpx.Client, name: str, spec: Any, pointer: str) -> None:
     assert_problem(http, put(http, name, spec), 422, "invalid-input", pointer)
 
 
-@pytest.mark.parametrize(("spec", "pointer"), WRONG_NUMBER)
+@each(("spec", "pointer"), WRONG_NUMBER)
 def test_a_wrong_number_is_refused_where_it_stands(http: httpx.Client, name: str, spec: Any, pointer: str) -> None:
     assert_problem(http, put(http, name, spec), 422, "invalid-input", pointer)
 
 
-@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
-@pytest.mark.parametrize("field", ["s", "seed"])
+@each("number", ["1e400", "-1e400", "NaN", "Infinity"])
+@each("field", ["s", "seed"])
 def test_a_number_that_json_or_a_double_does_not_have_is_refused(
     http: httpx.Client, name: str, field: str, number: str
 ) -> None:
@@ -125,7 +126,7 @@ def test_a_number_that_json_or_a_double_does_not_have_is_refused(
     assert_problem(http, put(http, name, spec), 422, "invalid-input", f"/{field}")
 
 
-@pytest.mark.parametrize(("spec", "pointer"), WITHOUT_MEANING)
+@each(("spec", "pointer"), WITHOUT_MEANING)
 def test_a_combination_without_meaning_is_refused(http: httpx.Client, name: str, spec: Any, pointer: str) -> None:
     assert_problem(http, put(http, name, spec), 422, "invalid-input", pointer)
 
@@ -174,7 +175,7 @@ def test_a_wrong_item_does_not_make_its_list_too_short_as_well(
 NAMES = [".hidden", "-dash", "_low", "a" * 129, "a%20b", "a%0A", "%C3%A9", "a%00", "a:b", "a@b", "%7Bx%7D"]
 
 
-@pytest.mark.parametrize("bad", NAMES)
+@each("bad", NAMES)
 def test_a_bad_name_is_refused_by_every_address(http: httpx.Client, bad: str) -> None:
     document = assert_problem(http, put(http, bad, GOOD), 422, "invalid-input")
     assert document["errors"][0]["parameter"] == "name"

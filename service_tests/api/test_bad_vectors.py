@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import assert_problem, post
 
 pytestmark = pytest.mark.usefixtures("nothing_stored")
@@ -64,27 +65,27 @@ ROWS: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("body", "pointer"), BODIES.values(), ids=BODIES)
-@pytest.mark.parametrize("address", ["cos_sin/transform", "cos_sin/kernel", "gmm/codes", "gmm/similarity"])
+@each(("body", "pointer"), BODIES.values())
+@each("address", ["cos_sin/transform", "cos_sin/kernel", "gmm/codes", "gmm/similarity"])
 def test_what_is_no_json_object_is_refused_everywhere(
     http: httpx.Client, address: str, body: bytes, pointer: str
 ) -> None:
     assert_problem(http, post(http, f"standing-{address}", body), 422, "invalid-input", pointer)
 
 
-@pytest.mark.parametrize(("body", "pointer"), MEMBERS.values(), ids=MEMBERS)
-@pytest.mark.parametrize("address", ["cos_sin/transform", "gmm/codes"])
+@each(("body", "pointer"), MEMBERS.values())
+@each("address", ["cos_sin/transform", "gmm/codes"])
 def test_a_misnamed_member_is_refused_by_name(http: httpx.Client, address: str, body: Any, pointer: str) -> None:
     assert_problem(http, post(http, f"standing-{address}", body), 422, "invalid-input", pointer)
 
 
-@pytest.mark.parametrize(("rows", "pointer"), ROWS.values(), ids=ROWS)
+@each(("rows", "pointer"), ROWS.values())
 def test_bad_rows_are_refused_where_they_stand(http: httpx.Client, rows: Any, pointer: str) -> None:
     answer = post(http, "standing-cos_sin/transform", {"vectors": rows})
     assert_problem(http, answer, 422, "invalid-input", f"/vectors{pointer}")
 
 
-@pytest.mark.parametrize(("rows", "pointer"), ROWS.values(), ids=ROWS)
+@each(("rows", "pointer"), ROWS.values())
 def test_bad_rows_are_refused_by_all_that_take_rows(http: httpx.Client, rows: Any, pointer: str) -> None:
     answer = post(http, "standing-gmm/codes", {"vectors": rows})
     assert_problem(http, answer, 422, "invalid-input", f"/vectors{pointer}")

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.checks import JSON, assert_problem, member, post, put
 from service_tests.costs import cost, sent
 from service_tests.running import Running
@@ -24,9 +24,9 @@ def maps(http: httpx.Client) -> dict[str, str]:
     return {title: f"brackets-{title}" for title in S_OF}
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("title", S_OF)
-@pytest.mark.parametrize("piece", [b"[", b"[],", b"{},", b"[[]],"])
+@each("query", QUERIES)
+@each("title", S_OF)
+@each("piece", [b"[", b"[],", b"{},", b"[[]],"])
 def test_a_body_of_brackets_is_refused(
     http: httpx.Client, maps: dict[str, str], title: str, query: str, piece: bytes
 ) -> None:

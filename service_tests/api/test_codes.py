@@ -4,6 +4,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import array, assert_problem, post, post_npy
 from service_tests.expected_codes import QUERIES, X, hashed, sparse
 
@@ -44,14 +45,14 @@ BAD_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("row", "pointer"), BAD_ROWS)
-@pytest.mark.parametrize("title", ["gmm", "centered"])
+@each(("row", "pointer"), BAD_ROWS)
+@each("title", ["gmm", "centered"])
 def test_a_sparse_row_that_is_none_is_refused(http: httpx.Client, title: str, row: object, pointer: str) -> None:
     answer = post(http, f"standing-{title}/codes", {"vectors": [ROW, row]})
     assert_problem(http, answer, 422, "invalid-input", f"/vectors/1{pointer}")
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@each("query", QUERIES)
 def test_a_row_has_its_codes_in_any_company(http: httpx.Client, query: str) -> None:
     rows = np.random.default_rng(4).normal(size=(50, 3)).astype(np.float32)
     together = hashed(http, "standing-gmm", rows, query)

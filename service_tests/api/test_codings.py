@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from app.api.codings import wanted, zstd
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, npy, post_npy, put
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
@@ -19,8 +20,8 @@ def send(http: httpx.Client, path: str, content: bytes, coding: str, content_typ
     return http.post(f"/v1/maps/{path}", content=content, headers=headers)
 
 
-@pytest.mark.parametrize("coding", ["gzip", "zstd", "GZIP", "x-gzip"])
-@pytest.mark.parametrize("n", [0, 2, 20_000])
+@each("coding", ["gzip", "zstd", "GZIP", "x-gzip"])
+@each("n", [0, 2, 20_000])
 def test_a_body_may_come_packed(http: httpx.Client, standing: dict[str, str], coding: str, n: int) -> None:
     rows = np.random.default_rng(1).random((n, 3))
     packed = PACK[coding.strip().lower().removeprefix("x-")](npy(rows))
@@ -69,7 +70,7 @@ def test_what_comes_packed_has_the_same_limit_even_if_it_stands_for_nothing(http
     assert problem["limit"] == "max_spec_bytes"
 
 
-@pytest.mark.parametrize(
+@each(
     ("coding", "content", "said"),
     [
         ("gzip", npy(ROWS), "not gzip, as Content-Encoding says"),
@@ -106,7 +107,7 @@ def test_other_codings_and_several_are_refused(http: httpx.Client, standing: dic
     assert answer.headers["accept-encoding"] == "gzip, zstd"
 
 
-@pytest.mark.parametrize(
+@each(
     ("header", "coding", "insists"),
     [
         ("", "identity", False),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from app.api.codings import zstd
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, npy, post, put
 
 UNPACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.decompress, "zstd": zstd.decompress}
@@ -22,8 +23,8 @@ def sent(http: httpx.Client, method: str, path: str, coding: str = "", **asked: 
         return answer, b"".join(answer.iter_raw())
 
 
-@pytest.mark.parametrize("coding", UNPACK)
-@pytest.mark.parametrize("path", ["/openapi.json", "/v1/catalog", "/docs", "/v1/maps/standing-phase/frequencies"])
+@each("coding", UNPACK)
+@each("path", ["/openapi.json", "/v1/catalog", "/docs", "/v1/maps/standing-phase/frequencies"])
 @pytest.mark.usefixtures("standing")
 def test_what_gets_shorter_is_sent_packed(http: httpx.Client, coding: str, path: str) -> None:
     plain, whole = sent(http, "GET", path)

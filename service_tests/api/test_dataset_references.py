@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import NPY, array, assert_problem, post, put, put_dataset
 
 # Without a row that is all zero, so that it can be hashed too.
@@ -45,8 +46,8 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("title", ["points", "sparse-points", "single"])
-@pytest.mark.parametrize(("form", "call"), [(form, call) for form, calls in CALLS.items() for call in calls])
+@each("title", ["points", "sparse-points", "single"])
+@each(("form", "call"), [(form, call) for form, calls in CALLS.items() for call in calls])
 def test_a_dataset_serves_as_its_rows_do(
     http: httpx.Client, standing: dict[str, str], points: dict[str, str], title: str, form: str, call: str
 ) -> None:
@@ -92,7 +93,7 @@ def test_a_sample_is_the_same_each_time_and_keeps_the_order_of_rows(
     assert len(sample(rows=1)) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("reference", "status", "slug", "at"),
     [
         ({"dataset": "no-such-dataset"}, 404, "dataset-not-found", None),
@@ -108,7 +109,7 @@ def test_a_sample_is_the_same_each_time_and_keeps_the_order_of_rows(
         ({"dataset": "standing-far"}, 422, "invalid-input", ""),
     ],
 )
-@pytest.mark.parametrize(
+@each(
     ("form", "call", "member"),
     [
         ("cos_sin", "transform", "vectors"),

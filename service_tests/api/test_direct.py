@@ -10,6 +10,7 @@ import numpy as np
 import psutil
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, post, post_npy, put, put_dataset
 from service_tests.running import Running, service
 from service_tests.servers import until
@@ -31,7 +32,7 @@ def test_it_answers_what_the_usual_way_does(http: httpx.Client, standing: dict[s
     assert short.headers["x-request-id"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "status", "slug"),
     [
         ("nothing-here/transform", 404, "map-not-found"),

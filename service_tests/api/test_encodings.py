@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, post, post_npy, put
 from service_tests.expected_codes import ENCODINGS, QUERIES, X, expected, hashed, sparse
 
@@ -29,8 +30,8 @@ def as_json(codes: list[list[Any]], query: str) -> Any:
     return csr(codes, S << bits)
 
 
-@pytest.mark.parametrize("title", ["gmm", "centered"])
-@pytest.mark.parametrize("query", QUERIES)
+@each("title", ["gmm", "centered"])
+@each("query", QUERIES)
 def test_every_encoding_follows_from_the_pairs(http: httpx.Client, title: str, query: str) -> None:
     name = f"standing-{title}"
     rows = np.vstack([X, np.random.default_rng(1).normal(size=(5, 3)).astype(np.float32)])
@@ -42,7 +43,7 @@ def test_every_encoding_follows_from_the_pairs(http: httpx.Client, title: str, q
         assert answer.json() == {"codes": as_json(codes, query)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "dtype", "row"),
     [
         ("encoding=pairs", np.int64, (S, 2)),
@@ -60,7 +61,7 @@ def test_every_encoding_follows_from_the_pairs(http: httpx.Client, title: str, q
         ("encoding=fingerprint&bits=64", np.uint64, (S,)),
     ],
 )
-@pytest.mark.parametrize("n", [0, 1, 3])
+@each("n", [0, 1, 3])
 def test_shapes_and_dtypes_are_those_of_the_contract(
     http: httpx.Client, query: str, dtype: type, row: tuple[int, ...], n: int
 ) -> None:
@@ -146,7 +147,7 @@ def test_rows_of_zeros_alone_may_be_marked_too(http: httpx.Client) -> None:
         assert post(http, path, {"vectors": vectors}).json()["codes"] == csr([[], []], S << 8)
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@each("query", QUERIES)
 def test_single_and_double_precision_in_give_the_same_codes(http: httpx.Client, query: str) -> None:
     """X is exact in both; the map reads either in its own dtype."""
     path = f"standing-gmm/codes?{query}"

@@ -1,11 +1,12 @@
 import pytest
 
 from app.api.hosts import Hosts
+from service_tests.cases import each
 
 LOCAL = Hosts(("box.example",), near=True)
 
 
-@pytest.mark.parametrize(
+@each(
     "host",
     [
         *("localhost", "LOCALHOST:8000", "localhost.", "localhost:", "127.0.0.1", "127.0.0.1:8000", "[::1]"),
@@ -16,7 +17,7 @@ def test_without_keys_near_names_and_addresses_are_answered(host: str) -> None:
     assert LOCAL.allow(host)
 
 
-@pytest.mark.parametrize(
+@each(
     "host",
     [
         *(

@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import NPY, array, assert_problem, member, post, post_npy, put
 from service_tests.expected_codes import QUERIES, expected
 
@@ -44,7 +45,7 @@ def test_such_a_map_answers_codes(http: httpx.Client, huge: str) -> None:
     assert (marked[2] == -1).all()
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@each("query", QUERIES)
 def test_every_encoding_serves(http: httpx.Client, huge: str, query: str) -> None:
     pairs = array(post(http, f"{huge}/codes?encoding=pairs", {"vectors": X[:2]}, NPY))
     assert array(post(http, f"{huge}/codes?{query}", {"vectors": X[:2]}, NPY)).tolist() == expected(pairs, query)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import HASHES, SPEC
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.checks import (
     JSON,
     NPY,
@@ -163,7 +163,7 @@ def test_a_scale_keeps_rows_sparse_and_a_center_is_refused(http: httpx.Client, n
     assert "would make them dense" in document["detail"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "pointer"),
     [
         ({"scale": 0}, "/input/scale"),

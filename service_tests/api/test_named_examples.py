@@ -12,6 +12,7 @@ import pytest
 
 from app.api.named_examples import PARAMETERS, add_named_examples
 from service_tests.api.operations import DOCUMENT
+from service_tests.cases import each
 
 DOCUMENTED: dict[str, dict[str, Any]] = {
     one["operationId"]: one for path in DOCUMENT["paths"].values() for one in path.values()
@@ -28,7 +29,7 @@ def shown() -> dict[str, dict[str, Any]]:
     return {one["operationId"]: one["requestBody"]["content"]["application/json"]["examples"] for one in operations}
 
 
-@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
+@each("file", EXAMPLES)
 def test_a_file_is_shown_as_it_is(shown: dict[str, dict[str, Any]], file: Path) -> None:
     operation, title, *query, _ = file.name.split(".")
     example = shown[operation][title]
@@ -59,7 +60,7 @@ def contents() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(("operation", "status", "content"), contents())
+@each(("operation", "status", "content"), contents())
 def test_every_answer_has_an_example_that_is_what_its_schema_says(
     operation: str, status: str, content: dict[str, Any]
 ) -> None:
@@ -71,7 +72,7 @@ def test_every_answer_has_an_example_that_is_what_its_schema_says(
         assert not errors, (name, errors)
 
 
-@pytest.mark.parametrize("operation", [name for name in DOCUMENTED if "requestBody" in DOCUMENTED[name]])
+@each("operation", [name for name in DOCUMENTED if "requestBody" in DOCUMENTED[name]])
 def test_every_body_has_examples_that_are_what_its_schema_says(operation: str) -> None:
     content = DOCUMENTED[operation]["requestBody"]["content"]["application/json"]
     assert content["examples"]
@@ -80,7 +81,7 @@ def test_every_body_has_examples_that_are_what_its_schema_says(operation: str) -
         assert not errors, (name, errors)
 
 
-@pytest.mark.parametrize("operation", DOCUMENTED)
+@each("operation", DOCUMENTED)
 def test_every_parameter_has_an_example_that_is_what_its_schema_says(operation: str) -> None:
     for parameter in DOCUMENTED[operation].get("parameters", ()):
         assert "example" in parameter or "examples" in parameter, f"{parameter['name']}: add it to PARAMETERS"

@@ -6,6 +6,7 @@ from fastapi import Request
 from app.api.negotiation import favourite, posted_format, wanted_format
 from app.api.problems import Refusal
 from app.formats import FORMATS
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY
 
 
@@ -14,7 +15,7 @@ def request(**headers: str) -> Request:
     return Request({"type": "http", "headers": pairs})
 
 
-@pytest.mark.parametrize(
+@each(
     ("accept", "liked"),
     [
         ("", JSON),
@@ -65,7 +66,7 @@ def chosen(accept: str, posted: str | None, dtype: str = "float32") -> tuple[str
     return form.media_type, found.name
 
 
-@pytest.mark.parametrize(
+@each(
     ("accept", "dtype", "liked"),
     [
         (HALF, "float32", (NPY, "float16")),
@@ -92,7 +93,7 @@ def test_another_dtype_is_for_those_who_name_it(accept: str, dtype: str, liked: 
     assert chosen(accept, None, dtype) == liked
 
 
-@pytest.mark.parametrize(
+@each(
     ("accept", "dtype"),
     [
         (HALF, "int32"),

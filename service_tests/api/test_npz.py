@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, post, put_dataset
 from service_tests.formats.test_npz import npz
 
@@ -26,8 +27,8 @@ def loaded(answer: httpx.Response) -> dict[str, Any]:
     return dict(np.load(io.BytesIO(answer.content), allow_pickle=False))
 
 
-@pytest.mark.parametrize("title", ["cos_sin", "complex", "phase", "float64"])
-@pytest.mark.parametrize("posted", [{"x": X}, {"x": X, "y": Y[:1]}], ids=["x", "x and y"])
+@each("title", ["cos_sin", "complex", "phase", "float64"])
+@each("posted", [{"x": X}, {"x": X, "y": Y[:1]}])
 def test_a_gram_block_needs_no_json(http: httpx.Client, standing: dict[str, str], title: str, posted: Any) -> None:
     path = f"{standing[title]}/kernel?exact=true"
     found = loaded(post_npz(http, path, **posted))
@@ -131,7 +132,7 @@ def test_codes_are_recognised_as_in_json(http: httpx.Client, standing: dict[str,
     assert unclear.status_code == 200
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "arrays", "pointer"),
     [
         ("similarity", {"x": X}, "/y"),

@@ -7,6 +7,7 @@ import pytest
 from starlette.requests import Request
 
 from app.api.preferences import Preferences, preferences
+from service_tests.cases import each
 
 
 def preferred(*headers: str, most: float = 30.0) -> Preferences:
@@ -14,7 +15,7 @@ def preferred(*headers: str, most: float = 30.0) -> Preferences:
     return preferences(Request({"type": "http", "headers": raw}), most)
 
 
-@pytest.mark.parametrize(
+@each(
     ("headers", "respond_async", "wait"),
     [
         ([], False, None),
@@ -43,7 +44,7 @@ MALFORMED = """wait|wait=|wait=soon|wait=-1|wait=1.5|wait=1e3|wait=٣|wait=1 2|w
 respond async|;respond-async|; wait=3|"respond-async"|respond-async=no"""
 
 
-@pytest.mark.parametrize("header", re.split(r"[|\n]", MALFORMED))
+@each("header", re.split(r"[|\n]", MALFORMED))
 def test_malformed_preferences_are_ignored(header: str) -> None:
     assert preferences(Request({"type": "http", "headers": [(b"prefer", header.encode())]}), 30.0) == Preferences()
 

@@ -5,6 +5,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, put
 from service_tests.running import Running
 
@@ -24,7 +25,7 @@ def whole(http: httpx.Client, standing: dict[str, str]) -> bytes:
     return answer.content
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "first", "last"),
     [
         ("bytes=0-0", 0, 0),
@@ -57,7 +58,7 @@ def test_a_part_behind_the_end_is_refused(http: httpx.Client, asked: str) -> Non
     assert answer.headers["content-range"] == "bytes */320"
 
 
-@pytest.mark.parametrize(
+@each(
     "asked",
     [
         "bytes=0-9,20-29",

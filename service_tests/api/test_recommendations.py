@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import RESPOND_ASYNC, assert_problem, finished, put
 
 ROWS = np.random.default_rng(6).normal(size=(50, 4)).round(3)
@@ -137,7 +138,7 @@ def test_a_picture_has_a_curve_for_each_sampler(http: httpx.Client) -> None:
     assert image.content.startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "pointer"),
     [
         ({"budget": None}, "/budget"),

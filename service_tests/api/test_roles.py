@@ -13,6 +13,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.store.keys import Role, drawn
 from service_tests.api.operations import OPERATIONS
+from service_tests.cases import each
 
 CHANGES_NOTHING = {
     "advise",
@@ -30,7 +31,7 @@ CHANGES_NOTHING = {
 """What is posted and yet leaves everything as it is."""
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 def test_every_operation_needs_the_role_that_its_method_calls_for(operation: str) -> None:
     assert operation in ROLES, f"say in app/api/roles.py which role {operation} needs"
     method, path = OPERATIONS[operation]
@@ -60,8 +61,8 @@ def state(role: Role | None) -> dict[str, Any]:
     return {"role": role, "key": None if role is None else drawn("k", role, None, None, None).key}
 
 
-@pytest.mark.parametrize("role", Role)
-@pytest.mark.parametrize("needed", Role)
+@each("role", Role)
+@each("needed", Role)
 def test_a_role_does_what_it_includes(role: Role, needed: Role) -> None:
     operation = next(name for name, one in ROLES.items() if one is needed)
     if role.includes(needed):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import bochner
+from service_tests.cases import each
 from service_tests.checks import NPY, array, assert_problem, member, npy, post, post_npy, put
 
 S, D = 100, 3
@@ -128,7 +129,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("call", "option"), REFUSED)
+@each(("call", "option"), REFUSED)
 def test_options_without_a_meaning_are_refused_by_name(http: httpx.Client, signed: str, call: str, option: str) -> None:
     document = assert_problem(http, post_npy(http, f"{signed}/{call}", ROWS), 422, "invalid-input")
     assert document["errors"][0]["parameter"] == option

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from service_tests.cases import each
 from service_tests.checks import NPY, array, member, post, put
 from service_tests.expected_codes import QUERIES, X, Y, expected, hashed, sparse
 
@@ -54,8 +55,8 @@ def chance(d: int, bits: int, negative: tuple[float, float]) -> float:
     return sum(w for i, j, w in different if i % 2**bits == j % 2**bits) / sum(w for _, _, w in different)
 
 
-@pytest.mark.parametrize("query", ["", *QUERIES])
-@pytest.mark.parametrize("written", [np.ndarray.tolist, sparse])
+@each("query", ["", *QUERIES])
+@each("written", [np.ndarray.tolist, sparse])
 def test_the_similarity_of_vectors_comes_with_error_and_truth(http: httpx.Client, query: str, written: Any) -> None:
     answer = similarity(http, written(X), written(Y), query)
     assert set(answer.json()) == OF_VECTORS
@@ -72,7 +73,7 @@ def test_the_similarity_of_vectors_comes_with_error_and_truth(http: httpx.Client
     np.testing.assert_allclose(member(answer, "zero_bit"), rates(http, "encoding=zero_bit"), rtol=1e-12)
 
 
-@pytest.mark.parametrize("query", ["", *QUERIES])
+@each("query", ["", *QUERIES])
 def test_intervals_end_where_the_mid_p_value_of_the_rate_passes_a_fortieth(http: httpx.Client, query: str) -> None:
     answer = similarity(http, X.tolist(), Y.tolist(), query)
     counts = S * np.array(rates(http, query.replace("packed", "b_bit") or "encoding=pairs"))
@@ -92,7 +93,7 @@ def test_intervals_end_where_the_mid_p_value_of_the_rate_passes_a_fortieth(http:
             assert p_value == pytest.approx(0.025, rel=1e-6) or (is_cut and p_value > 0.0249)
 
 
-@pytest.mark.parametrize("query", ["", *QUERIES])
+@each("query", ["", *QUERIES])
 def test_the_bias_is_that_of_codes_that_tell_of_indices_alone(http: httpx.Client, query: str) -> None:
     # One coordinate each: i* is always the same.
     bias = numbers(similarity(http, [[1, 0, 0]], [[4, 0, 0]], query), "bias")
@@ -168,7 +169,7 @@ def test_similarity_comes_stacked_as_npy(http: httpx.Client, query: str) -> None
     np.testing.assert_array_equal(stacked, [member(as_json, k) for k in order])
 
 
-@pytest.mark.parametrize("query", ["", f"gamma={GAMMA}", *QUERIES])
+@each("query", ["", f"gamma={GAMMA}", *QUERIES])
 def test_no_pairs_have_no_similarity(http: httpx.Client, query: str) -> None:
     answer = similarity(http, [], [], query)
     assert answer.status_code == 200

@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import assert_problem, member, post
 from service_tests.expected_codes import QUERIES, X, Y, hashed
 
@@ -23,8 +24,8 @@ def codes(http: httpx.Client, query: str, rows: Any) -> Any:
     return post(http, f"standing-gmm/codes?{query}", {"vectors": rows.tolist()}).json()["codes"]
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("gamma", ["", "&gamma=2"])
+@each("query", QUERIES)
+@each("gamma", ["", "&gamma=2"])
 def test_posted_codes_have_the_similarity_of_their_vectors(http: httpx.Client, query: str, gamma: str) -> None:
     of_codes = similarity(http, query + gamma, codes(http, query, X), codes(http, query, Y)).json()
     of_vectors = similarity(http, query + gamma, X.tolist(), Y.tolist()).json()
@@ -106,7 +107,7 @@ def test_marked_one_hot_rows_have_no_similarity(http: httpx.Client) -> None:
     assert "on_zero" not in document["detail"]
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@each("query", QUERIES)
 def test_x_and_y_must_have_as_many_rows_of_codes(http: httpx.Client, query: str) -> None:
     answer = similarity(http, query, codes(http, query, X), codes(http, query, Y[:2]))
     assert_problem(http, answer, 422, "invalid-input", "/y")

@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import assert_problem, member, post, put
 
 LIKE_VECTORS = ["zero_bit", "b_bit", "packed", "fingerprint", "one_hot"]
@@ -30,8 +31,8 @@ def read_as(answer: httpx.Response) -> str:
     return "vectors" if "exact" in answer.json() else "codes"
 
 
-@pytest.mark.parametrize("row", [ROW, [1.0, 2.0, 3.0], [1, 2.0, 3.5], [0.5, 1.5, 2.5]])
-@pytest.mark.parametrize("encoding", LIKE_VECTORS)
+@each("row", [ROW, [1.0, 2.0, 3.0], [1, 2.0, 3.5], [0.5, 1.5, 2.5]])
+@each("encoding", LIKE_VECTORS)
 def test_rows_that_may_be_both_are_refused_until_it_is_said_which(
     http: httpx.Client, square: str, encoding: str, row: list[float]
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from bochner_client import InvalidAnswer
 from bochner_client.arrays import as_array, npy
 from bochner_client.requests import Head
+from service_tests.cases import each
 from service_tests.checks import npy as saved
 
 ARRAYS = [
@@ -26,8 +27,8 @@ def read(body: bytes, pieces: int, **options: Any) -> Any:
     return sink.end()
 
 
-@pytest.mark.parametrize("pieces", [1, 7, 10_000])
-@pytest.mark.parametrize("array", ARRAYS, ids=lambda one: f"{one.dtype}{one.shape}")
+@each("pieces", [1, 7, 10_000])
+@each("array", ARRAYS)
 def test_an_array_is_read_however_it_is_cut_into_pieces(array: Any, pieces: int) -> None:
     found = read(saved(array), pieces)
     assert (found.dtype, found.shape) == (array.dtype, array.shape)

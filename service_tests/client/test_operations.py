@@ -14,6 +14,7 @@ import pytest
 
 from bochner_client import Client, Refused
 from bochner_client.calls.maps import FrozenArray
+from service_tests.cases import each
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
 OPERATIONS = {
@@ -69,7 +70,7 @@ ARRAYS = get_args(FrozenArray)
 CALLS |= {f"get_{array}": lambda client, array=array: client.get_array("m", array) for array in ARRAYS}  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 def test_every_operation_has_a_call(operation: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """It need not succeed: it must ask the right thing, and understand what it is told."""
     method, path = OPERATIONS[operation]
@@ -105,7 +106,7 @@ UNUSED = {"If-None-Match", "If-Range", "Range", "Content-Encoding", "Accept-Enco
 """Headers for caches, browsers and traces, which a client of arrays has no use for."""
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@each("operation", OPERATIONS)
 def test_every_parameter_of_an_operation_is_an_argument(operation: str) -> None:
     method, path = OPERATIONS[operation]
     call = getattr(Client, "get_array" if operation.removeprefix("get_") in ARRAYS else operation)

@@ -6,11 +6,12 @@ import bochner_client
 from app.api.problem_kinds import KINDS
 from bochner_client import JobFailed, JobRecord, Refused, ServiceAway
 from bochner_client.refusals import refusal
+from service_tests.cases import each
 
 CLASSES = [one for one in vars(bochner_client).values() if isinstance(one, type) and issubclass(one, Refused)]
 
 
-@pytest.mark.parametrize("slug", KINDS)
+@each("slug", KINDS)
 def test_every_kind_of_problem_has_its_exception(slug: str) -> None:
     document = {"type": f"/problems/{slug}", "title": "T", "detail": "what came", "limit": "max", "value": 3}
     error = refusal(KINDS[slug].status, document, 2.0)

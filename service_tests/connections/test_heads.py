@@ -1,6 +1,7 @@
 import pytest
 
 from app.connections import heads
+from service_tests.cases import each
 from service_tests.connections.wire import LIVE, asked
 from service_tests.running import Running
 
@@ -27,7 +28,7 @@ def test_an_address_has_no_more_parameters_than_some(running: Running, count_: i
     assert answer.status_code == status
 
 
-@pytest.mark.parametrize(
+@each(
     ("came", "means"),
     [
         (b"/", b"/"),

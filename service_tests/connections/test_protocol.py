@@ -7,7 +7,7 @@ from itertools import count, repeat
 import psutil
 import pytest
 
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.connections.wire import LIVE, answers, asked, connected, received, refusal
 from service_tests.running import Running, service
 
@@ -145,7 +145,7 @@ def test_a_silent_connection_ends(strict: Running, before: bytes) -> None:
     assert time.monotonic() - began >= IDLE_SECONDS
 
 
-@pytest.mark.parametrize(
+@each(
     ("request_", "said"),
     [
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HTTP"),

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from app.core.arrays import dense, in_dtype, largest, row_blocks, vectors
 from app.core.errors import InvalidInput
+from service_tests.cases import each
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
@@ -41,8 +42,8 @@ def test_other_numbers_than_float32_float64_and_integers_are_refused(dtype: str)
     assert str(np.dtype(dtype)) in error.detail
 
 
-@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
-@pytest.mark.parametrize("of", ["?", "i1", "u2", ">i4", "<i8", ">u8"])
+@each("dtype", [FLOAT32, FLOAT64])
+@each("of", ["?", "i1", "u2", ">i4", "<i8", ">u8"])
 def test_whole_numbers_are_taken_where_all_are_exact(of: str, dtype: np.dtype[Any]) -> None:
     digits, info = np.finfo(dtype).nmant + 1, None if of == "?" else np.iinfo(of)
     least, most = (0, 1) if info is None else (int(info.min), int(info.max))
@@ -103,9 +104,9 @@ def test_the_largest_float32_and_a_vanishing_float64_pass() -> None:
     assert dense(in_dtype(gated, FLOAT32)).tolist() == [[float(np.finfo(np.float32).max), 0.0, 0.0, 1.0]]
 
 
-@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
-@pytest.mark.parametrize("posted_as", ["<f4", ">f4", "<f8", ">f8"])
-@pytest.mark.parametrize("order", ["C", "F", "strided"])
+@each("dtype", [FLOAT32, FLOAT64])
+@each("posted_as", ["<f4", ">f4", "<f8", ">f8"])
+@each("order", ["C", "F", "strided"])
 def test_any_order_of_bytes_and_of_axes_gives_the_same_rows(order: str, posted_as: str, dtype: np.dtype[Any]) -> None:
     values = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
     posted = np.asarray(values, dtype=posted_as, order="F" if order == "F" else "C")

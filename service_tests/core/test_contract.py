@@ -13,7 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family_of, opened
 from app.core.samplers.base import FrequencySampler
 from app.core.spec import Dtype, Form, MapSpec
-from service_tests.cases import covering
+from service_tests.cases import covering, each
 from service_tests.core.combinations import (
     COUNTED,
     FIELDS,
@@ -81,7 +81,7 @@ def test_no_kind_is_left_out() -> None:
     assert {pair[1]["kind"] for pair in TOGETHER} == {kind(model) for model in SAMPLERS}
 
 
-@pytest.mark.parametrize("refused", sorted({its_sampler["kind"] for _, its_sampler in APART}))
+@each("refused", sorted({its_sampler["kind"] for _, its_sampler in APART}))
 def test_a_combination_without_a_meaning_is_refused_and_one_named_that_works(refused: str) -> None:
     for its_kernel, its_sampler in APART:
         if its_sampler["kind"] != refused:
@@ -99,9 +99,7 @@ def test_a_combination_without_a_meaning_is_refused_and_one_named_that_works(ref
         assert spec(kernel=its_kernel, sampler=advice, s=S, input_dim=d).sampler.kind == works
 
 
-@pytest.mark.parametrize(
-    ("its_kernel", "its_sampler", "output"), [WITH_OUTPUTS[number] for number in sorted(COVERED)], ids=named
-)
+@each(("its_kernel", "its_sampler", "output"), [WITH_OUTPUTS[number] for number in sorted(COVERED)])
 def test_fourier_features_approximate_their_kernel(its_kernel: Fields, its_sampler: Fields, output: Output) -> None:
     form, normalize, dtype = output
     is_rule = its_sampler["kind"] in RULES
@@ -183,10 +181,9 @@ def test_codes_collide_as_often_as_their_kernel_says(its_kernel: Fields, its_sam
     assert ConsistentSamplingMap.frozen_bytes(of) == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("its_kernel", "its_sampler", "dtype"),
     [(*pair, list(Dtype)[number % len(Dtype)].value) for number, pair in enumerate(TOGETHER)],
-    ids=named,
 )
 def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
     its_kernel: Fields, its_sampler: Fields, dtype: str
@@ -211,7 +208,7 @@ def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
     assert (opened_again.gram(x, y) == made.gram(x, y)).all()
 
 
-@pytest.mark.parametrize("its_kernel", [k for model in KERNELS for k in variants(model)], ids=named)
+@each("its_kernel", [k for model in KERNELS for k in variants(model)])
 def test_an_exact_kernel_is_symmetric_positive_and_largest_on_the_diagonal(its_kernel: Fields) -> None:
     made: Any = kernel(**its_kernel)
     x = made.prepared(rows(12, 1, its_kernel=its_kernel["kind"]))

@@ -12,6 +12,7 @@ from app.core.arrays import largest
 from app.core.errors import InvalidInput
 from app.core.input import Fit, Input, fitted
 from app.core.spec import MapSpec
+from service_tests.cases import each
 
 RNG = np.random.default_rng(7)
 CENTER, SCALE = (1.0, -2.0, 0.1, 1e9), (3.0, 0.5, 7.0, 1e3)
@@ -126,7 +127,7 @@ def test_lists_have_an_entry_for_each_column(members: dict[str, Any], pointer: s
     assert caught.value.pointer == pointer
 
 
-@pytest.mark.parametrize(
+@each(
     "members",
     [
         *({"scale": scale} for scale in (0, -1.0, "2", None, [], [1, 2, 0, 1], float("inf"))),
@@ -141,8 +142,8 @@ def test_other_members_are_refused(members: dict[str, Any]) -> None:
         Input.model_validate(members).check(4)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("fit", list(Fit))
+@each("dtype", [np.float32, np.float64])
+@each("fit", list(Fit))
 def test_numbers_taken_from_rows_are_those_of_scikit_learn(fit: Fit, dtype: Any) -> None:
     rows = spread_rows().astype(dtype)
     found = fitted(fit, rows, missing=3.0, unit_norm=True)

@@ -6,12 +6,13 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.json_names import check_names
+from service_tests.cases import each
 from service_tests.checks import assert_problem, post, put, put_dataset
 
 LONG = b" " * (1 << 17)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *(
@@ -43,7 +44,7 @@ def test_names_that_come_once_pass(text: bytes) -> None:
     check_names(bytearray(text + LONG))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "name", "pointer"),
     [
         (b'{"a":1,"a":1}', "a", "/a"),

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.model import Frozen
 from app.core.recommendations import KernelsMember, RecommendationOptions
 from app.core.spec import MapSpec
 from app.services.left_open import InputOfRows, ScaleOfRows
+from service_tests.cases import each
 
 MODELS = [MapSpec, RecommendationOptions, KernelsMember, InputOfRows, ScaleOfRows, *DIAGNOSTICS.values()]
 
@@ -22,7 +21,7 @@ def inside(schema: Any) -> Iterator[dict[str, Any]]:
         yield from inside(one)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+@each("model", MODELS)
 def test_a_list_is_refused_at_the_first_thing_that_is_wrong_in_it(model: type[Frozen]) -> None:
     """Each error takes half a kilobyte, and there is no bound on what is wrong."""
     lists = [one for one in inside(model.__pydantic_core_schema__) if one.get("type") in ("list", "tuple")]

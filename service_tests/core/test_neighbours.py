@@ -9,6 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from app.core.length_scales import as_they_are
 from app.core.neighbours import Metric, distances_to_neighbour
+from service_tests.cases import each
 
 RNG = np.random.default_rng(2)
 METRICS: list[Metric] = ["euclidean", "cityblock"]
@@ -26,9 +27,9 @@ def sparse_rows(n: int, d: int) -> Any:
     return rows
 
 
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("place", [0, 3, 10])
-@pytest.mark.parametrize(("n", "d"), [(11, 3), (300, 1), (700, 5), (40, 300)])
+@each("metric", METRICS)
+@each("place", [0, 3, 10])
+@each(("n", "d"), [(11, 3), (300, 1), (700, 5), (40, 300)])
 def test_they_are_those_of_sorted_differences(n: int, d: int, place: int, metric: Metric) -> None:
     rows = sparse_rows(n, d)
     queries = np.concatenate([rows[:7], RNG.normal(size=(4, d))])

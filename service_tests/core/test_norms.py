@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from app.core.errors import InvalidInput
 from app.core.norms import squared_norms, unit_or_zero_rows, unit_rows
+from service_tests.cases import each
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -20,7 +21,7 @@ def rows(d: int, dtype: Any) -> Any:
 
 
 @every_dtype
-@pytest.mark.parametrize("d", [1, 7, 16, 53, 300])
+@each("d", [1, 7, 16, 53, 300])
 def test_rows_have_unit_norm_and_their_direction(d: int, dtype: Any) -> None:
     given = rows(d, dtype)
     found: Any = unit_rows(given)
@@ -30,7 +31,7 @@ def test_rows_have_unit_norm_and_their_direction(d: int, dtype: Any) -> None:
 
 
 @every_dtype
-@pytest.mark.parametrize("d", [1, 7, 16, 53, 300])
+@each("d", [1, 7, 16, 53, 300])
 def test_a_row_has_the_same_bits_alone_in_a_batch_and_sparse(d: int, dtype: Any) -> None:
     given = rows(d, dtype)
     wanted = unit_rows(given)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.core.orthonormal import inverse_root, orthonormal, row_products
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 
 
 def by_lapack(columns: np.ndarray) -> np.ndarray:
@@ -48,8 +48,8 @@ def test_the_number_of_matrices_beside_one_changes_no_bit() -> None:
     np.testing.assert_array_equal(orthonormal(columns)[4], orthonormal(columns[4:5])[0])
 
 
-@pytest.mark.parametrize("condition", [1.0, 1 + 1e-9, 3.0, 1e3, 1e8])
-@pytest.mark.parametrize(("d", "size"), [(1, 1.0), (3, 1e-200), (20, 1.0), (20, 1e200), (100, 7.0)])
+@each("condition", [1.0, 1 + 1e-9, 3.0, 1e3, 1e8])
+@each(("d", "size"), [(1, 1.0), (3, 1e-200), (20, 1.0), (20, 1e200), (100, 7.0)])
 def test_the_inverse_root_is_symmetric_and_makes_the_identity(d: int, size: float, condition: float) -> None:
     vectors = np.linalg.qr(np.random.default_rng(d).standard_normal((d, d)))[0]
     values = np.geomspace(1, 1 / condition, d)

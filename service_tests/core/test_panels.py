@@ -10,6 +10,7 @@ from app.core.arrays import Floats, Rows
 from app.core.panel_products import DEPTH
 from app.core.panels import Panels
 from app.core.tiles import COLUMN_BYTES
+from service_tests.cases import each
 
 SIZES = [(1, 1), (3, 7), (37, 130), (100, 3), (70, 2 * DEPTH), (65, 3 * DEPTH + 5)]
 
@@ -30,7 +31,7 @@ def product(panels: Panels, rows: Rows, columns: int) -> Floats:
 
 @every_dtype
 @every_size
-@pytest.mark.parametrize("n", [1, 2, 3, 12, 29])
+@each("n", [1, 2, 3, 12, 29])
 def test_products_err_by_the_rounding_of_their_terms(n: int, columns: int, d: int, dtype: Any) -> None:
     rows, of = matrix(n, d, dtype, 1), matrix(columns, d, dtype, 2)
     exact = rows.astype(np.longdouble) @ of.T.astype(np.longdouble)
@@ -74,8 +75,8 @@ def test_a_matrix_of_few_entries_takes_less_and_gives_the_same(columns: int, d: 
 
 
 @every_dtype
-@pytest.mark.parametrize("density", [1.0, 0.4, 0.1], ids=["of all coordinates", "of most", "of few"])
-@pytest.mark.parametrize("share", [1 / 2, 1 / 5, 0], ids=["half a panel", "a fifth", "one column"])
+@each("density", [1.0, 0.4, 0.1])
+@each("share", [1 / 2, 1 / 5, 0])
 def test_a_narrow_matrix_is_not_filled_up_and_gives_the_same_bits(
     monkeypatch: pytest.MonkeyPatch, share: float, density: float, dtype: Any
 ) -> None:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from app.core.maps.fourier.forms import FORMS
 from app.core.spec import Dtype, Form, MapSpec
+from service_tests.cases import each
 from service_tests.core.specs import gmm_spec, refusal, spec
 
 
@@ -62,7 +63,7 @@ def test_the_three_members_that_have_no_default_must_be_given(missing: str) -> N
         MapSpec.model_validate_json(json.dumps(members))
 
 
-@pytest.mark.parametrize(
+@each(
     ("member", "value"),
     [(member, value) for member in ("input_dim", "s") for value in ("16", 16.0, 16.5, True, [16], 0, -1)]
     + [("input_dim", None)],
@@ -83,7 +84,7 @@ def test_a_seed_is_a_whole_number_from_zero(seed: Any) -> None:
     assert spec(seed=0).seed == 0
 
 
-@pytest.mark.parametrize("value", ["1.5", 0, -1.0, float("nan"), float("inf"), True, None, {}])
+@each("value", ["1.5", 0, -1.0, float("nan"), float("inf"), True, None, {}])
 def test_a_length_scale_is_a_positive_finite_number(value: Any) -> None:
     assert where(kernel={"kind": "cauchy", "length_scale": value})[:3] == ("kernel", "cauchy", "length_scale")
     entries = [1.0, 1.0, value, 1.0]

@@ -24,12 +24,13 @@ from app.core.maps import opened
 from app.core.maps.fourier import inner_products, phases
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
+from service_tests.cases import each
 from service_tests.core.combinations import rows
 from service_tests.core.specs import fourier, hashing
 
 
-@pytest.mark.parametrize("n_threads", [0, 1, 2, 3, 50])
-@pytest.mark.parametrize("n_parts", [0, 1, 2, 17, 300])
+@each("n_threads", [0, 1, 2, 3, 50])
+@each("n_parts", [0, 1, 2, 17, 300])
 def test_every_part_is_worked_on_once(n_threads: int, n_parts: int) -> None:
     seen: list[int] = []
     for_each(seen.append, iter(range(n_parts)), n_threads)

@@ -18,6 +18,7 @@ import yaml
 
 from app.metrics.declared import ASKED, COUNTED
 from app.store.keys import Role
+from service_tests.cases import each
 from service_tests.checks import RESPOND_ASYNC, post, post_npy, put
 from service_tests.deploy.prometheus import Prometheus, program, prometheus
 from service_tests.keyed import Keyed, keyed
@@ -42,7 +43,7 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@each("expression", EXPRESSIONS)
 def test_every_metric_that_is_asked_for_is_told(expression: str) -> None:
     asked = set(re.findall(r"bochner_\w+", expression))
     assert asked

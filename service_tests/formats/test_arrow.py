@@ -18,6 +18,7 @@ from app.formats.arrow_ipc.rows import columns_of
 from app.formats.arrow_ipc.stream import END, batch_message, schema_message
 from app.formats.arrow_ipc.types import FLOAT, UTF8_VIEW, Written, list_field, number_field, text_field
 from app.formats.base import Body
+from service_tests.cases import each
 from service_tests.checks import arrow
 
 ROWS = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -36,8 +37,8 @@ def written(fields: list[Written], n: int, lengths: list[int], *buffers: bytes) 
     return schema_message(fields) + batch_message(n, lengths, [*map(len, buffers)]) + body + END
 
 
-@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
-@pytest.mark.parametrize("n", [0, 1, 4])
+@each("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"])
+@each("n", [0, 1, 4])
 def test_lists_are_read_as_they_are_written(dtype: str, n: int) -> None:
     found = read(arrow(v=ROWS[:n].astype(dtype)))
     assert found.dtype == dtype
@@ -109,7 +110,7 @@ def test_a_tag_that_is_null_is_none_whatever_bytes_stand_for_it() -> None:
         assert beside["tag"].listed() == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "complaint"),
     [
         ([], "0 columns"),
@@ -131,7 +132,7 @@ def test_other_columns_are_refused_by_name(fields: list[Written], complaint: str
         read(schema_message(fields) + END)
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "complaint"),
     [
         (lambda: b"", "it has no schema"),

@@ -17,14 +17,15 @@ from app.formats.json_body import members
 from app.formats.json_lists import PART_BYTES
 from app.formats.json_pairs import codes, csr_codes
 from app.formats.json_rows import rows
+from service_tests.cases import each
 
 
 def written(**answer: NDArray[Any]) -> Any:
     return json.loads(b"".join(Json().encode(answer).pieces))
 
 
-@pytest.mark.parametrize("shape", [(0,), (5,), (0, 3), (3, 0), (1, 1), (7, 3), (2, 3, 4), (3, 70_000), (70_000, 2)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+@each("shape", [(0,), (5,), (0, 3), (3, 0), (1, 1), (7, 3), (2, 3, 4), (3, 70_000), (70_000, 2)])
+@each("dtype", [np.float32, np.float64, np.int32, np.int64])
 def test_arrays_are_written_whole(shape: tuple[int, ...], dtype: type) -> None:
     array: NDArray[Any] = (np.arange(np.prod(shape)).reshape(shape) * 0.37).astype(dtype)
     text = written(a=array)["a"]
@@ -118,10 +119,8 @@ def test_rows_of_the_most_brackets_are_read(width: int) -> None:
     assert matrix(Json().decode(Body(sparse_rows), width, "x")["x"]).shape == (50_000, width)
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64])
-@pytest.mark.parametrize(
-    ("value", "row"), [([], (2,)), ([], (2, 2)), ([[3, 4]], (2,)), ([[[3, 4], [5, 6]]], (2, 2)), ([[0]] * 3, (1,))]
-)
+@each("dtype", [np.uint8, np.uint16, np.uint32, np.uint64, np.int32, np.int64])
+@each(("value", "row"), [([], (2,)), ([], (2, 2)), ([[3, 4]], (2,)), ([[[3, 4], [5, 6]]], (2, 2)), ([[0]] * 3, (1,))])
 def test_codes_are_read_as_they_were_written(value: Any, row: tuple[int, ...], dtype: type) -> None:
     found = codes(value, row, np.dtype(dtype), "/x")
     assert found.shape == (len(value), *row)

@@ -11,6 +11,7 @@ from app.core.errors import InvalidInput, TooLarge
 from app.formats import Body
 from app.formats.json import Json
 from app.formats.json_base64 import DTYPES
+from service_tests.cases import each
 from service_tests.checks import NPY, array, assert_problem, post, put_dataset
 
 X = np.array([[1.5, -2, 3], [0, 1, 0.25]])
@@ -29,8 +30,8 @@ def decoded(body: bytes, most: int = 1000) -> Any:
     return Json().decode(Body(bytearray(body), check_options=check), 3, "vectors")["vectors"]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [0, 1, 2, 100_000])
+@each("dtype", DTYPES)
+@each("n", [0, 1, 2, 100_000])
 def test_numbers_are_read_as_they_were(dtype: str, n: int) -> None:
     rows = np.random.default_rng(1).integers(0, 100, (n, 3))
     found = decoded(json.dumps({"vectors": encoded(rows, dtype)}).encode())
@@ -58,7 +59,7 @@ def test_a_long_text_takes_little_more_than_its_bytes() -> None:
 LONG = encoded(np.zeros((10_000, 3)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("rows", "pointer", "said"),
     [
         (encoded(X, shape=[3, 3]), "/base64", "48 bytes came in base64; shape [3, 3] of float64 takes 72"),

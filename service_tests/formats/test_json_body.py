@@ -13,6 +13,7 @@ from app.formats.json import Json
 from app.formats.json_body import vectors_or_dataset
 from app.formats.json_measurements import diagnostic, recommendation
 from app.formats.npy import Npy
+from service_tests.cases import each
 from service_tests.checks import npy
 
 JSON, NPY = Json(), Npy()
@@ -31,7 +32,7 @@ def test_sparse_rows_are_told_their_width() -> None:
     assert found.shape == (1, 1 << 31)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "pointer"),
     [
         (b'{"vectors": [{"indices": [0], "values": [1]}]}', "/input_dim"),
@@ -61,7 +62,7 @@ def test_a_dataset_may_stand_in_the_place_of_rows() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "pointer"),
     [
         ({}, "/vectors"),

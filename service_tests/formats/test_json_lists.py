@@ -9,6 +9,7 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.formats.json_lists import PART_BYTES, LongList, document, loads
+from service_tests.cases import each
 
 MANY = [[i, i + 0.5, None] for i in range(20_000)]
 
@@ -31,7 +32,7 @@ def test_outermost_lists_are_found_at_their_places() -> None:
     assert max(len(part) for part in lists[0].parts()) < 2 * PART_BYTES // len("[1,1.5]")
 
 
-@pytest.mark.parametrize("value", [[], {}, {"a": []}, [[]], 3, "[", None, [[1, [2]], {"a": 3}]])
+@each("value", [[], {}, {"a": []}, [[]], 3, "[", None, [[1, [2]], {"a": 3}]])
 def test_short_texts_are_what_they_are(value: Any) -> None:
     found = document(b"  " + json.dumps(value).encode() + b"\n", no_matter)
     if isinstance(found, dict):
@@ -47,8 +48,8 @@ def test_an_item_that_is_long_is_parsed_in_parts_too() -> None:
     assert list(row) == numbers == list(last["indices"])
 
 
-@pytest.mark.parametrize("item", [b"[1 2]", b"01", b"nul", b"", b" ", b"[1,]", b"'a'", b'"\\x"', b"[[1}]]", b"\xff"])
-@pytest.mark.parametrize("at", [0, 3 * PART_BYTES, None])
+@each("item", [b"[1 2]", b"01", b"nul", b"", b" ", b"[1,]", b"'a'", b'"\\x"', b"[[1}]]", b"\xff"])
+@each("at", [0, 3 * PART_BYTES, None])
 def test_what_is_wrong_in_a_part_is_seen(item: bytes, at: int | None) -> None:
     before = [b"[1, 2]"] * ((5 * PART_BYTES if at is None else at) // 7)
     after = [] if at is None else [b"[1, 2]"] * (2 * PART_BYTES // 7)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from app.core.answers import OneHot
 from app.core.errors import InvalidInput
 from app.formats.npy import Npy, read
+from service_tests.cases import each
 from service_tests.checks import npy
 
 
@@ -17,8 +18,8 @@ def written(*arrays: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16", "i4", "i8"])
-@pytest.mark.parametrize("shape", [(0,), (4,), (0, 3), (3, 0), (2, 3), (2, 3, 2)])
+@each("dtype", ["f4", "f8", "c8", "c16", "i4", "i8"])
+@each("shape", [(0,), (4,), (0, 3), (3, 0), (2, 3), (2, 3, 2)])
 def test_arrays_are_written_as_numpy_reads_them(dtype: str, shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     for same in (array, np.asfortranarray(array), array[::-1][::-1]):
@@ -34,8 +35,8 @@ def test_several_arrays_are_stacked() -> None:
     np.testing.assert_array_equal(found[0], np.ones((2, 3)))
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", ">f8"])
+@each("order", ["C", "F"])
+@each("dtype", ["<f4", ">f4", "<f8", ">f8"])
 def test_what_numpy_saves_is_read(dtype: str, order: Any) -> None:
     array = np.arange(6).reshape(2, 3).astype(dtype, order=order)
     np.testing.assert_array_equal(read(npy(array)), array)

@@ -15,6 +15,7 @@ from app.formats import Body
 from app.formats import zipped as zips
 from app.formats.npz import Npz, members
 from app.formats.zipped import arrays
+from service_tests.cases import each
 from service_tests.checks import npy
 
 X, Y = np.arange(6.0).reshape(2, 3), np.array([[1, 2, 3]], np.float32)
@@ -117,7 +118,7 @@ def test_a_member_that_is_longer_than_it_says_is_not_unpacked() -> None:
         read(content.replace(length, struct.pack("<I", 200)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "said"),
     [
         (b"", "does not end as a zip does"),
@@ -135,7 +136,6 @@ def test_a_member_that_is_longer_than_it_says_is_not_unpacked() -> None:
         (zipped(("x.npy", npy(X)), compression=zipfile.ZIP_BZIP2), "compressed otherwise"),
         (zipped(("x.npy", npy(X)), compression=zipfile.ZIP_LZMA), "compressed otherwise"),
     ],
-    ids=range(14),
 )
 def test_what_is_no_zip_of_arrays_is_refused(content: bytes, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):

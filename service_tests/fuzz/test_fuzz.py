@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from app.store.keys import Role
-from service_tests.cases import few_and_many
+from service_tests.cases import each, few_and_many
 from service_tests.checks import JSON, PROBLEM
 from service_tests.fuzz.cases import Case, Credential
 from service_tests.fuzz.heads import Request
@@ -61,7 +61,7 @@ def test_answers_that_are_right_pass() -> None:
     judged(200, {"status": "live"}, path="/health/live", who=NOBODY)
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "body", "fields"),
     [
         (500, refusal("internal-error", 500), {}),

@@ -5,6 +5,7 @@ import pytest
 
 from app.core.model import Kind
 from app.services.catalog import catalog
+from service_tests.cases import each
 from service_tests.core.specs import KERNELS, SAMPLERS, kind, refusal, spec
 
 CATALOG = catalog().model_dump(mode="json")
@@ -13,7 +14,7 @@ MODELS = [(family, model) for family, models in (("kernels", KERNELS), ("sampler
 NORMAL_ONLY = ("dense_grid", "sparse_grid", "subsampled_grid", "polynomially_exact", "orthogonal")
 
 
-@pytest.mark.parametrize(("family", "name"), KINDS)
+@each(("family", "name"), KINDS)
 def test_a_kind_says_what_it_is_where_it_is_from_and_when_to_choose_it(family: str, name: str) -> None:
     entry = CATALOG[family][name]
     for member in ("description", "source", "choose_when"):
@@ -22,7 +23,7 @@ def test_a_kind_says_what_it_is_where_it_is_from_and_when_to_choose_it(family: s
     assert entry["source"] != entry["choose_when"]
 
 
-@pytest.mark.parametrize(("family", "name"), [(family, name) for family, name in KINDS if family != "forms"])
+@each(("family", "name"), [(family, name) for family, name in KINDS if family != "forms"])
 def test_every_field_of_a_kind_is_described(family: str, name: str) -> None:
     schema = CATALOG[family][name]
     for part in (schema, *schema.get("$defs", {}).values()):
@@ -30,7 +31,7 @@ def test_every_field_of_a_kind_is_described(family: str, name: str) -> None:
             assert described.get("description"), f"{part['title']}.{field}"
 
 
-@pytest.mark.parametrize(("family", "model"), MODELS, ids=lambda value: getattr(value, "__name__", value))
+@each(("family", "model"), MODELS)
 def test_advice_is_the_kinds_own_and_no_field(family: str, model: type[Kind]) -> None:
     # Inherited advice would be another kind's.
     assert {"source", "choose_when"} <= vars(model).keys()
@@ -70,7 +71,7 @@ EDGES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", EDGES)
+@each("name", EDGES)
 def test_a_limit_is_the_one_that_is_enforced(name: str) -> None:
     within, past, number = EDGES[name]
     spec(**_of_sampler(name, within))
@@ -88,8 +89,8 @@ def test_interlacing_divides_the_dimensions() -> None:
     assert "21201 divided by alpha" in CATALOG["samplers"]["digital_net"]["limits"][0]
 
 
-@pytest.mark.parametrize("its_kernel", [{"kind": "matern", "nu": 2.5}, {"kind": "rational_quadratic", "alpha": 1.0}])
-@pytest.mark.parametrize("name", ["sobol", "halton", "lattice", "digital_net"])
+@each("its_kernel", [{"kind": "matern", "nu": 2.5}, {"kind": "rational_quadratic", "alpha": 1.0}])
+@each("name", ["sobol", "halton", "lattice", "digital_net"])
 def test_kernels_that_mix_normal_laws_have_one_dimension_less(name: str, its_kernel: dict[str, Any]) -> None:
     fields: dict[str, Any] = {"kernel": its_kernel | {"length_scale": 1.0}, "sampler": {"kind": name}}
     most = {"digital_net": 21201 // 2}.get(name) or EDGES[name][0]["input_dim"]

@@ -8,6 +8,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import made
 from app.core.spec import MapSpec
 from app.services.index_codes import IndexCodes
+from service_tests.cases import each
 
 GMM = '{"input_dim": 5, "s": 128, "seed": %d, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
 GAUSSIAN = """{"input_dim": 5, "s": 256, "seed": %d, "kernel": {"kind": "gaussian", "length_scale": 0.8},
@@ -44,8 +45,8 @@ def test_estimates_are_unbiased_and_err_as_they_say(spec: str, bits: int) -> Non
     assert np.mean(errors) == pytest.approx(np.std(values), rel=0.15)
 
 
-@pytest.mark.parametrize("similarity", [0.01, 0.3, 0.5, 0.77, 1.0])
-@pytest.mark.parametrize("spec", [GMM, GAUSSIAN])
+@each("similarity", [0.01, 0.3, 0.5, 0.77, 1.0])
+@each("spec", [GMM, GAUSSIAN])
 def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: float, spec: str) -> None:
     codes = IndexCodes.of(made(MapSpec.model_validate_json(spec % 0)), "map")
     least = codes.least(similarity, is_decided_later=False)

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from app.store.address import parsed
+from service_tests.cases import each
 
 
 def test_a_server_is_named_as_ever() -> None:
@@ -25,7 +26,7 @@ def test_sentinels_are_named_with_the_service_that_they_know_and_have_a_password
     assert "db" not in parsed("redis+sentinel://a/main").options
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "words"),
     [
         ("redis+cluster://a/1", "a cluster has no databases but 0"),

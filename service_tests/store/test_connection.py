@@ -12,6 +12,7 @@ from app.store import binary, servers
 from app.store.connection import connect
 from app.store.errors import StoreOutdated, StoreUnavailable, in_full, store_errors
 from app.store.servers import StoreInfo, check_writable, keeping
+from service_tests.cases import each
 from service_tests.checks import keys
 from service_tests.servers import EVERY_WRITE, VOLATILE, valkey
 
@@ -112,7 +113,7 @@ def test_an_address_names_its_database(url: str, database: int) -> None:
     assert connect(url, 1).connection_pool.connection_kwargs.get("db", 0) == database
 
 
-@pytest.mark.parametrize(
+@each(
     "error",
     [
         redis.ConnectionError("Error 2 connecting to unix:///secret/store.sock. No such file."),

@@ -7,6 +7,7 @@ import redis
 
 from app.store.connection import connect, connect_loop
 from app.store.keys import KEYS, Key, Keys, KeyStore, NewKey, Role, TooManyKeys, changed, drawn, id_in
+from service_tests.cases import each
 from service_tests.servers import wire
 
 NONE = Keys({}, None)
@@ -50,7 +51,7 @@ def test_a_text_holds_256_random_bits_and_the_store_none_of_them() -> None:
     assert not any(secret in one.key.model_dump_json() for one, secret in zip(made, secrets, strict=True))
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [b"", b"bochner_", b"bochner_0123456789abcdef_", b"bochner_0123456789ABCDEF_" + b"a" * 43]
     + [

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import redis
 
+from service_tests.cases import each
 from service_tests.checks import JSON, assert_problem, keys, keys_of, npy, put_dataset
 from service_tests.races import deleted_at_once
 from service_tests.running import Running
@@ -153,14 +154,13 @@ def test_a_body_that_is_no_matrix_is_refused(http: httpx.Client, name: str, body
     assert_problem(http, put_dataset(http, name, body), 422, "invalid-input")
 
 
-@pytest.mark.parametrize(
+@each(
     "rows",
     [
         *([], [[]], {"input_dim": 3, "vectors": []}, np.ones((0, 3)), np.ones((3, 0))),
         *(np.ones(3), np.ones((2, 2, 2)), np.array(1.0), np.array([[(1 << 53) + 1]]), np.ones((2, 2), np.float16)),
         *(np.ones((2, 2), complex), np.array([[1, np.nan]]), np.array([[np.inf]]), np.array([["a"]])),
     ],
-    ids=str,
 )
 @pytest.mark.usefixtures("nothing_stored")
 def test_what_can_be_no_dataset_is_refused(http: httpx.Client, name: str, rows: Any) -> None:
@@ -168,7 +168,7 @@ def test_what_can_be_no_dataset_is_refused(http: httpx.Client, name: str, rows: 
     assert problem["errors"][0]["pointer"].startswith("/vectors") or "npy" in problem["detail"]
 
 
-@pytest.mark.parametrize("ttl", ["0", "-1", "1.5", "soon", "", "31622401", "1" * 30, "inf"])
+@each("ttl", ["0", "-1", "1.5", "soon", "", "31622401", "1" * 30, "inf"])
 @pytest.mark.usefixtures("nothing_stored")
 def test_a_bad_time_to_live_is_refused(http: httpx.Client, name: str, ttl: str) -> None:
     problem = assert_problem(http, put_dataset(http, name, ROWS, ttl), 422, "invalid-input")

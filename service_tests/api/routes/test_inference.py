@@ -10,6 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import JSON, PROBLEM, array, post_npy
 
 ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
@@ -92,8 +93,8 @@ def test_a_model_tells_the_tensors_that_it_takes_and_gives(
     assert http.get(f"/v2/models/{name}/ready").json() == {"name": name, "ready": True}
 
 
-@pytest.mark.parametrize("binary", [True, False])
-@pytest.mark.parametrize("form", FORMS)
+@each("binary", [True, False])
+@each("form", FORMS)
 def test_features_are_those_of_transform(http: httpx.Client, standing: dict[str, str], form: str, binary: bool) -> None:
     name = standing[form]
     expected = array(post_npy(http, f"{name}/transform", ROWS))
@@ -166,7 +167,7 @@ SIZE = {"binary_data_size": 84}
 BINARY = {"name": "vectors", "shape": [7, 3], "datatype": "FP32", "parameters": SIZE}
 
 
-@pytest.mark.parametrize(
+@each(
     ("request_", "binary", "said"),
     [
         (b"", None, "is not JSON"),

@@ -9,6 +9,7 @@ import pytest
 import redis
 
 from app.jobs.prelude import key
+from service_tests.cases import each
 from service_tests.checks import assert_problem, keys, keys_of, post, put
 from service_tests.jobs.site import Site
 from service_tests.running import Running
@@ -208,7 +209,7 @@ def test_more_jobs_than_may_wait_are_refused(http: httpx.Client, store: redis.Re
         assert ended(http, link)["state"] == "cancelled"
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "status", "slug"),
     [
         ("/v1/jobs/" + "0" * 24, 404, "job-not-found"),

@@ -8,6 +8,7 @@ import pytest
 import redis
 
 from app.store.keys import Role
+from service_tests.cases import each
 from service_tests.checks import RESPOND_ASYNC, assert_problem, post, put, put_dataset
 from service_tests.keyed import Keyed, assert_unauthorized, bearer, keyed, secret_of
 from service_tests.running import service
@@ -61,7 +62,7 @@ def test_a_key_is_revoked_once(admin: httpx.Client) -> None:
     assert_problem(admin, admin.delete(f"/v1/keys/{made['id']}"), 404, "key-not-found")
 
 
-@pytest.mark.parametrize(
+@each(
     "key_id",
     [
         "0" * 16,
@@ -92,7 +93,7 @@ def test_a_key_in_the_place_of_an_id_is_not_repeated(here: Keyed, admin: httpx.C
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "pointer"),
     [
         ({"role": "owner"}, "/role"),
@@ -128,7 +129,7 @@ def test_a_key_that_cannot_be_is_refused(admin: httpx.Client, change: dict[str, 
 TWICE = b'{"name": "k", "role": "read", "role": "admin"}'
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b'{"name": "k"}', b'{"role": "read"}', b"\xff", TWICE])
+@each("body", [b"", b"[]", b"null", b"{", b'{"name": "k"}', b'{"role": "read"}', b"\xff", TWICE])
 def test_what_is_no_key_is_refused(admin: httpx.Client, body: bytes) -> None:
     answer = admin.post("/v1/keys", content=body, headers={"Content-Type": "application/json"})
     assert_problem(admin, answer, 422, "invalid-input")

@@ -14,6 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as of_prometheus
 
 from app.metrics.declared import ASKED, COUNTED, LABELS
+from service_tests.cases import each
 from service_tests.checks import post
 from service_tests.metered import samples, told, total, value
 from service_tests.running import service
@@ -43,7 +44,7 @@ def test_what_has_no_labels_is_told_from_the_beginning(text: str) -> None:
     assert {one.name for one in DECLARED.values() if not one.labels} <= there
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@each("name", DECLARED)
 def test_names_and_labels_are_as_prometheus_wants_them(name: str) -> None:
     of = DECLARED[name]
     assert re.fullmatch(r"bochner_[a-z_]+", name)

@@ -10,6 +10,7 @@ import pytest
 
 import app.api
 from app.store.keys import Role
+from service_tests.cases import each
 from service_tests.checks import assert_problem
 from service_tests.keyed import assert_unauthorized, keyed
 from service_tests.running import service
@@ -85,7 +86,7 @@ def test_it_asks_no_other_host(assets: dict[str, httpx.Response]) -> None:
         assert [link for link in links if "numpy.org" not in link and "preactjs.com" not in link] == [], name
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.name)
+@each("module", MODULES)
 def test_a_module_can_be_read_in_one_go(module: Path) -> None:
     lines = module.read_text().splitlines()
     assert 15 <= len(lines) <= 250

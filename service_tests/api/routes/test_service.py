@@ -2,11 +2,11 @@ from importlib.metadata import version
 from typing import get_args
 
 import httpx
-import pytest
 
 from app.api.problem_kinds import KINDS
 from app.core.kernels import Kernel
 from app.core.spec import Form, Sampler
+from service_tests.cases import each
 from service_tests.checks import JSON, assert_problem
 
 
@@ -65,7 +65,7 @@ def test_the_catalog_names_every_registered_kind(http: httpx.Client) -> None:
             assert schema["description"]
 
 
-@pytest.mark.parametrize("slug", KINDS)
+@each("slug", KINDS)
 def test_every_problem_has_a_page(http: httpx.Client, slug: str) -> None:
     page = http.get(f"/problems/{slug}")
     assert page.status_code == 200

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 from bochner_client import BochnerWarning, Client, DatasetRows, InvalidInput, NotAcceptable, TooLarge
+from service_tests.cases import each
 from service_tests.checks import array, post_npy
 from service_tests.client.conftest import Asked
 
@@ -17,14 +18,14 @@ def features(http: httpx.Client, name: str, rows: Any = ROWS) -> Any:
     return array(post_npy(http, f"{name}/transform", rows))
 
 
-@pytest.mark.parametrize("form", ["cos_sin", "phase", "complex", "complex64", "float64"])
+@each("form", ["cos_sin", "phase", "complex", "complex64", "float64"])
 def test_features_are_those_of_the_service(ask: Asked, standing: dict[str, str], http: httpx.Client, form: str) -> None:
     found, wanted = ask.transform(standing[form], ROWS), features(http, standing[form])
     assert found.dtype == wanted.dtype
     assert np.array_equal(found, wanted)
 
 
-@pytest.mark.parametrize(
+@each(
     "rows",
     [
         ROWS.tolist(),
@@ -37,7 +38,6 @@ def test_features_are_those_of_the_service(ask: Asked, standing: dict[str, str],
         sparse.csr_array(ROWS),
         sparse.coo_matrix(ROWS),
     ],
-    ids=["list", "float64", "big-endian", "fortran", "every-other-row", "every-other-column", "object", "csr", "coo"],
 )
 def test_rows_come_in_many_forms(client: Client, standing: dict[str, str], http: httpx.Client, rows: Any) -> None:
     assert np.array_equal(client.transform(standing["float64"], rows), features(http, standing["float64"]))
@@ -65,8 +65,8 @@ def test_an_empty_batch_is_one(ask: Asked, standing: dict[str, str]) -> None:
     assert ask.transform(standing["phase"], np.empty((0, 3))).shape == (0, 16)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("name", ["phase", "float64"])
+@each("dtype", [np.float16, np.float32, np.float64])
+@each("name", ["phase", "float64"])
 def test_features_come_in_the_dtype_that_is_asked_for(
     ask: Asked, standing: dict[str, str], http: httpx.Client, name: str, dtype: type
 ) -> None:

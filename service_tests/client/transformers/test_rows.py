@@ -11,6 +11,7 @@ from scipy import sparse
 
 from bochner_client.transformers import FeatureMap
 from bochner_client.transformers.rows import Rows
+from service_tests.cases import each
 from service_tests.running import Running
 
 NUMBERS = np.round(np.random.default_rng(6).standard_normal((500, 4)) * 8).astype(np.float32) / 8
@@ -72,7 +73,7 @@ def features(fitted: FeatureMap) -> NDArray[Any]:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_rows_of_each_kind_have_the_same_features(
     running: Running, fitted: FeatureMap, features: NDArray[Any], kind: str, tmp_path: Path
 ) -> None:

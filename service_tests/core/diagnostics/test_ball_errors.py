@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from app.core.diagnostics.max_error import MaxError
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, made
+from service_tests.cases import each
 from service_tests.core.combinations import rows, variants
 from service_tests.core.diagnostics.measure import max_errors
 from service_tests.core.interrupted import Interrupted, WatchedWork
@@ -22,10 +23,8 @@ def around(landmarks: Any, **members: Any) -> FeatureMap:
     return made(spec(**{"input_dim": D, "s": None, "sampler": sampler, "dtype": "float64"} | members))
 
 
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize(
-    "kernel", [fields for model in KERNELS for fields in variants(model, D)], ids=lambda fields: fields["kind"]
-)
+@each("normalize", [False, True])
+@each("kernel", [fields for model in KERNELS for fields in variants(model, D)])
 def test_errors_are_those_of_pairs_drawn_another_way(kernel: dict[str, Any], normalize: bool) -> None:
     landmarks = np.abs(rows(5, 1, D, "float64")) + 0.5
     its_map = around(landmarks.tolist(), kernel=kernel, normalize=normalize)

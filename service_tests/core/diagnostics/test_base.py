@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from app.core.diagnostics import DIAGNOSTICS, Diagnostic, Takes
 from app.core.maps import FeatureMap
+from service_tests.cases import each
 from service_tests.core.combinations import rows
 from service_tests.core.specs import fourier, hashing
 
@@ -42,7 +43,7 @@ def test_every_diagnostic_says_what_it_is(diagnostic: type[Diagnostic]) -> None:
     assert all(field.description for field in diagnostic.model_fields.values())
 
 
-@pytest.mark.parametrize(("kind", "options", "made", "given"), RUNS)
+@each(("kind", "options", "made", "given"), RUNS)
 def test_the_answer_is_of_the_type_that_it_is_said_to_be(
     kind: str, options: dict[str, Any], made: FeatureMap, given: Mapping[str, Any]
 ) -> None:

@@ -12,7 +12,7 @@ from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.errors import InvalidInput
 from app.core.maps import opened
 from app.pictures.figures import svg
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import rows
 from service_tests.core.diagnostics.measure import drawn, gram, gram_errors
 from service_tests.core.specs import fourier, hashing
@@ -46,9 +46,9 @@ def test_bins_of_any_width_count_every_entry(size: float, monkeypatch: pytest.Mo
     assert svg(found.drawing).startswith(b"<?xml")
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("size", [1e20, 1e100, 1e155, 1e300])
-@pytest.mark.parametrize("n", [5, 100])
+@each("form", FORMS)
+@each("size", [1e20, 1e100, 1e155, 1e300])
+@each("n", [5, 100])
 def test_control_variates_of_huge_rows_correct_nothing(n: int, size: float, form: str) -> None:
     x = size * rows(n, 5)
     found = gram_errors(fourier(form=form, dtype="float64"), x, list(Estimator), seeds=0)["estimators"]
@@ -77,9 +77,9 @@ def test_ordinary_rows_are_multiplied_out(monkeypatch: pytest.MonkeyPatch) -> No
     assert (quick != controls.estimate(Estimator.cv2, x, x, exact, exact)).any()
 
 
-@pytest.mark.parametrize("estimator", ["cv1", "cv2"])
-@pytest.mark.parametrize("frequency", [1e100, 1e153, 1e300])
-@pytest.mark.parametrize("form", ["complex", "cos_sin"])
+@each("estimator", ["cv1", "cv2"])
+@each("frequency", [1e100, 1e153, 1e300])
+@each("form", ["complex", "cos_sin"])
 def test_moments_that_leave_the_range_are_refused(form: str, frequency: float, estimator: str) -> None:
     frozen = fourier(form=form, dtype="float64")
     arrays = dict(frozen.arrays)

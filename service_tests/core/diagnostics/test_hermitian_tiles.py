@@ -6,6 +6,7 @@ import pytest
 from app.core.diagnostics import hermitian_tiles
 from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
 from app.core.progress import Pause
+from service_tests.cases import each
 
 
 def hermitian(n: int, is_complex: bool, scale: float) -> Any:
@@ -50,8 +51,8 @@ def tile_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("tile_rows")
-@pytest.mark.parametrize("is_complex", [False, True], ids=["real", "complex"])
-@pytest.mark.parametrize("n", [1, 2, 64, 65, 203, 301])
+@each("is_complex", [False, True])
+@each("n", [1, 2, 64, 65, 203, 301])
 def test_the_spectral_norm_is_that_of_the_whole_matrix(n: int, is_complex: bool) -> None:
     for scale in (1.0, 1e-12, 1e9):
         matrix = hermitian(n, is_complex, scale)

@@ -9,8 +9,8 @@ import pytest
 from app.core.diagnostics.max_error import DiameterError, greatest_error_bound
 from app.core.errors import InvalidInput
 from app.core.spec import Form
-from service_tests.cases import covered
-from service_tests.core.combinations import FIELDS, D, named, weight_sum, with_frequencies
+from service_tests.cases import covered, each
+from service_tests.core.combinations import FIELDS, D, weight_sum, with_frequencies
 from service_tests.core.diagnostics.measure import max_errors
 from service_tests.core.specs import KERNELS, fourier
 
@@ -103,8 +103,8 @@ RULES: list[dict[str, Any]] = [
 ] + [{"sampler": {"kind": "dense_grid", "points_per_dim": points}, "input_dim": 3} for points in (2, 5, 9)]
 
 
-@pytest.mark.parametrize("scale", [1.0, [0.5, 2.0, 4.0]], ids=["one", "each"])
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: named(rule["sampler"]))
+@each("scale", [1.0, [0.5, 2.0, 4.0]])
+@each("rule", RULES)
 def test_rules_with_positive_weights_keep_theorem_2(rule: dict[str, Any], scale: Any) -> None:
     made = fourier(**rule, s=None, dtype="float64", kernel={"kind": "gaussian", "length_scale": scale})
     sampler = rule["sampler"]

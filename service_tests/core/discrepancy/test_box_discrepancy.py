@@ -5,6 +5,7 @@ import pytest
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.errors import InvalidInput
+from service_tests.cases import each
 from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA, KINDS, Matrix, drawn, example, plain
 from service_tests.core.specs import kernel, product_kernel, sampler
 
@@ -48,8 +49,8 @@ def test_theorem_12_it_is_the_mean_squared_error_of_random_lags(name: str, d: in
     assert abs(BoxDiscrepancy(made, box).normalized(frequencies, weights) - errors.mean()) < 4 * standard_error
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [1, 4, 30])
+@each("name", KINDS)
+@each("d", [1, 4, 30])
 def test_it_equals_plain_numpy(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 130, d)
     frequencies = frequencies.clip(-80, 80)  # within what the plain rule integrates

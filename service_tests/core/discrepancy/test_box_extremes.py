@@ -8,15 +8,16 @@ import pytest
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.errors import InvalidInput
 from app.core.kernels.scaled import ProductKernel
+from service_tests.cases import each
 from service_tests.core.combinations import variants
 from service_tests.core.discrepancy.sets import KINDS, drawn, example
 from service_tests.core.specs import KERNELS, PRODUCT_KERNELS, kernel, kind, product_kernel
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("ratio", [1e-4, 1.0, 1e4])
-@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("d", [1, 60, 784])
+@each("name", KINDS)
+@each("ratio", [1e-4, 1.0, 1e4])
+@each("size", [1e-6, 1.0, 1e6])
+@each("d", [1, 60, 784])
 def test_nothing_overflows(name: str, ratio: float, size: float, d: int) -> None:
     rng = np.random.default_rng(8)
     frequencies = size * rng.uniform(-1, 1, size=(10, d))
@@ -47,8 +48,8 @@ def test_frequencies_far_from_any_lag_leave_the_energy_and_the_diagonal() -> Non
     assert measure.normalized(frequencies) == pytest.approx(math.exp(measure.log_energy) + 1 / 5, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize(("side", "size"), [(1e50, 1.0), (1.7, 1e100), (1e150, 1e150), (1e300, 1.0)])
+@each("name", KINDS)
+@each(("side", "size"), [(1e50, 1.0), (1.7, 1e100), (1e150, 1e150), (1e300, 1.0)])
 def test_phases_of_any_size_leave_the_energy_and_the_near_pairs(name: str, side: float, size: float) -> None:
     measure = BoxDiscrepancy(product_kernel(name, 1.0), np.array([side]))
     # Far from one another, all of them far from 0: only the diagonal of H is left.
@@ -59,8 +60,8 @@ def test_phases_of_any_size_leave_the_energy_and_the_near_pairs(name: str, side:
     assert measure.normalized(same) == pytest.approx(math.exp(measure.log_energy) + 1, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [1, 3, 8])
+@each("name", KINDS)
+@each("d", [1, 3, 8])
 def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 30, d)
     measured = BoxDiscrepancy(made, box).measured(frequencies, weights)
@@ -84,7 +85,7 @@ def test_one_frequency_at_zero_and_no_more() -> None:
     assert measure.normalized(np.zeros((1, 1))) == pytest.approx(exact, abs=1e-15)
 
 
-@pytest.mark.parametrize("model", KERNELS)
+@each("model", KERNELS)
 def test_kernels_that_are_no_products_are_refused_by_name(model: type) -> None:
     for fields in variants(model, 4):
         made = kernel(**fields)

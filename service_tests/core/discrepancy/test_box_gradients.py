@@ -8,7 +8,7 @@ import pytest
 
 from app.core.discrepancy import box_discrepancy
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.core.discrepancy.sets import KINDS, Matrix, example
 from service_tests.core.specs import product_kernel
 
@@ -61,8 +61,8 @@ def test_zero_factors_in_sixty_dimensions_keep_the_gradient(name: str, zeros: in
         assert np.abs(gradients[:, 0]).max() > 1e-2 * box[0]
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [1, 4, 21])
+@each("name", KINDS)
+@each("d", [1, 4, 21])
 def test_the_means_gradient_equals_differences(name: str, d: int) -> None:
     made, box, frequencies, _ = example(name, 6, d)
     measure = BoxDiscrepancy(made, box)
@@ -71,8 +71,8 @@ def test_the_means_gradient_equals_differences(name: str, d: int) -> None:
     assert_close(gradients, differences(lambda w: float(measure.means(w).sum()), frequencies, 2e-3 / box.max()))
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [1, 4, 21])
+@each("name", KINDS)
+@each("d", [1, 4, 21])
 def test_a_moving_point_adds_what_the_set_with_it_has_more(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 90, d)
     measure = BoxDiscrepancy(made, box)

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.discrepancy.fourier_integrals import expansion, integrate
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.core.specs import PRODUCT_KERNELS, kind, product_kernel
 
 KINDS = [kind(model) for model in PRODUCT_KERNELS]
@@ -94,8 +94,8 @@ def test_small_phases_equal_quadrature(name: str, ratio: float) -> None:
     np.testing.assert_allclose(computed(name, ratio, phases), expected, rtol=0, atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("ratio", RATIOS)
-@pytest.mark.parametrize("name", KINDS)
+@each("ratio", RATIOS)
+@each("name", KINDS)
 def test_large_phases_equal_closed_forms(name: str, ratio: float) -> None:
     closed = {"laplacian": laplacian, "cauchy": cauchy, "gaussian": gaussian_ends}[name]
     phases = tuple(z for z in PHASES if z > (50 if name != "gaussian" else 50 * max(1, ratio)))
@@ -120,8 +120,8 @@ def test_the_energy_equals_quadrature(name: str) -> None:
         assert abs(log - float(exact)) < 1e-14
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("ratio", [0.0, 5e-324, 1e-200, 1e20, 1e300])
+@each("name", KINDS)
+@each("ratio", [0.0, 5e-324, 1e-200, 1e20, 1e300])
 def test_ratios_of_any_size_are_finite(name: str, ratio: float) -> None:
     g, slopes = computed(name, ratio, (0.0, 1.0, 1e3, 1e300))
     assert np.isfinite(g).all()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.hashing.estimates import Agreements, chances, kernel_estimate, odd_codes
+from service_tests.cases import each
 from service_tests.core.specs import hashing, pairs
 
 Made = Callable[[int], "tuple[Rows, Rows]"]
@@ -31,8 +32,8 @@ def drawn(d: int, bits: int, negative: tuple[float, float]) -> float:
     return sum(w for i, j, w in different if i % 2**bits == j % 2**bits) / sum(w for _, _, w in different)
 
 
-@pytest.mark.parametrize("bits", [1, 2, 3, 4, 5, 8])
-@pytest.mark.parametrize("input_dim", [1, 2, 3, 4, 5, 8, 9, 31, 32, 33])
+@each("bits", [1, 2, 3, 4, 5, 8])
+@each("input_dim", [1, 2, 3, 4, 5, 8, 9, 31, 32, 33])
 def test_the_chance_of_index_bits_is_that_of_two_different_indices(input_dim: int, bits: int) -> None:
     indices = list(range(2 * input_dim))
     for encoding in INDEX:
@@ -42,9 +43,9 @@ def test_the_chance_of_index_bits_is_that_of_two_different_indices(input_dim: in
         assert by.chance(input_dim, 0.0) == 0
 
 
-@pytest.mark.parametrize("bits", [1, 2, 3, 8])
-@pytest.mark.parametrize("input_dim", [1, 2, 3, 5, 9])
-@pytest.mark.parametrize("negative", [(0, 0.1), (0.5, 0.25), (0.5, 0.75), (0.25, 0.125), (1, 0.75), (1, 0.25)])
+@each("bits", [1, 2, 3, 8])
+@each("input_dim", [1, 2, 3, 5, 9])
+@each("negative", [(0, 0.1), (0.5, 0.25), (0.5, 0.75), (0.25, 0.125), (1, 0.75), (1, 0.25)])
 def test_the_chance_of_codes_is_that_of_their_shares_of_negative_samples(
     negative: tuple[float, float], input_dim: int, bits: int
 ) -> None:
@@ -143,8 +144,8 @@ def test_codes_tell_how_many_of_their_samples_are_negative(encoding: Encoding) -
     assert (odd_codes(by._replace(bits_of=BitsOf.pair), made.codes(rows, by)) == 0).all()
 
 
-@pytest.mark.parametrize("bits_of", BitsOf)
-@pytest.mark.parametrize("encoding", [Encoding.b_bit, Encoding.one_hot, Encoding.fingerprint, Encoding.pairs])
+@each("bits_of", BitsOf)
+@each("encoding", [Encoding.b_bit, Encoding.one_hot, Encoding.fingerprint, Encoding.pairs])
 def test_agreements_counted_in_parts_are_those_of_the_whole(encoding: Encoding, bits_of: BitsOf) -> None:
     by = Encoder(encoding, {Encoding.fingerprint: 32, Encoding.pairs: 0}.get(encoding, 2), bits_of)
     x, y = (pairs(hashing(input_dim=20, s=70), half[:30]) for half in positive(20))

@@ -10,6 +10,7 @@ from app.core.hashing import dart_samples, row_samples
 from app.core.hashing.dart_samples import GROUP, Darts
 from app.core.hashing.row_samples import Load
 from app.core.progress import Pause
+from service_tests.cases import each
 from service_tests.core.specs import darts, pairs
 
 D, S = 40, 300
@@ -87,8 +88,8 @@ def test_the_time_grows_with_entries_plus_hashes() -> None:
     assert darts(input_dim=D, s=S).operations(rows()) == source.operations(Load(23, 23 * D, 2 * D), S)
 
 
-@pytest.mark.parametrize("more", [0.3, 3.0, 40.0])
-@pytest.mark.parametrize("surplus", [-5.7, -3.0, 6.0])
+@each("more", [0.3, 3.0, 40.0])
+@each("surplus", [-5.7, -3.0, 6.0])
 def test_limits_at_which_hashes_have_no_dart_give_the_same_samples_after_others(
     surplus: float, more: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:

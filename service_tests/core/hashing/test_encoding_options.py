@@ -4,6 +4,7 @@ import pytest
 
 from app.core.errors import InvalidOption
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoder, Encoding, encoder
+from service_tests.cases import each
 
 
 def test_whole_numbers_never_agree_by_chance() -> None:
@@ -22,7 +23,7 @@ def test_options_left_out_stand_for_the_usual() -> None:
             assert encoder(encoding, bits, BitsOf.pair) == Encoder(encoding, bits, BitsOf.pair)
 
 
-@pytest.mark.parametrize(
+@each(
     ("encoding", "bits", "bits_of", "marked", "option", "says"),
     [
         ("pairs", 8, None, False, "bits", "encoding pairs keeps whole numbers"),

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder, mixed
 from app.core.hashing.estimates import collision_rate
+from service_tests.cases import each
 from service_tests.core.specs import hashing
 
 WORD = 1 << 64
@@ -74,8 +75,8 @@ def test_mixing_leaves_no_bit_that_hangs_on_the_sign() -> None:
     assert np.abs(bits[1::2].mean(axis=0) - 0.5).max() < 4 * 0.5 / np.sqrt(1 << 14)
 
 
-@pytest.mark.parametrize("bits_of", BitsOf)
-@pytest.mark.parametrize("bits", range(1, 17))
+@each("bits_of", BitsOf)
+@each("bits", range(1, 17))
 def test_b_bit_codes_are_the_lowest_bits_and_the_others_are_made_of_them(bits: int, bits_of: BitsOf) -> None:
     made = samples()
     plain = slow(made, bits, bits_of)
@@ -127,7 +128,7 @@ def test_the_codes_of_fixed_samples_never_change() -> None:
     assert written(Encoder(Encoding.one_hot, 4, BitsOf.pair), made).tolist() == [[1, 24, 46, 56, 72, 90, 107]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("how", "shape", "dtype"),
     [
         (Encoder(Encoding.pairs), (13, 2), "int64"),
@@ -164,8 +165,8 @@ def test_numbers_past_int32_are_int64(how: Encoder, s: int, input_dim: int) -> N
     assert how.row(s // 4, input_dim // 4)[1] == np.int32
 
 
-@pytest.mark.parametrize("bits", [1, 8, 16])
-@pytest.mark.parametrize("encoding", [e for e in Encoding if e is not Encoding.pairs])
+@each("bits", [1, 8, 16])
+@each("encoding", [e for e in Encoding if e is not Encoding.pairs])
 def test_every_code_lies_within_the_ends(encoding: Encoding, bits: int) -> None:
     how = Encoder(encoding, 0 if encoding is Encoding.zero_bit else bits, BitsOf.pair)
     made = samples(2000)
@@ -176,8 +177,8 @@ def test_every_code_lies_within_the_ends(encoding: Encoding, bits: int) -> None:
     assert codes.max() - codes.min() > 0.7 * (count - 1) * (0.1 if encoding is Encoding.zero_bit else 1)
 
 
-@pytest.mark.parametrize("bits_of", BitsOf)
-@pytest.mark.parametrize("bits", [1, 3, 8])
+@each("bits_of", BitsOf)
+@each("bits", [1, 3, 8])
 def test_the_inner_product_of_one_hot_rows_over_s_is_the_collision_rate(bits: int, bits_of: BitsOf) -> None:
     s, rows = 200, np.random.default_rng(2).normal(size=(6, 5))
     sampling = hashing(input_dim=5, s=s)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from app.core.hashing.estimates import Estimate, collision_rate, estimate_variances, kernel_estimate, rbf_estimate
+from service_tests.cases import each
 
 REPEATS = 100_000
 
@@ -17,8 +18,8 @@ def test_the_rate_counts_hashes_whose_codes_agree_and_pairs_agree_in_both_number
     assert collision_rate(x[:0], y[:0]).shape == (0,)
 
 
-@pytest.mark.parametrize("bits", [0, 1, 2, 8])
-@pytest.mark.parametrize("kernel", [0.0, 0.1, 0.5, 0.93])
+@each("bits", [0, 1, 2, 8])
+@each("kernel", [0.0, 0.1, 0.5, 0.93])
 def test_the_estimate_is_unbiased_and_its_standard_error_is_its_deviation(kernel: float, bits: int) -> None:
     s, chance = 500, 2.0**-bits if bits else 0.0
     agree = kernel + (1 - kernel) * chance

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.hashing.parameter_stream import logarithms
+from service_tests.cases import each
 
 Vector = NDArray[np.float64]
 
@@ -94,7 +95,7 @@ def test_of_one_it_is_zero_and_it_grows_with_x_across_every_change_of_exponent()
     assert (log(numbers("everywhere")) < log(numbers("everywhere") * 1.000001)).all()
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 5, 8, 13, 64, 1000])
+@each("length", [1, 2, 3, 5, 8, 13, 64, 1000])
 def test_neither_the_length_of_the_vector_nor_the_place_in_it_changes_a_value(length: int) -> None:
     x = numbers("everywhere")
     whole = log(x)

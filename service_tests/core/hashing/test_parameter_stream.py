@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from app.core.hashing.parameter_stream import STREAM_VERSION, philox, sampling_parameters
+from service_tests.cases import each
 
 Tables = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
@@ -114,8 +115,8 @@ def test_nor_do_a_hundred_thousand_draws() -> None:
     assert digest.hexdigest() == DIGEST
 
 
-@pytest.mark.parametrize("hashes", [1, 2, 7, 8, 9, 31, 130])
-@pytest.mark.parametrize("coordinates", [[0], [5, 3, FAR], [*range(17)]])
+@each("hashes", [1, 2, 7, 8, 9, 31, 130])
+@each("coordinates", [[0], [5, 3, FAR], [*range(17)]])
 def test_coordinates_drawn_together_have_the_draws_of_each_alone(coordinates: list[int], hashes: int) -> None:
     drawn = draws(7, coordinates, 11, hashes)
     assert (drawn[1] == 1 / drawn[0]).all()

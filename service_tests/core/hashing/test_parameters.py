@@ -17,6 +17,7 @@ from app.core.hashing.parameters import DrawnParameters, HeldParameters, paramet
 from app.core.hashing.sampling import entries
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import ConsistentSamplingMap, weighted_minhash
+from service_tests.cases import each
 from service_tests.core.specs import hashing, pairs
 
 D, S = 40, 90
@@ -68,8 +69,8 @@ def test_codes_hang_neither_on_threads_nor_on_blocks_nor_on_what_is_held(
             assert (pairs(sampling, posted) == whole).all()
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("s", [1, 15, 33, 90])
+@each("threads", [1, 2, 3])
+@each("s", [1, 15, 33, 90])
 def test_any_slice_of_the_hashes_has_the_samples_of_the_whole(s: int, threads: int) -> None:
     found = entries(rows(), GeneralizedMinMax(kind="gmm"))
     held, drawn = HeldParameters(7, 2 * D, s, threads), DrawnParameters(7, threads)

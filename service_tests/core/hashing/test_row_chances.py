@@ -9,7 +9,7 @@ from scipy import sparse
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.hashing.row_chances import row_chances
 from app.core.kernels.gmm import GeneralizedMinMax
-from service_tests.cases import few_and_many
+from service_tests.cases import each, few_and_many
 from service_tests.core.specs import hashing, pairs
 
 D = 5
@@ -54,8 +54,8 @@ def apart(kind: int) -> Any:
     return found
 
 
-@pytest.mark.parametrize(("p", "center"), [(1.0, None), (0.5, None), (2.0, (0.5, -1.0, 0.0, 2.0, 1.0))])
-@pytest.mark.parametrize("name", ["index 1", "index 2", "mixed 3"])
+@each(("p", "center"), [(1.0, None), (0.5, None), (2.0, (0.5, -1.0, 0.0, 2.0, 1.0))])
+@each("name", ["index 1", "index 2", "mixed 3"])
 def test_it_counts_first_arrivals_where_no_entries_differ_but_from_0(name: str, p: float, center: Any) -> None:
     at = np.zeros(D) if center is None else np.array(center)
     x, y = apart(0) + at, apart(1) + at

@@ -6,6 +6,7 @@ import pytest
 from app.core.errors import InvalidOption
 from app.core.hashing.encodings import BitsOf, CodeOptions, Encoding
 from app.core.hashing.signed_encodings import SIGNED, signed_encoder, written
+from service_tests.cases import each
 
 MASK = (1 << 64) - 1
 FINGERPRINT = Encoding.fingerprint
@@ -35,8 +36,8 @@ def drawn(s: int, n: int = 7) -> tuple[list[list[int]], np.ndarray]:
     return bits.tolist(), np.packbits(bits, axis=1, bitorder="little")
 
 
-@pytest.mark.parametrize("width", [32, 64])
-@pytest.mark.parametrize(("s", "each"), [(64, 16), (100, 16), (100, 1), (130, 65), (200, 128), (9, 9), (33, 7)])
+@each("width", [32, 64])
+@each(("s", "each"), [(64, 16), (100, 16), (100, 1), (130, 65), (200, 128), (9, 9), (33, 7)])
 def test_fingerprints_are_those_of_the_reference(s: int, each: int, width: int) -> None:
     bits, packed = drawn(s)
     by = signed_encoder(CodeOptions(FINGERPRINT, width, rows_per_band=each), s)
@@ -62,7 +63,7 @@ def test_packed_bits_are_the_usual() -> None:
     assert signed_encoder(CodeOptions(Encoding.packed, 1), 64) == SIGNED
 
 
-@pytest.mark.parametrize(
+@each(
     ("options", "option"),
     [
         *((CodeOptions(encoding), "encoding") for encoding in Encoding if encoding not in ("packed", "fingerprint")),

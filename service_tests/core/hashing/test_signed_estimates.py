@@ -10,6 +10,7 @@ from app.core.hashing.encodings import Encoder, Encoding
 from app.core.hashing.sign_law import sign_law
 from app.core.hashing.signed_encodings import SIGNED, written
 from app.core.hashing.signed_estimates import agreeing, estimated
+from service_tests.cases import each
 from service_tests.core.hashing.test_sign_law import KERNELS, profile
 
 DRAWS = 4000
@@ -43,18 +44,18 @@ def test_the_bias_that_is_told_is_that_of_the_mean_of_estimates(name: str, kerne
     assert -5 / n_codes < told[0] < -0.05 / n_codes
 
 
-@pytest.mark.parametrize("by", [SIGNED, BANDS], ids=["bits", "bands"])
-@pytest.mark.parametrize("kernel", [0.3, 0.6, 0.9])
-@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern 1.5"])
+@each("by", [SIGNED, BANDS])
+@each("kernel", [0.3, 0.6, 0.9])
+@each("name", ["gaussian", "laplacian", "matern 1.5"])
 def test_standard_errors_are_those_of_the_estimates(name: str, kernel: float, by: Encoder) -> None:
     found = found_of(kernel, 1024, by, name)
     assert found["standard_error"].mean() == pytest.approx(found["estimate"].std(ddof=1), rel=0.08)
 
 
-@pytest.mark.parametrize("by", [SIGNED, BANDS], ids=["bits", "bands"])
-@pytest.mark.parametrize("s", [64, 1024])
-@pytest.mark.parametrize("kernel", [0.0, 1e-6, 0.05, 0.3, 0.6, 0.9, 0.999])
-@pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern 1.5"])
+@each("by", [SIGNED, BANDS])
+@each("s", [64, 1024])
+@each("kernel", [0.0, 1e-6, 0.05, 0.3, 0.6, 0.9, 0.999])
+@each("name", ["gaussian", "laplacian", "matern 1.5"])
 def test_intervals_hold_the_kernel_as_often_as_they_say(name: str, kernel: float, s: int, by: Encoder) -> None:
     low, high = found_of(kernel, s, by, name, known=False)["interval"].T
     held = ((low <= kernel) & (kernel <= high)).mean()

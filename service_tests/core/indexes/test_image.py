@@ -10,6 +10,7 @@ import pytest
 from app.core.indexes import banding, image
 from app.core.indexes.banding import Banding, segment
 from app.core.indexes.image import ChangedBlock, HeldCodes, Image, Layout
+from service_tests.cases import each
 
 RNG = np.random.default_rng(6)
 PER_BLOCK = 8
@@ -88,7 +89,7 @@ def test_slots_that_were_given_up_are_not_written_to_while_somebody_looks(at: Ba
             check(later, now, at)
 
 
-@pytest.mark.parametrize("size", range(9, 25))
+@each("size", range(9, 25))
 def test_the_room_that_was_taken_may_end_within_a_block(size: int) -> None:
     held = HeldCodes(Layout(6, 8, None, PER_BLOCK))
     codes = RNG.integers(0, 9, (size, 6)).astype(np.uint8)

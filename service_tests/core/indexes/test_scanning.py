@@ -10,6 +10,7 @@ import pytest
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.indexes import scanning
 from app.core.indexes.scanning import BITS, nearest
+from service_tests.cases import each
 
 RNG = np.random.default_rng(17)
 
@@ -54,8 +55,8 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scanning, "_MOST_BYTES_PER_PART", 5000)
 
 
-@pytest.mark.parametrize("bits", BITS)
-@pytest.mark.parametrize("s", [1, 3, 7, 8, 61, 64, 129, 515])
+@each("bits", BITS)
+@each("s", [1, 3, 7, 8, 61, 64, 129, 515])
 def test_they_agree_in_as_many_hashes_as_numpy_counts(bits: int, s: int) -> None:
     check(bits, s, n=300, q=3, k=20)
 

@@ -1,19 +1,19 @@
 """Searches find the nearest rows among all, or among those that share a bucket, of a tag, above a similarity."""
 
 import numpy as np
-import pytest
 
 from app.core.indexes.banding import Banding, bucket_words
 from app.core.indexes.image import ChangedBlock, HeldCodes, Layout
 from app.core.indexes.search import search
+from service_tests.cases import each
 from service_tests.core.indexes.test_scanning import brute, packed, some_codes
 
 S, N = 12, 700
 
 
-@pytest.mark.parametrize("at", [None, Banding(4, 3), Banding(3, 2), Banding(12, 1)])
-@pytest.mark.parametrize("tag", [None, 1])
-@pytest.mark.parametrize("least", [0, 7])
+@each("at", [None, Banding(4, 3), Banding(3, 2), Banding(12, 1)])
+@each("tag", [None, 1])
+@each("least", [0, 7])
 def test_a_search_is_what_counting_finds(at: Banding | None, tag: int | None, least: int) -> None:
     whole, asked = some_codes(N, S, 8, 4), some_codes(9, S, 8, 4)
     codes, queries, marks = packed(whole, 8), packed(asked, 8), np.arange(N, dtype=np.uint64) % 3

@@ -4,6 +4,7 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.indexes.vector_ids import at, check_different, count, every, every_written, read, written
+from service_tests.cases import each
 
 IDS = [0, -1, 7, "7", "...", (1 << 64) - 1, -(1 << 63), "i7", "s7", "é\0", "a" * 1024]
 
@@ -15,9 +16,7 @@ def test_ids_are_read_as_they_were_written_and_numbers_are_no_strings() -> None:
     assert len({*kept}) == len(IDS)
 
 
-@pytest.mark.parametrize(
-    "bad", ["", ".", "..", "a" * 1025, "é" * 513, "\ud800", 1 << 64, -(1 << 63) - 1, True, 1.0, None, [1], b"a"]
-)
+@each("bad", ["", ".", "..", "a" * 1025, "é" * 513, "\ud800", 1 << 64, -(1 << 63) - 1, True, 1.0, None, [1], b"a"])
 def test_what_is_no_id_is_refused_where_it_stands(bad: object) -> None:
     with pytest.raises(InvalidInput) as refused:
         every_written([1, bad], "/ids")

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from app.core.errors import InvalidInput
+from service_tests.cases import each
 from service_tests.core.kernels.sums import SCALES, SUBSETS, WEIGHTS, D, anova, windows
 from service_tests.core.specs import fourier, kernel, refusal, shift_invariant, spec
 
@@ -128,7 +129,7 @@ def test_fewer_frequencies_than_subsets_are_refused() -> None:
     assert spec(kernel=anova(), input_dim=D, s=4).s == 4
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "pointer", "detail"),
     [
         (anova(subsets=None, weights=None), "/kernel", "neither of subsets and windows"),

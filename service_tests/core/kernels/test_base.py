@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from app.core.errors import InvalidInput
+from service_tests.cases import each
 from service_tests.core.specs import PRODUCT_KERNELS, kind, product_kernel, refusal
 
 FORMULAS: dict[str, Callable[[float, float], float]] = {
@@ -129,7 +130,7 @@ def test_the_mean_of_the_cosines_is_the_kernel(name: str, d: int) -> None:
 
 
 @every_kind
-@pytest.mark.parametrize("length", [0, 3, 5])
+@each("length", [0, 3, 5])
 def test_a_list_of_another_length_than_the_vectors_is_refused(name: str, length: int) -> None:
     error = refusal(kernel={"kind": name, "length_scale": [1.0] * length})
     assert error.pointer == "/kernel/length_scale"

@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import chi2_kernel
 
 from app.core.errors import InvalidInput
 from app.core.kernels.chi_squared import ChiSquared
+from service_tests.cases import each
 from service_tests.core.specs import kernel, refusal
 
 FORMS: list[Any] = [np.asarray, csr_array]
@@ -30,9 +31,9 @@ def rows(n: int, seed: int, d: int = 6, dtype: str = "float64") -> Any:
 
 
 @every_form
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("gamma", [1.0, 0.05, 3.0])
-@pytest.mark.parametrize("d", [1, 6, 700])
+@each("dtype", ["float32", "float64"])
+@each("gamma", [1.0, 0.05, 3.0])
+@each("d", [1, 6, 700])
 def test_it_is_the_kernel_of_scikit_learn(d: int, gamma: float, dtype: str, of_x: Any, of_y: Any) -> None:
     x, y = rows(9, 1, d, dtype) / np.float32(d), rows(7, 2, d, dtype) / np.float32(d)
     expected = chi2_kernel(x.astype(np.float64), y.astype(np.float64), gamma=gamma)
@@ -61,7 +62,7 @@ def test_a_block_is_that_of_exact_fractions_and_zero_over_zero_is_zero(of_x: Any
 
 
 @every_form
-@pytest.mark.parametrize("size", [1e-320, 1e-280, 1.0, 1e16, 1e300, 1.7e308])
+@each("size", [1e-320, 1e-280, 1.0, 1e16, 1e300, 1.7e308])
 def test_rows_of_any_size_have_kernel_one_with_themselves_and_another_with_their_halves(
     size: float, of_x: Any, of_y: Any
 ) -> None:

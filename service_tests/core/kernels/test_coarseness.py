@@ -9,6 +9,7 @@ from scipy import sparse
 from app.core.kernels.coarseness import Coarseness
 from app.core.kernels.rounding import MOST
 from app.core.maps import made
+from service_tests.cases import each
 from service_tests.core.specs import kernel, spec
 
 FLOAT32 = np.dtype(np.float32)
@@ -33,8 +34,8 @@ def test_the_warning_says_what_came_and_the_cure_in_one_line_of_ascii() -> None:
     assert text.endswith("dtype float64")
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize(
+@each("form", [np.asarray, sparse.csr_array])
+@each(
     ("fields", "size"),
     [
         ({}, lambda x: np.linalg.norm(x / 10, axis=1)),

@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 
 from app.core.errors import InvalidInput
 from app.core.kernels.differences import distances, lags
+from service_tests.cases import each
 from service_tests.core.specs import kernel
 
 RNG = np.random.default_rng(3)
@@ -41,7 +42,7 @@ def test_lags_are_differences_over_scales_for_each_coordinate(scales: Any) -> No
         np.testing.assert_allclose(lag, np.subtract.outer(x[:, j], y[:, j]) / scales[j], rtol=1e-15)
 
 
-@pytest.mark.parametrize("fields", KERNELS, ids=lambda fields: fields["kind"])
+@each("fields", KERNELS)
 @every_scale
 def test_kernels_are_right_1e8_length_scales_from_zero(scales: Any, fields: dict[str, Any]) -> None:
     made = kernel(**fields, length_scale=scales.tolist())

@@ -11,6 +11,7 @@ from scipy import sparse
 from app.core.arrays import vectors
 from app.core.errors import InvalidInput
 from app.core.kernels.gmm import GeneralizedMinMax
+from service_tests.cases import each
 from service_tests.core.specs import kernel, refusal
 
 Vectors = NDArray[np.float64]
@@ -67,9 +68,9 @@ def gmm(**fields: Any) -> GeneralizedMinMax:
     return made
 
 
-@pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
-@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 10.0])
-@pytest.mark.parametrize("kind", ["signed", "sparse", "positive"])
+@each("center", [None, CENTER])
+@each("p", [0.5, 1.0, 2.0, 10.0])
+@each("kind", ["signed", "sparse", "positive"])
 def test_the_gram_block_is_the_ratio_of_sums_over_the_transformed_vectors(kind: str, p: float, center: Any) -> None:
     x, y = rows(kind, 5, 1), rows(kind, 4, 2)
     expected = [[min_max(u, v, p, center) for v in y] for u in x]
@@ -88,8 +89,8 @@ def test_a_vector_agrees_wholly_with_itself_and_not_at_all_with_its_negative() -
     assert (gmm().pairs(x, -x) == 0).all()
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-3, 1e3, 1e300])
-@pytest.mark.parametrize("p", [1.0, 3.0])
+@each("scale", [1e-300, 1e-3, 1e3, 1e300])
+@each("p", [1.0, 3.0])
 def test_one_factor_on_both_vectors_changes_nothing(p: float, scale: float) -> None:
     x, y = rows("signed", 5, 6), rows("signed", 4, 7)
     np.testing.assert_allclose(gmm(p=p).exact(x * scale, y * scale), gmm(p=p).exact(x, y), rtol=1e-11)
@@ -140,9 +141,9 @@ def test_a_center_of_another_length_than_the_vectors_is_refused() -> None:
     assert error.detail == "center has 2 entries; input_dim 4 wants as many"
 
 
-@pytest.mark.parametrize("explicit_zeros", [False, True], ids=["stored", "zeros"])
-@pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
-@pytest.mark.parametrize("p", [0.5, 1.0, 2.0, 10.0])
+@each("explicit_zeros", [False, True])
+@each("center", [None, CENTER])
+@each("p", [0.5, 1.0, 2.0, 10.0])
 def test_sparse_rows_have_the_kernel_of_dense_ones(p: float, center: Any, explicit_zeros: bool) -> None:
     x, y = rows("sparse", 6, 1), rows("sparse", 5, 2)
     made = gmm(p=p, center=center)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from app.core.errors import InvalidInput
 from app.core.kernels.matern import Matern
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.core.specs import kernel, refusal, spec
 
 NUS = [0.3, 0.5, 1.0, 1.5, 2.5, 30.0, 99.0, 100.0, 150.0]
@@ -161,7 +161,7 @@ def test_a_chi_square_that_rounds_to_zero_is_refused_and_not_infinite() -> None:
 
 
 @every_nu
-@pytest.mark.parametrize("dim", [1, 8, 1024])
+@each("dim", [1, 8, 1024])
 def test_lengths_have_the_law_of_a_quotient_in_one_step(nu: float, dim: int) -> None:
     uniforms = np.array([1e-9, 1e-3, 0.1, 0.5, 0.9, 0.999, 1 - 1e-9])
     expected = np.sqrt(dim * stats.f(dim, 2 * nu).ppf(uniforms))

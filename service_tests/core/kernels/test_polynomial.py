@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import polynomial_kernel
 
 from app.core.errors import InvalidInput
 from app.core.kernels.polynomial import Polynomial
+from service_tests.cases import each
 from service_tests.core.specs import kernel, refusal
 
 FORMS: list[Any] = [np.asarray, csr_array]
@@ -30,9 +31,9 @@ def rows(n: int, seed: int, d: int = 6, dtype: str = "float64") -> Any:
 
 
 @every_form
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("fields", [{}, {"gamma": 0.3, "coef0": 0.0}, {"gamma": 2.0, "coef0": 2.5}])
-@pytest.mark.parametrize("degree", [1, 2, 3, 7, 12])
+@each("dtype", ["float32", "float64"])
+@each("fields", [{}, {"gamma": 0.3, "coef0": 0.0}, {"gamma": 2.0, "coef0": 2.5}])
+@each("degree", [1, 2, 3, 7, 12])
 def test_it_is_the_kernel_of_scikit_learn(
     degree: int, fields: dict[str, Any], dtype: str, of_x: Any, of_y: Any
 ) -> None:
@@ -106,7 +107,7 @@ def test_the_bits_of_a_row_do_not_depend_on_the_rows_beside_it() -> None:
 
 
 @every_form
-@pytest.mark.parametrize("sign", [1, -1])
+@each("sign", [1, -1])
 def test_values_out_of_range_are_refused_and_not_infinite(of_x: Any, of_y: Any, sign: int) -> None:
     x, y = np.full((2, 3), 1e60), np.full((1, 3), sign * 1e60)
     assert np.isfinite(polynomial(2).exact(of_x(x), of_y(y))).all()

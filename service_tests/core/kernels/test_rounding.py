@@ -9,6 +9,7 @@ from scipy import sparse
 from app.core.arrays import Matrix
 from app.core.kernels.coarseness import Coarseness
 from app.core.kernels.rounding import MOST
+from service_tests.cases import each
 from service_tests.core.specs import kernel
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -25,8 +26,8 @@ def min_max(x: Matrix, y: Matrix, p: float) -> Matrix:
     return np.asarray(np.minimum(u, v).sum(axis=1) / np.maximum(u, v).sum(axis=1))
 
 
-@pytest.mark.parametrize("p", [1.0, 0.3, 4.0])
-@pytest.mark.parametrize(("spread", "is_coarse"), [(100.0, True), (3e4, True), (1e8, False)])
+@each("p", [1.0, 0.3, 4.0])
+@each(("spread", "is_coarse"), [(100.0, True), (3e4, True), (1e8, False)])
 def test_a_center_of_gmm_far_from_zero_is_warned_of_by_what_is_left_of_rows(
     spread: float, is_coarse: bool, p: float
 ) -> None:

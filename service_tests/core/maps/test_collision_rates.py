@@ -12,7 +12,7 @@ from scipy import sparse
 from app.core.hashing import parameters
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.weighted_minhash import WeightedMinHashMap
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.core.specs import darts, gmm_spec, hashing, pairs, zero_bit
 
 S, D = 200_000, 5
@@ -78,8 +78,8 @@ def test_pairs_agree_as_often_as_the_kernel_says(name: str, sampling: WeightedMi
     assert abs(rate(sampling, u, v) - exact) < 4 * standard_error(exact)
 
 
-@pytest.mark.parametrize("name", PAIRS)
-@pytest.mark.parametrize("p", [0.5, 2.0, 10.0])
+@each("name", PAIRS)
+@each("p", [0.5, 2.0, 10.0])
 def test_so_they_do_under_a_power(p: float, name: str, sampling: WeightedMinHashMap) -> None:
     u, v = PAIRS[name]
     exact = min_max(u, v, p)
@@ -88,7 +88,7 @@ def test_so_they_do_under_a_power(p: float, name: str, sampling: WeightedMinHash
     assert name == "tiny" or abs(exact - min_max(u, v)) > 4 * standard_error(exact)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@each("name", PAIRS)
 @pytest.mark.parametrize("p", with_nightly([0.5, 2.0], [1.0, 10.0]))
 def test_so_they_do_about_a_center(p: float, name: str, sampling: WeightedMinHashMap) -> None:
     u, v = PAIRS[name]

@@ -17,8 +17,8 @@ from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import FAMILIES, FeatureMap, Gives, family_of, opened
 from app.core.maps.optional_results import PAIRS
 from app.core.samplers.base import FrequencySampler
-from service_tests.cases import with_nightly
-from service_tests.core.combinations import COUNTED, D, dimensions, goes_together, named, pairs, rows, with_rows
+from service_tests.cases import each, with_nightly
+from service_tests.core.combinations import COUNTED, D, dimensions, goes_together, pairs, rows, with_rows
 from service_tests.core.specs import KERNELS, SAMPLERS, kind, sampler, spec
 
 ROOT = Path(app.__file__).parent
@@ -71,7 +71,7 @@ def test_only_the_families_ask_which_family_a_map_is_of() -> None:
     assert found == {}
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
     [
         "isinstance(feature_map, FourierMap)",
@@ -114,13 +114,13 @@ def test_no_family_is_left_out() -> None:
     assert not missing, f"give a sampler of {missing} values of its fields in combinations.FIELDS, and its kernels"
 
 
-@pytest.mark.parametrize("model", SAMPLERS, ids=kind)
+@each("model", SAMPLERS)
 def test_a_sampler_names_one_family(model: type[Any]) -> None:
     assert sum(issubclass(model, of.samplers) for of in FAMILIES) == 1
 
 
 @pytest.mark.parametrize("form", with_nightly(["phase"], ["cos_sin"]))
-@pytest.mark.parametrize(("its_kernel", "its_sampler"), TOGETHER, ids=named)
+@each(("its_kernel", "its_sampler"), TOGETHER)
 def test_what_is_built_is_what_was_said_before(
     its_kernel: dict[str, Any], its_sampler: dict[str, Any], form: str
 ) -> None:

@@ -12,6 +12,7 @@ from app.core.arrays import Rows
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.maps import FourierMap, made, opened
 from app.core.spec import MapSpec
+from service_tests.cases import each
 from service_tests.core.combinations import LAWS, LEARNED, OTHER_FAMILIES, dimensions, variants, with_rows
 from service_tests.core.specs import KERNELS, SAMPLERS, gmm_spec, kind, spec
 
@@ -163,7 +164,7 @@ def last(of: MapSpec) -> list[float]:
     return [*arrays["frequencies"][-1].tolist(), *map(float, tail)]
 
 
-@pytest.mark.parametrize("name", [kind(model) for model in SAMPLERS if kind(model) not in OTHER_FAMILIES])
+@each("name", [kind(model) for model in SAMPLERS if kind(model) not in OTHER_FAMILIES])
 def test_a_map_of_each_sampler_never_changes(name: str) -> None:
     assert name in GOLDEN, f"commit the values of sampler {name}: {last(of_sampler(name))}"
     # Roots and eigenvectors may round differently on another machine; nothing else may differ. What is learned step by
@@ -178,8 +179,8 @@ def test_a_map_of_each_kernel_never_changes(name: str) -> None:
     np.testing.assert_allclose(last(of_kernel(name)), KERNEL_GOLDEN[name], rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("name", ["plain", "power", "center", "far", "b_bit", "fingerprint"])
-@pytest.mark.parametrize("its_sampler", CODES_GOLDEN)
+@each("name", ["plain", "power", "center", "far", "b_bit", "fingerprint"])
+@each("its_sampler", CODES_GOLDEN)
 def test_codes_never_change_on_any_machine(its_sampler: str, name: str) -> None:
     assert digest_of_codes(its_sampler, name) == CODES_GOLDEN[its_sampler][name]
 

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from app.core.arrays import in_dtype
 from app.core.hashing.encodings import Encoder, Encoding
 from app.core.maps import Gives, made
+from service_tests.cases import each
 from service_tests.core.specs import spec
 
 RNG = np.random.default_rng(17)
@@ -35,8 +36,8 @@ MAPS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", [np.asarray, csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("members", MAPS.values(), ids=MAPS)
+@each("form", [np.asarray, csr_array])
+@each("members", MAPS.values())
 def test_what_a_map_makes_is_of_rounded_rows_and_the_exact_kernel_is_not(members: dict[str, Any], form: Any) -> None:
     of = spec(**{"input_dim": 8, "sampler": {"kind": "sobol"}, "s": 16, "dtype": "float32"} | members)
     its_map, x = made(of), form(ROWS)

@@ -16,8 +16,9 @@ from app.core.recommendations.candidates import (
 )
 from app.core.samplers.base import AnySampler
 from app.core.spec import MapSpec, Sampler
+from service_tests.cases import each
 from service_tests.core.recommendations.test_trials import KERNELS, kernel, sampler
-from service_tests.core.specs import SAMPLERS, kind
+from service_tests.core.specs import SAMPLERS
 
 GAUSSIAN = kernel(KERNELS[0])
 
@@ -26,7 +27,7 @@ def tried(*asked: Any) -> list[tuple[Sampler, MapSpec | str]]:
     return [(one.sampler, one.spec) for one in candidates(*asked)]
 
 
-@pytest.mark.parametrize("model", SAMPLERS, ids=kind)
+@each("model", SAMPLERS)
 def test_each_sampler_is_tried_or_says_why_not(model: type[AnySampler]) -> None:
     room = [(kernel(members), d, most) for members in KERNELS for d in (2, 16, 300) for most in (16, 512)]
     found = [one for its, d, most in room for one in model.tried(its, d, most, "letters")]
@@ -106,7 +107,7 @@ def test_structured_maps_are_tried_where_they_serve() -> None:
     assert "sampler orthogonal works" in next(one for over, one in refusals if over.kind == "structured_orthogonal")
 
 
-@pytest.mark.parametrize(
+@each(
     ("wanted", "counts"),
     [
         (Wanted(1000, None), [250, 500, 1000]),

@@ -9,6 +9,7 @@ from sklearn.linear_model import Ridge
 from app.core.errors import InvalidInput
 from app.core.recommendations.held_out import Fold, shared_out
 from app.core.recommendations.labels import MOST_CLASSES, Labels
+from service_tests.cases import each
 
 RNG = np.random.default_rng(5)
 ROWS = RNG.normal(size=(60, 5))
@@ -64,7 +65,7 @@ def test_noise_is_told_by_chance_at_the_best() -> None:
     assert abs(np.mean(scores) - 0.5) < 4 * 0.0144
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "are_numbers", "classes"),
     [
         (["b", "a", "b"], None, 2),

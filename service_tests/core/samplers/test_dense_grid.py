@@ -9,6 +9,7 @@ from numpy.polynomial import hermite_e
 
 from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySet
+from service_tests.cases import each
 from service_tests.core.specs import fourier, kernel, refusal, sampler, spec
 
 
@@ -84,8 +85,8 @@ def test_a_grid_within_the_limit_is_made_in_any_dimension(points_per_dim: int, d
     assert drawn.weights.sum() == pytest.approx(1, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["laplacian", "cauchy", "matern"])
-@pytest.mark.parametrize("rule", ["dense_grid", "sparse_grid", "subsampled_grid", "polynomially_exact"])
+@each("name", ["laplacian", "cauchy", "matern"])
+@each("rule", ["dense_grid", "sparse_grid", "subsampled_grid", "polynomially_exact"])
 def test_laws_that_are_not_normal_are_refused_by_every_rule(rule: str, name: str) -> None:
     size = {"sparse_grid": {"level": 2}, "polynomially_exact": {"degree": 2}}.get(rule, {"points_per_dim": 3})
     its_kernel = {"kind": name, "length_scale": 1.0} | ({"nu": 1.5} if name == "matern" else {})
@@ -95,8 +96,8 @@ def test_laws_that_are_not_normal_are_refused_by_every_rule(rule: str, name: str
     assert fourier(kernel=its_kernel, sampler={"kind": "sobol"}).n_frequencies == 64
 
 
-@pytest.mark.parametrize("form", ["cos_sin", "phase", "complex"])
-@pytest.mark.parametrize(("dtype", "d", "kept"), [("float32", 1, 122), ("float64", 1, 200), ("float32", 2, 11_864)])
+@each("form", ["cos_sin", "phase", "complex"])
+@each(("dtype", "d", "kept"), [("float32", 1, 122), ("float64", 1, 200), ("float32", 2, 11_864)])
 def test_points_whose_weight_is_0_in_the_dtype_are_dropped(form: str, dtype: str, d: int, kept: int) -> None:
     made = fourier(input_dim=d, sampler={"kind": "dense_grid", "points_per_dim": 200}, s=None, dtype=dtype, form=form)
     weights = made.arrays["weights"]

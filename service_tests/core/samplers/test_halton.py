@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from app.core.samplers.halton import _primes
+from service_tests.cases import each
 from service_tests.core.specs import refusal, sampler, spec
 
 Points = NDArray[np.float64]
@@ -58,17 +59,17 @@ def test_reverse_radix_permutes_every_digit_by_the_reversal_of_its_bits() -> Non
     assert not np.allclose(made, points(400, 12, scramble="none"), atol=1e-3)
 
 
-@pytest.mark.parametrize("scramble", ["none", "reverse_radix"])
-@pytest.mark.parametrize(("skip", "leap"), [(0, 0), (17, 0), (0, 10), (1000, 16)])
+@each("scramble", ["none", "reverse_radix"])
+@each(("skip", "leap"), [(0, 0), (17, 0), (0, 10), (1000, 16)])
 def test_skip_and_leap_take_exactly_the_points_they_name(scramble: str, skip: int, leap: int) -> None:
     whole = points(skip + 40 * (leap + 1), 4, scramble=scramble)
     taken = points(40, 4, scramble=scramble, skip=skip, leap=leap)
     np.testing.assert_allclose(taken, whole[skip :: leap + 1][:40], rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("leap", [0, 10])
-@pytest.mark.parametrize("skip", [0, 1000])
-@pytest.mark.parametrize(("j", "base"), list(enumerate(BASES)))
+@each("leap", [0, 10])
+@each("skip", [0, 1000])
+@each(("j", "base"), list(enumerate(BASES)))
 def test_random_scrambling_puts_one_point_into_each_elementary_interval(
     j: int, base: int, skip: int, leap: int
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.samplers.lattice import _VECTOR, _multipliers
+from service_tests.cases import each
 from service_tests.core.specs import kernel, refusal, sampler, spec
 
 Points = NDArray[np.float64]
@@ -30,8 +31,8 @@ def test_unshifted_points_are_multiples_of_the_published_vector_half_a_step_on(n
     np.testing.assert_allclose(steps, expected, rtol=0, atol=n * 2.0**-52)
 
 
-@pytest.mark.parametrize("shift", [False, True])
-@pytest.mark.parametrize("n", [101, 1000, 1024, 1 << 16])
+@each("shift", [False, True])
+@each("n", [101, 1000, 1024, 1 << 16])
 def test_the_sum_of_two_points_without_the_shift_is_a_point(n: int, shift: bool) -> None:
     made = points(n, 6, shift=shift)
     steps = (made - made[0]) * n
@@ -100,9 +101,7 @@ def test_replaced_columns_estimate_the_kernel_no_worse_than_independent_ones() -
     assert squares["lattice"] < 1.2 * squares["monte_carlo"]
 
 
-@pytest.mark.parametrize(
-    ("n", "d"), [(2, 3), (64, 10), (64, 20), (100, 40), (256, 30), (1024, 100), (1024, 256), (1024, 257)]
-)
+@each(("n", "d"), [(2, 3), (64, 10), (64, 20), (100, 40), (256, 30), (1024, 100), (1024, 256), (1024, 257)])
 def test_repeated_columns_are_told_of_exactly_when_there_are_any(n: int, d: int) -> None:
     made = points(n, d, shift=False)
     # A mirrored column, n − step for step, depends on its image as much as an equal one.

@@ -11,6 +11,7 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.samplers.learned_report import of_a_box
+from service_tests.cases import each
 from service_tests.core.combinations import Fields, rows, with_rows
 from service_tests.core.samplers.learned import (
     GLOBAL,
@@ -77,7 +78,7 @@ def test_rows_of_correlation_rbf_are_brought_to_unit_length_first(over: Fields) 
 
 
 @every
-@pytest.mark.parametrize(
+@each(
     ("data", "words"),
     [(np.ones((5, 3)), "5 rows of 3 entries"), (np.ones((1, 4)), "two rows"), (np.ones((5, 4)), "are equal")],
 )
@@ -114,7 +115,7 @@ def test_what_has_no_meaning_is_refused(over: Fields) -> None:
 
 
 @every
-@pytest.mark.parametrize("name", ["gaussian", "laplacian", "cauchy"])
+@each("name", ["gaussian", "laplacian", "cauchy"])
 def test_a_box_too_wide_to_learn_on_is_refused_at_once(over: Fields, name: str) -> None:
     for box, scale, pointer, words in (
         (1e300, {}, "/sampler/box", "entry 0 of the box is 2.5e+299"),
@@ -131,9 +132,9 @@ def test_a_box_too_wide_to_learn_on_is_refused_at_once(over: Fields, name: str) 
 
 
 @every
-@pytest.mark.parametrize("name", ["gaussian", "laplacian", "cauchy"])
-@pytest.mark.parametrize("d", [3, 5])
-@pytest.mark.parametrize("box", [1e-300, 1e49, [1e49] * 2 + [1e-300], [1.0, 1e49, 1.0]])
+@each("name", ["gaussian", "laplacian", "cauchy"])
+@each("d", [3, 5])
+@each("box", [1e-300, 1e49, [1e49] * 2 + [1e-300], [1.0, 1e49, 1.0]])
 def test_any_other_box_makes_a_set(over: Fields, name: str, d: int, box: Any) -> None:
     box = np.resize(box, d).tolist() if isinstance(box, list) else box
     made = built(**on(over | {"box": box}, {"kind": name, "length_scale": 1.0}, d=d, s=12))

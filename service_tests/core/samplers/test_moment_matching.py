@@ -7,6 +7,7 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
+from service_tests.cases import each
 from service_tests.core.specs import POINTS, fourier, kernel, kind, refusal, sampler, spec
 
 RANDOM: list[dict[str, Any]] = [{"kind": kind(model)} for model in POINTS]
@@ -33,8 +34,8 @@ def matched(name: str, scale: Any, base: dict[str, Any], s: int, d: int, seed: i
     return over.frequency_set(kernel(kind=name, length_scale=scale), s, d, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("ard", [False, True], ids=["isotropic", "ard"])
-@pytest.mark.parametrize(
+@each("ard", [False, True])
+@each(
     ("name", "base", "s", "d"),
     [
         (name, *size)
@@ -42,7 +43,6 @@ def matched(name: str, scale: Any, base: dict[str, Any], s: int, d: int, seed: i
         for size in SIZES
         if (name, size[0]["kind"]) != ("cauchy", "orthogonal")  # which is for normal laws
     ],
-    ids=str,
 )
 def test_mean_and_covariance_are_those_of_the_law_to_rounding(
     name: str, base: dict[str, Any], s: int, d: int, ard: bool
@@ -118,7 +118,7 @@ def test_an_odd_number_of_pairs_is_refused_at_s() -> None:
     assert refusal(s=63, sampler={"kind": "moment_matching", "base": {"kind": "antithetic"}}).pointer == "/s"
 
 
-@pytest.mark.parametrize("base", RANDOM, ids=lambda base: str(base["kind"]))
+@each("base", RANDOM)
 def test_no_base_saves_from_needing_more_frequencies_than_dimensions(base: dict[str, Any]) -> None:
     error = refusal(s=4, sampler={"kind": "moment_matching", "base": base})
     assert error.pointer == "/s"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from service_tests.cases import each
 from service_tests.core.specs import kernel, refusal, sampler, spec
 
 
@@ -18,8 +19,8 @@ def frequencies(s: int, d: int, seed: int = 1, length_scale: Any = 1.0) -> Any:
     return drawn.frequencies
 
 
-@pytest.mark.parametrize(("s", "d"), [(5, 5), (3, 8), (17, 5), (64, 20), (4, 1), (1, 1000)])
-@pytest.mark.parametrize("ard", [False, True], ids=["isotropic", "ard"])
+@each(("s", "d"), [(5, 5), (3, 8), (17, 5), (64, 20), (4, 1), (1, 1000)])
+@each("ard", [False, True])
 def test_the_rows_of_a_block_are_orthogonal_before_scaling(s: int, d: int, ard: bool) -> None:
     scale = np.geomspace(0.1, 10, d) if ard else np.ones(d)
     rows = frequencies(s, d, length_scale=scale.tolist()) * scale

@@ -11,6 +11,7 @@ import pytest
 from numpy.polynomial import hermite_e
 
 from app.core.samplers.base import FrequencySet
+from service_tests.cases import each
 from service_tests.core.specs import kernel, refusal, sampler, spec
 
 
@@ -43,9 +44,7 @@ def errors(drawn: FrequencySet, radius: float, seed: int = 3) -> Any:
     return np.cos(deltas @ drawn.frequencies.T) @ drawn.weights - np.exp(-(radius**2) / 2)
 
 
-@pytest.mark.parametrize(
-    ("level", "d"), [(0, 3), (1, 1), (3, 1), (1, 3), (2, 2), (4, 2), (2, 3), (4, 3), (3, 4), (4, 4), (2, 6), (1, 9)]
-)
+@each(("level", "d"), [(0, 3), (1, 1), (3, 1), (1, 3), (2, 2), (4, 2), (2, 3), (4, 3), (3, 4), (4, 4), (2, 6), (1, 9)])
 def test_nodes_and_weights_are_those_of_the_combination_formula(level: int, d: int) -> None:
     expected = slow_smolyak(level, d)
     drawn = grid(level, d)

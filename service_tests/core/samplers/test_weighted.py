@@ -5,6 +5,7 @@ import pytest
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.samplers.weighted import least_weights
+from service_tests.cases import each
 from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA, KINDS, example
 from service_tests.core.samplers.learned import HALTON, Watched, built, cpu
 from service_tests.core.specs import product_kernel, sampler
@@ -22,9 +23,9 @@ def test_golden_values_on_the_cpu_data(s: int, box_scale: float, known: float) -
     assert made.n_frequencies < 0.5 * s
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [1, 3, 21])
-@pytest.mark.parametrize("s", [1, 20, 150])
+@each("name", KINDS)
+@each("d", [1, 3, 21])
+@each("s", [1, 20, 150])
 def test_the_conditions_of_karush_kuhn_and_tucker_hold(name: str, d: int, s: int) -> None:
     made, box, frequencies, _ = example(name, s, d)
     measure = BoxDiscrepancy(made, box)

@@ -16,6 +16,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.progress import OutOfTime, TimedProgress
 from app.core.spec import MapSpec
+from service_tests.cases import each
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import fourier, gmm_spec, refusal, spec
 
@@ -52,7 +53,7 @@ def test_frequencies_outside_the_dtype_are_refused_at_the_length_scale(
     assert caught.value.pointer == "/kernel/length_scale"
 
 
-@pytest.mark.parametrize(
+@each(
     ("kernel", "field"),
     [
         ({"kind": "gaussian", "sigma": 1e-39}, "sigma"),

@@ -8,6 +8,7 @@ import pytest
 from app.core.maps.fourier.forms import FORMS, Columns
 from app.core.maps.fourier.sine_cosine import write_columns
 from app.core.maps.terms import Form
+from service_tests.cases import each
 
 PHASES = np.random.default_rng(4).normal(size=(5, 3)) * 10
 AMPLITUDES, OFFSETS = np.array([0.5, 1.0, 2.0]), np.array([0.0, 1.0, 6.0])
@@ -44,7 +45,7 @@ def test_columns_are_those_that_the_catalogue_describes(form: Form) -> None:
 
 
 @every_form
-@pytest.mark.parametrize("lag", [0.0, 0.3, 1.0, 4.0])
+@each("lag", [0.0, 0.3, 1.0, 4.0])
 def test_one_frequency_has_the_variance_said(form: Form, lag: float) -> None:
     rng, n = np.random.default_rng(5), 400_000
     frequencies, offsets = rng.standard_normal(n), rng.uniform(0, 2 * np.pi, n)

@@ -13,6 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.fourier import inner_products
 from app.core.maps.fourier import phases as phases_module
+from service_tests.cases import each
 from service_tests.core.specs import PRODUCT_KERNELS, kind
 from service_tests.core.specs import fourier as built
 
@@ -51,7 +52,7 @@ def rows_for(feature_map: FourierMap, n: int, most: float = 50.0, seed: int = 1)
 @every_dtype
 @normalized_or_not
 @every_form
-@pytest.mark.parametrize("name", [kind(model) for model in PRODUCT_KERNELS])
+@each("name", [kind(model) for model in PRODUCT_KERNELS])
 def test_features_are_those_of_the_frozen_arrays_at_phases_up_to_fifty(
     name: str, form: str, normalize: bool, dtype: str
 ) -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.spec import MapSpec
+from service_tests.cases import each
 from service_tests.core.specs import fourier, refusal, spec
 
 D = 4
@@ -65,7 +66,7 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_keeps_its_signs(
     np.testing.assert_allclose(made.gram(x, y), whole, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "pointer"),
     [
         ({"form": "phase"}, "/form"),
@@ -74,7 +75,7 @@ def test_a_gram_block_summed_over_blocks_of_frequencies_keeps_its_signs(
         ({"normalize": True, "form": "phase"}, "/normalize"),
     ],
 )
-@pytest.mark.parametrize("over", [uploaded(), {"kind": "sparse_grid", "level": 2}], ids=["uploaded", "sparse_grid"])
+@each("over", [uploaded(), {"kind": "sparse_grid", "level": 2}])
 def test_phase_and_normalize_are_refused_and_forms_named_that_work(
     over: dict[str, Any], members: dict[str, Any], pointer: str
 ) -> None:

@@ -13,7 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.sign_stream import arcs
 from app.core.maps import FeatureMap, FourierMap, Gives
 from app.core.maps.fourier.drawing import unequal
-from service_tests.cases import covered
+from service_tests.cases import covered, each
 from service_tests.core.combinations import dimensions, goes_together, is_unbiased, pairs, rows
 from service_tests.core.specs import fourier, spec
 
@@ -166,7 +166,7 @@ def test_subsets_must_weigh_alike() -> None:
             uneven.codes(some_rows(4))
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "reason"),
     [
         ({}, None),

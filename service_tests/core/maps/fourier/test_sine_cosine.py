@@ -15,6 +15,7 @@ from app.core.maps.fourier.sine_cosine import (
     scale_to_unit_norm,
     write_columns,
 )
+from service_tests.cases import each
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 MOST_UNITS = {np.float32: 1.5, np.float64: 1.0}
@@ -107,7 +108,7 @@ def test_the_forms_agree(dtype: Any) -> None:
 
 
 @every_dtype
-@pytest.mark.parametrize("k", [1, 15, 16, 53])
+@each("k", [1, 15, 16, 53])
 def test_rows_are_scaled_to_unit_norm(dtype: Any, k: int) -> None:
     rows = np.random.default_rng(8).normal(size=(4, k)).astype(dtype)
     wanted = rows / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)

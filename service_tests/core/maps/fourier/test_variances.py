@@ -9,7 +9,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.fourier import variances
 from app.core.spec import Form
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import Fields, named, variants, with_frequencies
 from service_tests.core.specs import KERNELS, fourier, kind
 
@@ -79,8 +79,8 @@ def test_normalized_frequencies_have_the_variance_said(its_kernel: Fields) -> No
     assert abs(squares.mean() - s * closed["nrff"]) < 4 * error + 0.01 * s * closed["nrff"]
 
 
-@pytest.mark.parametrize("rho", [-0.5, 0.0, 0.5, 0.9, 1.0])
-@pytest.mark.parametrize("gamma", [0.5, 3.0])
+@each("rho", [-0.5, 0.0, 0.5, 0.9, 1.0])
+@each("gamma", [0.5, 3.0])
 def test_the_forms_of_theorems_2_and_3(gamma: float, rho: float) -> None:
     made = fourier(kernel={"kind": "correlation_rbf", "gamma": gamma}, s=100, form="phase", dtype="float64")
     lag = np.array([[1 - rho, -np.sqrt(1 - rho**2), 0, 0]])

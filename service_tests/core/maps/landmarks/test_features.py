@@ -14,6 +14,7 @@ from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.features import LandmarkFeatures
 from app.core.maps.landmarks.root import root_of
 from app.core.progress import no_pause
+from service_tests.cases import each
 from service_tests.core.combinations import variants
 from service_tests.core.specs import KERNELS
 
@@ -58,7 +59,7 @@ def opened(kernel: AnyKernel, landmarks: Any, threads: int = 1) -> tuple[Landmar
 
 @every_dtype
 @every_kernel
-@pytest.mark.parametrize("of_landmarks", [np.asarray, csr_array])
+@each("of_landmarks", [np.asarray, csr_array])
 def test_features_are_exact_kernels_times_the_root(fields: dict[str, Any], of_landmarks: Any, dtype: str) -> None:
     kernel = kernel_of(fields)
     landmarks, x = (kernel.prepared(data(n, n, dtype, share=0.7)) for n in (30, 400))
@@ -109,8 +110,8 @@ def test_no_bit_of_a_row_depends_on_its_batch_the_threads_or_its_form(kind: str,
 
 
 @every_dtype
-@pytest.mark.parametrize("fields", [GAUSSIAN, MATERN, {"kind": "correlation_rbf", "gamma": 500.0}])
-@pytest.mark.parametrize("form", [np.asarray, csr_array])
+@each("fields", [GAUSSIAN, MATERN, {"kind": "correlation_rbf", "gamma": 500.0}])
+@each("form", [np.asarray, csr_array])
 def test_equal_rows_have_the_kernel_of_a_row_with_itself(fields: dict[str, Any], form: Any, dtype: str) -> None:
     kernel, landmarks = kernel_of(fields), data(20, 3, dtype)
     landmarks = kernel.prepared(landmarks * 7)
@@ -119,8 +120,8 @@ def test_equal_rows_have_the_kernel_of_a_row_with_itself(fields: dict[str, Any],
 
 
 @every_dtype
-@pytest.mark.parametrize("fields", [GAUSSIAN, MATERN])
-@pytest.mark.parametrize("places", [[1e4], [-1e4, 1e4], [0.0, 1e18]])
+@each("fields", [GAUSSIAN, MATERN])
+@each("places", [[1e4], [-1e4, 1e4], [0.0, 1e18]])
 def test_far_from_the_origin_nothing_is_lost(fields: dict[str, Any], places: Any, dtype: str) -> None:
     """Distances of some units between rows 1e4 away, where a float32 has a thousandth."""
     kernel = kernel_of(fields)

@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy.sparse import csr_array
 
 from app.core.maps import made
 from app.core.maps.landmarks.landmark_map import LandmarkMap
+from service_tests.cases import each
 from service_tests.core.specs import refusal, spec
 
 SPARSE = {"indices": [0, 3], "values": [1.0, 2.0]}
@@ -21,7 +21,7 @@ def test_the_widest_sparse_landmarks_have_a_map_where_the_kernel_compares_them_a
     np.testing.assert_allclose(found.gram(x, x), 1, rtol=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "pointer"),
     [
         ({"s": None, "sampler": {"kind": "landmarks", "dataset": "rows"}}, "/s"),

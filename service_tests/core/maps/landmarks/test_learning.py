@@ -14,7 +14,7 @@ from app.core.maps.landmarks.landmark_map import LandmarkMap
 from app.core.maps.landmarks.learning import split
 from app.core.maps.landmarks.samplers import Landmarks
 from app.core.maps.terms import Dtype
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import rows
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
@@ -81,8 +81,8 @@ def test_an_interrupted_build_comes_to_the_same_bits() -> None:
             assert again.arrays[name].tobytes() == array.tobytes()
 
 
-@pytest.mark.parametrize("selection", ["rp_cholesky", "k_means", "leverage", "uniform"])
-@pytest.mark.parametrize(
+@each("selection", ["rp_cholesky", "k_means", "leverage", "uniform"])
+@each(
     "kernel",
     [
         {"kind": "polynomial", "degree": 1, "coef0": 0.0, "gamma": 1e306},
@@ -90,7 +90,6 @@ def test_an_interrupted_build_comes_to_the_same_bits() -> None:
         {"kind": "anova", "subsets": [[0, 1], [2]], "weights": [1e308, 1e308], "length_scale": 1.0},
         {"kind": "anova", "subsets": [[0, 1], [2]], "weights": [1e-320, 1e-320], "length_scale": 1.0},
     ],
-    ids=lambda kernel: kernel["kind"],
 )
 def test_kernels_without_room_for_their_sums_are_refused(kernel: dict[str, Any], selection: str) -> None:
     its = of(selection=selection)

@@ -17,6 +17,7 @@ from app.core.maps.landmarks.profiles import (
     write_differences,
     write_kernels,
 )
+from service_tests.cases import each
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 FORMS = [
@@ -45,7 +46,7 @@ def written(what: int, parameters: Any, h: Any, half: Any, dtype: Any) -> tuple[
 
 
 @every_dtype
-@pytest.mark.parametrize(("what", "parameters", "form"), FORMS)
+@each(("what", "parameters", "form"), FORMS)
 def test_they_are_those_of_the_closed_forms(what: int, parameters: Any, form: Any, dtype: Any) -> None:
     half = np.full(40, 1.0)
     h = np.random.default_rng(1).uniform(0.3, 2, (40, 53)).astype(dtype).astype(np.float64)

@@ -5,7 +5,7 @@ from scipy import sparse
 from app.core.arrays import dense
 from app.core.errors import InvalidInput
 from app.core.maps.landmarks.selection.base import stream
-from service_tests.cases import with_nightly
+from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import Fields
 from service_tests.core.combinations import rows as drawn
 from service_tests.core.interrupted import Interrupted, WatchedWork
@@ -28,7 +28,7 @@ S = 9
 
 @every_kernel
 @every_selection
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@each("dtype", ["float32", "float64"])
 def test_landmarks_are_rows_or_centres_of_the_rows(name: str, its_kernel: Fields, dtype: str) -> None:
     made = of(its_kernel)
     rows = prepared(made, dtype=dtype)

@@ -4,6 +4,7 @@ from scipy import sparse
 
 from app.core.arrays import dense
 from app.core.maps.landmarks.selection.basis import Basis, Coordinates
+from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import (
     GAUSSIAN,
@@ -18,7 +19,7 @@ FIRST, SECOND = np.array([3, 14, 15]), np.array([9, 2, 6, 5])
 
 
 @every_kernel
-@pytest.mark.parametrize("form", [np.array, sparse.csr_array])
+@each("form", [np.array, sparse.csr_array])
 def test_coordinates_are_nystroems_approximation(its_kernel: Fields, form: type) -> None:
     made = of(its_kernel)
     rows = prepared(made, 40)

@@ -9,6 +9,7 @@ from app.core.maps.landmarks.selection import k_means
 from app.core.maps.landmarks.selection.base import Run
 from app.core.maps.landmarks.selection.distances import Distances, distances_of
 from app.core.progress import Progress
+from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, of, run
 
@@ -33,7 +34,7 @@ def test_clusters_are_as_close_as_those_of_scikit_learn() -> None:
         assert np.mean(ours) < 1.1 * np.mean(theirs), s
 
 
-@pytest.mark.parametrize(
+@each(
     "its_kernel",
     [
         {"kind": "gaussian", "length_scale": 1.5},
@@ -42,9 +43,8 @@ def test_clusters_are_as_close_as_those_of_scikit_learn() -> None:
         {"kind": "correlation_rbf", "gamma": 2.0},
         {"kind": "anova", "length_scale": 1.5, "subsets": [[0, 1], [2]]},
     ],
-    ids=lambda fields: fields["kind"],
 )
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@each("dtype", ["float32", "float64"])
 def test_centres_of_clusters_that_lie_apart_are_their_means_or_medians(its_kernel: Fields, dtype: str) -> None:
     made = of(its_kernel)
     middles = np.array([[9.0, 0.1, 0.2], [0.1, 7.0, 0.3], [0.2, 0.1, 8.0]])

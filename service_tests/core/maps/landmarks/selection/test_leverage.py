@@ -4,6 +4,7 @@ from scipy import stats
 
 from app.core.arrays import Matrix
 from app.core.progress import unpacked
+from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.combinations import rows as drawn
 from service_tests.core.interrupted import WatchedWork
@@ -16,7 +17,7 @@ def exact_scores(gram: Matrix, ridge: float) -> Matrix:
 
 
 @every_kernel
-@pytest.mark.parametrize(("s", "dimension"), [(31, 25), (25, 25)])
+@each(("s", "dimension"), [(31, 25), (25, 25)])
 def test_scores_are_exact_where_all_rows_are_pilots(its_kernel: Fields, s: int, dimension: int) -> None:
     made = of(its_kernel)
     rows = prepared(made, 50)

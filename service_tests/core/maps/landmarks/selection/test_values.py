@@ -6,12 +6,13 @@ from scipy import sparse
 
 from app.core.arrays import dense
 from app.core.maps.landmarks.selection.values import operations_per_row, own_values, stacked, values
+from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import every_kernel, every_selection, of, prepared, run
 
 
 @every_kernel
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@each("dtype", ["float32", "float64"])
 def test_values_are_those_of_the_kernel_in_both_forms(its_kernel: Fields, dtype: str) -> None:
     made = of(its_kernel)
     x, y = prepared(made, 30, dtype=dtype), prepared(made, 7, seed=2, dtype=dtype)
