@@ -58,6 +58,15 @@ def covered(cases: Sequence[Case], named: Callable[[Any], Hashable] = repr) -> l
     return [case if i in always else pytest.param(*case, marks=pytest.mark.nightly) for i, case in enumerate(cases)]
 
 
+def some_of_each(cases: Iterable[Case], group: Callable[[Case], Hashable], n: int) -> list[Case]:
+    """At most n cases of each group, spread evenly over it; the first of them moves on from group to group."""
+    groups: dict[Hashable, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(group(case), []).append(case)
+    every = enumerate(groups.values())
+    return [of[(turn + i * len(of) // n) % len(of)] for turn, of in every for i in range(min(n, len(of)))]
+
+
 def covering(cases: Sequence[tuple[Hashable, ...]]) -> set[int]:
     """Numbers of some cases, in which any two values that meet in one of all cases meet too.
 

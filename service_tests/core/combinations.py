@@ -177,6 +177,11 @@ def goes_together(its_kernel: Fields, its_sampler: Fields) -> bool:
     return over != "uploaded" or "subsets" not in its_kernel  # subsets of several sizes have no set in common
 
 
+def drawn_as(its_sampler: Fields) -> str:
+    """The kind of a sampler, and that of the points that it moves."""
+    return named({field: value for field, value in its_sampler.items() if field in ("kind", "base")})
+
+
 def each_with_each(of: list[Pair]) -> list[Pair]:
     """Of the pairs, one for each kernel with each sampler. Their variants take turns, and each is there."""
     groups: dict[tuple[str, str], list[Pair]] = {}

@@ -18,7 +18,16 @@ from app.core.maps import FAMILIES, FeatureMap, Gives, family_of, opened
 from app.core.maps.optional_results import PAIRS
 from app.core.samplers.base import FrequencySampler
 from service_tests.cases import each, with_nightly
-from service_tests.core.combinations import COUNTED, D, dimensions, goes_together, pairs, rows, with_rows
+from service_tests.core.combinations import (
+    COUNTED,
+    D,
+    dimensions,
+    each_with_each,
+    goes_together,
+    pairs,
+    rows,
+    with_rows,
+)
 from service_tests.core.specs import KERNELS, SAMPLERS, kind, sampler, spec
 
 ROOT = Path(app.__file__).parent
@@ -120,7 +129,7 @@ def test_a_sampler_names_one_family(model: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("form", with_nightly(["phase"], ["cos_sin"]))
-@each(("its_kernel", "its_sampler"), TOGETHER)
+@each(("its_kernel", "its_sampler"), each_with_each(TOGETHER))
 def test_what_is_built_is_what_was_said_before(
     its_kernel: dict[str, Any], its_sampler: dict[str, Any], form: str
 ) -> None:
