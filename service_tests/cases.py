@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from heapq import heapify, heapreplace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, TypeVar
 
 import pytest
@@ -65,6 +65,12 @@ def some_of_each(cases: Iterable[Case], group: Callable[[Case], Hashable], n: in
         groups.setdefault(group(case), []).append(case)
     every = enumerate(groups.values())
     return [of[(turn + i * len(of) // n) % len(of)] for turn, of in every for i in range(min(n, len(of)))]
+
+
+def pairwise(*factors: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Cases in which any two values of two factors meet."""
+    every = [*product(*factors)]
+    return [every[number] for number in sorted(covering([tuple(map(repr, case)) for case in every]))]
 
 
 def covering(cases: Sequence[tuple[Hashable, ...]]) -> set[int]:

@@ -5,7 +5,6 @@ import gc
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from itertools import product
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -25,12 +24,24 @@ from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
 from app.core.spec import MapSpec
 from app.services.warm_up import PARTS, get_ready, release_programs, warm_up
-from service_tests.core.combinations import D, Fields, dimensions, goes_together, named, pairs, rows, size_of, with_rows
+from service_tests.cases import pairwise
+from service_tests.core.combinations import (
+    D,
+    Fields,
+    dimensions,
+    drawn_as,
+    goes_together,
+    named,
+    pairs,
+    rows,
+    size_of,
+    with_rows,
+)
 from service_tests.core.diagnostics.test_base import RUNS
 from service_tests.core.specs import gmm_spec, spec
 
-WITH_ANY_KERNEL = [*{repr(pair[1]): pair for pair in pairs() if goes_together(*pair)}.values()]
-"""Every sampler, each of its values, with a kernel that it serves."""
+WITH_ANY_KERNEL = [*{drawn_as(pair[1]): pair for pair in pairs() if goes_together(*pair)}.values()]
+"""Every sampler, and every base, with a kernel that it serves."""
 
 
 def signatures() -> dict[str, list[Any]]:
@@ -65,11 +76,13 @@ def kept(of: MapSpec, threads: int) -> FeatureMap:
     return opened(of, arrays, threads)
 
 
-@pytest.mark.parametrize(("sampler", "d"), [("monte_carlo", 4), ("structured_orthogonal", 20)])
-@pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize(("form", "dtype"), [*product(Form, Dtype)])
+@pytest.mark.parametrize(
+    ("form", "dtype", "normalize", "sampler"),
+    pairwise(Form, Dtype, (False, True), ("monte_carlo", "structured_orthogonal")),
+)
 @pytest.mark.usefixtures("nothing_new")
-def test_features_of_any_form_and_rows(form: Form, dtype: Dtype, normalize: bool, sampler: str, d: int) -> None:
+def test_features_of_any_form_and_rows(form: Form, dtype: Dtype, normalize: bool, sampler: str) -> None:
+    d = 20 if sampler == "structured_orthogonal" else 4
     output = {"form": form.value, "dtype": dtype.value, "normalize": normalize}
     for threads in (1, 2):
         made = kept(spec(input_dim=d, sampler={"kind": sampler}, s=300, **output), threads)
@@ -112,9 +125,9 @@ def test_features_by_landmarks_far_and_near(kernel: Fields, length_scale: Any, d
                 made.gram(x, x[:1])
 
 
-@pytest.mark.parametrize("dtype", Dtype)
-@pytest.mark.parametrize("encoding", Encoding)
-@pytest.mark.parametrize("options", [{}, {"p": 2.0}, {"center": [1.0, 0, 0, 0]}], ids=repr)
+@pytest.mark.parametrize(
+    ("encoding", "dtype", "options"), pairwise(Encoding, Dtype, ({}, {"p": 2.0}, {"center": [1.0, 0, 0, 0]}))
+)
 @pytest.mark.usefixtures("nothing_new")
 def test_codes_of_any_encoding_and_rows(encoding: Encoding, dtype: Dtype, options: Fields) -> None:
     made = kept(gmm_spec(dtype=dtype.value, kernel={"kind": "gmm"} | options), 2)

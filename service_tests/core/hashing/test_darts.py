@@ -110,8 +110,10 @@ def made(rows: list[list[float]], dtype: str, center: list[float], seed: int, p:
     return [samples({j: float(v) for j, v in enumerate(row) if v}, S, seed, p) for row in rounded]
 
 
-@pytest.mark.parametrize(("center", "p"), [(None, 1.0), (CENTER, 1.0), (CENTER, 2.5)], ids=str)
-@pytest.mark.parametrize(("seed", "dtype"), [(SEED, "float64"), (2**64 - 1, "float32")])
+@pytest.mark.parametrize(
+    ("seed", "dtype", "p", "center"),
+    [(SEED, "float64", 1.0, CENTER), (2**64 - 1, "float32", 1.0, None), (2**64 - 1, "float64", 2.5, CENTER)],
+)
 def test_the_samples_are_those_that_the_page_describes(seed: int, dtype: str, p: float, center: Any) -> None:
     of = darts(input_dim=3, s=S, seed=seed, dtype=dtype, kernel={"kind": "gmm", "p": p, "center": center})
     codes = of.codes(vectors(np.array(ROWS), 3, np.dtype(dtype)))
