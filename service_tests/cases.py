@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import nullcontext
 from heapq import heapify, heapreplace
 from itertools import combinations, product
 from typing import Any, TypeVar
@@ -15,23 +16,29 @@ Case = TypeVar("Case", bound=tuple[Any, ...])
 def each(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Runs a test for one case after the other, as one test: for tables of small cases. A failure names its case.
 
-    Arguments are those of `pytest.mark.parametrize`. All cases share the fixtures of the test.
+    Arguments are those of `pytest.mark.parametrize`, without its marks. The cases share the fixtures of the test, but
+    what `monkeypatch` changes is undone after each.
     """
     wanted = tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else names
     is_one = isinstance(names, str) and len(wanted) == 1
     table = [(case,) if is_one else case for case in cases]
     assert table, f"no case of {names}"
+    assert not any(hasattr(part, "marks") for case in table for part in (case, *case)), (
+        "marks belong to pytest.mark.parametrize"
+    )
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
         def run(**fixtures: Any) -> None:
             for case in table:
                 values = dict(zip(wanted, case, strict=True))
-                try:
-                    test(**fixtures, **values)
-                except BaseException as error:
-                    error.add_note(f"the case is {values!r}"[:1000])
-                    raise
+                patch: pytest.MonkeyPatch | None = fixtures.get("monkeypatch")
+                with nullcontext() if patch is None else patch.context() as own:
+                    try:
+                        test(**(fixtures | values | ({} if own is None else {"monkeypatch": own})))
+                    except BaseException as error:
+                        error.add_note(f"the case is {values!r}"[:1000])
+                        raise
 
         signature = inspect.signature(test)
         others = [parameter for name, parameter in signature.parameters.items() if name not in wanted]

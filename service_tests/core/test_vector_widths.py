@@ -75,6 +75,7 @@ def test_vectors_of_the_other_width_give_the_same_bits(own: list[str], tmp_path:
     assert digests(32 if VECTOR_BYTES == 64 else 64, NUMBA_CACHE_DIR=str(tmp_path)) == own
 
 
+@pytest.mark.gate
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other processors all have the instruction")
 def test_the_c_library_in_place_of_fused_multiply_add_gives_the_same_bits(own: list[str], tmp_path: Path) -> None:
     assert digests(0, NUMBA_CACHE_DIR=str(tmp_path), **_NO_FUSED_MULTIPLY_ADD) == own
