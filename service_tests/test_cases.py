@@ -2,14 +2,12 @@
 
 from itertools import combinations, product
 
-import pytest
-
-from service_tests.cases import covered, covering
+from service_tests.cases import covered, covering, each
 
 MANY = list(product(range(7), range(5), range(3), range(2), range(2)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("cases", "at_most"),
     [
         (MANY, 35),

@@ -92,7 +92,7 @@ def test_nothing_is_told_without_a_key(stranger: httpx.Client, method: str, path
         assert_unauthorized(answer, method == "HEAD")
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "get"])
+@each("method", ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "get"])
 def test_no_other_spelling_of_an_address_needs_no_key(here: Keyed, method: str) -> None:
     for spelled in SPELLINGS:
         came = first_answer(here.running, f"{method} {spelled} HTTP/1.1\r\nHost: here\r\n".encode())

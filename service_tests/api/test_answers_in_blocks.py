@@ -84,7 +84,7 @@ def test_sparse_rows_and_rows_of_datasets_come_in_blocks_too(in_blocks: httpx.Cl
         assert post(in_blocks, path, {"vectors": {"dataset": "points"}}, NPY).content == wanted
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "bad", "detail"),
     [
         ("cos_sin/transform", np.nan, "row 49, column 2 is missing"),
@@ -92,7 +92,7 @@ def test_sparse_rows_and_rows_of_datasets_come_in_blocks_too(in_blocks: httpx.Cl
         ("gmm/codes", 0.0, "row 49 is all zero"),
     ],
 )
-@pytest.mark.parametrize("accept", [NPY, JSON])
+@each("accept", [NPY, JSON])
 def test_what_is_wrong_with_the_last_row_is_said_before_the_first_byte(
     in_blocks: httpx.Client, path: str, bad: float, detail: str, accept: str
 ) -> None:
@@ -139,7 +139,7 @@ def test_all_arrays_have_other_dtypes(http: httpx.Client, standing: dict[str, st
     assert array(found).dtype == np.float16
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "accept"),
     [
         ("gmm/codes", HALF),

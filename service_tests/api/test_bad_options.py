@@ -62,7 +62,7 @@ def test_encodings_without_room_for_a_mark_refuse_it(http: httpx.Client, query: 
         assert document["errors"][0]["parameter"] == "on_zero"
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@each("encoding", ENCODINGS)
 def test_zero_rows_are_refused_in_every_encoding(http: httpx.Client, encoding: str) -> None:
     body = {"vectors": [[1, 2, 3], [0, 0, 0], [0, 0, 0]]}
     answer = post(http, f"standing-gmm/codes?encoding={encoding}", body)
@@ -70,7 +70,7 @@ def test_zero_rows_are_refused_in_every_encoding(http: httpx.Client, encoding: s
     assert "row 1, 2" in document["detail"]
 
 
-@pytest.mark.parametrize("gamma", ["0", "-1", "nan", "inf", "1e999", "", "wide"])
+@each("gamma", ["0", "-1", "nan", "inf", "1e999", "", "wide"])
 def test_gamma_is_a_positive_number(http: httpx.Client, gamma: str) -> None:
     document = assert_problem(http, post(http, f"standing-gmm/similarity?gamma={gamma}", PAIRED), 422, "invalid-input")
     assert document["errors"][0]["parameter"] == "gamma"

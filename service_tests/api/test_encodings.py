@@ -111,13 +111,13 @@ def test_fingerprints_past_63_bits_come_whole_in_json(http: httpx.Client) -> Non
     assert low == [[code % (1 << 32) for code in row] for row in codes]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@each("encoding", ENCODINGS)
 def test_no_rows_have_no_codes_in_any_encoding(http: httpx.Client, encoding: str) -> None:
     answer = post(http, f"standing-gmm/codes?encoding={encoding}", {"vectors": []})
     assert answer.json() == {"codes": as_json([], encoding)}
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "dtype"),
     [
         ("encoding=pairs", np.int64),

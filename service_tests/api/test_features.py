@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, member, npy, post, post_npy
 
 ROWS = np.array([[0.5, -1.25, 2], [0, 0, 0], [3, 0, -0.125]], np.float32)
@@ -46,7 +47,7 @@ def from_json(answer: httpx.Response, name: str = "features") -> NDArray[Any]:
 
 
 @pytest.mark.usefixtures("standing")
-@pytest.mark.parametrize("title", FOURIER)
+@each("title", FOURIER)
 def test_features_are_what_the_contract_says(http: httpx.Client, title: str) -> None:
     features = array(post_npy(http, f"standing-{title}/transform", ROWS))
     assert features.dtype == dtype_of(title)
@@ -55,7 +56,7 @@ def test_features_are_what_the_contract_says(http: httpx.Client, title: str) -> 
 
 
 @pytest.mark.usefixtures("standing")
-@pytest.mark.parametrize("title", FOURIER)
+@each("title", FOURIER)
 def test_all_formats_give_the_same_features(http: httpx.Client, title: str) -> None:
     path, body = f"standing-{title}/transform", {"vectors": ROWS.tolist()}
     features = array(post_npy(http, path, ROWS))
@@ -67,7 +68,7 @@ def test_all_formats_give_the_same_features(http: httpx.Client, title: str) -> N
 
 
 @pytest.mark.usefixtures("standing")
-@pytest.mark.parametrize("title", FOURIER)
+@each("title", FOURIER)
 def test_sparse_rows_give_the_features_of_dense_ones(http: httpx.Client, title: str) -> None:
     path = f"standing-{title}/transform"
     dense = array(post_npy(http, path, ROWS))
@@ -79,7 +80,7 @@ def test_sparse_rows_give_the_features_of_dense_ones(http: httpx.Client, title: 
 
 
 @pytest.mark.usefixtures("standing")
-@pytest.mark.parametrize("title", FOURIER)
+@each("title", FOURIER)
 def test_no_rows_give_no_features(http: httpx.Client, title: str) -> None:
     path = f"standing-{title}/transform"
     answer = post(http, path, {"vectors": []})

@@ -96,7 +96,7 @@ def test_dense_vectors_are_refused_with_the_width_that_is_wanted(http: httpx.Cli
         assert str(DIM) in document["detail"]
 
 
-@pytest.mark.parametrize("index", [DIM, DIM + 1, 1 << 32, 1 << 63, 1 << 70, -1])
+@each("index", [DIM, DIM + 1, 1 << 32, 1 << 63, 1 << 70, -1])
 def test_indices_end_where_the_vector_does(http: httpx.Client, huge: str, index: int) -> None:
     body = {"vectors": [{"indices": [index], "values": [1]}]}
     assert_problem(http, post(http, f"{huge}/codes", body), 422, "invalid-input", "/vectors/0/indices")

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.conftest import SPEC
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, member, post, post_npy, put
 
 pytestmark = pytest.mark.usefixtures("standing")
@@ -73,8 +74,8 @@ def test_the_blocks_come_as_npy_too(http: httpx.Client, title: str) -> None:
     np.testing.assert_allclose(stacked[1], exact, rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("title", ["cos_sin", "complex", "gmm"])
-@pytest.mark.parametrize("query", ["", "?exact=true"])
+@each("title", ["cos_sin", "complex", "gmm"])
+@each("query", ["", "?exact=true"])
 def test_blocks_may_be_empty(http: httpx.Client, title: str, query: str) -> None:
     path = f"standing-{title}/kernel{query}"
     assert array(post(http, path, {"x": []}, NPY)).shape[-2:] == (0, 0)

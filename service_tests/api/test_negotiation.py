@@ -138,7 +138,7 @@ def test_what_cannot_be_read_is_refused_by_name(headers: dict[str, str], named: 
         posted_format(request(content_type=NPY), (JSON,))
 
 
-@pytest.mark.parametrize(
+@each(
     "parameters",
     [
         "dtype=float16;dtype=float32",

@@ -5,7 +5,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-import pytest
 
 from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, post, put_dataset
@@ -89,7 +88,7 @@ def test_similarities_of_vectors_are_those_of_json(http: httpx.Client, standing:
         np.testing.assert_array_equal(found[name], np.array(values, float))
 
 
-@pytest.mark.parametrize(
+@each(
     "encoding",
     [
         "pairs",

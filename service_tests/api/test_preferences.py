@@ -78,7 +78,7 @@ def test_no_wait_is_longer_than_is_allowed(most: float, wait: int) -> None:
     assert preferred("wait=" + 5000 * "9", most=most).wait == int(most)
 
 
-@pytest.mark.parametrize(
+@each(
     ("came", "status", "applied"),
     [
         (Preferences(), 200, None),

@@ -8,6 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.checks import JSON, NPY, assert_problem, npy, post, post_npy
 from service_tests.running import Running
 
@@ -96,7 +97,7 @@ def test_a_client_that_takes_no_format_is_told_so(http: httpx.Client, accept: st
     assert_problem(http, answer, 406, "not-acceptable")
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "path"),
     [
         ("GET", ""),
@@ -165,9 +166,7 @@ def test_a_bad_query_value_is_refused_by_name(http: httpx.Client, path: str, par
     assert "pointer" not in document["errors"][0]
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=-1", "limit=1001", "limit=ten", f"prefix={'a' * 129}", f"cursor={'a' * 129}"]
-)
+@each("query", ["limit=0", "limit=-1", "limit=1001", "limit=ten", f"prefix={'a' * 129}", f"cursor={'a' * 129}"])
 def test_a_bad_page_of_the_list_is_refused(http: httpx.Client, query: str) -> None:
     document = assert_problem(http, http.get(f"/v1/maps?{query}"), 422, "invalid-input")
     assert document["errors"][0]["parameter"] == query.partition("=")[0]

@@ -71,6 +71,13 @@ def ask(request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop) -> Aske
 
 
 @pytest.fixture(params=with_nightly(["answers"], ["awaited"]))
+def ask_for_much(request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop) -> Asked:
+    """The same for what takes the service long; the second client asks for it at night."""
+    kind = "client" if request.param == "answers" else "async_client"
+    return Asked(request.getfixturevalue(kind), loop)
+
+
+@pytest.fixture(params=with_nightly(["answers"], ["awaited"]))
 def jobs_ask(request: pytest.FixtureRequest, jobs_service: Running, loop: asyncio.AbstractEventLoop) -> Iterator[Asked]:
     """Both clients of the service whose Monte Carlo takes long, one after the other."""
     if request.param == "answers":

@@ -4,6 +4,7 @@ import pytest
 
 from bochner_client import InvalidAnswer
 from bochner_client.events import EventReader
+from service_tests.cases import each
 
 STREAM = "".join(
     f": still there\n\nid: {i}-0\nevent: {'end' if i == 2 else 'progress'}\n"
@@ -12,8 +13,8 @@ STREAM = "".join(
 ).encode()
 
 
-@pytest.mark.parametrize("pieces", [1, 5, 1000])
-@pytest.mark.parametrize("line_ends", [b"\n", b"\r\n"])
+@each("pieces", [1, 5, 1000])
+@each("line_ends", [b"\n", b"\r\n"])
 def test_events_are_read_however_they_are_cut_into_pieces(pieces: int, line_ends: bytes) -> None:
     stream, reader = STREAM.replace(b"\n", line_ends), EventReader()
     events = [event for at in range(0, len(stream), pieces) for event in reader.feed(stream[at : at + pieces])]

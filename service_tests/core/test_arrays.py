@@ -67,8 +67,8 @@ def test_whole_numbers_in_sparse_rows_are_refused() -> None:
     assert "dtype int64" in refused(sparse.csr_array(np.eye(4, dtype=np.int64))).detail
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
+@each("value", [np.nan, np.inf, -np.inf])
+@each("dtype", [FLOAT32, FLOAT64])
 def test_an_entry_that_is_not_finite_is_refused_by_row_and_column(value: float, dtype: np.dtype[Any]) -> None:
     rows = np.zeros((6, 4), dtype)
     rows[4, 2] = value
@@ -145,7 +145,7 @@ def test_the_largest_entry_is_the_largest_absolute_one() -> None:
     assert largest(sparse.csr_array((2, 3), dtype=np.float64)) == 0
 
 
-@pytest.mark.parametrize(("n", "per_block"), [(10, 3), (9, 3), (2, 5), (0, 4), (4, 0), (4, 1)])
+@each(("n", "per_block"), [(10, 3), (9, 3), (2, 5), (0, 4), (4, 0), (4, 1)])
 def test_row_blocks_cover_every_row_once_and_in_order(n: int, per_block: int) -> None:
     blocks = list(row_blocks(n, per_block))
     assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(n))

@@ -8,6 +8,7 @@ from scipy.linalg import hadamard
 
 from app.core import hadamard as loops
 from app.core.hadamard import ROUNDS, frequencies_of, gain, padded, rotate, tile_width, tiles_of
+from service_tests.cases import each
 
 every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 every_size = pytest.mark.parametrize("d", [8, 11, 32, 60, 300])
@@ -59,7 +60,7 @@ def test_a_row_has_the_same_bits_alone_and_among_any_others(d: int, dtype: str) 
         assert rotated(part, signs, lengths).tobytes() == whole[first:last].tobytes()
 
 
-@pytest.mark.parametrize(("first", "last"), [(0, 16), (16, 48), (3, 5), (5, 33), (40, 71), (70, 71)])
+@each(("first", "last"), [(0, 16), (16, 48), (3, 5), (5, 33), (40, 71), (70, 71)])
 def test_any_rows_of_the_rotations_can_be_had(first: int, last: int) -> None:
     signs, lengths = drawn(11, 71)
     rows = np.random.default_rng(1).normal(size=(9, 11))

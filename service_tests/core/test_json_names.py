@@ -84,7 +84,7 @@ def test_no_object_is_so_large_or_so_deep() -> None:
 MANY = b'{"vectors":[{"indices":[0],"values":[1]}' + b',{"indices":[0],"values":[1]}' * 10_000
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "body", "name"),
     [
         ("transform", b'{"vectors":[[1,2,3]],"vectors":[[4,5,6]]}', "vectors"),

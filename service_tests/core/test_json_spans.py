@@ -7,6 +7,7 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.json_spans import check_options, spans
+from service_tests.cases import each
 
 
 def lists_of(value: Any) -> list[list[Any]]:
@@ -57,7 +58,7 @@ def test_parts_are_as_long_as_wished_and_long_items_stand_alone() -> None:
     assert len(parts) < 7
 
 
-@pytest.mark.parametrize("text", [b"[", b'{"a": [1, 2}', b'{"a": [1, 2', b'["a', b'["\\"]', b"[}]", b'{"a": "'])
+@each("text", [b"[", b'{"a": [1, 2}', b'{"a": [1, 2', b'["a', b'["\\"]', b"[}]", b'{"a": "'])
 def test_what_does_not_end_is_not_json(text: bytes) -> None:
     with pytest.raises(InvalidInput, match="is missing"):
         list(spans(text, 8))

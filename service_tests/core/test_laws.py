@@ -9,7 +9,7 @@ from app.core.kernels.scaled import ScaledKernel
 from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySampler
 from app.core.spec import MapSpec
-from service_tests.cases import some_of_each
+from service_tests.cases import each, some_of_each
 from service_tests.core.combinations import (
     LAWS,
     OTHER_FAMILIES,
@@ -105,7 +105,7 @@ def test_each_coordinate_of_the_frequencies_has_the_law_of_the_kernel(
             assert stats.kstest(coordinate * 1.3, law.cdf).pvalue < 1e-4
 
 
-@pytest.mark.parametrize(("d", "its_kernel", "its_sampler"), spread(WITH_VARIANCE, 3), ids=named)
+@each(("d", "its_kernel", "its_sampler"), spread(WITH_VARIANCE, 3))
 def test_the_frequencies_have_the_moments_of_the_law_where_it_has_any(
     d: int, its_kernel: Fields, its_sampler: Fields
 ) -> None:

@@ -30,8 +30,8 @@ def test_columns_are_those_of_the_decomposition_and_orthonormal_to_rounding(k: i
     assert (np.abs(q - by_lapack(columns)).max(axis=(1, 2)) < 1e-14 * np.array(conditions) * d**0.5).all()
 
 
-@pytest.mark.parametrize("condition", [1e4, 1e10, 1e13])
-@pytest.mark.parametrize("n", [40, 90])
+@each("condition", [1e4, 1e10, 1e13])
+@each("n", [40, 90])
 def test_columns_that_nearly_depend_on_each_other_become_orthonormal_too(n: int, condition: float) -> None:
     rng = np.random.default_rng(2)
     left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))

@@ -55,7 +55,7 @@ def test_a_row_has_the_same_bits_in_any_batch_at_any_place_and_as_sparse_row(col
 
 
 @every_dtype
-@pytest.mark.parametrize(("columns", "d"), [(3, 700), (100, 21), (200, 300)])
+@each(("columns", "d"), [(3, 700), (100, 21), (200, 300)])
 def test_a_matrix_of_few_entries_takes_less_and_gives_the_same(columns: int, d: int, dtype: Any) -> None:
     """As of kernels that are sums over subsets: blocks of columns look at a few coordinates, and one at none."""
     of = np.zeros((columns, d), dtype)

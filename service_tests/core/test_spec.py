@@ -37,7 +37,7 @@ def test_an_unknown_field_is_refused_at_every_level(members: dict[str, Any], pla
     assert where(**members) == place
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "place"),
     [
         ({"kernel": {"kind": "sigmoid"}}, ("kernel",)),
@@ -91,7 +91,7 @@ def test_a_length_scale_is_a_positive_finite_number(value: Any) -> None:
     assert where(kernel={"kind": "cauchy", "length_scale": entries})[-1] == 2
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.1e6, "2", float("nan"), True])
+@each("value", [0, -1, 1.1e6, "2", float("nan"), True])
 def test_the_power_of_the_min_max_kernel_is_positive_and_bounded(value: Any) -> None:
     assert where(kernel={"kind": "gmm", "p": value}, sampler={"kind": "gcws"}) == ("kernel", "gmm", "p")
 

@@ -89,7 +89,7 @@ def test_members_must_be_those_wanted() -> None:
         assert refused.value.pointer == pointer
 
 
-@pytest.mark.parametrize("piece", ["[" * 3, "[],", "{},", "[0],", "[{}],", "[[]],"])
+@each("piece", ["[" * 3, "[],", "{},", "[0],", "[{}],", "[[]],"])
 def test_of_bodies_of_brackets_a_little_is_parsed_at_a_time(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed, loads = [0], orjson.loads
 

@@ -94,7 +94,7 @@ def test_a_body_has_vectors_or_a_dataset() -> None:
     assert vectors_or_dataset({"dataset": "d", "rows": 7, **others}) == Reference("d", 7, 4, "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("document", "pointer"),
     [
         ({}, "/vectors"),

@@ -24,6 +24,7 @@ from app.services.datasets import Datasets
 from app.services.errors import MapExists
 from app.services.left_open import NOTHING, AskedSpec, LeftOpen, Settled
 from app.store.datasets import DatasetStore
+from service_tests.cases import each
 from service_tests.services.conftest import LIMITS, Service
 
 ROWS = np.random.default_rng(4).normal(size=(40, 3)) * [1, 2, 5] + 7
@@ -99,9 +100,7 @@ def test_each_may_be_left_open_alone(datasets: Datasets, member: str) -> None:
     assert found.asked
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"[1", b"[]", b"null", b'"spec"', b'{"seed": null', b'{"kernel": [], "seed": null}']
-)
+@each("body", [b"", b"[1", b"[]", b"null", b'"spec"', b'{"seed": null', b'{"kernel": [], "seed": null}'])
 def test_what_is_no_spec_is_refused_as_ever(body: bytes) -> None:
     with pytest.raises(ValidationError):
         asked_spec(body, parse, any_size)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from app.store import append_only
+from service_tests.cases import each
 from service_tests.store.written import APPENDED, boundaries, killed_store
 
 
@@ -80,7 +81,7 @@ def test_remarks_are_passed_over(path: Path, written: bytes) -> None:
     assert append_only.read(path)[1::2] == (len(written), "the file ends inside a remark")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "fault"),
     [
         (b"*0\r\n", "no command begins here"),

@@ -26,8 +26,7 @@ from service_tests.store.new_indexes import entry, held
 from service_tests.store.new_maps import new
 
 
-@pytest.mark.parametrize("source", [embedded, external])
-@pytest.mark.parametrize("target", [embedded, external])
+@pytest.mark.parametrize(("source", "target"), [(embedded, external), (external, embedded)])
 def test_what_a_store_holds_is_put_into_another(tmp_path: Path, source: Any, target: Any) -> None:
     file = tmp_path / "file"
     with source(tmp_path / "source") as client:

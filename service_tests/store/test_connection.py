@@ -88,7 +88,7 @@ def test_nobody_there_is_said_soon(tmp_path: Path) -> None:
                 call(client)
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "words"),
     [
         ("redis://localhost/main", "'/main'"),
@@ -142,7 +142,7 @@ def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
         connect(url, 1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("info", "is_new_enough"),
     [
         ({"redis_version": "6.2.14"}, False),

@@ -10,6 +10,7 @@ from app.store.errors import NewerVersion, StoreDamaged
 from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken
+from service_tests.cases import each
 from service_tests.checks import keys
 from service_tests.store.new_maps import new
 
@@ -47,7 +48,7 @@ def test_a_missing_piece_is_noticed(client: redis.Redis, maps: MapStore) -> None
         maps.read(manifest, "frequencies")
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"unknown": 1},

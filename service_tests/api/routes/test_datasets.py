@@ -55,8 +55,9 @@ def test_sparse_rows_are_kept_as_such(http: httpx.Client, name: str) -> None:
     assert record["column_ranges"] is None
 
 
-@pytest.mark.parametrize(("came", "kept"), [("<f4", "float32"), ("<f8", "float64"), (">f4", "float32")])
-@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("came", "kept", "order"), [("<f4", "float32", "C"), ("<f8", "float64", "F"), (">f4", "float32", "F")]
+)
 def test_an_npy_keeps_its_precision(http: httpx.Client, name: str, came: str, kept: str, order: Any) -> None:
     record = put_dataset(http, name, np.array([[0.1, 2], [3, 4]], dtype=came, order=order)).json()
     assert record["dtype"] == kept
@@ -175,7 +176,7 @@ def test_a_bad_time_to_live_is_refused(http: httpx.Client, name: str, ttl: str) 
     assert problem["errors"][0]["parameter"] == "ttl"
 
 
-@pytest.mark.parametrize("bad", ["-a", "a b", ".a", "a%2Fb", "a" * 129, "{a}", "ä"])
+@each("bad", ["-a", "a b", ".a", "a%2Fb", "a" * 129, "{a}", "ä"])
 @pytest.mark.usefixtures("nothing_stored")
 def test_a_bad_name_is_refused(http: httpx.Client, bad: str) -> None:
     answers = (put_dataset(http, bad, ROWS), http.get(f"/v1/datasets/{bad}"), http.delete(f"/v1/datasets/{bad}"))

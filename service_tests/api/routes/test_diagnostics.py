@@ -122,10 +122,7 @@ def test_collisions_answer_every_way_to_count(http: httpx.Client, hashes: str) -
 @pytest.mark.parametrize(
     ("kind", "body"),
     [
-        ("gram", {"vectors": ROWS.tolist(), "estimators": ["map", "cv2"]}),
         ("box-discrepancy", {"box": 2, "box_scales": [1, 0.5]}),
-        ("max-error", {"diameters": [0.5, 1, 2]}),
-        ("variance", {"x": ROWS[:3].tolist(), "y": ROWS[3:6].tolist(), "repeats": 3}),
         ("collisions", {"vectors": ROWS.tolist(), "bits": 4, "bits_of": "pair"}),
     ],
 )
@@ -144,10 +141,7 @@ def test_a_picture_is_an_svg_document_that_takes_the_colour_of_the_page(
     assert "currentColor" in answer.text
     words = " ".join("".join(text.itertext()) for text in root.iter(f"{SVG}text"))
     said = {
-        "gram": "cv2: relative Frobenius error",
         "box-discrepancy": "Monte Carlo, expected",
-        "max-error": "diameter M",
-        "variance": "closed form monte_carlo, this map's",
         "collisions": "4 bits of pair: bias",
     }
     assert said[kind] in words

@@ -68,7 +68,7 @@ def test_the_server_says_what_it_is_and_how(http: httpx.Client) -> None:
     assert http.get("/v2/health/ready").json() == {"ready": True}
 
 
-@pytest.mark.parametrize(
+@each(
     ("form", "given"),
     [
         *((form, [["features", kind]]) for form, kind in FORMS.items()),

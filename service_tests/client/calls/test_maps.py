@@ -14,6 +14,7 @@ from bochner_client import (
     NotModified,
     PreconditionFailed,
 )
+from service_tests.cases import each
 from service_tests.client.conftest import Asked
 
 
@@ -97,10 +98,10 @@ def test_lists_are_walked_page_by_page(ask: Asked, name: str, gaussian: dict[str
     assert [one.name for one in ask.iter_maps(f"{name}-of")] == names
 
 
-def test_more_maps_than_a_page_has_are_walked_too(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
+def test_more_maps_than_a_page_has_are_walked_too(ask_for_much: Asked, name: str, gaussian: dict[str, Any]) -> None:
     for i in range(102):
-        ask.put_map(f"{name}-{i:03}", {**gaussian, "s": 2})
-    assert len(ask.iter_maps(f"{name}-")) == 102
+        ask_for_much.put_map(f"{name}-{i:03}", {**gaussian, "s": 2})
+    assert len(ask_for_much.iter_maps(f"{name}-")) == 102
 
 
 def test_frozen_arrays_come_as_they_are_or_as_asked(ask: Asked, standing: dict[str, str]) -> None:
@@ -132,7 +133,7 @@ def test_maps_are_taken_away_as_the_service_writes_them(
         assert ask.export_map(standing["phase"], file_format) == http.get(path).content
 
 
-@pytest.mark.parametrize("strange", ["", ".", ".."])
+@each("strange", ["", ".", ".."])
 def test_a_name_that_would_lead_elsewhere_is_refused_before_it_is_sent(ask: Asked, strange: str) -> None:
     with pytest.raises(ValueError, match="a name"):
         ask.delete_map(strange)

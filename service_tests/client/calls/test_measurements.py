@@ -23,36 +23,36 @@ def test_a_diagnostic_gives_its_figures(ask: Asked, standing: dict[str, str], ht
         ask.diagnose(standing["phase"], "gram", ROWS, estimater=[])
 
 
-def test_a_job_gives_the_same_figures_and_picture(ask: Asked, standing: dict[str, str]) -> None:
-    job = ask.start_diagnosis(standing["phase"], "gram", ROWS, seed=4)
-    assert job.wait() == ask.diagnose(standing["phase"], "gram", ROWS, seed=4)
-    assert job.picture() == ask.draw_diagnosis(standing["phase"], "gram", ROWS, seed=4)
+def test_a_job_gives_the_same_figures_and_picture(ask_for_much: Asked, standing: dict[str, str]) -> None:
+    job = ask_for_much.start_diagnosis(standing["phase"], "gram", ROWS, seed=4)
+    assert job.wait() == ask_for_much.diagnose(standing["phase"], "gram", ROWS, seed=4)
+    assert job.picture() == ask_for_much.draw_diagnosis(standing["phase"], "gram", ROWS, seed=4)
     assert job.picture().startswith(b"<?xml")
     with pytest.raises(NotAcceptable):
-        ask.draw_diagnosis(standing["phase"], "gram", ROWS, media_type="image/gif")
+        ask_for_much.draw_diagnosis(standing["phase"], "gram", ROWS, media_type="image/gif")
 
 
-def test_a_recommendation_gives_its_ranking(ask: Asked) -> None:
+def test_a_recommendation_gives_its_ranking(ask_for_much: Asked) -> None:
     options = {"budget": 32, "samplers": ["sobol", "monte_carlo"], "seeds": 2}
-    found = ask.recommend(KERNEL, ROWS, **options)
+    found = ask_for_much.recommend(KERNEL, ROWS, **options)
     assert found["best"]["sampler"]["kind"] in ("sobol", "monte_carlo")
-    assert ask.recommend(KERNEL, sparse.csr_array(ROWS), **options)["best"]["input_dim"] == 3
-    job = ask.start_recommendation(KERNEL, ROWS, **options)
+    assert ask_for_much.recommend(KERNEL, sparse.csr_array(ROWS), **options)["best"]["input_dim"] == 3
+    job = ask_for_much.start_recommendation(KERNEL, ROWS, **options)
     assert job.wait()["best"] == found["best"]
-    assert ask.draw_recommendation(KERNEL, ROWS, **options).startswith(b"<?xml")
+    assert ask_for_much.draw_recommendation(KERNEL, ROWS, **options).startswith(b"<?xml")
 
 
-def test_advice_is_the_same_at_once_by_a_job_and_as_a_picture(ask: Asked, name: str) -> None:
-    ask.put_map(name, {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 32})
-    ask.put_dataset(name, np.random.default_rng(3).normal(size=(120, 3)))
-    found = ask.advise(name, name, k=3, recall=0.8, candidates=50)
+def test_advice_is_the_same_at_once_by_a_job_and_as_a_picture(ask_for_much: Asked, name: str) -> None:
+    ask_for_much.put_map(name, {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 32})
+    ask_for_much.put_dataset(name, np.random.default_rng(3).normal(size=(120, 3)))
+    found = ask_for_much.advise(name, name, k=3, recall=0.8, candidates=50)
     assert (found["k"], found["recall"], found["candidates"], found["rows"]) == (3, 0.8, 50, 96)
-    later = ask.start_advice(name, name, k=3, recall=0.8, candidates=50, keep="codes").wait()
+    later = ask_for_much.start_advice(name, name, k=3, recall=0.8, candidates=50, keep="codes").wait()
     assert later["curves"] == found["curves"]
     assert (found["keep"], later["keep"]) == ("vectors", "codes")
     assert later["scan"]["recall_of_search"] < found["scan"]["recall_of_search"]
     # A tenth of the rows, where nobody says it.
-    assert ask.advise(name, name, k=3, recall=0.8)["candidates"] == 9
-    drawn = ask.draw_advice(name, name, k=3, recall=0.8, candidates=50, keep="codes")
+    assert ask_for_much.advise(name, name, k=3, recall=0.8)["candidates"] == 9
+    drawn = ask_for_much.draw_advice(name, name, k=3, recall=0.8, candidates=50, keep="codes")
     assert drawn.startswith(b"<?xml")
     assert b"3 nearest" in drawn

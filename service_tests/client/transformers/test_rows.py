@@ -173,7 +173,7 @@ def test_features_come_as_frames_where_that_is_set(running: Running, features: N
     np.testing.assert_array_equal(as_polars.to_numpy(), features)
 
 
-@pytest.mark.parametrize("rows", [[1.0, 2.0], [[1.0, 2.0], [3.0]], [["a", "b"]], 3.0, np.zeros((2, 2, 2)), [[1j]]])
+@each("rows", [[1.0, 2.0], [[1.0, 2.0], [3.0]], [["a", "b"]], 3.0, np.zeros((2, 2, 2)), [[1j]]])
 def test_what_is_no_table_of_numbers_is_refused(fitted: FeatureMap, rows: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         fitted.transform(rows)

@@ -9,7 +9,7 @@ import pytest
 from app.core.diagnostics.control_variates import ControlVariates, Estimator
 from app.core.errors import InvalidInput
 from app.core.spec import Form
-from service_tests.cases import few_and_many
+from service_tests.cases import each, few_and_many
 from service_tests.core.diagnostics.measure import gram_errors
 from service_tests.core.specs import fourier, gmm_spec, hashing
 
@@ -90,7 +90,7 @@ def test_control_variates_are_equation_10_pair_by_pair(form: str) -> None:
 
 
 @forms
-@pytest.mark.parametrize("sampler", ["moment_matching", "dense_grid"])
+@each("sampler", ["moment_matching", "dense_grid"])
 def test_a_set_that_has_the_moments_is_left_as_it_is(sampler: str, form: str) -> None:
     fields: dict[str, Any] = {"kind": sampler} | ({"points_per_dim": 4} if sampler == "dense_grid" else {})
     made = fourier(input_dim=D, kernel=NORMAL["gaussian"], sampler=fields, form=form, dtype="float64")
@@ -124,7 +124,7 @@ def test_on_letters_the_second_agrees_with_moment_matching_within_5_percent(form
     assert np.mean(errors["cv2"]) < 0.9 * np.mean(errors["map"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("members", "named"),
     [
         ({"kernel": {"kind": "laplacian", "length_scale": 1.0}}, "laplacian"),

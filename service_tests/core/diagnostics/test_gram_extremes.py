@@ -93,8 +93,8 @@ def test_moments_that_leave_the_range_are_refused(form: str, frequency: float, e
     assert caught.value.pointer == "/estimators"
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e39])
-@pytest.mark.parametrize("is_complex", [False, True])
+@each("wrong", [np.nan, np.inf, 1e39])
+@each("is_complex", [False, True])
 def test_tiles_that_have_no_norm_are_refused(wrong: float, is_complex: bool) -> None:
     tile = np.eye(100) + (0j if is_complex else 0)
     tile[3, 2] = wrong

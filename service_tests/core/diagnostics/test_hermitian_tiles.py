@@ -68,7 +68,7 @@ def test_a_negative_eigenvalue_counts_by_its_size() -> None:
 
 
 @pytest.mark.usefixtures("tile_rows")
-@pytest.mark.parametrize("n", [10, 300])
+@each("n", [10, 300])
 def test_matrices_of_rank_0_and_1_have_a_norm(n: int) -> None:
     assert tiles(np.zeros((n, n))).spectral_norm() == 0
     assert tiles(-np.ones((n, n))).spectral_norm() == pytest.approx(n, rel=1e-7)

@@ -140,7 +140,7 @@ def test_sparse_grids_keep_theorem_3_where_it_speaks(level: int, d: int) -> None
     assert outside["bound"] is None
 
 
-@pytest.mark.parametrize(
+@each(
     "members",
     [
         {},

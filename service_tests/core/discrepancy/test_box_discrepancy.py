@@ -39,8 +39,7 @@ def test_it_equals_an_integral_over_the_box(name: str, d: int, is_weighted: bool
     assert abs(found - error) < 1e-12
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [3, 5, 9])
+@pytest.mark.parametrize(("name", "d"), [*zip(KINDS, (3, 5, 9), strict=True)])
 def test_theorem_12_it_is_the_mean_squared_error_of_random_lags(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 20, d)
     lags = box * np.random.default_rng(2).uniform(-1, 1, size=(100_000, d))
@@ -59,8 +58,7 @@ def test_it_equals_plain_numpy(name: str, d: int) -> None:
     )
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [1, 5, 21])
+@pytest.mark.parametrize(("name", "d"), [*zip(KINDS, (1, 5, 21), strict=True)])
 def test_independent_draws_have_the_expectation(name: str, d: int) -> None:
     made, box, _, _ = example(name, 1, d)
     measure = BoxDiscrepancy(made, box)

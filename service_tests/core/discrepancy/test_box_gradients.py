@@ -100,7 +100,7 @@ def test_the_gradient_by_the_weights_is_that_of_a_quadratic(name: str, d: int) -
     )
 
 
-@pytest.mark.parametrize("name", KINDS)
+@each("name", KINDS)
 @pytest.mark.parametrize(("s", "d"), with_nightly([(3, 1), (150, 7)], [(401, 20)]))
 def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) -> None:
     made, box, frequencies, weights = example(name, s, d)

@@ -6,6 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.discrepancy.sinc_products import sinc_gradients, sinc_rows, tabulated
+from service_tests.cases import each
 
 Matrix = NDArray[np.float64]
 
@@ -22,8 +23,8 @@ def exact_sinc(b: float, w: float, v: float) -> mp.mpf:
     return mp.sin(z) / z if z else mp.mpf(1)
 
 
-@pytest.mark.parametrize("d", [1, 3, 40])
-@pytest.mark.parametrize("size", [1e-9, 1.0, 1e6, 1e12])
+@each("d", [1, 3, 40])
+@each("size", [1e-9, 1.0, 1e6, 1e12])
 def test_the_gram_equals_mpmath_at_any_size(d: int, size: float) -> None:
     rng = np.random.default_rng(d)
     frequencies, box = size * rng.normal(size=(9, d)), rng.uniform(0.1, 1e4 if size > 1 else 1.0, size=d)
@@ -37,9 +38,7 @@ def test_the_gram_equals_mpmath_at_any_size(d: int, size: float) -> None:
     np.testing.assert_array_equal(gram.diagonal(), 1.0)
 
 
-@pytest.mark.parametrize(
-    ("b", "size"), [(1.7, 1e16), (1.7, 1e30), (1.7, 1e100), (1e50, 1.0), (1e150, 1e150), (1e300, 1e4)]
-)
+@each(("b", "size"), [(1.7, 1e16), (1.7, 1e30), (1.7, 1e100), (1e50, 1.0), (1e150, 1e150), (1e300, 1e4)])
 def test_phases_beyond_two_to_the_53_are_as_exact(b: float, size: float) -> None:
     frequencies, box = size * np.random.default_rng(1).normal(size=(6, 1)), np.array([b])
     points = tabulated(frequencies, box)

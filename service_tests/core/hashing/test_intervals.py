@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from app.core.hashing.intervals import rate_intervals
+from service_tests.cases import each
 
 SIZES = [16, 64, 256, 1024]
 
@@ -18,7 +19,7 @@ def coverage(s: int, rates: np.ndarray) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("s", [1, 2, 7, *SIZES])
+@each("s", [1, 2, 7, *SIZES])
 def test_the_ends_are_where_the_mid_p_values_pass_a_fortieth(s: int) -> None:
     counts = np.arange(s + 1)
     low, high = rate_intervals(counts, s).T

@@ -7,6 +7,7 @@ import pytest
 
 from app.core.hashing.sign_law import UNRELATED, sign_law
 from app.core.kernels.base import ShiftInvariantKernel
+from service_tests.cases import each
 from service_tests.core.specs import kernel
 
 KERNELS: dict[str, Any] = {
@@ -52,7 +53,7 @@ def test_rates_are_those_that_were_checked_by_two_million_draws() -> None:
     assert pytest.approx(0.405, abs=5e-4) == UNRELATED
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@each("name", KERNELS)
 def test_the_law_is_turned_around(name: str) -> None:
     law = sign_law(profile(KERNELS[name]))
     kernels = np.array([1e-8, 1e-6, 0.01, 0.1, 0.5, 0.9, 0.99, 1 - 1e-6, 1 - 1e-12])
@@ -60,7 +61,7 @@ def test_the_law_is_turned_around(name: str) -> None:
     np.testing.assert_allclose(1 - law.kernels(law.rates(kernels))[5:], 1 - kernels[5:], rtol=1e-3)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@each("name", KERNELS)
 def test_the_law_falls_from_its_most_to_nothing(name: str) -> None:
     law = sign_law(profile(KERNELS[name]))
     kernels = np.concatenate([[0], np.geomspace(1e-15, 0.5, 300), 1 - np.geomspace(0.5, 1e-15, 300)[1:], [1]])
@@ -70,7 +71,7 @@ def test_the_law_falls_from_its_most_to_nothing(name: str) -> None:
     assert rates[-1] == 0
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@each("name", KERNELS)
 def test_rates_above_the_most_are_kernels_below_0_on_the_line_that_the_law_comes_in_on(name: str) -> None:
     law = sign_law(profile(KERNELS[name]))
     beyond = UNRELATED + np.array([1e-9, 1e-3, 0.02, 1 - UNRELATED])

@@ -5,6 +5,7 @@ import pytest
 
 from app.core.indexes.band_curves import first_bands, predicted, tried
 from app.core.progress import no_pause
+from service_tests.cases import each
 
 RNG = np.random.default_rng(5)
 
@@ -34,8 +35,8 @@ def test_a_prediction_is_a_mean_over_pairs() -> None:
     assert predicted(np.array([1e-3]), np.ones(1), 10, 6) == pytest.approx(1e-17, rel=1e-9)
 
 
-@pytest.mark.parametrize("s", [5, 64, 100])
-@pytest.mark.parametrize("values", [2, 40])
+@each("s", [5, 64, 100])
+@each("values", [2, 40])
 def test_each_pair_is_counted_once_in_the_band_in_which_a_search_first_looks_at_it(s: int, values: int) -> None:
     queries = RNG.integers(0, values, (7, s), np.uint8)
     sampled = RNG.integers(0, values, (50, s), np.uint8)

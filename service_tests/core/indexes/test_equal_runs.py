@@ -3,14 +3,14 @@
 from typing import Any
 
 import numpy as np
-import pytest
 
 from app.core.indexes.equal_runs import in_words, starts_of_bands, write_first_bands
+from service_tests.cases import each
 
 RNG = np.random.default_rng(3)
 
 
-@pytest.mark.parametrize("s", [1, 7, 64, 65, 130, 512])
+@each("s", [1, 7, 64, 65, 130, 512])
 def test_it_is_that_of_looking_at_all_bands(s: int) -> None:
     most = min(s, 64)
     query = RNG.integers(0, 3, s, np.uint8)

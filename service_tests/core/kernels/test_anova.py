@@ -151,7 +151,7 @@ def test_what_makes_no_kernel_is_refused_where_it_stands(fields: dict[str, Any],
     assert detail in caught.value.detail
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "place"),
     [
         ({"subsets": []}, ("subsets",)),

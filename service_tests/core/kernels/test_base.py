@@ -113,7 +113,7 @@ def test_the_deviations_are_those_of_the_spectral_law_where_it_has_any(name: str
         assert deviations is None
 
 
-@pytest.mark.parametrize("d", [3, 20])
+@each("d", [3, 20])
 @every_kind
 def test_the_mean_of_the_cosines_is_the_kernel(name: str, d: int) -> None:
     rng = np.random.default_rng(4)

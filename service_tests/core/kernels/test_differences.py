@@ -28,7 +28,7 @@ KERNELS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cityblock"])
+@each("metric", ["euclidean", "sqeuclidean", "cityblock"])
 @every_scale
 def test_distances_are_those_of_rows_divided_by_their_scales(scales: Any, metric: Any) -> None:
     x, y = RNG.normal(size=(2, 30, 5)) * scales

@@ -157,8 +157,8 @@ def test_sparse_rows_have_the_kernel_of_dense_ones(p: float, center: Any, explic
     assert np.ptp(dense) > 0.1
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e300])
-@pytest.mark.parametrize("p", [1.0, 10.0, 1000.0])
+@each("scale", [1e-300, 1e300])
+@each("p", [1.0, 10.0, 1000.0])
 def test_sparse_rows_of_any_size_too(p: float, scale: float) -> None:
     x = rows("sparse", 4, 9)
     y = x * (1 + 1e-3 * np.random.default_rng(9).normal(size=x.shape))

@@ -76,8 +76,8 @@ def test_sparse_rows_about_a_center_are_told_of_as_dense_ones() -> None:
     assert told(sparse.csr_array(rows), **fields) == told(rows, **fields)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("gamma", [1.0, 0.01, 30.0])
+@each("form", [np.asarray, sparse.csr_array])
+@each("gamma", [1.0, 0.01, 30.0])
 def test_counts_so_large_that_chi_squared_loses_digits_are_warned_of(gamma: float, form: Any) -> None:
     most = (MOST * 2**23) ** 2 / gamma  # of the sum of a row
     rows = RNG.dirichlet(np.ones(4), 20)
@@ -109,8 +109,8 @@ def test_a_gamma_so_large_that_directions_are_too_coarse_is_warned_of_wherever_r
         assert told(rows, FLOAT64, kind="correlation_rbf", gamma=1.001 * most) == ()
 
 
-@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
-@pytest.mark.parametrize("length_scale", [1e-150, 1e145, 1e308])
+@each("dtype", [FLOAT32, FLOAT64])
+@each("length_scale", [1e-150, 1e145, 1e308])
 def test_a_length_scale_of_any_size_has_warnings_or_none(dtype: Any, length_scale: float) -> None:
     """What is as far apart as numbers of float64 may be has no square there."""
     rows = np.array([[1.0, 2.0]])

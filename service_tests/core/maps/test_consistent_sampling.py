@@ -14,6 +14,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing import row_samples
 from app.core.hashing.parameter_stream import sampling_parameters
 from app.core.maps import ConsistentSamplingMap, opened, weighted_minhash
+from service_tests.cases import each
 from service_tests.core.specs import gmm_spec, hashing, pairs, spec, zero_bit
 
 CENTER = [0.5, -1.0, 0.0, 2.0, 0.25]
@@ -54,8 +55,8 @@ def algorithm_1(u: list[float], draws: dict[str, NDArray[np.float64]], h: int, p
     return sample
 
 
-@pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
-@pytest.mark.parametrize("p", [0.5, 1.0, 7.0])
+@each("center", [None, CENTER])
+@each("p", [0.5, 1.0, 7.0])
 def test_the_codes_are_those_of_algorithm_1_on_the_same_tables(p: float, center: Any) -> None:
     sampling = hashing(input_dim=5, s=200, kernel={"kind": "gmm", "p": p, "center": center})
     centered = rows() - (CENTER if center else np.zeros(5))

@@ -103,7 +103,7 @@ def test_a_question_is_found(source: str) -> None:
     assert list(questions(source))
 
 
-@pytest.mark.parametrize(
+@each(
     "source",
     [
         "isinstance(rows, np.ndarray)",

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy import sparse
 
 from app.core.arrays import Rows
@@ -173,7 +172,7 @@ def test_a_map_of_each_sampler_never_changes(name: str) -> None:
     np.testing.assert_allclose(last(of_sampler(name)), GOLDEN[name], rtol=close, atol=close / 100)
 
 
-@pytest.mark.parametrize("name", [kind(model) for model in KERNELS if kind(model) in LAWS])
+@each("name", [kind(model) for model in KERNELS if kind(model) in LAWS])
 def test_a_map_of_each_kernel_never_changes(name: str) -> None:
     assert name in KERNEL_GOLDEN, f"commit the values of kernel {name}: {last(of_kernel(name))}"
     np.testing.assert_allclose(last(of_kernel(name)), KERNEL_GOLDEN[name], rtol=1e-12, atol=1e-14)

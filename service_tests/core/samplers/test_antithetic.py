@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service_tests.cases import each
 from service_tests.core.specs import fourier, kernel, refusal, sampler, spec
 
 KERNELS: list[dict[str, Any]] = [
@@ -57,8 +58,8 @@ def test_an_odd_number_is_refused_and_the_next_one_named(s: int) -> None:
     assert spec(s=s + 1, sampler={"kind": "antithetic"}).s == s + 1
 
 
-@pytest.mark.parametrize("over", [False, True], ids=["alone", "as base"])
-@pytest.mark.parametrize(("form", "loss"), [("complex", False), ("cos_sin", True), ("phase", True)])
+@each("over", [False, True])
+@each(("form", "loss"), [("complex", False), ("cos_sin", True), ("phase", True)])
 def test_the_loss_is_told_of_for_real_forms_only(form: str, loss: bool, over: bool) -> None:
     fields: dict[str, Any] = {"kind": "antithetic"}
     if over:

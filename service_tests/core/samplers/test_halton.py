@@ -43,7 +43,7 @@ def slow_inverse(index: int, base: int, permutation: list[int]) -> float:
     return float(sum(digit / base ** (place + 1) for place, digit in enumerate(digits)))
 
 
-@pytest.mark.parametrize(("n", "d"), [(300, 1), (256, 1), (243, 3), (343, 6), (229, 50), (300, 400)])
+@each(("n", "d"), [(300, 1), (256, 1), (243, 3), (343, 6), (229, 50), (300, 400)])
 def test_the_plain_sequence_is_scipys_from_its_point_one_on(n: int, d: int) -> None:
     """Also where the last index is a power of a base, and so the first with another digit."""
     expected = qmc.Halton(d, scramble=False).random(n + 1)[1:]
@@ -126,7 +126,7 @@ def test_dimensions_past_the_limit_are_refused_at_once() -> None:
     assert spec(input_dim=10_000, s=1, sampler={"kind": "halton", "leap": 104_742}).input_dim == 10_000
 
 
-@pytest.mark.parametrize("count", [1, 2, 5, 6, 7, 1000, 9999])
+@each("count", [1, 2, 5, 6, 7, 1000, 9999])
 def test_the_bases_are_the_first_primes(count: int) -> None:
     assert _primes(count) == list(qmc.Halton(count, scramble=False).base)
 

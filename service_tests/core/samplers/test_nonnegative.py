@@ -8,6 +8,7 @@ from scipy.optimize import nnls
 
 from app.core.progress import Progress
 from app.core.samplers.nonnegative import Unsolved, nonnegative, sparse_support
+from service_tests.cases import each
 from service_tests.core.interrupted import Interrupted, WatchedWork
 
 
@@ -22,8 +23,8 @@ def problem(n: int, seed: int) -> tuple[Any, Any, Any, Any]:
     return a, b, a.T @ a, a.T @ b
 
 
-@pytest.mark.parametrize("n", [1, 5, 60])
-@pytest.mark.parametrize("guess", [False, True])
+@each("n", [1, 5, 60])
+@each("guess", [False, True])
 def test_the_solution_is_that_of_nnls_whatever_the_guess(n: int, guess: bool) -> None:
     for seed in range(5):
         a, b, matrix, right = problem(n, seed)

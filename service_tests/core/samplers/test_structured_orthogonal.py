@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist
 
 from app.core.hadamard import padded
 from app.core.samplers.structured_orthogonal import StructuredOrthogonal
-from service_tests.cases import few_and_many
+from service_tests.cases import each, few_and_many
 from service_tests.core.specs import kernel, refusal, sampler, spec
 
 RADIAL: list[dict[str, Any]] = [{"kind": "gaussian"}, {"kind": "matern", "nu": 0.5}, {"kind": "matern", "nu": 2.5}]
@@ -36,7 +36,7 @@ def law(size: int, fields: dict[str, Any]) -> Any:
 
 
 @every_law
-@pytest.mark.parametrize("radii", ["stratified", "independent"])
+@each("radii", ["stratified", "independent"])
 def test_lengths_have_the_law_of_the_kernel_in_the_padded_dimensions(fields: dict[str, Any], radii: str) -> None:
     found = lengths(4096, 20, fields, radii)
     # Level 1e-3; stratified lengths are nearer to the law than independent ones.
@@ -200,8 +200,8 @@ def test_beyond_32_dimensions_only_rows_far_apart_have_a_bias_and_nothing_is_sai
     assert made().warnings(33) == ()
 
 
-@pytest.mark.parametrize("d", [1, 2, 7])
-@pytest.mark.parametrize("radii", ["stratified", "independent"])
+@each("d", [1, 2, 7])
+@each("radii", ["stratified", "independent"])
 def test_few_dimensions_are_refused_and_orthogonal_named(d: int, radii: str) -> None:
     over = {"kind": "structured_orthogonal", "radii": radii}
     error = refusal(input_dim=d, sampler=over)

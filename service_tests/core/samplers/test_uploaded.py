@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
+from service_tests.cases import each
 from service_tests.core.specs import fourier, refusal, spec
 
 ROWS = np.random.default_rng(1).normal(size=(5, 4)).tolist()
@@ -55,7 +56,7 @@ def test_another_number_of_weights_is_refused(count: int) -> None:
     assert error.detail == f"{count} weights came for 5 frequencies"
 
 
-@pytest.mark.parametrize(
+@each(
     ("fields", "at"),
     [
         ({"frequencies": []}, ("frequencies",)),
@@ -79,7 +80,7 @@ def test_negative_weights_have_no_phase_form() -> None:
     assert caught.value.pointer == "/form"
 
 
-@pytest.mark.parametrize(
+@each(
     ("weights", "dtype"),
     [
         ([0.0], "float32"),

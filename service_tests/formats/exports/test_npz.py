@@ -11,6 +11,7 @@ import pytest
 import bochner
 from app.core.answers import RowBlocks
 from app.core.arrays import row_blocks
+from service_tests.cases import each
 from service_tests.core.combinations import Fields, rows
 from service_tests.core.specs import spec
 from service_tests.formats.exports.taken import DIGEST, features, taken, written
@@ -42,8 +43,8 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("given", [{}, {"input": {"center": [9.0, 0, 1, 0], "scale": 2.0}}], ids=str)
+@each("form", FORMS)
+@each("given", [{}, {"input": {"center": [9.0, 0, 1, 0], "scale": 2.0}}])
 def test_numpy_alone_computes_features_by_the_lines_of_the_page(form: str, given: Fields) -> None:
     assert len(COSINES.splitlines()) <= 5
     assert form == "cos_sin" or FORMS[form].rpartition("features = ")[2] in PAGE.read_text()

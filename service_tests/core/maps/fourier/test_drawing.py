@@ -42,8 +42,8 @@ def test_the_largest_seed_is_as_good_as_any() -> None:
     assert (largest != cut).all()
 
 
-@pytest.mark.parametrize("over", [{"kind": "monte_carlo"}, {"kind": "moment_matching"}])
-@pytest.mark.parametrize(("scale", "dtype"), [(1e-39, "float32"), (1e-308, "float64"), (5e-324, "float32")])
+@each("over", [{"kind": "monte_carlo"}, {"kind": "moment_matching"}])
+@each(("scale", "dtype"), [(1e-39, "float32"), (1e-308, "float64"), (5e-324, "float32")])
 def test_frequencies_outside_the_dtype_are_refused_at_the_length_scale(
     scale: float, dtype: str, over: dict[str, Any]
 ) -> None:

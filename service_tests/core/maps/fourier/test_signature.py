@@ -86,8 +86,8 @@ def test_phase_and_normalize_are_refused_and_forms_named_that_work(
     assert fourier(sampler=over, s=None).arrays["signature"].min() == -1
 
 
-@pytest.mark.parametrize("normalize", [False, True], ids=["plain", "normalized"])
-@pytest.mark.parametrize("form", ["complex", "cos_sin", "phase"])
+@each("normalize", [False, True])
+@each("form", ["complex", "cos_sin", "phase"])
 def test_weights_of_one_sign_have_no_signature_and_every_form(form: str, normalize: bool) -> None:
     weights = np.abs(WEIGHTS)
     made = fourier(sampler=uploaded(weights.tolist()), s=None, form=form, normalize=normalize, dtype="float64")

@@ -44,7 +44,7 @@ def some_rows(d: int, n: int = 300, dtype: str = "float32") -> Any:
     return np.random.default_rng(d).normal(size=(n, d)).astype(dtype)
 
 
-@pytest.mark.parametrize("members", MAPS)
+@each("members", MAPS)
 def test_bits_are_the_signs_of_a_cosine_and_a_threshold(members: dict[str, Any]) -> None:
     found = fourier(**members)
     x = some_rows(found.spec.input_dim, dtype=found.spec.dtype.value)
@@ -58,7 +58,7 @@ def test_bits_are_the_signs_of_a_cosine_and_a_threshold(members: dict[str, Any])
     np.testing.assert_array_equal(bits(found, x)[clear], (sums > 0)[clear])
 
 
-@pytest.mark.parametrize("members", MAPS)
+@each("members", MAPS)
 def test_bits_hang_on_no_other_row_and_on_no_thread(members: dict[str, Any]) -> None:
     found = fourier(**members)
     x = some_rows(found.spec.input_dim, 500)
@@ -142,7 +142,7 @@ def test_the_variance_of_the_rate_is_binomial_or_a_sixth_more_for_antithetic_pai
     assert ratio < {"monte_carlo": 1.18, "antithetic": 1.35, "orthogonal": 1.1}[kind]
 
 
-@pytest.mark.parametrize(
+@each(
     ("sampler", "more"),
     [
         ({"kind": "dense_grid", "points_per_dim": 3}, {"s": None}),

@@ -11,7 +11,7 @@ from app.core.maps import FourierMap, opened
 from app.core.maps.fourier import inner_products, phases, structured
 from app.core.maps.fourier.structured import StructuredProjection
 from app.core.maps.terms import FrozenArray
-from service_tests.cases import covered
+from service_tests.cases import covered, each
 from service_tests.core.specs import spec
 
 D, S = 20, 150
@@ -129,7 +129,7 @@ def test_a_million_frequencies_are_made_and_used() -> None:
 
 
 @every_dtype
-@pytest.mark.parametrize("scale", [1e-30, 1.0, 100.0])
+@each("scale", [1e-30, 1.0, 100.0])
 def test_no_phase_leaves_the_range_that_the_largest_norm_allows(dtype: str, scale: float) -> None:
     feature_map = made(kernel={"kind": "gaussian", "length_scale": scale}, dtype=dtype)
     frequencies = feature_map.arrays["frequencies"].astype(np.float64)

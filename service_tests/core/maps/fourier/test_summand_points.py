@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from service_tests.cases import each
 from service_tests.core.specs import fourier, kernel, sampler
 
 D, SIZE, SUBSETS = 10, 128, [[i, (i + 1) % 10, (i + 4) % 10] for i in range(10)]
@@ -49,7 +50,7 @@ def test_lattices_are_moved_into_the_gaps_of_those_before_them() -> None:
     }
 
 
-@pytest.mark.parametrize("over", [*PLAIN, {"kind": "moment_matching", "base": PLAIN[0]}], ids=lambda over: over["kind"])
+@each("over", [*PLAIN, {"kind": "moment_matching", "base": PLAIN[0]}])
 def test_errors_do_not_add_up_as_those_of_the_same_points_would(over: dict[str, Any]) -> None:
     x = np.random.default_rng(0).standard_normal((100, D))
     same = {"kind": "uploaded", "frequencies": blocks(over)[0].tolist()}

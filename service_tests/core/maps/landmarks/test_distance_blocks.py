@@ -13,6 +13,7 @@ from app.core.maps.landmarks import distance_blocks
 from app.core.maps.landmarks.distance_blocks import DistanceBlocks
 from app.core.maps.landmarks.kernel_blocks import ExactBlocks
 from app.core.maps.landmarks.profiles import profile, write_differences
+from service_tests.cases import each
 from service_tests.core.specs import kernel
 
 KERNEL = Gaussian(kind="gaussian", length_scale=(1.0, 2.0, 0.5))
@@ -65,15 +66,14 @@ def test_sparse_landmarks_count_what_they_hold() -> None:
     np.testing.assert_allclose(out[:, :2], KERNEL.exact(LANDMARKS[:4], np.zeros((2, 3))), rtol=1e-14)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
+@each("dtype", ["float32", "float64"])
+@each(
     "its_kernel",
     [
         kernel(kind="rational_quadratic", alpha=0.7, length_scale=0.5),
         kernel(kind="matern", nu=1.5, length_scale=np.linspace(0.1, 0.4, 5000).tolist()),
         kernel(kind="gaussian", length_scale=0.1),
     ],
-    ids=type,
 )
 def test_long_sparse_rows_are_never_made_dense(
     monkeypatch: pytest.MonkeyPatch, its_kernel: AnyKernel, dtype: str
