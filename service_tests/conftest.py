@@ -16,6 +16,7 @@ from filelock import FileLock
 from service_tests.checks import keys, put
 from service_tests.jobs.site import PROGRAM
 from service_tests.running import Running, compiler_bytes, service, start, stop
+from service_tests.servers import EVERY_WRITE, valkey
 
 # Hundreds of processes import the same sources: they are compiled once, also where Python is told to keep nothing.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -91,6 +92,13 @@ def store(running: Running) -> Iterator[redis.Redis]:
     client = redis.Redis.from_url(running.socket)
     yield client
     client.close()
+
+
+@pytest.fixture(scope="session")
+def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A store for all tests that want one without a service and leave it running. Whoever takes it empties it first."""
+    with valkey(tmp_path_factory.mktemp("store"), *EVERY_WRITE) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,13 @@ import pytest
 
 from app.store.connection import connect
 from service_tests.jobs.site import Site
-from service_tests.servers import EVERY_WRITE, valkey
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A store, and no worker yet."""
-    with valkey(tmp_path_factory.mktemp("jobs"), *EVERY_WRITE) as url, connect(url, 5) as client:
-        here = Site(url, client)
+def site(store_url: str) -> Iterator[Site]:
+    """A store, which is empty, and no worker yet."""
+    with connect(store_url, 5) as client:
+        client.flushall()
+        here = Site(store_url, client)
         yield here
         here.clean()

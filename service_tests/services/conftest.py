@@ -19,7 +19,6 @@ from app.store.datasets import DatasetStore
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore
 from app.store.pins import Pins
-from service_tests.servers import EVERY_WRITE, valkey
 
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "halton"}, "s": 50}
@@ -41,9 +40,11 @@ def seeded(seed: int) -> MapSpec:
     return SPEC.model_copy(update={"seed": seed})
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    with valkey(tmp_path_factory.mktemp("services"), *EVERY_WRITE) as url, connect(url, 5) as client:
+@pytest.fixture
+def client(store_url: str) -> Iterator[redis.Redis]:
+    """A client of a store, which is empty."""
+    with connect(store_url, 5) as client:
+        client.flushall()
         yield client
 
 
@@ -63,7 +64,6 @@ class Service(Maps):
 @pytest.fixture
 def service(client: redis.Redis) -> Callable[..., Service]:
     """Makes services of one store, each with a cache of its own."""
-    client.flushall()
 
     def make(cache_bytes: int = 1 << 20, unfit: str | None = None) -> Service:
         return Service(client, Cache(cache_bytes), unfit=unfit)

@@ -1,7 +1,6 @@
 """Each process has the codes of an index in memory, as they are in the store whenever it is asked."""
 
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from app.services.index_spec import AskedIndex
 from app.services.left_open import NOTHING, AskedSpec
 from app.settings import Settings
 from app.wiring import Wired, wire
-from service_tests.servers import EVERY_WRITE, valkey
 
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 32, "seed": 1}
@@ -25,10 +23,11 @@ BATCH = 200
 ROWS = np.tile([1.0, 2.0, 0.5], (1000, 1))
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with valkey(tmp_path_factory.mktemp("images"), *EVERY_WRITE) as url:
-        yield url
+@pytest.fixture
+def url(client: redis.Redis, store_url: str) -> str:
+    """An empty store."""
+    assert client.dbsize() == 0
+    return store_url
 
 
 def process(url: str, cache_bytes: int = 1 << 30) -> Wired:

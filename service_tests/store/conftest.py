@@ -9,7 +9,6 @@ from app.store import server
 from app.store.clients import Client
 from app.store.connection import connect
 from app.store.maps import MapStore
-from service_tests.servers import EVERY_WRITE, valkey
 from service_tests.store.site import Site
 
 
@@ -25,18 +24,18 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "PATIENCE_SECONDS", 3.0)
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A store for the tests of a file."""
-    with valkey(tmp_path_factory.mktemp("store"), *EVERY_WRITE) as url:
-        yield url
+@pytest.fixture
+def url(store_url: str) -> str:
+    """A store, which is empty."""
+    with connect(store_url, 5) as client:
+        client.flushall()
+    return store_url
 
 
 @pytest.fixture
 def client(url: str) -> Iterator[Client]:
-    """A client of that store, which is empty."""
+    """A client of that store."""
     with connect(url, 5) as client:
-        client.flushall()
         yield client
 
 
