@@ -88,7 +88,7 @@ class Soak:
             self.deployment = Deployment(home, program)
         self._chance = Random(seed)
         self._disturbed = Disturbances()
-        self._clients: list[Client] = []
+        self.clients: list[Client] = []
         self._key = ""
         self._began = time.monotonic()
 
@@ -103,7 +103,7 @@ class Soak:
         urls, done = self.deployment.urls, self.deployment.done
         for number in range(CLIENTS):
             chance = Random(f"{self.figures.seed} {number}")
-            self._clients.append(Client(number, urls, key, known, done, self._disturbed, chance))
+            self.clients.append(Client(number, urls, key, known, done, self._disturbed, chance))
 
     def run(
         self, steps: int, disturbances: Sequence[str], in_a_round: int = STEPS_IN_A_ROUND, pause: float = 0.0
@@ -117,9 +117,9 @@ class Soak:
                 name = next(order)
             with self._working(in_a_round, pause) as rounds:
                 if name is not None:
-                    self._disturb(name, lambda: any(one.done() and one.exception() for one in rounds))
+                    self.disturb(name, lambda: any(one.done() and one.exception() for one in rounds))
 
-    def _disturb(self, name: str, found: Callable[[], bool]) -> None:
+    def disturb(self, name: str, found: Callable[[], bool] = lambda: False) -> None:
         """Disturb the service, and wait until it has recovered, or until a client has found something wrong."""
         time.sleep(self._chance.uniform(0, 0.5))
         self._disturbed.begun += 1
@@ -138,7 +138,7 @@ class Soak:
             while time.monotonic() < end:
                 with self._working(STEPS_IN_A_ROUND, CALM_PAUSE_SECONDS):
                     pass
-            for client in self._clients:
+            for client in self.clients:
                 client.follow_all()
                 client.model.jobs = [job for job in client.model.jobs if job.record is None]
             self.figures.minutes.append(minute(self.deployment))
@@ -147,8 +147,8 @@ class Soak:
     @contextmanager
     def _working(self, steps: int, pause: float = 0.0) -> Iterator["list[Future[None]]"]:
         """All clients make some steps; what they find wrong is raised at the end."""
-        with ThreadPoolExecutor(len(self._clients)) as pool:
-            rounds = [pool.submit(self._round, client, steps, pause) for client in self._clients]
+        with ThreadPoolExecutor(len(self.clients)) as pool:
+            rounds = [pool.submit(self._round, client, steps, pause) for client in self.clients]
             yield rounds
         for one in rounds:
             one.result()
@@ -171,7 +171,7 @@ class Soak:
 
     def end(self) -> None:
         """With nobody disturbing, look at everything, wait for the ends of all jobs, and delete what is left."""
-        for client in self._clients:
+        for client in self.clients:
             client.settle()
             deadline, before = time.monotonic() + STUCK_SECONDS, len(client.model.jobs)
             while waiting := [job for job in client.model.jobs if job.record is None]:
@@ -203,7 +203,7 @@ class Soak:
 
     def close(self) -> None:
         """End everything."""
-        for client in self._clients:
+        for client in self.clients:
             client.close()
         self.deployment.close()
         self.figures.seconds = round(time.monotonic() - self._began, 1)
