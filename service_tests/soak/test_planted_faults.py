@@ -39,6 +39,12 @@ def lose_power(soak: Soak, client: Client) -> None:
     client.settle()
 
 
+def repeat(script: Callable[[Soak, Client], None], soak: Soak) -> None:
+    """Have one client do the same until something is wrong, but not for ever."""
+    for _ in range(ROUNDS):
+        script(soak, soak.clients[0])
+
+
 SCRIPTS: dict[str, Callable[[Soak, Client], None]] = {
     "missing_sync": lose_power,
     "stale_cache": put_use_and_delete,
@@ -54,8 +60,7 @@ def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
     with closing(Soak(tmp_path, 1, fault)) as soak:
         soak.begin()
         with pytest.raises(Wrong):
-            for _ in range(ROUNDS):
-                SCRIPTS[fault](soak, soak.clients[0])
+            repeat(SCRIPTS[fault], soak)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="open files have paths in /proc on Linux only")
