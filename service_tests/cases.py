@@ -70,8 +70,11 @@ def some_of_each(cases: Iterable[Case], group: Callable[[Case], Hashable], n: in
     groups: dict[Hashable, list[Case]] = {}
     for case in cases:
         groups.setdefault(group(case), []).append(case)
-    every = enumerate(groups.values())
-    return [of[(turn + i * len(of) // n) % len(of)] for turn, of in every for i in range(min(n, len(of)))]
+    chosen = []
+    for turn, of in enumerate(groups.values()):
+        count = min(n, len(of))
+        chosen += [of[(turn + i * len(of) // count) % len(of)] for i in range(count)]
+    return chosen
 
 
 def pairwise(*factors: Iterable[Any]) -> list[tuple[Any, ...]]:

@@ -1,8 +1,11 @@
-"""Covering arrays: what meets in all cases meets in those that always run."""
+"""Covering arrays: what meets in all cases meets in those that always run; and cases that are one test together."""
 
+import os
 from itertools import combinations, product
 
-from service_tests.cases import covered, covering, each
+import pytest
+
+from service_tests.cases import covered, covering, each, some_of_each
 
 MANY = list(product(range(7), range(5), range(3), range(2), range(2)))
 
@@ -35,3 +38,27 @@ def test_all_cases_are_there_and_what_is_not_chosen_runs_at_night() -> None:
         if number not in always:
             assert one.values == cases[number]
             assert [mark.name for mark in one.marks] == ["nightly"]
+
+
+def test_a_test_of_each_case_runs_all_and_names_the_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, str, str | None]] = []
+
+    @each(("a", "b"), [(1, "x"), (2, "y"), (3, "z")])
+    def check(a: int, b: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen.append((a, b, os.environ.get("BOCHNER_CASE")))
+        monkeypatch.setenv("BOCHNER_CASE", b)
+        assert a < 3
+
+    with pytest.raises(AssertionError) as failed:
+        check(monkeypatch=monkeypatch)
+    assert seen == [(1, "x", None), (2, "y", None), (3, "z", None)]
+    assert failed.value.__notes__ == ["the case is {'a': 3, 'b': 'z'}"]
+
+
+def test_some_of_each_group_are_spread_over_it() -> None:
+    cases = [(group, number) for group in "ab" for number in range(9)]
+    assert some_of_each(cases, lambda case: case[0], 3) == [
+        *(("a", 0), ("a", 3), ("a", 6)),
+        *(("b", 1), ("b", 4), ("b", 7)),
+    ]
+    assert some_of_each(cases[:2], lambda case: case[0], 3) == cases[:2]
