@@ -9,7 +9,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions
 from app.core.recommendations import RecommendationOptions
-from app.formats import Body, Buffer, Posted, json_measurements
+from app.formats import Buffer, Posted, json_measurements
 from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
@@ -22,9 +22,6 @@ from app.services.warm_up import get_ready
 from app.settings import Settings, counters
 from app.spans import begun
 from app.wiring import Wired, quota_of, store_client, wire
-
-_BODY = "body"
-"""The body of the request, which jobs of version 0.1.0 have attached. Later jobs have `options` in their payload."""
 
 
 def run_worker(settings: Settings) -> None:
@@ -58,27 +55,18 @@ def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
     payload = context.payload
     wanted, subject = DIAGNOSTICS[payload["diagnostic"]], wired.maps.open(payload["map"])
     spec = subject.feature_map.spec
-    if "options" in payload:
-        options, posted = wanted.model_validate_json(payload["options"]), _posted(context)
-        # Rows that are attached went through the gate, and so the map's input, when the job was submitted.
-        attached = {member: rows for member, rows in posted.items() if not isinstance(rows, Reference)}
-        references = {member: rows for member, rows in posted.items() if isinstance(rows, Reference)}
-        given = wired.datasets.gated(references, spec.gate)
-        given.rows.update(attached)
-    else:
-        body = Body(context.attachment(_BODY))
-        options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, _parsed)
-        given = wired.datasets.gated(posted, spec.gate)
+    options, posted = wanted.model_validate_json(payload["options"]), _posted(context)
+    # Rows that are attached went through the gate, and so the map's input, when the job was submitted.
+    attached = {member: rows for member, rows in posted.items() if not isinstance(rows, Reference)}
+    references = {member: rows for member, rows in posted.items() if isinstance(rows, Reference)}
+    given = wired.datasets.gated(references, spec.gate)
+    given.rows.update(attached)
     return wired.measurements.diagnostic(subject, options, given)
 
 
 def _recommendation(wired: Wired, context: JobContext) -> Measurement:
-    payload = context.payload
-    if "options" in payload:
-        options, posted = RecommendationOptions.model_validate_json(payload["options"]), _posted(context)
-    else:
-        options, posted = json_measurements.recommendation(Body(context.attachment(_BODY)), _parsed)
-    return wired.recommendations.measurement(options, posted, _parsed)
+    options = RecommendationOptions.model_validate_json(context.payload["options"])
+    return wired.recommendations.measurement(options, _posted(context), _parsed)
 
 
 def _advice(wired: Wired, context: JobContext) -> Measurement:

@@ -149,7 +149,7 @@ async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Sett
         logging.getLogger(ACCESS).addFilter(change)
     # On a thread of its own: the process answers at once, and is ready when everything is compiled.
     threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
-    threading.Thread(target=context.keep_account, name="account", daemon=True).start()
+    threading.Thread(target=context.keep_pins_tidy, name="pins", daemon=True).start()
     context.heartbeat.start()
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
     yield {"settings": context.settings, "meters": context.meters}  # for the connections

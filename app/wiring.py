@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.jobs.jobs import Jobs
-from app.services.accounting import keep_account
 from app.services.advice import Adviser
 from app.services.cache import Cache
 from app.services.datasets import Datasets
@@ -48,8 +47,8 @@ class Wired:
     map_store: MapStore
     account: Account
     """How much the store keeps, and whose it is."""
-    keep_account: Callable[[], None]
-    """Keeps the account right where versions without one have written; never returns."""
+    keep_pins_tidy: Callable[[], None]
+    """Frees maps of indexes that are gone; never returns."""
     keys: KeyService
     keys_changed: Callable[[Keys], Awaitable[Keys]]
     """Asks the store for the keys as they are now, on the event loop."""
@@ -118,7 +117,7 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
         find_map=partial(map_store.find_by, loop_client),
         map_store=map_store,
         account=account,
-        keep_account=partial(keep_account, account, (map_store, dataset_store, index_store, pins, jobs)),
+        keep_pins_tidy=pins.keep_tidy,
         keys=KeyService(KeyStore(client, settings.max_keys), account),
         keys_changed=partial(changed, loop_client),
         take_requests=RateStore(loop_client).take,

@@ -56,7 +56,6 @@ def start(
     until: str = "/health/ready",
     program: str = "app",
     scheme: str = "http",
-    cwd: Path | None = None,
 ) -> Running:
     """Start a service and wait until `until` answers 200.
 
@@ -66,7 +65,6 @@ def start(
         until: path to ask.
         program: the module to run.
         scheme: that of its address.
-        cwd: where the module is looked for first.
     """
     port = free_port()
     log = data_dir.parent / f"{data_dir.name}.{port}.log"
@@ -74,7 +72,7 @@ def start(
     command = [sys.executable, "-m", program, "serve", "--port", str(port), "--data-dir", str(data_dir)]
     command += ["--job-workers", "0", *options]
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=cwd)
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     running = Running(f"{scheme}://127.0.0.1:{port}", data_dir, process)
     deadline = time.monotonic() + START_SECONDS
     with running.client() as http:
@@ -94,11 +92,9 @@ def stop(running: Running) -> None:
 
 
 @contextmanager
-def service(
-    data_dir: Path, *options: str, program: str = "app", scheme: str = "http", cwd: Path | None = None
-) -> Iterator[Running]:
+def service(data_dir: Path, *options: str, program: str = "app", scheme: str = "http") -> Iterator[Running]:
     """A service for the length of a with block."""
-    running = start(data_dir, *options, program=program, scheme=scheme, cwd=cwd)
+    running = start(data_dir, *options, program=program, scheme=scheme)
     try:
         yield running
     finally:

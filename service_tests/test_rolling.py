@@ -1,15 +1,13 @@
 """Two versions on one store at once, as while an installation is updated a process at a time.
 
-The earlier one is the release 0.1.0 as it was, from stored/. The later one is this code with all its versions higher.
+The earlier one is this code, the later one this code with all its versions higher.
 """
 
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import NamedTuple
 
 import httpx
@@ -21,7 +19,6 @@ from service_tests.running import service
 from service_tests.servers import EVERY_WRITE, until, valkey
 
 pytestmark = pytest.mark.nightly
-RELEASE = Path(__file__).parent / "stored" / "bochner-0.1.0-py3-none-any.whl"
 ROWS = {"vectors": [[1, 2, 3], [0, 1, 0.5]]}
 POINTS = np.random.default_rng(1).normal(size=(40, 3)).round(2).tolist()
 GAUSSIAN = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "sobol"}, "s": 16}
@@ -35,55 +32,23 @@ class Pair(NamedTuple):
 
     earlier: httpx.Client
     later: httpx.Client
-    from_release: bool
-    """Whether the earlier is 0.1.0."""
 
 
-class Version(NamedTuple):
-    """How one of two services is started: where its code is, and by which module."""
-
-    code: Path | None
-    program: str
-
-
-PRESENT = Version(None, "app")
-
-
-def pair(directory: Path, earlier: Version, later: Version) -> Iterator[Pair]:
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two services and a worker of each."""
-    directory.mkdir()
+    directory = tmp_path_factory.mktemp("rolling")
     with ExitStack() as stack:
         url = stack.enter_context(valkey(directory, *EVERY_WRITE))
         clients = []
-        for name, (code, program) in {"earlier": earlier, "later": later}.items():
-            running = stack.enter_context(service(directory / name, "--redis-url", url, program=program, cwd=code))
+        for name, program in {"earlier": "app", "later": "service_tests.next_version"}.items():
+            running = stack.enter_context(service(directory / name, "--redis-url", url, program=program))
             clients.append(stack.enter_context(running.client()))
             command = [sys.executable, "-m", program, "worker", "--redis-url", url]
-            worker = subprocess.Popen(command, cwd=code, stderr=subprocess.DEVNULL)
+            worker = subprocess.Popen(command, stderr=subprocess.DEVNULL)
             stack.callback(worker.wait, 60)
             stack.callback(worker.terminate)
-        yield Pair(clients[0], clients[1], earlier.code is not None)
-
-
-@pytest.fixture(scope="module")
-def from_release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """0.1.0 beside the present code."""
-    directory = tmp_path_factory.mktemp("release")
-    with zipfile.ZipFile(RELEASE) as wheel:
-        wheel.extractall(directory / "code")
-    yield from pair(directory / "store", Version(directory / "code", "app"), PRESENT)
-
-
-@pytest.fixture(scope="module")
-def to_next(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """The present code beside a later version."""
-    yield from pair(tmp_path_factory.mktemp("next") / "store", PRESENT, Version(None, "service_tests.next_version"))
-
-
-@pytest.fixture(params=["from_release", "to_next"])
-def two(request: pytest.FixtureRequest) -> Pair:
-    found: Pair = request.getfixturevalue(request.param)
-    return found
+        yield Pair(*clients)
 
 
 def test_what_the_earlier_stores_is_the_same_in_the_later(two: Pair) -> None:
@@ -92,17 +57,16 @@ def test_what_the_earlier_stores_is_the_same_in_the_later(two: Pair) -> None:
         assert put(two.later, name, spec).status_code == 200
         found = two.later.get(f"/v1/maps/{name}").json()
         assert {key: found[key] for key in record} == record
-    codes = [post(one, "gmm/codes", ROWS).json()["codes"] for one in two[:2]]
+    codes = [post(one, "gmm/codes", ROWS).json()["codes"] for one in two]
     assert codes[0] == codes[1]
-    features = [array(post(one, "gaussian/transform", ROWS, NPY)) for one in two[:2]]
+    features = [array(post(one, "gaussian/transform", ROWS, NPY)) for one in two]
     np.testing.assert_allclose(features[0], features[1], atol=1e-6)
     assert put_dataset(two.earlier, "rows", POINTS).status_code == 201
-    features = [array(post(one, "gaussian/transform", {"vectors": {"dataset": "rows"}}, NPY)) for one in two[:2]]
+    features = [array(post(one, "gaussian/transform", {"vectors": {"dataset": "rows"}}, NPY)) for one in two]
     np.testing.assert_allclose(features[0], features[1], atol=1e-6)
 
 
 def test_what_the_later_stores_is_refused_by_the_earlier_and_stays_whole(two: Pair) -> None:
-    """By name where the earlier is the present code; 0.1.0 has another for it."""
     record = put(two.later, "newer", GAUSSIAN).json()
     dataset = put_dataset(two.later, "newer-rows", POINTS).json()
     for answer in (
@@ -111,10 +75,7 @@ def test_what_the_later_stores_is_refused_by_the_earlier_and_stays_whole(two: Pa
         put(two.earlier, "newer", {**GAUSSIAN, "seed": 1}),
         two.earlier.get("/v1/datasets/newer-rows"),
     ):
-        if two.from_release:
-            assert (answer.status_code, answer.json().get("type")) == (503, "/problems/store-damaged")
-        else:
-            assert_problem(two.earlier, answer, 503, "newer-version")
+        assert_problem(two.earlier, answer, 503, "newer-version")
     assert two.later.get("/v1/maps/newer").json() == record
     assert two.later.get("/v1/datasets/newer-rows").json() == dataset
 
@@ -124,7 +85,7 @@ def test_of_one_name_at_both_at_once_one_is_made(two: Pair) -> None:
     for number in range(NAMES):
         with ThreadPoolExecutor(2) as pool:
             specs = [{**GAUSSIAN, "seed": seed} for seed in (1, 2)]
-            answers = list(pool.map(lambda one, spec: put(one, f"both-{number}", spec), two[:2], specs))  # noqa: B023
+            answers = list(pool.map(lambda one, spec: put(one, f"both-{number}", spec), two, specs))  # noqa: B023
         made = [answer.status_code == 201 for answer in answers]
         assert sum(made) == 1, [answer.text for answer in answers]
         record = two.later.get(f"/v1/maps/both-{number}").json()
@@ -135,7 +96,7 @@ def test_of_one_name_at_both_at_once_one_is_made(two: Pair) -> None:
 def test_jobs_of_both_are_done(two: Pair) -> None:
     """The later knows of all. The earlier refuses to tell of a job that a later worker has taken."""
     assert put_dataset(two.earlier, "points", POINTS).status_code == 201
-    for number, one in enumerate((*two[:2], *two[:2])):
+    for number, one in enumerate((*two, *two)):
         taken = one.put(f"/v1/maps/job-{number}", json=LEARNED, headers=RESPOND_ASYNC)
         if taken.status_code != 202:  # a later worker was at it before the earlier service could tell of it
             assert one is two.earlier
@@ -144,11 +105,11 @@ def test_jobs_of_both_are_done(two: Pair) -> None:
     until(lambda: all(two.later.get(link).json()["status"] != "building" for link in found))
     records = [two.later.get(link).json() for link in found]
     assert {record["status"] for record in records} == {"ready"}, records
-    assert len({record["digest"] for record in records}) <= 2  # 0.1.0 learns otherwise in the last digits
+    assert len({record["digest"] for record in records}) == 1
 
 
 def test_lists_leave_out_what_is_newer(two: Pair) -> None:
     assert put(two.earlier, "listed", GAUSSIAN).status_code == 201
     assert put(two.later, "listed-newer", GAUSSIAN).status_code == 201
-    lists = [one.get("/v1/maps", params={"prefix": "listed"}).json()["maps"] for one in two[:2]]
+    lists = [one.get("/v1/maps", params={"prefix": "listed"}).json()["maps"] for one in two]
     assert [[one["name"] for one in found] for found in lists] == [["listed"], ["listed", "listed-newer"]]

@@ -182,18 +182,6 @@ class Jobs:
             raise JobHasEnded(f"job {job_id} has already {how}")
         return self.get(job_id)
 
-    def count(self) -> None:
-        """Enter into the account the jobs that a version without one has stored."""
-        for root in self._places.roots:
-            after, index = "-", inside(root, INDEX)
-            while after:
-                with store_errors():
-                    found = cast("list[bytes]", self._client.zrangebylex(index, after, "+", start=0, num=_LOOKED_AT))
-                records = {self._key(job_id, "record"): job_id for job_id in (one.decode() for one in found)}
-                for record_key in self._account.unknown([*records]):
-                    scripts.run(self._client, "count", records[record_key], "")
-                after = f"({found[-1].decode()}" if found else ""
-
     def result(self, job_id: str) -> list[Body]:
         """The bodies of a job's result; read them with `parts`.
 

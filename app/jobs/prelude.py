@@ -68,14 +68,10 @@ local function dequeue(done)
   redis.call('XDEL', queue, done)
 end
 local function held()
-  if get('message') == '' then -- of version 0.1.0, which kept leases in a sorted set
-    return tonumber(redis.call('ZSCORE', ROOT .. 'jobs:running', id) or 0) > now()
-  end
   local found = redis.call('XPENDING', queue, '{GROUP}', get('message'), get('message'), 1)[1]
   return found and found[3] < {1000 * LEASE_SECONDS}
 end
--- What stands under the name that was reserved for the job, while it is the job's. The fields have their names from
--- version 0.1.0.
+-- What stands under the name that was reserved for the job, while it is the job's.
 local function reserved()
   local key = get('placeholder_key')
   if key == '' then return end
@@ -97,7 +93,7 @@ local function mark_failed()
   if seconds ~= '' then found.expires_at = math.floor(now()) + seconds end
   redis.call('SET', at, cjson.encode(found))
   -- Nothing is promised to it any more.
-  local own = entry_at(at, found.token or found.job)
+  local own = entry_at(at, found.token)
   if booked(own) then book(own, type(found.spec) == 'table' and found.spec.nbytes or 0, 1, get('owner')) end
   if seconds == '' then return end
   redis.call('EXPIRE', at, seconds)

@@ -10,7 +10,6 @@ import redis
 from app.jobs import scripts
 from app.jobs.prelude import CONSUMER, ENDED, GROUP, INDEX, LEASE_SECONDS, QUEUE
 from app.jobs.record import JobError
-from app.jobs.version_0_1_0 import adopt_jobs
 from app.store.errors import StoreUnavailable, store_errors
 from app.store.places import inside, places_of
 
@@ -94,7 +93,6 @@ class Queue:
         queue = inside(root, QUEUE)
         with store_errors():
             self._client.eval(scripts.TEND, 3, inside(root, INDEX), queue, inside(root, ENDED))
-            adopt_jobs(self._client)
             # Each message is given to one caller, and to others if that one dies.
             answer: Any = self._client.xautoclaim(queue, GROUP, CONSUMER, round(1000 * LEASE_SECONDS))
         for message in (_message(*entry) for entry in answer[1]):

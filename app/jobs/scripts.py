@@ -157,24 +157,6 @@ dequeue(message)
 enqueue()
 return 'queued'
 """,
-    # Enters what a version without account has stored.
-    "count": """
-if booked(record) or redis.call('EXISTS', record) == 0 then return end
-local sizes, written = {}, redis.call('SMEMBERS', base .. 'keys')
-for _, body in ipairs(cjson.decode(get('bodies') == '' and '[]' or get('bodies'))) do
-  for i = 0, body[3] - 1 do table.insert(written, body[2] .. ':' .. i) end
-end
-for _, key in ipairs(written) do
-  local entry = entry_of(key)
-  local own = string.sub(key, 1, #base) == base
-  if own and not booked(entry) then sizes[entry] = (sizes[entry] or 0) + redis.call('STRLEN', key) end
-end
-sizes[record] = 0
-for entry, size in pairs(sizes) do
-  book(entry, size, entry == record and 1 or 0, get('owner'))
-  lives_as(entry, record)
-end
-""",
 }
 
 # KEYS: index, queue, ended. Makes sure that workers can read, and forgets the ids of jobs that have expired. Where the

@@ -17,7 +17,7 @@ import redis
 from app.store import account_scripts as scripts
 from app.store.confirmed import acknowledged
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
-from app.store.places import by_root, places_of, root_of
+from app.store.places import places_of, root_of
 from app.store.totals import Totals
 
 # Seconds that pieces stay if whoever wrote them never says what they belong to.
@@ -63,8 +63,8 @@ class Account:
         self._roots = places_of(client).roots
         # Where there are several places, none knows what the others hold.
         self._most = ["" if most is None or len(self._roots) > 1 else most for most in quota]
-        every = scripts.CHARGE, scripts.CHECK, scripts.DISCARD, scripts.USAGE, scripts.TIDY
-        self._charge, self._check, self._discard, self._usage, self._tidy = map(client.register_script, every)
+        every = scripts.CHARGE, scripts.CHECK, scripts.DISCARD, scripts.USAGE
+        self._charge, self._check, self._discard, self._usage = map(client.register_script, every)
 
     def charge(self, entries: Sequence[Entry], owner: str = "", within: str = "") -> int:
         """Enter what is about to be written; gives the moment when its keys shall expire, in seconds of the store.
@@ -126,27 +126,6 @@ class Account:
                         self._client.hdel(root + scripts.SUMS, field)
                     else:
                         self._client.hset(root + scripts.SUMS, field, most)
-
-    def unknown(self, entries: Sequence[str]) -> set[str]:
-        """Those of so many entries that the account does not have."""
-        unknown = set[str]()
-        for root, some in by_root(entries).items():
-            with store_errors():
-                found = cast("list[bytes | None]", self._client.hmget(root + scripts.ENTRIES, some))
-            unknown |= {entry for entry, there in zip(some, found, strict=True) if there is None}
-        return unknown
-
-    def tidy(self) -> None:
-        """Forget what a version without account has removed, and let end what it has let end."""
-        for root in self._roots:
-            cursor = None
-            while cursor != 0:
-                with store_errors():
-                    cursor, found = cast(
-                        "tuple[int, Any]",
-                        self._client.hscan(root + scripts.ENTRIES, cursor or 0, count=scripts.AT_ONCE),
-                    )
-                    self._tidy(keys=[root + scripts.SUMS], args=list(found))
 
     def _require_room(self, entries: Sequence[Entry], owner: str) -> None:
         """Take entries out again if all places together have no room for them."""

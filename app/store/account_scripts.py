@@ -130,20 +130,3 @@ pcall(sweep)
 local of = ARGV[1] == '' and '' or ' ' .. ARGV[1]
 return redis.call('HMGET', SUMS, 'bytes' .. of, 'names' .. of)
 """
-
-# KEYS: sums. ARGV: entries. Those that say they stay, and whose keys are gone or will go, were left by a version
-# without account.
-TIDY = f"""{LUA}
-for _, entry in ipairs(ARGV) do
-  if booked(entry) and not redis.call('ZSCORE', ENDS, entry) then
-    local key = entry
-    if not of_job(entry) then
-      local base, token = string.match(entry, '^(.*:)([^:]+)$')
-      key = base .. 'manifest'
-      local read, found = pcall(cjson.decode, redis.call('GET', key) or '')
-      if not read or type(found) ~= 'table' or (found.token or found.job) ~= token then key = nil end
-    elseif string.sub(entry, -7) ~= ':record' then key = entry .. ':0' end
-    if key and redis.call('EXISTS', key) == 1 then lives_as(entry, key) else unbook(entry) end
-  end
-end
-"""

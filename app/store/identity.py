@@ -23,9 +23,14 @@ class StoreReplaced(StoreUnavailable):
     """The store is not the one that it was."""
 
 
+FORMAT = 1
+"""Of all that is stored. It rises when earlier versions could not work with what this one writes."""
+
+
 class Mark(BaseModel):
     """What a store says of itself."""
 
+    format: int = FORMAT
     id: str
     state: Literal["found", "accepted", "restoring"]
     """Whether a service has found the store empty, an operator has accepted it, or a backup is being put back."""
@@ -105,6 +110,9 @@ def put(client: Client, mark: Mark) -> None:
 
 def _read(stored: bytes) -> Mark:
     try:
-        return Mark.model_validate_json(stored)
+        mark = Mark.model_validate_json(stored)
     except ValidationError as error:
         raise StoreReplaced("the store has a mark that this version cannot read") from error
+    if mark.format > FORMAT:
+        raise StoreReplaced(f"the store has format {mark.format}; this version knows formats to {FORMAT}")
+    return mark

@@ -5,10 +5,8 @@ import json
 from datetime import datetime
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from pydantic_core import from_json
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.store.errors import StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, use_is_due
 from app.store.reservations import SPEC, State
 
@@ -79,20 +77,6 @@ class MapManifest(Manifest):
         spec = {SPEC: self.spec.nbytes} if isinstance(self.spec, SpecEntry) else {}
         return spec | super().lengths
 
-    @classmethod
-    def parse(cls, stored: bytes) -> Self:
-        """Read a manifest back, see `Manifest.parse`."""
-        try:
-            return super().parse(stored)
-        except StoreDamaged:
-            members = _reservation_of_0_1_0(stored)
-            if members is None:
-                raise
-            try:
-                return cls.model_validate(members)
-            except ValidationError as error:
-                raise StoreDamaged(f"a reservation of {len(stored)} bytes cannot be read") from error
-
 
 def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:
     """The digest of all that a map's answers hang on."""
@@ -100,16 +84,3 @@ def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | Non
     if parameter_stream is not None:
         others["parameter_stream"] = parameter_stream
     return digest_of(arrays, **others)
-
-
-def _reservation_of_0_1_0(stored: bytes) -> dict[str, Any] | None:
-    """The members of a manifest for what version 0.1.0 put under a reserved name; None if it is something else."""
-    try:
-        read = from_json(stored)
-    except ValueError:
-        return None
-    if not isinstance(read, dict) or read.pop("pending", None) != 1:
-        return None
-    state = "building" if read.get("error") is None else "failed"
-    # It had no token; scripts know it by its job.
-    return read | {"schema_version": 1, "state": state, "token": read.get("job")}

@@ -25,13 +25,11 @@ from app.store.connection import check_room
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import now
 from app.store.named_reader import Arrays, M, NamedReader
-from app.store.places import by_root, inside, root_of
+from app.store.places import by_root, inside
 
 logger = logging.getLogger(__name__)
 
 _PAGE_BYTES = 1 << 22
-# Things that are counted by one call.
-_AT_ONCE = 500
 # What `scripts.RENEW` gives where indexes are over a map.
 _FOR_EVER = 2
 # Names looked at with each new thing that will expire.
@@ -51,8 +49,8 @@ class NamedStore(NamedReader[M]):
         self._account = Account(client, quota)
         self.check_room = self._account.check
         self._indexes = {root: inside(root, f"bochner:{manifest.kind}s") for root in self._places.roots}
-        every = scripts.COMMIT, scripts.RENEW, scripts.DELETE, scripts.FORGET, scripts.COUNT
-        self._commit, self._renew, self._delete, self._forget, self._count = map(client.register_script, every)
+        every = scripts.COMMIT, scripts.RENEW, scripts.DELETE, scripts.FORGET
+        self._commit, self._renew, self._delete, self._forget = map(client.register_script, every)
 
     @acknowledged()
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
@@ -104,21 +102,6 @@ class NamedStore(NamedReader[M]):
                 except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
                     logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
-
-    def count(self) -> None:
-        """Enter into the account what a version without one has stored."""
-        more, after = True, None
-        while more:
-            page, after = NamedStore.page(self, "", after, _AT_ONCE)
-            more = after is not None
-            entries = {self._entry(manifest): manifest for manifest in page}
-            new = [entries[entry] for entry in self._account.unknown([*entries])]
-            for root in self._places.roots:
-                here = {key: one for one in new if root_of(key := self._key(one.name)) == root}
-                args = [part for one in here.values() for part in (one.token, sum(one.lengths.values()))]
-                if here:
-                    with store_errors():
-                        self._count(keys=[*here], args=args)
 
     def _put(
         self,

@@ -6,6 +6,7 @@ pin counts as long as its index is there, and for a while after it was entered.
 """
 
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple, cast
@@ -13,7 +14,7 @@ from typing import NamedTuple, cast
 import redis
 
 from app.store.confirmed import acknowledged
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
 from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 _YOUNG_SECONDS = 60
 _AT_ONCE = 500
+_TIDY_SECONDS = 3600.0
+_RETRY_SECONDS = 10.0
 
 # KEYS: manifest of a map, pins. ARGV: token of the map, index. Gives 0 if the map is not there.
 _PIN = f"""{LUA}
@@ -92,7 +95,17 @@ class Pins(NamedReader[MapManifest]):
                 self.unpin(name, index)
         return sorted(users)
 
-    def count(self) -> None:
+    def keep_tidy(self) -> None:
+        """Tidy at once and every hour from then on; never returns."""
+        while True:
+            try:
+                self.tidy()
+                time.sleep(_TIDY_SECONDS)
+            except (StoreUnavailable, StoreDamaged) as error:
+                logger.warning("maps are not yet freed of indexes that are gone: %s", in_full(error))
+                time.sleep(_RETRY_SECONDS)
+
+    def tidy(self) -> None:
         """Forget the indexes that are not there, of all maps: those that expired, and what a death has left."""
         for page in self._pages():
             with store_errors(), self._client.pipeline(transaction=False) as asked:

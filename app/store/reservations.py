@@ -65,8 +65,8 @@ local function spec_pieces(own, found)
   return keys
 end
 local function drop_spec(key, found)
-  if not (found.token or found.job) then return end
-  local own = entry_at(key, found.token or found.job)
+  if not found.token then return end
+  local own = entry_at(key, found.token)
   unbook(own)
   for _, piece in ipairs(spec_pieces(own, found)) do redis.call('UNLINK', piece) end
 end

@@ -34,8 +34,7 @@ end
 # been given another time to live: then they are to be committed once more, for that time.
 COMMIT = f"""{LUA}{_STAND}
 local stored, found = manifest(KEYS[1])
--- What version 0.1.0 has reserved has no token but its job.
-local there = found.token or found.job
+local there = found.token
 local free = ARGV[3] == '' and (not stored or failed(found))
 if not free and (ARGV[3] == '' or there ~= ARGV[3] or failed(found)) then
   if there == ARGV[5] then return stored end
@@ -84,17 +83,5 @@ return 1
 FORGET = """
 for i = 2, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then redis.call('ZREM', KEYS[1], ARGV[i - 1]) end
-end
-"""
-
-# KEYS: manifests. ARGV: token and bytes of each. Enters what a version without account has stored.
-COUNT = f"""{LUA}
-for i, key in ipairs(KEYS) do
-  local token = ARGV[2 * i - 1]
-  local _, found = manifest(key)
-  if not booked(entry_at(key, token)) and (found.token or found.job) == token then
-    book(entry_at(key, token), ARGV[2 * i], 1, '')
-    lives_as(entry_at(key, token), key)
-  end
 end
 """

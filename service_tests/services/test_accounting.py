@@ -1,4 +1,4 @@
-"""What services do to the account of a store: while they live, when they are killed, and after versions without one."""
+"""What services do to the account of a store: while they live, and when they are killed."""
 
 import json
 import threading
@@ -116,22 +116,4 @@ def test_services_killed_in_the_middle_leave_the_account_true(
             for one in http.get(f"/v1/{kind}").json()[kind]:
                 assert http.delete(f"/v1/{kind}/{one['name']}").status_code == 204
         assert assert_true(store).nbytes == 0
-        store.delete("bochner:account", "bochner:account:entries", "bochner:account:ends")
     stop(running)
-
-
-@pytest.mark.nightly
-def test_what_a_version_without_account_has_stored_is_counted_at_the_start(
-    tmp_path: Path, gaussian: dict[str, Any]
-) -> None:
-    with service(tmp_path / "data") as running, running.client(Prefer="respond-async") as http:
-        put(http, "m", gaussian)
-        put_dataset(http, "d", [[1, 2], [3, 4]], ttl=1000)
-        before = usage(http)
-        with closing(redis.Redis.from_url(running.socket)) as store:
-            store.delete("bochner:account", "bochner:account:entries", "bochner:account:ends")
-        assert usage(http) == (0, 0)
-    with service(tmp_path / "data") as again, again.client() as http:
-        until(lambda: usage(http)[1] == before[1])
-        with closing(redis.Redis.from_url(again.socket)) as store:
-            assert_true(store)

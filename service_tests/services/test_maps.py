@@ -143,7 +143,6 @@ def test_threads_that_want_a_damaged_map_are_all_told_and_none_waits(
         lambda manifest: manifest | {"arrays": {"frequencies": manifest["arrays"]["frequencies"]}},
         lambda manifest: manifest | {"digest": "sha256:" + "0" * 64},
         lambda manifest: manifest | {"spec": {**manifest["spec"], "sha256": "0" * 64}},
-        # As version 0.1.0 kept it.
         lambda manifest: manifest | {"spec": SPEC.canonical().replace("cos_sin", "complex")},
         lambda manifest: manifest | {"spec": "{}"},
     ],

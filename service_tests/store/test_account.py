@@ -207,29 +207,3 @@ def test_what_a_put_that_died_has_entered_goes_with_its_pieces(client: redis.Red
     assert Account(client).usage("a") == (300, 1)
     pass_time(client)
     assert assert_true(client) == NOTHING
-
-
-def test_what_versions_without_account_do_is_found_out(client: redis.Redis) -> None:
-    maps, jobs = MapStore(client), Jobs(client, 100, 60)
-    maps.create(new("m"))
-    maps.create(new("changed"))
-    put_dataset(client, "d", ttl=1000)
-    put_dataset(client, "stays")
-    waits, ended = building(client, "b"), jobs.submit("walk", {}, attachments={"x": b"abc"}).id
-    jobs.cancel(ended)
-    client.delete(*(f"bochner:account{part}" for part in ("", ":entries", ":ends")))
-    maps.create(new("later"))
-    everything = (maps, DatasetStore(client), jobs)
-    for _ in range(2):
-        for one in everything:
-            one.count()
-        Account(client).tidy()
-        assert assert_true(client).names == 8
-    there = client.keys("bochner:{map:m}*") + client.keys(f"bochner:{{job:{waits}}}*")
-    client.delete(*there, "bochner:{dataset:stays}:manifest")
-    client.zrem("bochner:maps", "m")
-    client.delete(*client.keys("bochner:{dataset:stays}*"), *client.keys("bochner:{map:b}*"))
-    Account(client).tidy()
-    assert assert_true(client).names == 4
-    pass_time(client)
-    assert assert_true(client).names == 2

@@ -121,9 +121,6 @@ def test_what_is_deleted_or_expires_leaves_nothing_in_any_place(many: Client) ->
         put_dataset(many, name, 3, ttl=100)
         building(many, f"job-{name}")
     assert_true(many)
-    maps.count()
-    jobs.count()
-    assert_true(many)
     for name in names:
         assert maps.delete(name)
         assert not maps.delete(name)

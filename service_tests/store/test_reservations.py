@@ -1,7 +1,6 @@
 """Names that are held for what a job makes."""
 
 import json
-from typing import Any, cast
 
 import pytest
 import redis
@@ -15,7 +14,7 @@ from app.store.errors import Gone
 from app.store.map_manifest import MapManifest, SpecEntry
 from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES
-from app.store.reservations import NameTaken, Reservation, State
+from app.store.reservations import NameTaken, State
 from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
 from service_tests.store.new_maps import new
@@ -157,38 +156,3 @@ def test_looking_up_costs_the_same_whatever_the_spec(client: redis.Redis, maps: 
         assert manifest.spec == SpecEntry.of(spec)
         maps.delete("m")
     assert max(lengths) < min(lengths) + 10 < 1500
-
-
-def old(client: redis.Redis, error: Any = None) -> MapManifest:
-    """A reservation as version 0.1.0 has made it, with a job of this one."""
-    job = Jobs.new_id()
-    text = {"pending": 1, "name": "m", "spec": LONG, "job": job, "created_at": "2026-11-21T20:11:40Z", "error": error}
-    reservation = Reservation("bochner:{map:m}:manifest", "bochner:maps", "m", json.dumps(text).encode(), [], "")
-    Jobs(client, 10, 600).submit("build-map", {}, reservation=reservation, job_id=job)
-    manifest = MapStore(client).find("m")
-    assert manifest is not None
-    return manifest
-
-
-def test_a_reservation_of_version_0_1_0_is_read_and_moved_on_when_it_is_written(
-    client: redis.Redis, maps: MapStore
-) -> None:
-    manifest = old(client)
-    assert (manifest.state, manifest.spec, manifest.schema_version) == (State.building, LONG, 1)
-    assert maps.spec(manifest) == LONG
-    assert maps.page("", None, 10) == ([manifest], None)
-    built = maps.create(new()._replace(spec=LONG), manifest)
-    assert built.schema_version == 4
-    assert (maps.find("m"), maps.spec(built)) == (built, LONG)
-    assert len(pieces(client)) == 5
-    maps.delete("m")
-    failed = old(client)
-    end(client, failed, "failed")
-    there = maps.find("m")
-    assert there is not None
-    assert (there.state, there.error, there.spec) == (State.failed, ERROR.model_dump(), LONG)
-    reserve(client)
-    maps.delete("m")
-    cancelled = cast(str, old(client).job)
-    Jobs(client, 1, 600).cancel(cancelled)
-    assert keys_of(client, "m") == set()

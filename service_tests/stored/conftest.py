@@ -7,13 +7,10 @@ import pytest
 
 from service_tests.stored.earlier import Stored, opened
 
-FIRST, *LATER = sorted(Path(__file__).parent.glob("version_*.tar.xz"))
-
 
 @pytest.fixture(
     scope="module",
-    # What this code itself has stored is opened in the long run: the formats have tests of their own.
-    params=[FIRST, *(pytest.param(later, marks=pytest.mark.nightly) for later in LATER)],
+    params=sorted(Path(__file__).parent.glob("version_*.tar.xz")),
     ids=lambda archive: archive.name.removesuffix(".tar.xz"),
 )
 def archive(request: pytest.FixtureRequest) -> Path:

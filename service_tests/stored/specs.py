@@ -8,7 +8,6 @@ import numpy as np
 
 Spec = dict[str, Any]
 GAUSSIAN: Spec = {"kind": "gaussian", "length_scale": 1.5}
-MATERN: Spec = {"kind": "matern", "nu": 1.5, "length_scale": 2.0}
 ARRAYS = ("frequencies", "weights", "offsets", "signature", "landmarks", "root", "signs", "radii")
 
 
@@ -29,8 +28,7 @@ def earlier(version: str, group: str) -> Any:
     return {name: one["spec"] for name, one in told.items()} if group == "maps" else told
 
 
-# The datasets "points" and "sparse" are those of 0.1.0 too.
-_FIRST = earlier("0_1_0", "datasets")
+_FIRST = earlier("0_2_0", "datasets")
 DATASETS: dict[str, tuple[Spec, int | None, str]] = {
     "points": (_FIRST["points"]["body"], None, "kernel-gaussian-ard"),
     "sparse": (_FIRST["sparse"]["body"], None, "defaults"),
@@ -39,50 +37,9 @@ DATASETS: dict[str, tuple[Spec, int | None, str]] = {
 """Bodies, seconds to live, and the map that transforms them."""
 
 _POINTS = {"dataset": "points"}
-NEW: dict[str, Spec] = {
-    "sampler-structured_orthogonal": spec(GAUSSIAN, {"kind": "structured_orthogonal"}, d=8, s=16),
-    "sampler-structured_orthogonal-phase": spec(
-        MATERN, {"kind": "structured_orthogonal"}, d=8, s=16, form="phase", dtype="float64"
-    ),
-    "sampler-uploaded_landmarks": spec(
-        MATERN, {"kind": "uploaded_landmarks", "landmarks": rows(4, 4, 5)}, normalize=True
-    ),
-    "sampler-uploaded_landmarks-sparse": spec(
-        GAUSSIAN, {"kind": "uploaded_landmarks", "landmarks": [{"indices": [0, 3], "values": [1, -2]}]}, d=5
-    ),
-    "kernel-rational_quadratic": spec(
-        {"kind": "rational_quadratic", "alpha": 1.0, "length_scale": 1.5}, {"kind": "sobol"}, s=16
-    ),
-    "kernel-chi_squared": spec(
-        {"kind": "chi_squared", "gamma": 0.5}, {"kind": "uploaded_landmarks", "landmarks": [[1, 0.5], [0.25, 2]]}, d=2
-    ),
-    "kernel-gmm-landmarks": spec({"kind": "gmm"}, {"kind": "uploaded_landmarks", "landmarks": rows(4, 4, 7)}),
-    "input": spec(
-        GAUSSIAN,
-        {"kind": "halton"},
-        s=16,
-        input={"center": [1, 2, 3, 4], "scale": 2.0, "unit_norm": True, "missing": 0},
-    ),
-    "input-fitted": spec(GAUSSIAN, {"kind": "lattice"}, s=16, input={"fit": "robust", **_POINTS}),
-    "input-hashing": spec(
-        {"kind": "gmm"}, {"kind": "gcws"}, s=16, input={"fit": "standardize", **_POINTS}, dtype="float64"
-    ),
-    "asked-length_scale": spec({**GAUSSIAN, "length_scale": "median", **_POINTS}, {"kind": "sobol"}, s=16),
-    "asked-length_scales": spec(
-        {**MATERN, "length_scale": {"per_column": "nearest_neighbor", **_POINTS}}, {"kind": "monte_carlo"}, s=16
-    ),
-    "asked-seed": {**spec(GAUSSIAN, {"kind": "sobol"}, s=16), "seed": None},
-    "learned-landmarks": spec(GAUSSIAN, {"kind": "landmarks", **_POINTS}, s=8),
-    "learned-landmarks-k_means": spec(
-        {"kind": "polynomial", "degree": 2, "gamma": 0.5, "coef0": 1.0},
-        {"kind": "landmarks", "selection": "k_means", **_POINTS},
-        s=8,
-    ),
-    "learned-on-differences": spec(
-        MATERN, {"kind": "global_adaptive", "differences": "data", "iterations": 5, **_POINTS}, s=16
-    ),
-}
-MAPS: dict[str, Spec] = {**earlier("0_1_0", "maps"), **NEW}
+NEW: dict[str, Spec] = {}
+"""What 0.2.0 had not."""
+MAPS: dict[str, Spec] = {**earlier("0_2_0", "maps"), **NEW}
 FAILED = {"failed": spec(GAUSSIAN, {"kind": "greedy_adaptive", "iterations": 50, **_POINTS}, s=64)}
 BUILDING = {"building": spec(GAUSSIAN, {"kind": "global_adaptive", "iterations": 2, **_POINTS}, s=8)}
 INTERRUPTED = {

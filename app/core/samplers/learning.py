@@ -2,7 +2,7 @@
 
 import math
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -94,12 +94,6 @@ class LearningFields(Frozen):
         description=f"Factor of the box; if not given, {_SCALE_OF_A_BOX:g} with box and {_SCALE_OF_A_DATASET:g} with "
         "dataset: the whole of that over-fits corners that few differences reach. null with differences data.",
     )
-
-    def as_before(self) -> Self:
-        """Until 0.1.0 a given box was scaled by a quarter as well, unless box_scale was named."""
-        if self.box is None or "box_scale" in self.model_fields_set:
-            return self
-        return self.model_copy(update={"box_scale": _SCALE_OF_A_DATASET})
 
     @property
     def on_rows(self) -> bool:

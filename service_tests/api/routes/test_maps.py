@@ -211,31 +211,6 @@ def test_the_longest_and_oddest_names_serve(http: httpx.Client, gmm: dict[str, A
         assert http.delete(f"/v1/maps/{name}").status_code == 204
 
 
-def test_a_box_is_the_same_map_whichever_scale_was_its_default(http: httpx.Client, name: str) -> None:
-    kernel = {"kind": "gaussian", "length_scale": 1.5}
-
-    def learned(**fields: Any) -> dict[str, Any]:
-        over = {"kind": "weighted", "box": [1.0, 2.0, 0.5]} | fields
-        return {"input_dim": 3, "s": 16, "kernel": kernel, "sampler": over}
-
-    # As versions to 0.1.0 stored it, and what they answered to the same request.
-    stored = put(http, name, learned(box_scale=0.25))
-    again = put(http, name, learned())
-    assert (stored.status_code, again.status_code) == (201, 200)
-    assert again.json() == stored.json()
-    assert again.json()["spec"]["sampler"]["box_scale"] == 0.25
-    for other in (learned(box_scale=1.0), learned(box=[1.0, 2.0, 0.6]), learned(base={"kind": "sobol"})):
-        assert_problem(http, put(http, name, other), 409, "map-exists")
-    new = put(http, f"{name}-new", learned())
-    assert (new.status_code, new.json()["spec"]["sampler"]["box_scale"]) == (201, 1.0)
-    for same in (learned(), learned(box_scale=1.0), new.json()["spec"]):
-        assert put(http, f"{name}-new", same).json() == new.json()
-    assert_problem(http, put(http, f"{name}-new", learned(box_scale=0.25)), 409, "map-exists")
-    # With a seed that is drawn as well.
-    drawn = put(http, f"{name}-drawn", learned(box_scale=0.25) | {"seed": None})
-    assert put(http, f"{name}-drawn", learned() | {"seed": None}).json() == drawn.json()
-
-
 @pytest.mark.parametrize("prefer", ["", "respond-async"])
 def test_of_many_deletes_at_once_one_succeeds(
     running: Running, http: httpx.Client, name: str, gaussian: dict[str, Any], prefer: str
