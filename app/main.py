@@ -12,11 +12,12 @@ from functools import cache, partial
 from importlib.metadata import version
 
 from fastapi import Depends, FastAPI
+from starlette.middleware.gzip import GZipMiddleware
 
 from app.api import documents, problems
 from app.api.access import Access, guarded, without_keys
 from app.api.admission import Admission
-from app.api.compression import compressed
+from app.api.codings import UNCOMPRESSED
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.cross_origin import CrossOrigin
 from app.api.direct import Direct
@@ -81,7 +82,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(counted, readers=context.admission.readers)
     app.add_middleware(head_as_get)
     app.add_middleware(ranged)
-    app.add_middleware(compressed)
+    app.add_middleware(
+        GZipMiddleware,
+        minimum_size=1024,
+        compresslevel=1,  # answers are made faster than a higher level compresses them
+        exclude_content_types=UNCOMPRESSED,
+    )
     app.add_middleware(guarded, access=context.access)
     app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
     app.add_middleware(ended_in_time, shutdown=context.shutdown)

@@ -165,7 +165,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("rows of one byte in base64, all escaped", "/v1/maps/one/transform", lambda: b'{"vectors":{"shape":[4194304,1],"dtype":"uint8","base64":"' + b"\\u0041" * (4 * MiB * 4 // 3 // 4 * 4) + b'"}}', accept=NPY),
         Worst("a long string that is no rows", "/v1/maps/one/transform", lambda: b'{"dataset":"' + b"a" * 16 * MiB + b'"}'),
         Worst("rows of one digit, in gzip", "/v1/maps/one/transform", lambda: gzip.compress(vectors(b"[0]")(), 1), accept=NPY, within=14 * 16 * MiB, headers={"Content_Encoding": "gzip"}),
-        Worst("zeros in zstd, and the answer too", "/v1/maps/one/transform", lambda: zstd.compress(array(BITS)()), NPY, NPY, within=4 * 16 * MiB, headers={"Content_Encoding": "zstd", "Accept_Encoding": "zstd"}),
+        Worst("zeros in zstd", "/v1/maps/one/transform", lambda: zstd.compress(array(BITS)()), NPY, NPY, within=4 * 16 * MiB, headers={"Content_Encoding": "zstd"}),
         Worst("a bomb", "/v1/maps/one/transform", lambda: zstd.compress(bytes(1 << 30)), NPY, NPY, within=2 * BODY, headers={"Content_Encoding": "zstd"}),
         Worst("empty frames", "/v1/maps/one/transform", lambda: zstd.compress(b"") * MiB, NPY, NPY, headers={"Content_Encoding": "zstd"}),
         Worst("brackets", "/v1/maps/one/transform", vectors(b"[]")),

@@ -9,12 +9,9 @@ from typing import Any, NamedTuple
 from fastapi import Request, Response
 
 from app.api.answer_headers import headers
-from app.api.codings import PACKERS
 from app.api.problems import Refusal
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
-# What a packed answer adds to the tag of what it stands for.
-_CODED = re.compile(f'-(?:{"|".join(PACKERS)})"$')
 
 
 def taking(*described: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,7 +50,8 @@ class NotModified(Exception):
 
     def __init__(self, tag: str, others: Mapping[str, str]) -> None:
         super().__init__(tag)
-        self.headers = {"ETag": tag, **others}
+        vary = ", ".join(filter(None, (others.get("Vary"), "Accept-Encoding")))  # the headers of what would be sent
+        self.headers = {"ETag": tag, **others, "Vary": vary}
 
 
 class Preconditions(NamedTuple):
@@ -68,7 +66,7 @@ class Preconditions(NamedTuple):
         """Raise Refusal if they do not hold for a thing of this digest, "" where it has none yet, None for no thing."""
         tag = etag(digest) if digest else ""
         there = "nothing is there" if digest is None else f"what is there has {f'ETag {tag}' if tag else 'no ETag yet'}"
-        if self.match is not None and (digest is None or not {tag, "*"} & set(map(_plain, self.match))):
+        if self.match is not None and (digest is None or not {tag, "*"} & set(self.match)):
             raise Refusal("precondition-failed", f"If-Match came with {_shown(self.match)}; {there}")
         if self.none_match is not None and digest is not None and ({tag, "*"} & set(map(_strong, self.none_match))):
             raise Refusal("precondition-failed", f"If-None-Match came with {_shown(self.none_match)}; {there}")
@@ -88,7 +86,7 @@ def check_known(request: Request, tag: str, **others: str) -> None:
     """Raise NotModified if a client that asks for something has what has this tag already."""
     for known in _tags(request, "if-none-match") or ():
         if _strong(known) in (_strong(tag), "*"):
-            raise NotModified(tag if _plain(known) == known else known, others)
+            raise NotModified(tag, others)
 
 
 def not_modified(_: Request, same: NotModified) -> Response:
@@ -117,13 +115,8 @@ def _tags(request: Request, header: str) -> tuple[str, ...] | None:
     return ("*",) if joined.strip() == "*" else tuple(_TAG.findall(joined))
 
 
-def _plain(tag: str) -> str:
-    """The tag of what a packed answer stands for."""
-    return _CODED.sub('"', tag)
-
-
 def _strong(tag: str) -> str:
-    return _plain(tag.removeprefix("W/"))
+    return tag.removeprefix("W/")
 
 
 def _shown(tags: tuple[str, ...]) -> str:

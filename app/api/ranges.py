@@ -8,6 +8,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.answer_headers import headers
+from app.api.codings import UNCOMPRESSED
 from app.api.problems import problem
 
 _RANGE = re.compile(r"bytes *= *(\d{0,30}) *- *(\d{0,30})", re.IGNORECASE)
@@ -75,8 +76,7 @@ class _Part:
     async def _begin(self, start: Message) -> None:
         told = MutableHeaders(scope=start)
         length = int(told.get("content-length", "0"))
-        known = Headers(scope=self._scope).get("if-range", told.get("etag", ""))
-        whole = start["status"] != 200 or told.get("accept-ranges") != "bytes" or known != told.get("etag", "")
+        whole = start["status"] != 200 or told.get("accept-ranges") != "bytes" or not self._goes_on(told)
         first, last = _within(*self._asked, length)
         if not whole and first >= length:
             self._is_over = True
@@ -91,6 +91,14 @@ class _Part:
             told["Content-Length"] = str(last - first + 1)
             self._before, self._left = first, last - first + 1
         await self._send({**start, "headers": told.raw})
+
+    def _goes_on(self, told: Headers) -> bool:
+        """Whether what the client has, if it says so, is a part of this answer as it is, and not of it compressed."""
+        asked = Headers(scope=self._scope)
+        if "if-range" not in asked:
+            return True
+        was_compressed = "gzip" in asked.get("accept-encoding", "") and told.get("content-type") not in UNCOMPRESSED
+        return asked["if-range"] == told.get("etag") and not was_compressed
 
     async def _cut(self, message: Message) -> None:
         piece = memoryview(message.get("body", b""))

@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.codings import wanted, zstd
+from app.api.codings import zstd
 from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, npy, post_npy, put
 
@@ -105,31 +105,3 @@ def test_other_codings_and_several_are_refused(http: httpx.Client, standing: dic
     problem = assert_problem(http, answer, 415, "unsupported-media-type")
     assert coding in problem["detail"]
     assert answer.headers["accept-encoding"] == "gzip, zstd"
-
-
-@each(
-    ("header", "coding", "insists"),
-    [
-        ("", "identity", False),
-        ("gzip", "gzip", False),
-        ("gzip, deflate, br, zstd", "zstd", False),
-        ("gzip;q=1.0, zstd;q=0.5", "gzip", False),
-        ("gzip;q=0, zstd;q=0", "identity", False),
-        ("*", "zstd", False),
-        ("*;q=0", "identity", False),
-        ("gzip;q=0.5, *;q=0", "gzip", True),
-        ("identity;q=0", "identity", False),
-        ("identity;q=0, *", "zstd", True),
-        ("identity;q=0, gzip", "gzip", True),
-        ("identity, gzip;q=0.5", "identity", False),
-        ("identity;q=0.5, gzip;q=0.5", "gzip", False),
-        ("br", "identity", False),
-        ("x-gzip", "gzip", False),
-        ("GZip ; Q=0.7", "gzip", False),
-        ("gzip;q=nonsense", "identity", False),
-        ("gzip;q=2", "identity", False),
-        (",,;;", "identity", False),
-    ],
-)
-def test_weights_decide(header: str, coding: str, insists: bool) -> None:
-    assert wanted(header) == (coding, insists)

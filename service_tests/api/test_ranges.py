@@ -82,7 +82,7 @@ def test_what_names_no_one_part_is_answered_whole(http: httpx.Client, whole: byt
 def test_who_goes_on_with_another_version_gets_all_of_it(http: httpx.Client, whole: bytes) -> None:
     tag = http.get(PATH, headers={"Accept": NPY}).headers["etag"]
     assert part(http, "bytes=5-", **{"If-Range": tag}).status_code == 206
-    for other in ('"other"', f"W/{tag}", "Tue, 15 Nov 1994 12:45:26 GMT", tag[:-1] + '-gzip"'):
+    for other in ('"other"', f"W/{tag}", "Tue, 15 Nov 1994 12:45:26 GMT"):
         answer = part(http, "bytes=5-", **{"If-Range": other})
         assert (answer.status_code, answer.content) == (200, whole)
     assert part(http, "bytes=5-", **{"If-None-Match": tag}).status_code == 304
@@ -114,9 +114,12 @@ def test_a_head_a_refusal_and_answers_without_parts_know_no_range(http: httpx.Cl
 def test_a_part_is_of_what_is_not_packed(http: httpx.Client) -> None:
     answer = http.get("/v1/catalog", headers={"Range": "bytes=0-999", "Accept-Encoding": "gzip"})
     assert (answer.status_code, "content-encoding" in answer.headers) == (206, False)
-    assert answer.content == http.get("/v1/catalog").content[:1000]
-    packed = http.get("/v1/catalog", headers={"Accept-Encoding": "gzip"})
-    assert "accept-ranges" not in packed.headers
+    whole = http.get("/v1/catalog")
+    assert answer.content == whole.content[:1000]
+    # What it has may be the beginning of a compressed answer, which has the same ETag.
+    headers = {"Range": "bytes=1000-", "If-Range": whole.headers["etag"]}
+    assert http.get("/v1/catalog", headers={**headers, "Accept-Encoding": "gzip"}).status_code == 200
+    assert http.get("/v1/catalog", headers={**headers, "Accept-Encoding": "identity"}).status_code == 206
 
 
 def test_the_connection_serves_on_after_a_part(running: Running, standing: dict[str, str]) -> None:
