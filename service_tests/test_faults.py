@@ -45,6 +45,7 @@ def outputs(http: httpx.Client) -> list[bytes]:
     return [answer.content for answer in (features, codes, *records)]
 
 
+@pytest.mark.gate
 def test_what_is_stored_survives_the_death_of_service_and_store(
     tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]
 ) -> None:
@@ -222,6 +223,7 @@ def listens(running: Running) -> bool:
         return False
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
 def test_a_service_that_is_told_to_stop_takes_its_store_along(tmp_path: Path, sign: signal.Signals) -> None:
     running = start(tmp_path / "data")

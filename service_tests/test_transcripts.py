@@ -111,6 +111,7 @@ def same_line(printed: str, shown: str) -> bool:
     return all(float(a) == pytest.approx(float(b), rel=5e-3) if "." in b else a == b for a, b in pairs)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("page", with_nightly(PAGES[:1], PAGES[1:]))
 def test_a_page_can_be_typed_in(page: str, shell: Shell) -> None:
     compared = 0

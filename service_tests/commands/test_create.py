@@ -32,6 +32,7 @@ def run(*command: str, **options: Any) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.gate
 def test_the_command_line_creates_a_map_and_waits_for_it(jobs_service: Running, name: str, tmp_path: Path) -> None:
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps(SPEC))

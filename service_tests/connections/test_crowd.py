@@ -82,6 +82,7 @@ def is_live(running: Running) -> bool:
         return http.get("/health/live").status_code == 200
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("first", with_nightly([b""], [b"GET", None]), ids=["silent", "slow", "idle"])
 def test_connections_that_wait_keep_nobody_out(narrow: Running, first: bytes | None) -> None:
     with ExitStack() as lines:

@@ -71,6 +71,7 @@ def own() -> list[str]:
     return found
 
 
+@pytest.mark.gate
 def test_vectors_of_the_other_width_give_the_same_bits(own: list[str], tmp_path: Path) -> None:
     assert digests(32 if VECTOR_BYTES == 64 else 64, NUMBA_CACHE_DIR=str(tmp_path)) == own
 

@@ -79,6 +79,7 @@ def test_a_job_that_fails_says_why_and_no_more(two: Site, how: str, reason: str,
         two.jobs.result(job.id)
 
 
+@pytest.mark.gate
 def test_a_job_that_takes_too_much_memory_is_ended(two: Site) -> None:
     job = two.ended(two.jobs.submit("test-fail", {"how": "memory", "count": 80}).id)
     assert job.error is not None

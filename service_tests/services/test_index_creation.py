@@ -42,6 +42,7 @@ def there(http: httpx.Client, name: str) -> str:
     return name
 
 
+@pytest.mark.gate
 def test_searches_find_what_the_target_wants(http: httpx.Client, there: str) -> None:
     path = f"/v1/indexes/{there}"
     made = http.put(path, json=asked(there))

@@ -174,6 +174,7 @@ def test_a_spec_that_was_changed_gives_no_features(
         service().ready("m")
 
 
+@pytest.mark.gate
 def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(service: Callable[..., Service]) -> None:
     writer, reader = service(), service(cache_bytes=0)
     arrays = {seed: FourierMap.build(seeded(seed)).arrays["frequencies"].tobytes() for seed in (0, 1)}

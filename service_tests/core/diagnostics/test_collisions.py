@@ -159,6 +159,7 @@ def test_rows_that_make_no_pairs_are_refused() -> None:
         collision_errors(made, data(), bits=17)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("n", "s", "pairs"), [(1500, 8, 300_000), (3000, 400, 1000)])
 def test_memory_stays_within_what_is_reckoned(n: int, s: int, pairs: int) -> None:
     made, x = hashing(input_dim=D, s=s), data(n).astype(np.float32)

@@ -28,6 +28,7 @@ def memory(made: FeatureMap, x: Any, **options: Any) -> int:
     return Gram(**options).memory_bytes(made, {"vectors": x})
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("form", ["complex", "cos_sin"])
 def test_no_more_than_one_triangle_in_float32_is_held(form: str) -> None:
     n = 1500

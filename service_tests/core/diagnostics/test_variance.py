@@ -224,6 +224,7 @@ def test_correlations_without_a_pair_are_refused(made: FeatureMap, correlations:
     assert caught.value.pointer == "/correlations"
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("made", "n", "repeats"),
     with_nightly(

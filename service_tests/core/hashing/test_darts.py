@@ -15,7 +15,7 @@ from app.core.hashing import dart_samples
 from service_tests.core.hashing.test_reimplementation import PAGE, log, philox
 from service_tests.core.specs import darts, pairs
 
-SEED, S = 7, 150
+SEED, S = 7, 60
 ROWS = [[0.5, -1.25, 2.0], [0.0, 3.0, 0.0], [1e-30, 1e30, -1.0], [-0.1, -0.2, 0.3], [1.0, 4.0, -16.0]]
 CENTER = [0.1, -1.0, 2.0]
 FIRST, HEIGHTS, OCTAVES = (9 / 32, 1 / 32, 0.0), (2.0, 1 / 4, 1 / 32), (1, 8, 64)

@@ -109,6 +109,7 @@ def test_the_scan_is_better_by_more_hashes_and_more_bits() -> None:
     assert by[64, 2]["bytes"] == 16
 
 
+@pytest.mark.gate
 def test_codes_alone_serve_where_they_find_as_much() -> None:
     found = {keep: advice("signed", k=1, recall=0.75, keep=keep).answer for keep in ("codes", "vectors")}
     scans = {keep: one["scan"] for keep, one in found.items()}
@@ -135,6 +136,7 @@ def test_the_budget_is_kept() -> None:
     assert all(one["candidates"] <= 40 for one in few["bandings"] if one["serves"])
 
 
+@pytest.mark.gate
 def test_what_costs_less_by_the_clock_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
     for of_all in (2e6, 1.1e3):

@@ -51,6 +51,7 @@ def test_a_map_whose_codes_tell_no_kernel_is_refused(members: Any, told: str) ->
     assert caught.value.pointer == "/map"
 
 
+@pytest.mark.gate
 def test_advice_on_signed_codes_predicts_what_it_checks() -> None:
     asked = AdviceOptions(map="m", dataset="d", recall=0.9)
     found: Any = advised(signed(512), STANDARDISED, asked, Progress(), 2).answer

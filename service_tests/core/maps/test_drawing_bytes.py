@@ -89,6 +89,7 @@ def test_every_sampler_is_tried() -> None:
     assert {over["kind"] for over, *_ in EVERY} == {kind(model) for model in SAMPLERS}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("its_kernel", "over", "s", "d"),
     with_nightly(OF_KERNELS[::4], [one for i, one in enumerate(OF_KERNELS) if i % 4] + LARGE_GAUSSIAN),

@@ -24,6 +24,7 @@ def sampler(**members: Any) -> Sampler:
     return adapter.validate_python(members)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("n", "input_dim", "budget", "kernel", "samplers"),
     with_nightly(

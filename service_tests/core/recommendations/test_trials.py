@@ -45,6 +45,7 @@ def sampler(**members: Any) -> Sampler:
     return adapter.validate_python(members)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     "members", with_nightly(KERNELS[::5], KERNELS[1:5] + KERNELS[6:]), ids=lambda members: str(members["kind"])
 )

@@ -35,6 +35,7 @@ LARGE: list[tuple[dict[str, Any], int | None, int]] = [
 ]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("over", "s", "d"),
     with_nightly(EVERY[::4], [one for i, one in enumerate(EVERY) if i % 4] + LARGE),
