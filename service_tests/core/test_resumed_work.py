@@ -96,6 +96,7 @@ def without_repeats(states: list[bytes]) -> list[bytes]:
     return [state for i, state in enumerate(states) if not i or state != states[i - 1]]
 
 
+@pytest.mark.gate
 @pytest.mark.usefixtures("_small_steps")
 @pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
 def test_resumed_work_comes_to_the_same(compute: Callable[[Progress], Any]) -> None:
@@ -152,6 +153,7 @@ def test_pauses_are_short_where_work_is_long() -> None:
         assert gaps.longest < 0.6, diagnostic.kind
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
 def test_work_out_of_time_goes_on_to_the_same(compute: Callable[[Progress], Any]) -> None:
     with pytest.raises(OutOfTime) as over:

@@ -32,6 +32,7 @@ def correlation(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     return float(np.corrcoef(one, other)[0, 1])
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("members", "least", "most"),
     [

@@ -100,6 +100,7 @@ def test_a_set_that_has_the_moments_is_left_as_it_is(sampler: str, form: str) ->
     np.testing.assert_allclose(found, approximate, atol=1e-12)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("form", ["complex", "cos_sin"])
 @pytest.mark.parametrize("n", few_and_many(200, 400))
 def test_on_letters_the_second_agrees_with_moment_matching_within_5_percent(form: str, n: int) -> None:

@@ -51,6 +51,7 @@ def searched(one: FeatureMap, rows: Any, queries: Any, bands: int, r: int, k: in
     return float(np.take_along_axis(is_candidate, near, axis=1).mean()), float(is_candidate.mean())
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("rows", with_nightly(["signed"], ["positive"]))
 def test_queries_that_nothing_was_chosen_by_find_as_much(rows: str) -> None:
     every = {"positive": LETTERS, "signed": STANDARDISED}[rows]

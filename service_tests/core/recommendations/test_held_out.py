@@ -174,6 +174,7 @@ def test_a_target_is_reached_with_fewer_columns() -> None:
     assert best["n_output"] < plain["n_output"]
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("most", with_nightly([9], [2, 30]))
 def test_trials_go_on_where_they_were(most: int) -> None:
     def run(progress: WatchedWork) -> list[Any]:

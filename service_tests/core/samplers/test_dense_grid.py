@@ -78,6 +78,7 @@ def test_too_many_points_are_refused_with_their_count_and_what_works(points_per_
     assert "sparse_grid or polynomially_exact need far fewer, subsampled_grid takes any s" in error.detail
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("points_per_dim", "d"), [(10, 6), (2, 20), (1, 100)])
 def test_a_grid_within_the_limit_is_made_in_any_dimension(points_per_dim: int, d: int) -> None:
     drawn = grid(points_per_dim, d)

@@ -14,6 +14,7 @@ CAUCHY = {"kind": "cauchy", "length_scale": 1.0}
 LEARNED: dict[str, Any] = {"kind": "lattice", "learn": True, "box": 2.0, "box_scale": 1.0}
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("d", [3, 5, 9])
 def test_it_betters_the_vector_for_all(name: str, d: int) -> None:

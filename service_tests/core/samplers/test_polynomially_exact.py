@@ -61,6 +61,7 @@ def test_length_scales_divide_coordinate_by_coordinate() -> None:
     assert (scaled.weights == rule(3, 3).weights).all()
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("degree", "d"), [(3, 1), (10, 1), (4, 2), (2, 3), (6, 3), (3, 4), (4, 4), (2, 10), (2, 25)])
 def test_the_default_candidates_do_for_every_seed(degree: int, d: int) -> None:
     for seed in range(10):

@@ -59,6 +59,7 @@ def test_the_scrambling_hangs_on_the_seed_alone() -> None:
     assert (points(64, 4, seed=1, scramble=False) == points(64, 4, seed=2, scramble=False)).all()
 
 
+@pytest.mark.gate
 def test_a_scrambled_coordinate_is_uniform_over_the_seeds() -> None:
     first = np.array([points(2, 3, seed=seed)[0] for seed in range(2000)])
     # Mean ½ with standard error 1/√(12·2000).

@@ -119,6 +119,7 @@ def test_what_is_frozen_is_a_bit_for_a_sign_and_a_length_for_a_frequency(dtype: 
     assert found.computed["frequencies"] == FrozenArray((65_536, 784), np.dtype(dtype))
 
 
+@pytest.mark.gate
 def test_a_million_frequencies_are_made_and_used() -> None:
     feature_map = made(input_dim=784, s=1 << 20, kernel={"kind": "gaussian", "length_scale": 28.0}, dtype="float32")
     x = rows(3, 784, "float32")

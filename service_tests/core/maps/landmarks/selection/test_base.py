@@ -72,6 +72,7 @@ def test_sparse_rows_give_the_same_landmarks(name: str, its_kernel: Fields) -> N
     assert whole.report == pytest.approx(parts.report)
 
 
+@pytest.mark.gate
 @pytest.mark.usefixtures("_small_steps")
 @every_selection
 @pytest.mark.parametrize(
