@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 ROOT = Path(__file__).parent.parent
-DECISION = re.compile(r"# (?P<title>.+)\n\nDate: (?P<date>[\d-]+) · Status: (?P<status>.+) · Area: (?P<area>.+)\n")
 FIGURES = re.compile(r"<!-- figures: (?P<title>.+) -->")
 """Stands in a page for a section of the benchmarks' results."""
 _FAMILIES = {
@@ -57,7 +56,6 @@ def pages() -> dict[str, str]:
         "reference/problems.md": problems_page(),
         "reference/metrics.md": metrics_page(),
         "reference/catalogue.md": catalogue_page(),
-        "decisions/index.md": decisions_page(),
         "explanation/figures.md": RESULTS.read_text(),
         "changelog.md": (ROOT / "CHANGELOG.md").read_text(),
     }
@@ -237,30 +235,3 @@ def _contents(content: Schema, objects: Schema) -> Iterator[str]:
             described = one_line(choice.get("description", "")) or type_of(choice, objects)
             yield f"    - {described}"
             yield from members(choice, objects, depth=2)
-
-
-def decisions_page() -> str:
-    """A table of the decisions by area, from the heads of their files."""
-    found = []
-    for path in sorted((ROOT / "docs" / "decisions").glob("*.md")):
-        head = DECISION.match(path.read_text())
-        if head is None:
-            raise ValueError(f"{path.name} does not begin with a title and then a line of date, status and area")
-        found.append((head["area"].lower(), head["date"], head["title"], head["status"], path.name))
-    lines = [
-        "# Decisions\n",
-        "Why things are as they are. Each file gives the context, what was decided, what was rejected, and what "
-        "follows. To add one, write a file beside these whose second paragraph has the date, the status (`accepted`, "
-        "or `superseded by` another) and the area; this list is made from those. A decision that no longer holds is "
-        "kept, with a new status.\n",
-    ]
-    for area in dict.fromkeys(one[0] for one in sorted(found)):
-        lines += [f"## {area.capitalize() if area != 'http' else 'HTTP'}\n", "| decision | date | status |"]
-        lines += ["| --- | --- | --- |"]
-        lines += [
-            f"| [{title}]({file}) | {date} | {status} |"
-            for of, date, title, status, file in sorted(found)
-            if of == area
-        ]
-        lines += [""]
-    return "\n".join(lines)

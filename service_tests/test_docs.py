@@ -13,7 +13,7 @@ from app.metrics.declared import ASKED, COUNTED, LABELS
 from app.services.catalog import catalog
 from app.settings import ClientSettings, Settings
 from docs import pictures
-from docs.generate import DECISION, pages
+from docs.generate import pages
 from docs.schemas import one_line
 
 ROOT = Path(__file__).parent.parent
@@ -22,7 +22,6 @@ WRITTEN = {
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
 }
 GENERATED = pages()
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 SOURCE = "\n".join(path.read_text() for top in ("app", "service_tests") for path in (ROOT / top).rglob("*.py"))
 HOW_TO_ADD = WRITTEN["docs/how-to/add-a-kind.md"]
 PROSE, CODE = (
@@ -132,18 +131,6 @@ def test_every_operation_is_in_the_reference_with_its_parameters() -> None:
 def test_asterisks_of_formulas_make_nothing_slanted() -> None:
     assert one_line("pairs (i*, t*),\nor `*/*` of i*") == r"pairs (i\*, t\*), or `*/*` of i\*"
     assert r"(i\*, t\*)" in GENERATED["reference/http.md"]
-
-
-def test_a_decision_says_when_why_what_and_what_follows() -> None:
-    for path in DECISIONS:
-        text = path.read_text()
-        head = DECISION.match(text)
-        assert head is not None, path
-        assert re.fullmatch(r"\d{4}-\d{2}-\d{2}", head["date"]), path
-        assert re.fullmatch(r"accepted|superseded by \[.+\]\([\w-]+\.md\)", head["status"]), path
-        sections = [one for one in re.findall(r"^## (.+)\n\n\S", text, re.MULTILINE) if one != "Rejected"]
-        assert sections == ["Context", "Decision", "Consequences"], path
-        assert f"]({path.name})" in GENERATED["decisions/index.md"]
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside
 
 _LEAST_DIMENSIONS = 8
 # By D, where directions seen along an axis, or between some, are few: the largest bias of a kernel within 3 length
-# scales and within 60, measured for kernels gaussian and matern with nu 1/2. See docs/decisions/structured-maps.md.
+# scales and within 60, measured for kernels gaussian and matern with nu 1/2. See docs/decisions/maps.md.
 _BIASES = {8: (0.26, 0.45), 16: (0.1, 0.31), 32: (0.03, 0.23)}
 # Of vectors of so many entries some are held at a time.
 _MOST_DIMENSIONS = 1 << 20
