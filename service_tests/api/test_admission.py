@@ -40,7 +40,6 @@ def status(line: socket.socket) -> bytes:
     return received[:12]
 
 
-@pytest.mark.gate
 def test_more_requests_than_allowed_are_turned_away_and_the_others_served(
     narrow: Running, standing: dict[str, str], gaussian: dict[str, Any]
 ) -> None:

@@ -45,7 +45,6 @@ def test_labels_rank_kernels_and_length_scales_by_their_score(http: httpx.Client
     assert [trial["score_mean"] for trial in at_once["ranked"]] == [trial["score_mean"] for trial in found["ranked"]]
 
 
-@pytest.mark.gate
 @pytest.mark.parametrize("y", [{"column": 4}, {"dataset": "NAME-labels"}, "list"])
 def test_labels_of_a_dataset_are_a_column_of_it_or_of_another_or_a_list(http: httpx.Client, name: str, y: Any) -> None:
     labels = [float(one == "in") for one in CLASSES]

@@ -85,7 +85,6 @@ def test_rows_of_a_dataset_and_samplers_by_name(http: httpx.Client, name: str) -
     assert {trial["spec"]["sampler"]["kind"] for trial in of_rows["ranked"]} == {"sobol", "halton"}
 
 
-@pytest.mark.gate
 def test_of_a_dataset_some_rows_are_learned_from_and_errors_are_of_the_others(http: httpx.Client, name: str) -> None:
     rows = np.random.default_rng(8).normal(size=(120, 4)).round(3)
     assert http.put(f"/v1/datasets/{name}", json={"vectors": rows.tolist()}).status_code == 201

@@ -72,7 +72,6 @@ def test_the_record_says_what_was_asked_until_there_are_numbers(quick: httpx.Cli
     assert found.json()["spec"]["seed"] < 1 << 53
 
 
-@pytest.mark.gate
 def test_what_cannot_be_settled_fails_the_job_at_its_place(quick: httpx.Client, name: str) -> None:
     equal = np.repeat([[1.0, 2.0, 3.0]], 9000, axis=0)
     assert put_dataset(quick, name, equal).status_code == 201

@@ -46,7 +46,6 @@ def test_a_box_of_so_many_columns_is_refused(http: httpx.Client, wide: str) -> N
     assert "65536" in assert_problem(http, answer, 422, "invalid-input")["detail"]
 
 
-@pytest.mark.gate
 def test_hashes_of_sparse_rows_are_recommended_without_their_dense_form(http: httpx.Client) -> None:
     body = {"vectors": ROWS, "input_dim": 1 << 31, "kernel": {"kind": "gmm"}, "budget": 8, "seeds": 2}
     job = finished(http, http.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC))

@@ -26,7 +26,6 @@ def there(http: httpx.Client, name: str) -> str:
     return name
 
 
-@pytest.mark.gate
 def test_the_best_bands_find_the_neighbours_among_few_rows(http: httpx.Client, there: str) -> None:
     answer = advise(http, map=there, dataset=there, k=5, recall=0.9)
     assert answer.status_code == 200, answer.text

@@ -164,7 +164,6 @@ def test_a_listener_of_made_up_events_is_let_go_once_the_job_has_ended(http: htt
         assert all(line in ("", ": still there") for line in stream.iter_lines())
 
 
-@pytest.mark.gate
 def test_listeners_take_no_place_of_those_that_want_work_done(
     http: httpx.Client, jobs_service: Running, name: str
 ) -> None:

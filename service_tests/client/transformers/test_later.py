@@ -35,7 +35,6 @@ def test_a_map_that_is_gone_is_made_again(running: Running, http: httpx.Client, 
     assert http.get(f"/v1/maps/{fitted.name_}").json()["digest"] == fitted.digest_
 
 
-@pytest.mark.gate
 def test_a_map_that_goes_while_rows_are_transformed_is_made_again(running: Running, http: httpx.Client) -> None:
     rows = np.random.default_rng(9).standard_normal((60_000, 3)).astype(np.float32)
     fitted = FeatureMap(s=512, length_scale=2.0, at_once=2, url=running.url).fit(rows)
@@ -101,7 +100,6 @@ def test_maps_and_what_they_are_made_from_go_when_their_time_is_over(running: Ru
     assert http.get(f"/v1/datasets/{dataset}").json()["expires_at"] is not None
 
 
-@pytest.mark.gate
 def test_a_transformer_has_its_map_elsewhere(running: Running, tmp_path: Path) -> None:
     fitted = FeatureMap(s=8, url=running.url).fit(ROWS)
     (tmp_path / "fitted.pickle").write_bytes(pickle.dumps(fitted))
