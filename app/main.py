@@ -15,22 +15,21 @@ from fastapi import Depends, FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from app.api import documents, problems
-from app.api.access import Access, guarded, without_keys
+from app.api.access import Access, Authorization, without_keys
 from app.api.admission import Admission
 from app.api.codings import UNCOMPRESSED
+from app.api.content import Content
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.cross_origin import CrossOrigin
+from app.api.delivery import Delivery
 from app.api.direct import Direct
 from app.api.etags import NotModified, not_modified
 from app.api.gauges import Gauges
 from app.api.hosts import Hosts
 from app.api.interest import Interest
 from app.api.known_keys import KnownKeys
-from app.api.middleware import asked_again, ended_in_time, given_back, head_as_get, request_id, sent_in_time, shortened
-from app.api.observed import observed
-from app.api.ranges import ranged
+from app.api.observation import Observation, shortened
 from app.api.rates import Rates
-from app.api.readers import counted
 from app.api.roles import permitted
 from app.api.routes import (
     advice,
@@ -79,24 +78,24 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         responses=documents.PROBLEM_ANSWER,
         exception_handlers=problems.HANDLERS | {NotModified: not_modified},
     )
-    app.add_middleware(counted, readers=context.admission.readers)
-    app.add_middleware(head_as_get)
-    app.add_middleware(ranged)
+    # The innermost first: what is added later sees a request earlier, and its answer later.
+    app.add_middleware(Content, readers=context.admission.readers)
     app.add_middleware(
         GZipMiddleware,
         minimum_size=1024,
         compresslevel=1,  # answers are made faster than a higher level compresses them
         exclude_content_types=UNCOMPRESSED,
     )
-    app.add_middleware(guarded, access=context.access)
-    app.add_middleware(sent_in_time, client_timeout=settings.client_timeout)
-    app.add_middleware(ended_in_time, shutdown=context.shutdown)
-    app.add_middleware(given_back, senders=context.admission.senders)
+    app.add_middleware(Authorization, access=context.access)
+    app.add_middleware(
+        Delivery,
+        client_timeout=settings.client_timeout,
+        shutdown=context.shutdown,
+        senders=context.admission.senders,
+    )
     if settings.origins:
         app.add_middleware(CrossOrigin, origins=settings.origins)
-    app.add_middleware(asked_again)
-    app.add_middleware(observed, meters=context.meters, spans=context.spans)
-    app.add_middleware(request_id)
+    app.add_middleware(Observation, meters=context.meters, spans=context.spans)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     of_maps = (maps, exports, vectors, inference, datasets, indexes, diagnostics, advice, duplicates)
     for part in (*of_maps, jobs, keys, service, metrics, docs_page, page):

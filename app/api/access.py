@@ -99,13 +99,17 @@ def looks(scope: Scope) -> bool:
     return scope["method"] in _LOOKING and any(b"text/html" in value for value in _values(scope, b"accept"))
 
 
-def guarded(app: ASGIApp, access: Access) -> ASGIApp:
+class Authorization:
     """Refuses requests that may not come in, before anything else is looked at and before a body is read."""
 
-    async def entered(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on if it may come in."""
         if scope["type"] == "http":
             try:
-                await access.admit(scope)
+                await self._access.admit(scope)
             except Refusal as refusal:
                 response = HANDLERS[Refusal](Request(scope), refusal)
                 if response.status_code == 401 and looks(scope):
@@ -115,9 +119,7 @@ def guarded(app: ASGIApp, access: Access) -> ASGIApp:
             except StoreUnavailable as error:
                 await HANDLERS[StoreUnavailable](Request(scope), error)(scope, receive, send)
                 return
-        await app(scope, receive, send)
-
-    return entered
+        await self._app(scope, receive, send)
 
 
 def without_keys(record: logging.LogRecord) -> bool:

@@ -26,7 +26,7 @@ def _parameter(name: str, described: str) -> dict[str, Any]:
 
 _KNOWN = _parameter("If-None-Match", "ETags of earlier answers; 304 if one is that of what would be sent.")
 ASKED_AGAIN: dict[str, Any] = {"parameters": [_KNOWN]}
-"""What the document says of a request that `asked_again` is asked about."""
+"""What the document says of a request whose answers may be kept, and are asked about again before they are used."""
 CONDITIONAL: dict[str, Any] = {
     "parameters": [
         _parameter("If-Match", "ETags, or `*` for any; 412 if what is there has none of them, or nothing is there."),

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.api.answer_headers import headers
 from app.api.codings import UNCOMPRESSED
@@ -32,23 +32,19 @@ PARTS: dict[int | str, dict[str, Any]] = {
 """And of these answers."""
 
 
-def ranged(app: ASGIApp) -> ASGIApp:
-    """Sends one part of an answer that says in `Accept-Ranges` that it has parts, where its client asks for one.
+def part_sender(scope: Scope, receive: Receive, send: Send) -> Send:
+    """What sends the part of an answer that its client asks for; `send` itself where it asks for none.
 
-    What stands before the part is made too, and dropped; what stands behind it is not. Several parts at once are not
-    sent: the answer comes whole then, as for a client whose `Range` cannot be read.
+    Only answers that say in `Accept-Ranges` that they have parts are cut. What stands before the part is made too, and
+    dropped; what stands behind it is not. Several parts at once are not sent: the answer comes whole then, as for a
+    client whose `Range` cannot be read.
     """
-
-    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
-        asked = Headers(scope=scope).get("range") if scope["type"] == "http" and scope["method"] == "GET" else None
-        found = _RANGE.fullmatch(asked.strip()) if asked else None
-        if found is None or not any(found.groups()):
-            await app(scope, receive, send)
-            return
-        first, last = (int(one) if one else None for one in found.groups())
-        await app(scope, receive, _Part(scope, receive, send, first, last).send)
-
-    return answered
+    asked = Headers(scope=scope).get("range") if scope["method"] == "GET" else None
+    found = _RANGE.fullmatch(asked.strip()) if asked else None
+    if found is None or not any(found.groups()):
+        return send
+    first, last = (int(one) if one else None for one in found.groups())
+    return _Part(scope, receive, send, first, last).send
 
 
 class _Part:

@@ -2,21 +2,13 @@
 
 import logging
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from math import inf
-from typing import Any
-
-from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-from app.api.problems import limit, problem
 
 logger = logging.getLogger(__name__)
 
 HELD = "answer_bytes"
 """In the state of a request: the memory that its answer takes while it is sent, where that is not its length."""
-# Shorter answers do not count: with as many connections as there may be, all together are less than a long one.
-_SHORT_BYTES = 1 << 16
 # Seconds that a client may take for a piece where others would be refused for want of its memory.
 _SLOW_SECONDS = 1.0
 
@@ -76,43 +68,3 @@ class Readers:
         self.leave(reader)
         if reader.abort is not None:
             reader.abort()
-
-
-def counted(app: ASGIApp, readers: Readers) -> ASGIApp:
-    """Counts long answers while they are sent, and refuses those that there is no memory for."""
-
-    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
-        reader: Reader | None = None
-
-        async def send_counted(message: Message) -> None:
-            nonlocal reader
-            if message["type"] == "http.response.start":
-                held = _held(message, scope["state"])
-                if held > _SHORT_BYTES:
-                    entering = Reader(held, scope["state"].get("abort"))
-                    readers.enter(entering)
-                    reader = entering
-            if reader is None:
-                await send(message)
-                return
-            reader.waited_for_since = time.monotonic()
-            await send(message)
-            reader.waited_for_since = inf
-
-        try:
-            await app(scope, receive, send_counted)
-        except NoRoom as full:
-            refusal = problem(Request(scope), "overloaded", str(full), **limit("max_answers_bytes", readers.most))
-            await refusal(scope, receive, send)
-        finally:
-            if reader is not None:
-                readers.leave(reader)
-
-    return answered
-
-
-def _held(start: Message, state: MutableMapping[str, Any]) -> int:
-    """The memory of the answer that begins so."""
-    if HELD in state:
-        return int(state[HELD])
-    return next((int(value) for name, value in start["headers"] if name == b"content-length"), 0)

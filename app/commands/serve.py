@@ -61,7 +61,7 @@ def run(**options: Any) -> None:
                 workers=settings.workers,
                 log_config=configuration(settings.log_format, settings.log_level),
                 log_level=settings.log_level,
-                access_log=False,  # app/api/observed.py writes it
+                access_log=False,  # app/api/observation.py writes it
                 server_header=False,
                 loop="app.connections.handshakes:Loop",
                 http="app.connections.protocol:Connection",

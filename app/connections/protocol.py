@@ -12,7 +12,7 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from app.api.middleware import new_request_id
+from app.api.observation import new_request_id
 from app.api.problems import Refusal, limit, written
 from app.connections import crowd, heads
 from app.connections.flow import PatientFlow

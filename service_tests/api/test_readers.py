@@ -1,19 +1,13 @@
 import asyncio
-import socket
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-import httpx
-import numpy as np
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.readers import HELD, NoRoom, Reader, Readers, counted
-from service_tests.checks import NPY, npy, put
-from service_tests.running import service
+from app.api.content import Content
+from app.api.readers import HELD, NoRoom, Reader, Readers
 
 LONG = 1 << 20
 
@@ -24,24 +18,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     return now
-
-
-def test_answers_have_so_much_memory_together_and_one_always_has_room() -> None:
-    readers = Readers(100)
-    first, second = Reader(60, None), Reader(40, None)
-    readers.enter(first)
-    readers.enter(second)
-    with pytest.raises(NoRoom, match="take 100 bytes"):
-        readers.enter(Reader(1, None))
-    readers.leave(first)
-    readers.leave(first)
-    with pytest.raises(NoRoom):
-        readers.enter(Reader(61, None))
-    readers.enter(Reader(60, None))
-    alone = Readers(100)
-    alone.enter(Reader(1000, None))
-    with pytest.raises(NoRoom):
-        alone.enter(Reader(1, None))
 
 
 def test_who_reads_slowest_makes_room_and_who_reads_does_not(clock: list[float]) -> None:
@@ -85,10 +61,10 @@ def answered(readers: Readers, size: int, state: dict[str, Any], meanwhile: Call
     async def receive() -> Message:
         return {"type": "http.disconnect"}
 
-    scope = {"type": "http", "path": "/", "headers": [], "state": {"request_id": "an id", **state}}
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "state": {"request_id": "an id", **state}}
 
     async def run() -> None:
-        await counted(app, readers)(scope, receive, send)
+        await Content(app, readers)(scope, receive, send)
 
     asyncio.run(run())
     return sent
@@ -124,32 +100,3 @@ def test_an_answer_without_room_is_refused_and_none_of_it_is_sent() -> None:
     assert start["status"] == 503
     assert (b"retry-after") in dict(start["headers"])
     assert b'"setting":"BOCHNER_MAX_ANSWERS_BYTES"' in body["body"]
-
-
-@pytest.mark.nightly
-def test_answers_that_nobody_reads_make_room_for_others(tmp_path: Path) -> None:
-    """Two answers of 36 MB fit: a third waits for nobody, and a second later takes the place of one."""
-    with service(tmp_path / "data", "--max-answers-bytes", "80000000") as running, running.client() as http:
-        spec = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "monte_carlo"}}
-        assert put(http, "m", {**spec, "input_dim": 1, "s": 1}).status_code == 201
-        body = npy(np.ones((3000, 1), np.float32))
-
-        def ask() -> httpx.Response:
-            return http.post("/v1/maps/m/kernel", content=body, headers={"Content-Type": NPY})
-
-        assert len(ask().content) > 36_000_000
-        with ExitStack() as lines:
-            for _ in range(2):
-                line = lines.enter_context(socket.socket())
-                line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                line.connect(("127.0.0.1", httpx.URL(running.url).port))
-                head = f"POST /v1/maps/m/kernel HTTP/1.1\r\nHost: here\r\nContent-Type: {NPY}\r\nContent-Length: "
-                line.sendall(f"{head}{len(body)}\r\n\r\n".encode() + body)
-                assert line.recv(12) == b"HTTP/1.1 200"
-            refused = ask()
-            assert (refused.status_code, refused.json()["limit"]) == (503, "max_answers_bytes")
-            time.sleep(1.5)
-            assert ask().status_code == 200
-            assert ask().status_code == 200
-            line.settimeout(10)
-            assert line.recv(1) != b"", "only the one that waited longest is given up"

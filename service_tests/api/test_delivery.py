@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.middleware import head_as_get, sent_in_time
+from app.api.content import Content
+from app.api.delivery import Delivery
+from app.api.readers import Readers
+from app.api.senders import Senders
+from app.api.shutdown import Shutdown
 from service_tests.running import service
 from service_tests.servers import until
 
@@ -27,7 +31,7 @@ def sent(app: Any, **scope: Any) -> list[Message]:
     async def receive() -> Message:
         return {"type": "http.disconnect"}
 
-    asyncio.run(app({"type": "http", "method": "GET", **scope}, receive, send))
+    asyncio.run(app({"type": "http", "method": "GET", "state": {}, "headers": [], **scope}, receive, send))
     return messages
 
 
@@ -46,14 +50,14 @@ def answering(*bodies: bytes) -> Any:
 @pytest.mark.parametrize(("size", "parts"), [(0, 1), (1 << 16, 1), ((1 << 16) + 1, 2)])
 def test_an_answer_is_not_over_before_its_client_has_read_most_of_it(size: int, parts: int) -> None:
     """The server takes it as over once it has the last piece, and waits for its client before it takes that."""
-    _, *bodies = sent(sent_in_time(answering(bytes(size)), 30.0))
+    _, *bodies = sent(Delivery(answering(bytes(size)), 30.0, Shutdown(), Senders(0)))
     assert len(bodies) == parts
     assert sum(len(one["body"]) for one in bodies) == size
     assert [one["more_body"] for one in bodies] == [True] * (parts - 1) + [False]
 
 
 def test_head_ends_with_the_head_of_the_answer() -> None:
-    start, *bodies = sent(head_as_get(answering(b"a", b"b", b"c")), method="HEAD")
+    start, *bodies = sent(Content(answering(b"a", b"b", b"c"), Readers(0)), method="HEAD")
     assert start["headers"] == [(b"method", b"GET")]
     assert bodies == [{"type": "http.response.body", "body": b"", "more_body": False}]
 

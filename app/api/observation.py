@@ -1,14 +1,14 @@
-"""Sees every request and its answer, from outside: counts it, and writes its line of the log."""
+"""Sees every request and its answer, from outside: gives it an id, counts it, and writes its line of the log."""
 
 import logging
 import re
+import secrets
 from time import perf_counter
 from urllib.parse import quote
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.middleware import MOST_LOGGED
 from app.in_work import IN_WORK, InWork
 from app.logs import ACCESS, FIELDS
 from app.metrics.meters import Meters
@@ -17,6 +17,9 @@ from app.store.keys import hidden
 
 logger = logging.getLogger(ACCESS)
 
+MOST_LOGGED = 300
+"""Characters of anything in a line of the log."""
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 _TRACEPARENT = re.compile(rb"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _NOBODY_WAITS = 499
 """What nginx logs for a client that left before its answer."""
@@ -30,44 +33,64 @@ def route_of(scope: Scope) -> str:
     return getattr(scope.get("route"), "path", "")
 
 
-def observed(app: ASGIApp, meters: Meters, spans: Spans) -> ASGIApp:
-    """Observes the requests of an application, which have their ids already."""
+def new_request_id() -> str:
+    """An id for a request whose client gave none."""
+    return secrets.token_hex(8)
 
-    async def answered(scope: Scope, receive: Receive, send: Send) -> None:
+
+def shortened(record: logging.LogRecord) -> bool:
+    """Filter a log of requests: an address may have 64 KiB, and three times that when it is escaped."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(one[:MOST_LOGGED] if isinstance(one, str) else one for one in record.args)
+    return True
+
+
+class Observation:
+    """Observes the requests of an application.
+
+    Each has an id, that of its client in X-Request-ID or a new one, which its answer repeats. Caches are to ask again
+    before they use what they keep, unless an answer says otherwise: names may stand for other things by now, and what
+    one key may see is not for those without one.
+    """
+
+    def __init__(self, app: ASGIApp, meters: Meters, spans: Spans) -> None:
+        self._app, self._meters, self._spans = app, meters, spans
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on and count what comes of it."""
         if scope["type"] != "http":
-            await app(scope, receive, send)
+            await self._app(scope, receive, send)
             return
-        began = perf_counter()
-        request = InWork(scope["state"]["request_id"], _traceparent(scope))
-        seen = _Seen(receive, send, request.traceparent)
+        began, meters = perf_counter(), self._meters
+        request = InWork(_request_id(scope), _traceparent(scope))
         method: str = scope["method"]
+        exchange = _Exchange(receive, send, request, method in ("GET", "HEAD"))
         known = {"http.request.method": method, "url.path": hidden(scope["path"]), "url.scheme": scope["scheme"]}
         meters.in_flight += 1
-        with spans.request(method, known, request) as tell:
+        with self._spans.request(method, known, request) as tell:
             # To the end of its task: what fails is logged outside of this.
             IN_WORK.set(request)
             try:
-                await app(scope, seen.receive, seen.send)
+                await self._app(scope, exchange.receive, exchange.send)
             except Exception:
-                seen.status = seen.status or 500  # which is answered outside of all middleware
+                exchange.status = exchange.status or 500  # which is answered outside of all middleware
                 raise
             finally:
                 meters.in_flight -= 1
-                took, route, status = perf_counter() - began, route_of(scope), seen.status or _NOBODY_WAITS
-                meters.request(method, route, status, took, request.rows, seen.came, seen.sent)
+                took, route, status = perf_counter() - began, route_of(scope), exchange.status or _NOBODY_WAITS
+                meters.request(method, route, status, took, request.rows, exchange.came, exchange.sent)
                 tell(known | _told(route, status))
                 if logger.isEnabledFor(logging.INFO):
-                    counts = {"route": route, "seconds": round(took, 6), "bytes_in": seen.came, "bytes_out": seen.sent}
+                    counts = {"route": route, "seconds": round(took, 6)}
+                    counts |= {"bytes_in": exchange.came, "bytes_out": exchange.sent}
                     _log(scope, status, counts | ({"rows": request.rows} if request.rows else {}))
 
-    return answered
 
+class _Exchange:
+    """A request and its answer: counts their bytes, and adds the headers that every answer has."""
 
-class _Seen:
-    """Counts the bytes of a request and of its answer, and gives the answer the `traceparent` that came, if one did."""
-
-    def __init__(self, receive: Receive, send: Send, traceparent: str) -> None:
-        self._receive, self._send, self._traceparent = receive, send, traceparent
+    def __init__(self, receive: Receive, send: Send, request: InWork, may_be_kept: bool) -> None:
+        self._receive, self._send, self._request, self._may_be_kept = receive, send, request, may_be_kept
         self._has_begun = False
         self.status = self.came = self.sent = 0
 
@@ -79,14 +102,27 @@ class _Seen:
         return message
 
     async def send(self, message: Message) -> None:
-        if self._traceparent and message["type"] == "http.response.start":
-            MutableHeaders(scope=message)["traceparent"] = self._traceparent
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-ID"] = self._request.request_id
+            if self._may_be_kept:
+                headers.setdefault("Cache-Control", "no-cache")
+            if self._request.traceparent:
+                headers["traceparent"] = self._request.traceparent
         await self._send(message)
         if message["type"] == "http.response.start":
             self._has_begun = True
             self.status = self.status or message["status"]
         else:
             self.sent += len(message.get("body", b""))
+
+
+def _request_id(scope: Scope) -> str:
+    """The id that came, or a new one; in the state of the request from here on."""
+    came = Headers(scope=scope).get("x-request-id", "")
+    given = came if _REQUEST_ID.fullmatch(came) else new_request_id()
+    scope.setdefault("state", {})["request_id"] = given
+    return given
 
 
 def _told(route: str, status: int) -> dict[str, str | int]:
