@@ -1,7 +1,6 @@
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -72,11 +71,3 @@ def test_a_request_that_fails_or_leaves_makes_room_again(narrow: Running, standi
                 assert post(http, path, BODY).status_code == 503
             until(lambda: post(http, path, BODY).status_code == 200)
             until(lambda: post(http, path, BODY).status_code == 200)
-
-
-@pytest.mark.nightly
-def test_the_threads_setting_serves_with_one(running: Running, standing: dict[str, str], tmp_path: Path) -> None:
-    options = ("--redis-url", running.socket, "--threads", "1", "--cache-bytes", "0")
-    with service(tmp_path / "data", *options) as one, one.client() as http:
-        for _ in range(3):
-            assert post(http, f"{standing['cos_sin']}/transform", BODY).status_code == 200

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from service_tests.cases import each
-from service_tests.checks import JSON, NPY, array, assert_problem, post, post_npy, put, put_dataset
+from service_tests.checks import JSON, NPY, array, assert_problem, post_npy, put
 from service_tests.running import Running, service
 
 ROWS = np.random.default_rng(3).standard_normal((50, 3))
@@ -55,35 +55,6 @@ def test_features_in_blocks_are_those_of_the_whole(
         assert some.headers["content-length"] == str(len(whole.content))
 
 
-@pytest.mark.usefixtures("standing")
-@each("accept", [NPY, JSON])
-@each(
-    ("encoding", "on_zero"),
-    [*((one, "refuse") for one in ENCODINGS), *((one, "mark") for one in ENCODINGS if one != "packed")],
-)
-def test_codes_in_blocks_are_those_of_the_whole(
-    http: httpx.Client, in_blocks: httpx.Client, encoding: str, on_zero: str, accept: str
-) -> None:
-    rows = ROWS.copy()
-    bits = "&bits=32" if encoding == "fingerprint" else ""
-    if on_zero == "mark":
-        rows[[0, 17, 18, 19, 49]] = 0
-    path = f"standing-gmm/codes?encoding={encoding}{bits}&on_zero={on_zero}"
-    whole, some = (post_npy(one, path, np.tile(rows, (4, 1)), accept) for one in (http, in_blocks))
-    assert whole.status_code == some.status_code == 200
-    assert whole.content == some.content
-
-
-def test_sparse_rows_and_rows_of_datasets_come_in_blocks_too(in_blocks: httpx.Client) -> None:
-    sparse = [{"indices": [i % 3], "values": [float(i)]} for i in range(1, 61)]
-    dense = np.array([[float(i) * (i % 3 == j) for j in range(3)] for i in range(1, 61)])
-    assert put_dataset(in_blocks, "points", dense).status_code == 201
-    for path in ("standing-cos_sin/transform", "standing-gmm/codes"):
-        wanted = post_npy(in_blocks, path, dense).content
-        assert post(in_blocks, path, {"vectors": sparse}, NPY).content == wanted
-        assert post(in_blocks, path, {"vectors": {"dataset": "points"}}, NPY).content == wanted
-
-
 @each(
     ("path", "bad", "detail"),
     [
@@ -101,13 +72,6 @@ def test_what_is_wrong_with_the_last_row_is_said_before_the_first_byte(
     rows[-1, 2] = bad
     answer = post_npy(in_blocks, f"standing-{path}", rows, accept)
     assert detail in assert_problem(in_blocks, answer, 422, "invalid-input")["detail"]
-
-
-def test_a_row_that_is_larger_than_a_block_is_refused(in_blocks: httpx.Client) -> None:
-    document = assert_problem(in_blocks, post_npy(in_blocks, "standing-wide/transform", ROWS), 413, "too-large")
-    assert document["limit"] == "max_result_bytes"
-    gram = post_npy(in_blocks, "standing-cos_sin/kernel", ROWS)
-    assert assert_problem(in_blocks, gram, 413, "too-large")["limit"] == "max_result_bytes"
 
 
 @pytest.mark.usefixtures("standing")
@@ -130,15 +94,6 @@ def test_another_dtype_is_answered_as_asked(
         np.testing.assert_array_equal(found, own.astype(dtype))
 
 
-def test_all_arrays_have_other_dtypes(http: httpx.Client, standing: dict[str, str]) -> None:
-    gram = array(post_npy(http, f"{standing['float64']}/kernel?exact=true", ROWS, SINGLE))
-    assert (gram.dtype, gram.shape) == (np.dtype(np.float32), (2, 50, 50))
-    hermitian = array(post_npy(http, f"{standing['complex64']}/kernel", ROWS, f"{NPY};dtype=complex64"))
-    assert hermitian.dtype == np.complex64
-    found = http.get(f"/v1/maps/{standing['cos_sin']}/frequencies", headers={"Accept": HALF})
-    assert array(found).dtype == np.float16
-
-
 @each(
     ("path", "accept"),
     [
@@ -157,13 +112,3 @@ def test_a_dtype_that_is_not_there_is_never_answered_otherwise(
     title, _, call = path.partition("/")
     document = assert_problem(http, post_npy(http, f"{standing[title]}/{call}", ROWS, accept), 406, "not-acceptable")
     assert accept in document["detail"]
-
-
-def test_numbers_that_leave_float16_are_refused(http: httpx.Client, in_blocks: httpx.Client, name: str) -> None:
-    uploaded = {"kind": "uploaded", "frequencies": [[1.0, 0, 0]] * 8, "weights": [1e10] * 8}
-    spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": uploaded}
-    for client in (http, in_blocks):
-        assert put(client, name, spec).status_code == 201
-        refused = post_npy(client, f"{name}/transform", ROWS, HALF)
-        assert "too large for float16" in assert_problem(client, refused, 406, "not-acceptable")["detail"]
-        assert post_npy(client, f"{name}/transform", ROWS).status_code == 200

@@ -14,8 +14,6 @@ from service_tests.checks import assert_problem, header, npy, npy_with_header, p
 pytestmark = pytest.mark.usefixtures("nothing_stored")
 
 ADDRESSES = ["standing-cos_sin/transform", "standing-cos_sin/kernel", "standing-gmm/codes"]
-ROW = np.ones((1, 3), np.float32)
-BYTES = ROW.tobytes()
 
 ARRAYS: dict[str, Any] = {
     "complex64": np.ones((1, 3), np.complex64),
@@ -34,56 +32,6 @@ ARRAYS: dict[str, Any] = {
     "no width": np.ones((5, 0), np.float32),
 }
 NOT_FINITE = [(dtype, value) for dtype in ("<f4", "<f8", ">f4") for value in (np.nan, np.inf, -np.inf)]
-FILES = {
-    "empty body": b"",
-    "garbage": b"vectors please",
-    "magic only": b"\x93NUMPY",
-    "JSON": b'{"vectors": [[1, 2, 3]]}',
-    "truncated header": npy(ROW)[:40],
-    "truncated": npy(ROW)[:-1],
-    "trailing bytes": npy(ROW) + b"\0",
-    "version 3.0": npy_with_header(header(), BYTES, (3, 0)),
-    "version 9.9": npy_with_header(header(), BYTES, (9, 9)),
-    "huge shape": npy_with_header(header(shape="(10000000000, 3)"), BYTES),
-    "negative length": npy_with_header(header(shape="(-1, 3)"), b""),
-    "two negative lengths": npy_with_header(header(shape="(-1, -3)"), BYTES),
-    "length beyond int64": npy_with_header(header(shape="(0, 9223372036854775808)")),
-    "bytes beyond int64": npy_with_header(header(shape="(0, 4611686018427387904)")),
-    "100 dimensions": npy_with_header(header(shape=f"({'1,' * 100})"), b"\0" * 4),
-    "true as length": npy_with_header(header(shape="(True, 3)"), BYTES),
-    "number of 5000 digits": npy_with_header(header(shape=f"({'9' * 5000}, 3)"), BYTES),
-    "empty strings": npy_with_header(header("'|S0'")),
-    "empty voids": npy_with_header(header("'|V0'")),
-    "subarrays": npy_with_header(header("('<f4', (3,))", "(1,)"), BYTES),
-    "empty dtype": npy_with_header(header("()"), BYTES),
-    "half a dtype": npy_with_header(header("('<f4',)"), BYTES),
-    "number as dtype": npy_with_header(header("3"), BYTES),
-    "no such dtype": npy_with_header(header("'<q9'"), BYTES),
-    "object as dtype": npy_with_header(header("{'a': 1}"), BYTES),
-    "missing key": npy_with_header("{'descr': '<f4', 'shape': (1, 3)}", BYTES),
-    "open brace": npy_with_header("{'descr': '<f4', 'x", BYTES),
-    "open string": npy_with_header("'''", BYTES),
-    "open brackets": npy_with_header("(" * 5000, BYTES),
-    "a call": npy_with_header("__import__('os').getcwd()", BYTES),
-    "zero bytes": npy_with_header("\0\0", BYTES),
-    "long header": npy_with_header(header() + " " * 20_000, BYTES),
-}
-
-
-@each("address", ADDRESSES)
-@each("posted", ARRAYS.values())
-def test_an_array_that_is_no_matrix_of_numbers_is_refused(http: httpx.Client, address: str, posted: Any) -> None:
-    assert_problem(http, post_npy(http, address, npy(posted)), 422, "invalid-input")
-
-
-@each("address", ADDRESSES)
-@each("dtype", ["?", "i1", "u1", "<i2", ">u2", "<i4", ">i4", "<u4", "<i8", ">i8", ">u8"])
-def test_whole_numbers_are_those_of_a_float_array(http: httpx.Client, address: str, dtype: str) -> None:
-    rows = np.array([[1, 0, 1], [0, 1, 1]]) if dtype == "?" else np.array([[100, 0, 3], [4, 5, 126]])
-    for order in (np.ascontiguousarray, np.asfortranarray):
-        answer = post_npy(http, address, npy(order(rows.astype(dtype))))
-        assert answer.status_code == 200, answer.text
-        assert answer.content == post_npy(http, address, rows.astype(np.float32)).content
 
 
 @pytest.mark.parametrize(
@@ -116,19 +64,6 @@ def test_nan_and_infinity_are_refused_where_they_stand(
     assert_problem(http, post_npy(http, address, rows), 422, "invalid-input", where)
 
 
-@each("address", ADDRESSES)
-@each("body", FILES.values())
-def test_bytes_that_are_not_what_they_say_are_refused(http: httpx.Client, address: str, body: bytes) -> None:
-    assert_problem(http, post_npy(http, address, body), 422, "invalid-input", "")
-
-
-def test_float64_entries_beyond_float32_are_refused_by_a_float32_map(http: httpx.Client) -> None:
-    rows = np.array([[0, 0, 0], [0, 0, 1e300]])
-    assert_problem(http, post_npy(http, "standing-cos_sin/transform", rows), 422, "invalid-input", "/vectors/1/2")
-    document = assert_problem(http, post_npy(http, "standing-float64/transform", rows * 1e8), 422, "invalid-input")
-    assert "phases" in document["detail"]
-
-
 class Trap:
     """Creates a file when unpickled."""
 
@@ -156,7 +91,3 @@ def test_a_pickle_is_never_opened(http: httpx.Client, tmp_path: Path) -> None:
         for body in bodies:
             assert_problem(http, post_npy(http, address, body), 422, "invalid-input")
     assert not sprung.exists()
-
-
-def test_similarity_takes_no_npy(http: httpx.Client) -> None:
-    assert_problem(http, post_npy(http, "standing-gmm/similarity", ROW), 415, "unsupported-media-type")

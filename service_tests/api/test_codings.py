@@ -1,7 +1,5 @@
 import gzip
-import zlib
 from collections.abc import Callable
-from typing import Any
 
 import httpx
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 
 from app.api.codings import zstd
 from service_tests.cases import each
-from service_tests.checks import JSON, NPY, array, assert_problem, npy, post_npy, put
+from service_tests.checks import JSON, NPY, array, assert_problem, npy, post_npy
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
 ROWS = np.array([[1, 2, 3], [0, 1, 0.5]])
@@ -27,28 +25,6 @@ def test_a_body_may_come_packed(http: httpx.Client, standing: dict[str, str], co
     packed = PACK[coding.strip().lower().removeprefix("x-")](npy(rows))
     path = f"{standing['phase']}/transform"
     np.testing.assert_array_equal(array(send(http, path, packed, coding)), array(post_npy(http, path, rows)))
-
-
-@pytest.mark.parametrize("coding", PACK)
-def test_specs_and_datasets_may_too(http: httpx.Client, name: str, gaussian: dict[str, Any], coding: str) -> None:
-    headers = {"Content-Type": JSON, "Content-Encoding": coding}
-    text = PACK[coding](httpx.Request("PUT", "http://x", json=gaussian).content)
-    assert http.put(f"/v1/maps/{name}", content=text, headers=headers).status_code == 201
-    assert put(http, name, gaussian).status_code == 200
-    rows = PACK[coding](b'{"vectors":[[1,2],[3,4]]}')
-    assert http.put(f"/v1/datasets/{name}", content=rows, headers=headers).status_code == 201
-
-
-@pytest.mark.parametrize("coding", PACK)
-def test_packed_bodies_may_be_of_several_parts_and_come_in_pieces(
-    http: httpx.Client, standing: dict[str, str], coding: str
-) -> None:
-    body = npy(ROWS)
-    packed = PACK[coding](body[:50]) + PACK[coding](b"") + PACK[coding](body[50:])
-    path = f"/v1/maps/{standing['phase']}/transform"
-    headers = {"Content-Type": NPY, "Content-Encoding": coding}
-    pieces = (packed[i : i + 7] for i in range(0, len(packed), 7))
-    assert array(http.post(path, content=pieces, headers=headers)).shape == (2, 16)
 
 
 @pytest.mark.parametrize("coding", PACK)
@@ -77,12 +53,8 @@ def test_what_comes_packed_has_the_same_limit_even_if_it_stands_for_nothing(http
         ("zstd", npy(ROWS), "not zstd, as Content-Encoding says"),
         ("gzip", gzip.compress(npy(ROWS))[:-3], "ends before its gzip does"),
         ("zstd", zstd.compress(npy(ROWS))[:-3], "ends before its zstd does"),
-        ("gzip", zlib.compress(npy(ROWS)), "not gzip"),
         ("gzip", gzip.compress(npy(ROWS)) + b"more", "not gzip"),
-        ("gzip", b"", "ends before its gzip does"),
-        ("gzip", gzip.compress(npy(ROWS))[:-8] + bytes(8), "not gzip"),
         ("gzip", gzip.compress(b"") * 5000, "more than 4096 parts"),
-        ("zstd", zstd.compress(b"") * 5000, "more than 4096 parts"),
     ],
 )
 def test_what_is_not_packed_as_its_header_says_is_refused(
@@ -90,13 +62,6 @@ def test_what_is_not_packed_as_its_header_says_is_refused(
 ) -> None:
     answer = send(http, f"{standing['phase']}/transform", content, coding)
     assert said in assert_problem(http, answer, 422, "invalid-input")["detail"]
-
-
-def test_a_window_that_takes_much_memory_is_refused(http: httpx.Client, standing: dict[str, str]) -> None:
-    packer = zstd.ZstdCompressor(options={int(zstd.CompressionParameter.window_log): 27})
-    frame = packer.compress(bytes(1 << 20)) + packer.flush()  # its length is not told, and its window so is
-    answer = send(http, f"{standing['phase']}/transform", frame, "zstd")
-    assert "not zstd" in assert_problem(http, answer, 422, "invalid-input")["detail"]
 
 
 @each("coding", ["br", "deflate", "gzip, zstd", "gzip, gzip", "identity, gzip", "*", "gzip;q=1"])

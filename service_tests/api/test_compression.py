@@ -48,32 +48,9 @@ def test_json_of_numbers_is_compressed_while_it_is_made_and_other_formats_are_no
     assert int(answer.headers["content-length"]) == len(content)
 
 
-def test_short_answers_refusals_and_those_without_a_body_are_as_ever(
-    http: httpx.Client, standing: dict[str, str]
-) -> None:
-    for path, status in (("/health/live", 200), ("/v1/maps/none", 404)):
-        answer, _ = sent(http, "GET", path)
-        assert (answer.status_code, answer.headers.get("content-encoding")) == (status, None)
-    path = f"/v1/maps/{standing['phase']}"
-    tag = http.get(path).headers["etag"]
-    known, content = sent(http, "GET", path, headers={"If-None-Match": tag})
-    assert (known.status_code, content, known.headers["etag"]) == (304, b"", tag)
-    head, content = sent(http, "HEAD", "/v1/catalog")
-    assert (head.status_code, content) == (200, b"")
-
-
 def test_the_etag_of_a_compressed_answer_is_good_for_a_condition(http: httpx.Client, name: str, gaussian: Any) -> None:
     large = gaussian | {"kernel": {"kind": "gaussian", "length_scale": [1.5] * 500}, "input_dim": 500}
     put(http, name, large)
     record, _ = sent(http, "GET", f"/v1/maps/{name}")
     assert record.headers["content-encoding"] == "gzip"
     assert http.delete(f"/v1/maps/{name}", headers={"If-Match": record.headers["etag"]}).status_code == 204
-
-
-@pytest.mark.nightly
-def test_events_come_at_once(http: httpx.Client, standing: dict[str, str]) -> None:
-    headers = {"Prefer": "respond-async"}
-    job = http.post(f"/v1/maps/{standing['phase']}/diagnostics/gram", json={"vectors": ROWS.tolist()}, headers=headers)
-    answer, content = sent(http, "GET", f"{job.headers['location']}/events")
-    assert "content-encoding" not in answer.headers
-    assert b"succeeded" in content

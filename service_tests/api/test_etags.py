@@ -4,7 +4,6 @@ import httpx
 import pytest
 
 from service_tests.checks import JSON, NPY, RESPOND_ASYNC, assert_problem, put, put_dataset
-from service_tests.races import at_once
 from service_tests.running import Running
 
 ROWS = [[1, -2.5, 3], [4, 0, 3]]
@@ -61,16 +60,6 @@ def test_an_array_that_is_computed_has_a_weak_etag(http: httpx.Client, name: str
     assert get(http, f"/v1/maps/{name}/frequencies", tag).status_code == 304
 
 
-def test_an_array_of_another_map_of_the_name_has_another_etag(http: httpx.Client, name: str, gaussian: Any) -> None:
-    put(http, name, gaussian)
-    before = http.get(f"/v1/maps/{name}/frequencies")
-    http.delete(f"/v1/maps/{name}")
-    put(http, name, gaussian | {"seed": 8})
-    after = get(http, f"/v1/maps/{name}/frequencies", before.headers["etag"])
-    assert after.status_code == 200
-    assert after.content != before.content
-
-
 MISSES = ('"other"', 'W/"other"', "", "sha256:0", '"*"', "W/{tag}", "{bare}")
 
 
@@ -91,12 +80,6 @@ def test_what_has_another_etag_is_not_deleted(
     assert deleted.status_code == 204
     gone = http.delete(path, headers={"If-Match": tag})
     assert gone.status_code == 404
-
-
-def test_any_etag_will_do_where_the_client_says_so(http: httpx.Client, name: str, gaussian: Any) -> None:
-    put(http, name, gaussian)
-    assert http.delete(f"/v1/maps/{name}", headers={"If-Match": "*"}).status_code == 204
-    assert_problem(http, http.delete(f"/v1/maps/{name}", headers={"If-Match": "*"}), 404, "map-not-found")
 
 
 @pytest.mark.parametrize("kind", ["maps", "datasets"])
@@ -122,14 +105,6 @@ def test_a_put_changes_what_the_client_means_or_nothing(
         again = send(5000, **headers)
         assert (again.status_code, again.headers["etag"]) == (200, tag)
         assert http.get(path).json()["expires_at"] > record["expires_at"]
-
-
-def test_of_many_who_would_make_a_map_one_does(running: Running, name: str, gaussian: Any) -> None:
-    def send(_: int) -> int:
-        with running.client(**{"If-None-Match": "*"}) as http:
-            return http.put(f"/v1/maps/{name}", json=gaussian).status_code
-
-    assert sorted(at_once(8, send)) == [201] + [412] * 7
 
 
 def test_a_map_under_construction_has_no_etag_to_match(jobs_service: Running, name: str, gaussian: Any) -> None:

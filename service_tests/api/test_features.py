@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from service_tests.cases import each
-from service_tests.checks import JSON, NPY, array, member, npy, post, post_npy
+from service_tests.checks import JSON, NPY, array, member, post, post_npy
 
 ROWS = np.array([[0.5, -1.25, 2], [0, 0, 0], [3, 0, -0.125]], np.float32)
 FOURIER = ["cos_sin", "phase", "complex", "complex64", "float64", "normalized"]
@@ -80,27 +80,6 @@ def test_sparse_rows_give_the_features_of_dense_ones(http: httpx.Client, title: 
 
 
 @pytest.mark.usefixtures("standing")
-@each("title", FOURIER)
-def test_no_rows_give_no_features(http: httpx.Client, title: str) -> None:
-    path = f"standing-{title}/transform"
-    answer = post(http, path, {"vectors": []})
-    assert answer.status_code == 200
-    assert from_json(answer).shape == (0,)
-    for body in (np.empty((0, 3), np.float32), np.empty((0, 3))):
-        features = array(post_npy(http, path, body))
-        assert features.shape == (0, 16 if title in ("phase", "complex", "complex64", "normalized") else 32)
-        assert features.dtype == dtype_of(title)
-
-
-@pytest.mark.usefixtures("standing")
-def test_one_row_gives_its_row_of_the_batch(http: httpx.Client) -> None:
-    batch = array(post_npy(http, "standing-cos_sin/transform", ROWS))
-    for i in range(len(ROWS)):
-        one = array(post_npy(http, "standing-cos_sin/transform", ROWS[i : i + 1]))
-        np.testing.assert_allclose(one, batch[i : i + 1], rtol=0, atol=1e-6)
-
-
-@pytest.mark.usefixtures("standing")
 @pytest.mark.parametrize(
     "same",
     [np.asfortranarray(ROWS), ROWS.astype(">f4"), ROWS.astype("<f8"), np.asfortranarray(ROWS.astype(">f8"))],
@@ -111,61 +90,3 @@ def test_the_layout_of_a_npy_does_not_matter(http: httpx.Client, same: NDArray[A
     np.testing.assert_array_equal(array(post_npy(http, "standing-cos_sin/transform", same)), features)
     assert features.flags.c_contiguous
     assert features.dtype.isnative
-
-
-@pytest.mark.usefixtures("standing")
-def test_a_npy_of_version_2_is_read(http: httpx.Client) -> None:
-    body = npy(ROWS)
-    longer = body[:6] + b"\x02\x00" + body[8:10] + b"\0\0" + body[10:]
-    features = array(post_npy(http, "standing-cos_sin/transform", longer))
-    np.testing.assert_array_equal(features, array(post_npy(http, "standing-cos_sin/transform", body)))
-
-
-@pytest.mark.usefixtures("standing")
-@pytest.mark.parametrize(
-    ("accept", "of_json", "of_npy"),
-    [
-        (None, JSON, NPY),
-        ("*/*", JSON, NPY),
-        ("application/*", JSON, NPY),
-        ("application/*;q=0.5, text/html", JSON, NPY),
-        (JSON, JSON, JSON),
-        (NPY, NPY, NPY),
-        ("Application/X-NPY", NPY, NPY),
-        (f"{JSON};q=0.4, {NPY};q=0.5", NPY, NPY),
-        (f"{JSON};q=0.5, {NPY};q=0.4", JSON, JSON),
-        (f"{JSON}; q=0, */*", NPY, NPY),
-        (f"{NPY};q=0, */*;q=0.1", JSON, JSON),
-        (f"text/html, {JSON};q=0.9, */*;q=0.8", JSON, JSON),
-        (f"{JSON}, {NPY}", JSON, NPY),
-        (f"{JSON};q=nonsense, {NPY};q=0.1", NPY, NPY),
-    ],
-)
-def test_the_client_chooses_the_format_of_the_answer(
-    http: httpx.Client, accept: str | None, of_json: str, of_npy: str
-) -> None:
-    headers = {"Accept": accept} if accept else {}
-    with httpx.Client(base_url=http.base_url, timeout=60) as client:
-        del client.headers["accept"]
-        for came, body, wanted in ((JSON, b'{"vectors":[[1,2,3]]}', of_json), (NPY, npy(ROWS), of_npy)):
-            path = "/v1/maps/standing-cos_sin/transform"
-            answer = client.post(path, content=body, headers={"Content-Type": came, **headers})
-            assert answer.status_code == 200
-            assert answer.headers["content-type"] == wanted
-
-
-@pytest.mark.usefixtures("standing")
-@pytest.mark.parametrize("form", [JSON, NPY])
-@pytest.mark.parametrize("title", ["wide", "complex"])
-def test_large_answers_are_the_small_ones_row_by_row(http: httpx.Client, title: str, form: str) -> None:
-    path = f"standing-{title}/transform"
-    rows = np.random.default_rng(5).normal(size=(120 if title == "wide" else 20_000, 3)).astype(np.float32)
-    answer = post_npy(http, path, rows, form)
-    assert len(answer.content) > 1 << 20
-    assert answer.headers["content-type"] == form
-    features = array(answer) if form == NPY else from_json(answer)
-    assert len(features) == len(rows)
-    for i in [0, 1, 2, len(rows) // 2, len(rows) - 1]:
-        small = post_npy(http, path, rows[i : i + 1], form)
-        one = array(small) if form == NPY else from_json(small)
-        np.testing.assert_allclose(features[i : i + 1], one, rtol=0, atol=1e-6)

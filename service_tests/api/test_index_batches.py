@@ -6,12 +6,10 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-import redis
 from arro3.core import Array, DataType, Table, fixed_size_list_array
 from arro3.io import write_ipc_stream
 
 from app.services.keys import AskedKey
-from app.store.account import Account, Quota
 from app.store.keys import Role
 from service_tests.api.routes.indexing import GMM, found, made, npz, upserted
 from service_tests.checks import ARROW, assert_problem, put, put_dataset
@@ -81,8 +79,6 @@ def test_ids_of_a_dataset_that_has_some_may_be_left_out(http: httpx.Client, name
         ({"ids": [1, 2], "vectors": [[1] * 5]}, "/ids"),
         ({"ids": [1, 1], "vectors": [[1] * 5] * 2}, "/ids/1"),
         ({"ids": [1.0], "vectors": [[1] * 5]}, "/ids/0"),
-        ({"ids": "a", "vectors": [[1] * 5]}, "/ids"),
-        ({"ids": [None], "vectors": [[1] * 5]}, "/ids/0"),
         ({"ids": [1], "vectors": [[1] * 5], "tags": [7]}, "/tags/0"),
         ({"ids": [1], "vectors": [[1] * 5], "tags": []}, "/tags"),
         ({"ids": [1], "vectors": [[1] * 5], "tag": ["a"]}, "/tag"),
@@ -103,13 +99,9 @@ def test_a_bad_batch_is_refused_where_it_is_bad_and_nothing_of_it_kept(
     [
         (npz(ids=np.array([1.0, 2, 3]), vectors=ROWS), "application/x-npz"),
         (npz(ids=np.array([[1], [2], [3]]), vectors=ROWS), "application/x-npz"),
-        (npz(ids=np.array([b"a", b"b", b"c"]), vectors=ROWS), "application/x-npz"),
         (npz(ids=np.arange(3), vectors=ROWS.astype("U8")), "application/x-npz"),
         (npz(ids=np.arange(3), vectors=ROWS, tags=np.arange(3)), "application/x-npz"),
-        (npz(ids=np.frombuffer(b"\xff\xff\xff\xff" * 3, "<U1"), vectors=ROWS), "application/x-npz"),
         (npz(vectors=ROWS), "application/x-npz"),
-        (arrow(), ARROW),
-        (arrow(tag=["a", "b", "c"]), ARROW),
         (arrow(id=[1, 2, 3], tag=[1, 2, 3]), ARROW),
         (arrow(id=[1, 2, None]), ARROW),
     ],
@@ -130,18 +122,6 @@ def test_too_many_at_once_are_refused(http: httpx.Client, name: str) -> None:
     told = assert_problem(http, answer, 413, "too-large")
     assert (told["limit"], told["value"], told["setting"]) == ("max_index_batch", 10_000, "BOCHNER_MAX_INDEX_BATCH")
     assert http.get(path).json()["size"] == 0
-
-
-def test_an_index_past_the_quota_of_its_owner_leaves_its_map_free(
-    http: httpx.Client, running: Running, name: str
-) -> None:
-    assert put(http, name, {**GMM, "s": 64}).status_code == 201
-    key = key_made(running.socket, AskedKey(name=name, role=Role.write))
-    with redis.Redis.from_url(running.socket) as store:
-        Account(store).allow(key.id, Quota(None, 0))
-    with running.client(**bearer(key.key)) as owner:
-        assert_problem(http, owner.put(f"/v1/indexes/{name}", json={"map": name}), 507, "quota")
-    assert http.delete(f"/v1/maps/{name}").status_code == 204
 
 
 def test_a_batch_past_the_quota_of_its_owner_is_refused_whole(http: httpx.Client, running: Running, name: str) -> None:

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.api.routes.indexing import DARTS, GMM, SIGNED, Compared, Held, compared, found, made, npz, upserted
+from service_tests.api.routes.indexing import DARTS, GMM, SIGNED, Compared, Held, compared, found, made, upserted
 
 
 def a_row(rng: np.random.Generator) -> Any:
@@ -35,11 +35,7 @@ def change(http: httpx.Client, path: str, held: dict[int | str, Held], rng: np.r
     [
         (64, None, "codes", GMM),
         (64, (16, 4), "vectors", GMM),
-        (25, (5, 5), "codes", GMM),
-        (7, (7, 1), "codes", GMM),
-        (64, None, "vectors", GMM),
         (200, None, "codes", SIGNED),
-        (93, (9, 10), "vectors", SIGNED),
         (64, (20, 3), "vectors", DARTS),
     ],
 )
@@ -83,55 +79,3 @@ def check(
     assert (np.diff(told) <= 1e-9).all()
     best = np.sort(values[codes.share & (values >= least - 1e-9)])[::-1][: options["k"]]
     np.testing.assert_allclose(told, best, rtol=1e-9, atol=1e-12)
-
-
-def test_five_for_each_that_is_wanted_are_compared_however_many_readings_it_takes(
-    http: httpx.Client, name: str
-) -> None:
-    rng, d = np.random.default_rng(7), 8192
-    rows = rng.random((100, d))  # 6.5 MB
-    path = made(http, name, s=4, of={**DARTS, "input_dim": d}, keep="vectors")
-    for some in np.split(np.arange(100), 5):
-        content, kind = npz(ids=some, vectors=rows[some]), {"Content-Type": "application/x-npz"}
-        assert http.post(f"{path}/vectors", content=content, headers=kind).json() == {"upserted": 20}
-    query = rng.random(d)
-    exact = np.minimum(rows, query).sum(axis=1) / np.maximum(rows, query).sum(axis=1)
-    (result,) = found(http, path, [query], k=20)
-    assert result["ids"] == np.argsort(-exact)[:20].tolist()
-    np.testing.assert_allclose(result["exact"], np.sort(exact)[::-1][:20], rtol=1e-9)
-
-
-@pytest.mark.parametrize("of", [GMM, SIGNED])
-def test_vectors_estimated_below_0_are_not_found_where_a_similarity_of_0_is_wanted(
-    http: httpx.Client, name: str, of: dict[str, Any]
-) -> None:
-    rng = np.random.default_rng(4)
-    rows = 30 * rng.normal(size=(60, 5))
-    for keep in ("codes", "vectors"):
-        path = made(http, f"{name}-{keep}", s=16, of=of, keep=keep)
-        upserted(http, path, [*range(60)], rows)
-    path = f"/v1/indexes/{name}-codes"
-    some = found(http, path, rows[:9], k=60, min_similarity=0)
-    for every, one in zip(found(http, path, rows[:9], k=60), some, strict=True):
-        assert len(every["ids"]) == 60
-        assert every["similarity"][-1] < 0
-        assert one["similarity"] == [value for value in every["similarity"] if value >= 0]
-    # No kernel is below 0: exactly, all have it.
-    exactly = found(http, f"/v1/indexes/{name}-vectors", rows[:9], k=60, min_similarity=0)
-    assert [len(one["ids"]) for one in exactly] == [60] * 9
-
-
-def test_vectors_too_coarse_for_the_dtype_are_warned_of_where_they_are_put_and_sought(
-    http: httpx.Client, name: str
-) -> None:
-    path = made(http, name, of={**SIGNED, "dtype": "float32"}, keep="vectors")
-    for row, is_coarse in (([1.5] * 5, False), ([1e9] * 5, True)):
-        for answer in (
-            http.post(f"{path}/vectors", json={"ids": [1], "vectors": [row]}),
-            http.post(f"{path}/search", json={"vectors": [row]}),
-        ):
-            assert answer.status_code == 200
-            assert ("warnings" in answer.json()) == ("Bochner-Warning" in answer.headers) == is_coarse
-            if is_coarse:
-                assert answer.json()["warnings"] == [answer.headers["Bochner-Warning"]]
-                assert "float32 is too coarse for 1 of 1 rows of vectors" in answer.headers["Bochner-Warning"]

@@ -11,12 +11,8 @@ import numpy as np
 import pytest
 from filelock import FileLock
 
-from app.services.keys import AskedKey
-from app.store.keys import Role
-from service_tests.checks import array, post_npy, put
-from service_tests.costs import MB, Sent, cost
-from service_tests.keyed import made
-from service_tests.running import Running, service
+from service_tests.checks import array, post_npy
+from service_tests.running import Running
 
 pytestmark = pytest.mark.nightly
 
@@ -74,16 +70,6 @@ def test_triton_gets_features_and_codes(
     np.testing.assert_array_equal(found, array(post_npy(http, f"{standing['complex']}/transform", ROWS)))
 
 
-def test_triton_asks_many_things_at_once(http: httpx.Client, running: Running, standing: dict[str, str]) -> None:
-    client = triton(running, concurrency=8)
-    rng = np.random.default_rng(5)
-    every = [rng.standard_normal((int(rng.integers(1, 50)), 3)).astype(np.float32) for _ in range(60)]
-    coming = [client.async_infer(standing["phase"], [tensor(rows)]) for rows in every]
-    for rows, one in zip(every, coming, strict=True):
-        expected = array(post_npy(http, f"{standing['phase']}/transform", rows))
-        np.testing.assert_array_equal(one.get_result().as_numpy("features"), expected)
-
-
 def test_triton_shows_what_is_wrong(running: Running, standing: dict[str, str]) -> None:
     client, utils = triton(running), pytest.importorskip("tritonclient.utils")
     words = pytest.importorskip("tritonclient.http").InferInput("vectors", [1, 3], "BYTES")
@@ -102,42 +88,6 @@ def test_triton_shows_what_is_wrong(running: Running, standing: dict[str, str]) 
         client.infer("none", [tensor(ROWS)])
     with pytest.raises(utils.InferenceServerException, match="there is no map 'none'"):
         client.get_model_metadata("none")
-
-
-def test_long_answers_to_triton_are_sent_as_they_are_made(http: httpx.Client, running: Running, name: str) -> None:
-    spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}, "s": 256}
-    assert put(http, name, spec).status_code == 201
-    rows = np.resize(ROWS, (60_000, 3))
-    expected = array(post_npy(http, f"{name}/transform", rows))
-    client = triton(running)
-
-    def send(_: httpx.Client) -> Sent:
-        found = client.infer(name, [tensor(rows)]).as_numpy("features")
-        np.testing.assert_array_equal(found, expected)
-        return Sent(200, rows.nbytes, found.nbytes)
-
-    found = cost(running, send)
-    assert found.sent.answer == 60_000 * 512 * 4
-    assert found.peak < 64 * MB, "of an answer of 123 MB"
-
-
-def test_triton_has_a_key_where_one_is_needed(tmp_path: Path) -> None:
-    utils = pytest.importorskip("tritonclient.utils")
-    with service(tmp_path / "data", "--require-keys", "true") as guarded, triton(guarded) as client:
-        assert client.is_server_live()
-        assert client.is_server_ready()
-        with pytest.raises(utils.InferenceServerException, match="no key came"):
-            client.get_model_repository_index()
-        reader = {"Authorization": f"Bearer {made(guarded.socket, AskedKey(name='reader', role=Role.read)).key}"}
-        writer = {"Authorization": f"Bearer {made(guarded.socket, AskedKey(name='writer', role=Role.write)).key}"}
-        with guarded.client(**writer) as http:
-            sampler = {"kind": "sobol"}
-            spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": sampler, "s": 8}
-            assert put(http, "m", spec).status_code == 201
-        assert client.get_model_repository_index(headers=reader) == [{"name": "m", "state": "READY", "reason": ""}]
-        assert client.infer("m", [tensor(ROWS)], headers=reader).as_numpy("features").shape == (7, 16)
-        with pytest.raises(utils.InferenceServerException, match="no key came"):
-            client.infer("m", [tensor(ROWS)])
 
 
 @pytest.fixture(scope="session")

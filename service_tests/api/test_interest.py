@@ -1,12 +1,8 @@
 """Work ends with the last client that wants it, and builds keep nobody else waiting."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
-from itertools import count
-from pathlib import Path
 from typing import Any, cast
 
 import httpx
@@ -16,12 +12,8 @@ from starlette.requests import ClientDisconnect
 
 from app.api.interest import Interest
 from app.core.progress import TimedProgress, begin_anew
-from service_tests.api.test_waiting_clients import QUICK, SLOW, waiting
-from service_tests.checks import assert_problem, put
-from service_tests.jobs.program import LONG_CALL
 from service_tests.jobs.site import PROGRAM
 from service_tests.running import Running, start, stop
-from service_tests.servers import until
 
 
 class Client:
@@ -108,56 +100,3 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def jobs(http: httpx.Client) -> list[Any]:
     found: list[Any] = http.get("/v1/jobs?limit=1000").json()["jobs"]
     return found
-
-
-@pytest.mark.nightly
-def test_builds_keep_out_nobody_but_builds_and_what_is_there_is_answered_first(narrow: Running, name: str) -> None:
-    with narrow.client() as http:
-        assert put(http, name, QUICK).status_code == 201
-        with ExitStack() as clients:
-            others = (f"{name}-{number}" for number in count())
-
-            def taken() -> bool:
-                # A slow one that finds the place of builds taken, as by a quick one just now, is turned away.
-                clients.enter_context(waiting(narrow, f"{name}-slow", SLOW))
-                return put(http, next(others), QUICK).status_code == 503
-
-            until(taken)
-            refused = assert_problem(http, put(http, next(others), QUICK), 503, "overloaded")
-            assert (refused["limit"], refused["value"], refused["setting"]) == ("max_builds", 1, "BOCHNER_MAX_BUILDS")
-            for _ in range(5):
-                assert put(http, name, QUICK).status_code == 200
-                assert_problem(http, put(http, name, QUICK | {"s": 8}), 409, "map-exists")
-                answer = http.post(f"/v1/maps/{name}/transform", json={"vectors": [[1, 2, 3]]})
-                assert answer.status_code == 200
-        until(lambda: put(http, next(others), QUICK).status_code == 201)
-        assert http.get(f"/v1/maps/{name}-slow").status_code == 404
-        assert jobs(http) == []
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("s", [SLOW["s"], LONG_CALL], ids=["in steps", "in one long call"])
-def test_clients_that_leave_at_once_leave_no_work(narrow: Running, name: str, s: int) -> None:
-    with narrow.client() as http:
-        for number in range(20):
-            waiting(narrow, f"{name}-{number}", SLOW | {"s": s}).close()
-        until(lambda: put(http, name, QUICK).status_code == 201)
-        assert jobs(http) == []
-        assert http.get(f"/v1/maps?prefix={name}-").json()["maps"] == []
-
-
-@pytest.mark.nightly
-def test_a_build_that_another_waits_for_goes_on_without_its_first_client(tmp_path: Path) -> None:
-    running = start(tmp_path / "data", "--threads", "1", program=PROGRAM)
-    try:
-        spec = SLOW | {"s": 4}
-        with running.client(Prefer="wait=30") as http, waiting(running, "m", spec) as first:
-            time.sleep(0.5)
-            leaving = threading.Timer(0.5, first.close)
-            leaving.start()
-            answer = http.put("/v1/maps/m", json=spec)
-            leaving.join()
-            assert answer.status_code == 200, "it was built for the first"
-            assert jobs(http) == []
-    finally:
-        stop(running)

@@ -3,7 +3,6 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -53,19 +52,3 @@ def test_every_process_of_every_service_on_a_store_knows_the_same_keys(tmp_path:
                 asked_for = [pool.submit(httpx.get, url + "/v1/maps", headers=bearer(limited.key)) for url in urls * 8]
                 let_in = sum(one.result().status_code == 200 for one in asked_for)
             assert 20 <= let_in <= 20 + 5 * (time.monotonic() - began) + 1
-
-
-@pytest.mark.nightly
-def test_a_job_goes_on_when_the_key_that_asked_for_it_is_revoked(tmp_path: Path, gaussian: dict[str, Any]) -> None:
-    with service(tmp_path / "data", "--require-keys", "true", "--job-workers", "1") as running:
-        here = keyed(running)
-        writer = here.make(Role.write, quota=10_000_000)
-        with running.client(**bearer(writer.key)) as client, here.client(Role.admin) as admin:
-            spec = {**gaussian, "sampler": {"kind": "global_adaptive", "base": {"kind": "sobol"}, "box": 3.0}}
-            taken = client.put("/v1/maps/m", json=spec, headers={"Prefer": "respond-async"})
-            assert taken.status_code == 202, taken.text
-            assert admin.delete(f"/v1/keys/{writer.id}").status_code == 204
-            assert_unauthorized(client.get(taken.json()["job"]))
-            until(lambda: admin.get("/v1/maps/m").json()["status"] != "building")
-            assert admin.get("/v1/maps/m").json()["status"] == "ready"
-            assert admin.delete("/v1/maps/m").status_code == 204

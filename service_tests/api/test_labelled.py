@@ -6,43 +6,8 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import RESPOND_ASYNC, finished, put
-
 LABELLED = np.random.default_rng(11).normal(size=(160, 4)).round(3)
 CLASSES = np.array(["in", "out"])[(np.linalg.norm(LABELLED, axis=1) > 1.9).astype(int)].tolist()
-TASK: dict[str, Any] = {
-    "vectors": LABELLED.tolist(),
-    "y": CLASSES,
-    "kernel": [{"kind": "gaussian", "length_scale": "median"}, {"kind": "gmm"}],
-    "budget": 64,
-    "seeds": 1,
-    "samplers": ["sobol", "orthogonal", "gcws"],
-}
-
-
-@pytest.mark.nightly
-def test_labels_rank_kernels_and_length_scales_by_their_score(http: httpx.Client, name: str) -> None:
-    taken = http.post("/v1/recommendations", json=TASK, headers=RESPOND_ASYNC)
-    job = finished(http, taken)
-    assert job["state"] == "succeeded", job
-    found = http.get(job["result"]).json()
-    kernels = {str(trial["spec"]["kernel"]) for trial in found["ranked"]}
-    scales = {trial["spec"]["kernel"].get("length_scale") for trial in found["ranked"]} - {None}
-    assert len(kernels) == 4
-    assert max(scales) == pytest.approx(4 * min(scales))
-    assert max(trial["n_output"] for trial in found["ranked"]) <= 64
-    scores = [trial["choosing_score"] for trial in found["ranked"]]
-    assert scores == sorted(scores, reverse=True)
-    best = found["ranked"][0]
-    # Inside or outside a ball: about half of the rows are, which a radial kernel tells and no line does.
-    assert 0.75 < best["score_mean"] <= 1
-    assert {trial["spec"]["kernel"]["kind"] for trial in found["ranked"]} == {"gaussian", "gmm"}
-    assert best["maps"] == 10
-    assert put(http, name, found["best"]).status_code == 201
-    picture = http.get(job["result"], headers={"Accept": "image/svg+xml"})
-    assert "score of the labels" in picture.text
-    at_once = http.post("/v1/recommendations", json=TASK, headers={"Prefer": "wait=60"}).json()
-    assert [trial["score_mean"] for trial in at_once["ranked"]] == [trial["score_mean"] for trial in found["ranked"]]
 
 
 @pytest.mark.parametrize("y", [{"column": 4}, {"dataset": "NAME-labels"}, "list"])

@@ -10,7 +10,7 @@ import redis
 
 from app.store.map_manifest import MapManifest
 from service_tests.cases import each
-from service_tests.checks import NPY, RESPOND_ASYNC, assert_problem, keys_of, post, post_npy
+from service_tests.checks import NPY, assert_problem, keys_of, post, post_npy
 from service_tests.servers import until
 
 ROWS = {"vectors": [[1, 2, 3], [0, 1, 0.5]]}
@@ -37,15 +37,6 @@ def age(store: redis.Redis, name: str) -> None:
     store.set(key, older.stored)
     for one in keys_of(store, name):
         store.expire(one, TTL // 2)
-
-
-def test_the_record_tells_how_long_a_map_lives(http: httpx.Client, name: str, gaussian: Any) -> None:
-    made = put(http, name, gaussian, TTL)
-    assert made.status_code == 201
-    assert made.json()["ttl"] == TTL
-    assert made.json() == http.get(f"/v1/maps/{name}").json()
-    assert made.json() in http.get("/v1/maps", params={"prefix": name}).json()["maps"]
-    assert TTL - 10 < seconds_left(http, name) <= TTL
 
 
 def test_the_last_put_says_how_long_a_map_lives(
@@ -107,29 +98,8 @@ def test_a_use_lets_a_map_live_on(
     assert all(TTL - 10 < store.ttl(key) <= TTL for key in keys_of(store, name))
 
 
-def test_a_look_is_no_use(http: httpx.Client, store: redis.Redis, name: str, gaussian: Any) -> None:
-    put(http, name, gaussian, TTL)
-    age(store, name)
-    for path in (f"/v1/maps/{name}", f"/v1/maps?prefix={name}"):
-        assert http.get(path).status_code == 200
-    assert http.put(f"/v1/maps/{name}", json=gaussian, params={"dry_run": "true"}).json()["exists"] is True
-    assert http.head(f"/v1/maps/{name}").status_code == 200
-    assert seconds_left(http, name) <= TTL / 2
-
-
 @each("ttl", ["0", "-1", "1.5", "soon", "", "31622401", "1" * 30])
 @pytest.mark.usefixtures("nothing_stored")
 def test_a_bad_time_to_live_is_refused(http: httpx.Client, name: str, gaussian: Any, ttl: str) -> None:
     problem = assert_problem(http, put(http, name, gaussian, ttl), 422, "invalid-input")
     assert problem["errors"][0]["parameter"] == "ttl"
-
-
-def test_a_map_that_a_job_builds_lives_from_its_end_on(http: httpx.Client, name: str, gaussian: Any) -> None:
-    taken = put(http, name, gaussian | {"sampler": {"kind": "halton"}}, TTL, **RESPOND_ASYNC)
-    assert (taken.status_code, taken.json()["ttl"], taken.json()["expires_at"]) == (202, TTL, None)
-    job = http.get(taken.json()["job"]).json()
-    until(lambda: http.get(f"/v1/jobs/{job['id']}").json()["ended_at"] is not None)
-    record = http.get(f"/v1/maps/{name}").json()
-    assert (record["status"], record["ttl"]) == ("ready", TTL)
-    assert TTL - 60 < seconds_left(http, name) <= TTL
-    assert post(http, f"{name}/transform", ROWS).status_code == 200

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from app.api.named_examples import PARAMETERS, add_named_examples
+from app.api.named_examples import PARAMETERS
 from service_tests.api.operations import DOCUMENT
 from service_tests.cases import each
 
@@ -37,15 +37,6 @@ def test_a_file_is_shown_as_it_is(shown: dict[str, dict[str, Any]], file: Path) 
     assert example["summary"].startswith(title.replace("_", " "))
     assert ("?" in example["summary"]) == bool(query)
     assert ".".join(query) in example["summary"]
-
-
-def test_no_name_hides_another_and_none_is_made_up(shown: dict[str, dict[str, Any]]) -> None:
-    assert sum(len(examples) for examples in shown.values()) == len(EXAMPLES)
-
-
-def test_an_example_of_no_operation_is_found_out() -> None:
-    with pytest.raises(KeyError, match="advise"):
-        add_named_examples({})
 
 
 def contents() -> list[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from service_tests.cases import each
-from service_tests.checks import JSON, NPY, assert_problem, npy, post, post_npy
+from service_tests.checks import JSON, NPY, assert_problem, post, post_npy
 from service_tests.running import Running
 
 pytestmark = pytest.mark.usefixtures("nothing_stored")
@@ -48,12 +48,6 @@ def test_a_body_of_unknown_length_is_refused_once_it_passes_the_limit(running: R
     assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_body_bytes"
 
 
-def test_a_body_just_within_the_limit_is_read(http: httpx.Client) -> None:
-    body = b'{"vectors": [[1, 2, 3]]' + b" " * (LIMIT - 24) + b"}"
-    assert len(body) == LIMIT
-    assert post(http, "standing-cos_sin/transform", body).status_code == 200
-
-
 @pytest.mark.parametrize(
     ("address", "rows"),
     [
@@ -67,34 +61,6 @@ def test_a_result_over_the_limit_is_refused_before_it_is_computed(http: httpx.Cl
     assert document["limit"] == "max_result_bytes"
     assert document["value"] == 256 << 20
     assert document["setting"] == "BOCHNER_MAX_RESULT_BYTES"
-
-
-@pytest.mark.parametrize("content_type", [None, "text/plain", "application/octet-stream", "multipart/form-data", "*/*"])
-def test_vectors_must_come_in_a_known_format(http: httpx.Client, content_type: str | None) -> None:
-    headers = {} if content_type is None else {"Content-Type": content_type}
-    document = assert_problem(http, http.post(TRANSFORM, content=b"[]", headers=headers), 415, "unsupported-media-type")
-    assert JSON in document["detail"]
-    assert NPY in document["detail"]
-
-
-def test_a_content_type_may_have_parameters_and_any_case(http: httpx.Client) -> None:
-    for content_type in ("application/json; charset=utf-8", "Application/JSON"):
-        answer = http.post(TRANSFORM, content=b'{"vectors":[]}', headers={"Content-Type": content_type})
-        assert answer.status_code == 200
-
-
-def test_a_body_of_an_unknown_coding_is_refused(http: httpx.Client) -> None:
-    headers = {"Content-Type": NPY, "Content-Encoding": "br"}
-    answer = http.post(TRANSFORM, content=npy(np.ones((1, 3))), headers=headers)
-    assert "br came" in assert_problem(http, answer, 415, "unsupported-media-type")["detail"]
-
-
-@pytest.mark.parametrize("accept", ["text/html", "image/*", "application/json;q=0", "*/*;q=0", "application/*;q=0.0"])
-def test_a_client_that_takes_no_format_is_told_so(http: httpx.Client, accept: str) -> None:
-    answer = post(http, "standing-cos_sin/transform", {"vectors": []}, accept)
-    assert accept in assert_problem(http, answer, 406, "not-acceptable")["detail"]
-    answer = http.get("/v1/maps/standing-cos_sin/weights", headers={"Accept": accept})
-    assert_problem(http, answer, 406, "not-acceptable")
 
 
 @each(
@@ -120,15 +86,6 @@ def test_an_address_that_is_not_there_is_not_found(http: httpx.Client, path: str
 
 
 @pytest.mark.parametrize(
-    ("title", "array"),
-    [("cos_sin", "offsets"), ("complex", "offsets"), ("gmm", "frequencies"), ("gmm", "weights"), ("gmm", "offsets")],
-)
-def test_an_array_that_the_map_lacks_is_not_found(http: httpx.Client, title: str, array: str) -> None:
-    answer = http.get(f"/v1/maps/standing-{title}/{array}")
-    assert array in assert_problem(http, answer, 404, "array-not-found")["detail"]
-
-
-@pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
         ("GET", "/transform", "POST"),
@@ -145,12 +102,6 @@ def test_a_wrong_method_is_answered_with_all_right_ones(
     assert answer.headers["allow"] == allowed
 
 
-def test_the_list_takes_get_alone(http: httpx.Client) -> None:
-    answer = http.delete("/v1/maps")
-    assert_problem(http, answer, 405, "method-not-allowed")
-    assert answer.headers["allow"] == "GET"
-
-
 @pytest.mark.parametrize(
     ("path", "parameter"),
     [
@@ -164,12 +115,6 @@ def test_a_bad_query_value_is_refused_by_name(http: httpx.Client, path: str, par
     document = assert_problem(http, post(http, path, {"vectors": []}), 422, "invalid-input")
     assert document["errors"][0]["parameter"] == parameter
     assert "pointer" not in document["errors"][0]
-
-
-@each("query", ["limit=0", "limit=-1", "limit=1001", "limit=ten", f"prefix={'a' * 129}", f"cursor={'a' * 129}"])
-def test_a_bad_page_of_the_list_is_refused(http: httpx.Client, query: str) -> None:
-    document = assert_problem(http, http.get(f"/v1/maps?{query}"), 422, "invalid-input")
-    assert document["errors"][0]["parameter"] == query.partition("=")[0]
 
 
 @pytest.mark.parametrize(
@@ -190,13 +135,6 @@ def test_an_unknown_query_parameter_is_refused_not_ignored(http: httpx.Client, p
 def test_a_repeated_query_parameter_is_refused(http: httpx.Client) -> None:
     document = assert_problem(http, http.get("/v1/maps?limit=1&prefix=a&limit=2"), 422, "invalid-input", None)
     assert "2 times" in document["errors"][0]["detail"]
-
-
-def test_a_misspelt_query_parameter_of_a_post_is_refused(http: httpx.Client) -> None:
-    answer = post(http, "standing-cos_sin/kernel?exakt=true", {"x": []})
-    document = assert_problem(http, answer, 422, "invalid-input")
-    assert "exakt" in document["detail"]
-    assert "exact" in document["detail"]
 
 
 def test_a_client_that_leaves_is_no_failure_of_the_service(running: Running, http: httpx.Client) -> None:

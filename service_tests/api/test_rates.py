@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from app.api import rates as rates_module
 from app.api.rates import Rates
 from app.store.errors import StoreUnavailable
 from app.store.keys import Key, Role, drawn
@@ -38,16 +37,6 @@ def key(rate: float | None, burst: int | None = None) -> Key:
 
 def run(play: Coroutine[Any, Any, None]) -> None:
     virtual_time.run(play)
-
-
-def test_a_key_without_a_rate_costs_no_question() -> None:
-    bucket = Bucket(0)
-
-    async def play() -> None:
-        assert [await Rates(bucket.take).wait(key(None)) for _ in range(100)] == [0] * 100
-
-    run(play())
-    assert bucket.asked == 0
 
 
 def test_a_burst_comes_in_and_what_follows_is_told_when_to_come_again() -> None:
@@ -95,20 +84,6 @@ def test_all_processes_together_let_in_what_the_rate_allows(n_processes: int) ->
         await asyncio.gather(*(ask(rates, began + 1) for rates in clients for _ in range(4)))
         seconds = time.monotonic() - began
         assert 20 + 200 * 0.9 < let_in <= 20 + 200 * seconds + 20 * n_processes
-
-    run(play())
-
-
-def test_what_is_not_used_is_lost_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates_module, "_KEPT_SECONDS", 0.01)
-    bucket, one = Bucket(100), key(100, 100)
-
-    async def play() -> None:
-        rates = Rates(bucket.take)
-        assert await rates.wait(one) == 0
-        await asyncio.sleep(0.02)
-        assert await rates.wait(one) == 0
-        assert bucket.asked == 2
 
     run(play())
 

@@ -7,11 +7,10 @@ from fastapi.routing import APIRoute, iter_route_contexts
 
 from app.api.access import OPEN
 from app.api.direct import Direct
-from app.api.problems import Refusal
-from app.api.roles import ROLES, add_roles, permit
+from app.api.roles import ROLES, add_roles
 from app.main import create_app
 from app.settings import Settings
-from app.store.keys import Role, drawn
+from app.store.keys import Role
 from service_tests.api.operations import OPERATIONS
 from service_tests.cases import each
 
@@ -55,39 +54,6 @@ def test_the_table_has_every_route_of_the_application_and_no_other() -> None:
     # The short way asks the table itself.
     assert others == {None}
     assert sum(isinstance(context.original_route, Direct) for context in contexts) == 1
-
-
-def state(role: Role | None) -> dict[str, Any]:
-    return {"role": role, "key": None if role is None else drawn("k", role, None, None, None).key}
-
-
-@each("role", Role)
-@each("needed", Role)
-def test_a_role_does_what_it_includes(role: Role, needed: Role) -> None:
-    operation = next(name for name, one in ROLES.items() if one is needed)
-    if role.includes(needed):
-        permit(operation, state(role))
-    else:
-        with pytest.raises(Refusal, match=f"role {role}; {needed} is wanted") as refused:
-            permit(operation, state(role))
-        assert refused.value.slug == "forbidden"
-
-
-def test_what_is_not_in_the_table_is_for_administrators() -> None:
-    permit("forgotten", state(Role.admin))
-    for role in (Role.read, Role.write):
-        with pytest.raises(Refusal):
-            permit("forgotten", state(role))
-
-
-def test_who_has_no_role_does_what_is_open_and_nothing_else() -> None:
-    for operation, needed in ROLES.items():
-        if needed is None:
-            permit(operation, state(None))
-        else:
-            with pytest.raises(Refusal) as refused:
-                permit(operation, state(None))
-            assert refused.value.slug == "unauthorized"
 
 
 @pytest.mark.parametrize("required", [False, True])

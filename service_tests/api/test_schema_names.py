@@ -4,9 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from app.api.schema_names import name_schemas
 from service_tests.api.operations import DOCUMENT
 
 
@@ -88,39 +85,3 @@ def document(**members: Any) -> dict[str, Any]:
         "responses": {},
     }
     return {"components": {"schemas": {}}, "paths": {"/": {"post": operation}}}
-
-
-def test_names_come_from_titles_or_from_the_place() -> None:
-    row = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    made = document(
-        one={"anyOf": [{**row, "title": "Row"}, {"type": "null"}]},
-        many={"type": "array", "items": {**row, "title": "Two Words"}},
-        word={"title": "Word", "anyOf": [{"enum": ["a", "b"]}, {"type": "null"}]},
-        pair={"prefixItems": [{"type": "number"}] * 2, "minItems": 2, "maxItems": 2, "type": "array"},
-        base={"$ref": "#/components/schemas/TryItBodyWord", "default": {"kind": "halton"}, "description": "The base."},
-    )
-    name_schemas(made)
-    components = made["components"]["schemas"]
-    assert list(components) == ["Row", "TryItBody", "TryItBodyManyItem", "TryItBodyWord"], (
-        "in the order of the alphabet"
-    )
-    members = components["TryItBody"]["properties"]
-    assert members["one"]["anyOf"][0] == {"$ref": "#/components/schemas/Row"}
-    assert members["pair"]["items"] == {"type": "number"}
-    assert "default" not in members["base"]
-    assert members["base"]["description"] == "The base. Without it: kind halton."
-    content = made["paths"]["/"]["post"]["requestBody"]["content"]
-    assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/TryItBody"}
-
-
-def test_two_schemas_of_one_name_are_found_out() -> None:
-    one, other = (
-        {"title": "Row", "type": "object", "properties": {"a": {"type": kind}}} for kind in ("string", "null")
-    )
-    with pytest.raises(ValueError, match="two different schemas are called Row"):
-        name_schemas(document(one=one, other=other))
-
-
-def test_lists_of_parts_of_different_kinds_are_found_out() -> None:
-    with pytest.raises(ValueError, match="parts of different kinds"):
-        name_schemas(document(pair={"prefixItems": [{"type": "number"}, {"type": "string"}]}))

@@ -2,10 +2,8 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from app.api import senders
@@ -81,20 +79,6 @@ def answered(line: Any) -> bool:
         line.settimeout(30)
 
 
-@pytest.mark.nightly
-def test_a_body_has_an_end_however_steadily_it_comes(narrow: Running) -> None:
-    began = time.monotonic()
-    with connected(narrow) as line:
-        line.sendall(head(1 << 30 >> 6))
-        while not answered(line):
-            assert time.monotonic() < began + 10 * BODY_SECONDS
-            line.sendall(b" " * 10_000)
-        document = answers(received(line))[0].json()
-    assert (document["status"], document["limit"], document["value"]) == (408, "body_timeout", BODY_SECONDS)
-    assert document["setting"] == "BOCHNER_BODY_TIMEOUT"
-    assert time.monotonic() >= began + BODY_SECONDS
-
-
 def after(seconds: float, **settings: Any) -> Refusal:
     """Why a client is refused of which nothing comes for so long, though it has begun."""
 
@@ -128,11 +112,6 @@ def test_a_refusal_names_the_setting(settings: Any, name: str, monkeypatch: pyte
     assert refusal.members["limit"] == name
     assert refusal.members["setting"] == f"BOCHNER_{name.upper()}"
     assert str(refusal).startswith("10 bytes came in 0.")
-
-
-def test_no_least_rate_is_no_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(senders, "_SLOW_SECONDS", 0.01)
-    assert after(30, min_body_rate=0, client_timeout=0.1).members["limit"] == "client_timeout"
 
 
 @pytest.mark.parametrize(
@@ -190,27 +169,3 @@ def test_the_memory_of_bodies_counts_until_their_requests_are_over() -> None:
     there.take(second, 6)
     with pytest.raises(Refusal):
         there.take(first, 1)
-
-
-@pytest.mark.nightly
-def test_bodies_of_all_have_a_limit_and_who_stops_makes_room(tmp_path: Path) -> None:
-    """Two clients hold most of it and stop; a third one finds no room at first."""
-    with service(tmp_path / "data", "--max-bodies-bytes", "1000000") as running, running.client() as http:
-        http.put("/v1/maps/m", json=SPEC).raise_for_status()
-
-        def asked(size: int) -> httpx.Response:
-            headers = {"Content-Type": "application/json"}
-            return http.post("/v1/maps/m/transform", content=b" " * size, headers=headers)
-
-        refused = asked(1_000_001)
-        assert refused.status_code == 503
-        assert refused.json()["limit"] == "max_bodies_bytes"
-        with ExitStack() as lines:
-            holding = [lines.enter_context(connected(running)) for _ in range(2)]
-            for line in holding:
-                line.sendall(head(600_000) + b" " * 450_000)
-            time.sleep(0.5)  # for all that to be read
-            until(lambda: asked(200_000).status_code == 422)
-            given_up = [line for line in holding if answered(line)]
-            assert len(given_up) == 1
-            assert answers(received(given_up[0]))[0].json()["limit"] == "min_body_rate"

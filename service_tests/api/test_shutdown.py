@@ -1,6 +1,5 @@
 """The end of a service that clients listen to."""
 
-import json
 import signal
 import socket
 import time
@@ -8,11 +7,9 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-import psutil
 import pytest
 
 from service_tests.checks import npy, put
-from service_tests.connections.wire import received
 from service_tests.running import Running, start, stop
 from service_tests.servers import answers, until
 
@@ -100,57 +97,3 @@ def connects(running: Running) -> bool:
     except ConnectionRefusedError:
         return False
     return True
-
-
-@pytest.mark.nightly
-def test_who_is_not_served_before_the_end_is_told(tmp_path: Path) -> None:
-    running = start(tmp_path / "data", "--shutdown-timeout", "1")
-    body = wide(running)
-    with begun(running, body[:100], len(body)) as sending, begun(running, body, len(body)) as reading:
-        assert reading.recv(100).startswith(b"HTTP/1.1 200")
-        running.process.terminate()
-        head, _, document = received(sending).partition(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 503")
-        assert b"retry-after: 1" in head
-        assert json.loads(document)["type"] == "/problems/shutting-down"
-        assert running.process.wait(60) == 0
-    assert not answers(running.socket)
-    assert "Traceback" not in "".join(log.read_text() for log in tmp_path.glob("*.log"))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("options", [[], ["--workers", "2"]], ids=["one process", "two processes"])
-def test_however_often_it_is_told_it_ends_in_order(tmp_path: Path, options: list[str]) -> None:
-    running = start(tmp_path / "data", "--job-workers", "1", *options)
-    family = psutil.Process(running.process.pid).children(recursive=True)
-    assert len(family) >= 2
-    while running.process.poll() is None:
-        running.process.send_signal(signal.SIGTERM)
-        time.sleep(0.02)
-    assert running.process.returncode == 0
-    _, alive = psutil.wait_procs(family, 20)
-    assert not alive
-    log = "".join(log.read_text() for log in tmp_path.glob("*.log"))
-    assert "Traceback" not in log
-
-
-@pytest.mark.nightly
-def test_a_process_that_dies_is_replaced_and_takes_nobody_with_it(tmp_path: Path) -> None:
-    running = start(tmp_path / "data", "--workers", "2")
-    try:
-        serving = spawned(running)
-        assert len(serving) == 2
-        serving[0].kill()
-
-        until(lambda: not serving[0].is_running() and len(spawned(running)) == 2)
-        with running.client() as http:
-            assert http.get("/health/ready").status_code == 200
-    finally:
-        stop(running)
-    assert running.process.returncode == 0
-    assert not answers(running.socket)
-
-
-def spawned(running: Running) -> list[psutil.Process]:
-    """The processes that serve."""
-    return [one for one in psutil.Process(running.process.pid).children() if "spawn_main" in " ".join(one.cmdline())]

@@ -1,15 +1,13 @@
 """Signed codes of Fourier maps over HTTP: encodings, similarities, and what is refused."""
 
-import io
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
-import bochner
 from service_tests.cases import each
-from service_tests.checks import NPY, array, assert_problem, member, npy, post, post_npy, put
+from service_tests.checks import NPY, array, assert_problem, npy, post, post_npy, put
 
 S, D = 100, 3
 NPZ = "application/x-npz"
@@ -77,54 +75,12 @@ def test_the_similarity_of_vectors_and_of_codes_is_one(http: httpx.Client, signe
     assert of_vectors["estimate"][0] == 1
 
 
-def test_what_comes_in_npz_is_read_as_what_comes_in_json(http: httpx.Client, signed: str) -> None:
-    x, y = (array(post_npy(http, f"{signed}/codes", rows, NPY)) for rows in (ROWS, OTHERS))
-    wanted = post(http, f"{signed}/similarity", {"x": x.tolist(), "y": y.tolist()}).json()["estimate"]
-    buffer = io.BytesIO()
-    np.savez(buffer, x=x, y=y)
-    answer = http.post(
-        f"/v1/maps/{signed}/similarity", content=buffer.getvalue(), headers={"Content-Type": NPZ, "Accept": NPY}
-    )
-    stacked = array(answer)
-    np.testing.assert_array_equal(stacked[0], wanted)
-    assert len(stacked) == 4  # standard_error, agreement and bias
-
-
-@pytest.mark.parametrize("rows_per_band", [1, 4, 16])
-def test_similarities_of_fingerprints_tell_of_the_kernel_too(
-    http: httpx.Client, signed: str, rows_per_band: int
-) -> None:
-    query = f"?encoding=fingerprint&rows_per_band={rows_per_band}"
-    body = {"x": ROWS.tolist(), "y": OTHERS.tolist()}
-    of_vectors = post(http, f"{signed}/similarity{query}", body)
-    x, y = (array(post_npy(http, f"{signed}/codes{query}", rows, NPY)) for rows in (ROWS, OTHERS))
-    np.testing.assert_array_equal(member(of_vectors, "agreement"), (x == y).mean(axis=1))
-    codes = post(http, f"{signed}/similarity{query}", {"x": x.tolist(), "y": y.tolist()})
-    assert codes.json()["estimate"] == of_vectors.json()["estimate"]
-    low, high = member(of_vectors, "interval").T
-    exact = member(of_vectors, "exact")
-    assert ((low <= exact + 1e-12) & (exact <= high + 1e-12)).sum() >= 8
-
-
-def test_a_kernel_without_a_law_has_the_rate_alone_and_a_warning_says_why(http: httpx.Client, name: str) -> None:
-    spec = SPEC | {"kernel": {"kind": "cauchy", "length_scale": 1.0}}
-    assert put(http, name, spec).status_code == 201
-    answer = post(http, f"{name}/similarity", {"x": ROWS.tolist(), "y": OTHERS.tolist()})
-    assert {*answer.json()} == {"agreement", "exact", "warnings"}
-    assert "rate of agreement alone" in answer.headers["bochner-warning"]
-    codes = array(post_npy(http, f"{name}/codes", ROWS, NPY)).tolist()
-    assert post(http, f"{name}/similarity", {"x": codes, "y": codes}).json()["agreement"] == [1] * 9
-
-
 REFUSED = [
     ("codes?encoding=zero_bit", "encoding"),
-    ("codes?encoding=one_hot", "encoding"),
     ("codes?bits=2", "bits"),
-    ("codes?bits_of=pair", "bits_of"),
     ("codes?on_zero=mark", "on_zero"),
     ("codes?rows_per_band=4", "rows_per_band"),
     ("codes?encoding=fingerprint&rows_per_band=101", "rows_per_band"),
-    ("codes?encoding=fingerprint&rows_per_band=0", "rows_per_band"),
     ("codes?encoding=fingerprint&bits=16", "bits"),
 ]
 
@@ -133,21 +89,6 @@ REFUSED = [
 def test_options_without_a_meaning_are_refused_by_name(http: httpx.Client, signed: str, call: str, option: str) -> None:
     document = assert_problem(http, post_npy(http, f"{signed}/{call}", ROWS), 422, "invalid-input")
     assert document["errors"][0]["parameter"] == option
-
-
-def test_options_of_similarities_are_refused_alike(http: httpx.Client, signed: str) -> None:
-    body = {"x": ROWS.tolist(), "y": ROWS.tolist()}
-    for query in ("gamma=1", "encoding=pairs", "rows_per_band=4", "encoding=packed&bits_of=pair"):
-        assert_problem(http, post(http, f"{signed}/similarity?{query}", body), 422, "invalid-input")
-    short = [[1] * 12] * 9
-    assert_problem(http, post(http, f"{signed}/similarity?of=codes", {"x": short, "y": short}), 422, "invalid-input")
-    large = [[256] * 13] * 9
-    assert_problem(http, post(http, f"{signed}/similarity?of=codes", {"x": large, "y": large}), 422, "invalid-input")
-
-
-def test_bands_have_no_meaning_for_kernel_gmm(http: httpx.Client, standing: dict[str, str]) -> None:
-    answer = post_npy(http, f"{standing['gmm']}/codes?encoding=fingerprint&rows_per_band=4", ROWS)
-    assert "Fourier" in assert_problem(http, answer, 422, "invalid-input")["detail"]
 
 
 def test_maps_with_weights_of_their_own_are_refused_and_told_what_helps(http: httpx.Client, name: str) -> None:
@@ -168,16 +109,3 @@ def test_collisions_are_refused_and_similarity_is_named(http: httpx.Client, sign
     assert (
         "/similarity tells how often signed codes agree" in assert_problem(http, answer, 422, "invalid-input")["detail"]
     )
-
-
-def test_a_map_that_is_taken_away_has_the_same_codes(http: httpx.Client, signed: str) -> None:
-    taken = bochner.load(io.BytesIO(http.get(f"/v1/maps/{signed}/export?format=npz").content))
-    np.testing.assert_array_equal(taken.codes(ROWS), array(post_npy(http, f"{signed}/codes", ROWS, NPY)))
-    query = "encoding=fingerprint&bits=32&rows_per_band=4"
-    expected = array(post_npy(http, f"{signed}/codes?{query}", ROWS, NPY))
-    np.testing.assert_array_equal(taken.codes(ROWS, "fingerprint", bits=32, rows_per_band=4), expected)
-
-
-def test_no_rows_have_no_codes(http: httpx.Client, signed: str) -> None:
-    assert array(post_npy(http, f"{signed}/codes", ROWS[:0], NPY)).shape == (0, 13)
-    assert post(http, f"{signed}/similarity", {"x": [], "y": []}).json()["estimate"] == []

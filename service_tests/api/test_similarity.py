@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from service_tests.cases import each
-from service_tests.checks import NPY, array, member, post, put
+from service_tests.checks import member, post
 from service_tests.expected_codes import QUERIES, X, Y, expected, hashed, sparse
 
 pytestmark = pytest.mark.usefixtures("standing")
@@ -93,30 +93,6 @@ def test_intervals_end_where_the_mid_p_value_of_the_rate_passes_a_fortieth(http:
             assert p_value == pytest.approx(0.025, rel=1e-6) or (is_cut and p_value > 0.0249)
 
 
-@each("query", ["", *QUERIES])
-def test_the_bias_is_that_of_codes_that_tell_of_indices_alone(http: httpx.Client, query: str) -> None:
-    # One coordinate each: i* is always the same.
-    bias = numbers(similarity(http, [[1, 0, 0]], [[4, 0, 0]], query), "bias")
-    if "zero_bit" not in query and "index" not in query:
-        assert bias == 0
-    elif "bits=1&" in query and "bits_of=index" in query:
-        assert np.isnan(bias)
-    else:
-        assert bias == pytest.approx(0.75)
-
-
-def test_the_bias_of_zero_bit_codes_is_seen_where_one_column_rules(http: httpx.Client) -> None:
-    x, y = np.array([[1000, 1, 2]]), np.array([[3000, 2, 1]])
-    answer = post(http, "standing-wide-gmm/similarity", {"x": x.tolist(), "y": y.tolist()})
-    exact = member(answer, "exact")[0]
-    assert abs(member(answer, "estimate")[0] - exact) < 4 * member(answer, "standard_error")[0]
-    assert member(answer, "zero_bit")[0] - exact > 0.6
-    by_pairs = post(
-        http, "standing-wide-gmm/similarity?encoding=b_bit&bits_of=pair", {"x": x.tolist(), "y": y.tolist()}
-    )
-    assert abs(member(by_pairs, "estimate")[0] - exact) < 4 * member(by_pairs, "standard_error")[0]
-
-
 @pytest.mark.parametrize("query", ["", "encoding=b_bit&bits=4&bits_of=pair", "encoding=fingerprint&bits=32"])
 def test_gamma_adds_the_rbf_kernel(http: httpx.Client, query: str) -> None:
     answer = similarity(http, X.tolist(), Y.tolist(), f"gamma={GAMMA}&{query}")
@@ -140,85 +116,3 @@ def rbf(x: Any, y: Any) -> Any:
     x, y = np.asarray(x, float), np.asarray(y, float)
     rho = (x * y).sum(axis=1) / np.linalg.norm(x, axis=1) / np.linalg.norm(y, axis=1)
     return np.exp(-GAMMA * (1 - rho))
-
-
-@pytest.mark.parametrize("written", [np.ndarray.tolist, sparse])
-def test_the_cosine_is_that_of_centred_rows(http: httpx.Client, name: str, written: Any) -> None:
-    center = [1.0, 0.5, -2.0]
-    kernel = {"kind": "gmm", "center": center}
-    spec = {"input_dim": 3, "kernel": kernel, "sampler": {"kind": "gcws"}, "s": S}
-    assert put(http, name, spec).status_code == 201
-    answer = post(http, f"{name}/similarity?gamma={GAMMA}", {"x": written(X), "y": written(Y)})
-    np.testing.assert_allclose(member(answer, "rbf_exact"), rbf(X - center, Y - center), rtol=1e-6)
-
-
-@pytest.mark.parametrize("gamma", ["1e-300", "1e300", "1e308"])
-def test_any_gamma_gives_numbers(http: httpx.Client, gamma: str) -> None:
-    answer = similarity(http, X.tolist(), Y.tolist(), f"gamma={gamma}")
-    for name in OF_RBF_OF_VECTORS:
-        assert np.isfinite(member(answer, name)).all()
-
-
-@pytest.mark.parametrize("query", ["", f"gamma={GAMMA}"])
-def test_similarity_comes_stacked_as_npy(http: httpx.Client, query: str) -> None:
-    stacked = array(similarity(http, X.tolist(), Y.tolist(), query, NPY))
-    as_json = similarity(http, X.tolist(), Y.tolist(), query)
-    order = ["estimate", "standard_error", *(sorted(OF_RBF) if query else []), "exact", "zero_bit"]
-    order += ["rbf_exact", "bias", "rbf_bias"] if query else ["bias"]
-    assert [k for k in as_json.json() if "interval" not in k] == order
-    np.testing.assert_array_equal(stacked, [member(as_json, k) for k in order])
-
-
-@each("query", ["", f"gamma={GAMMA}", *QUERIES])
-def test_no_pairs_have_no_similarity(http: httpx.Client, query: str) -> None:
-    answer = similarity(http, [], [], query)
-    assert answer.status_code == 200
-    assert all(numbers == [] for numbers in answer.json().values())
-    assert ("exact" in answer.json()) == ("encoding" not in query)
-
-
-def test_many_pairs_of_vectors_are_the_few_block_by_block(http: httpx.Client) -> None:
-    rng = np.random.default_rng(3)
-    x, y = rng.normal(size=(2, 2000, 3)).round(3)
-    query = f"encoding=b_bit&bits=3&bits_of=pair&gamma={GAMMA}"
-    answer = similarity(http, x.tolist(), y.tolist(), query)
-    for i in (0, 1000, 1999):
-        one = similarity(http, x[i : i + 1].tolist(), y[i : i + 1].tolist(), query)
-        assert one.json() == {k: v[i : i + 1] for k, v in answer.json().items()}
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("encoding", ["b_bit", "packed", "one_hot"])
-def test_index_bits_are_corrected_by_the_signs_that_the_codes_show(
-    http: httpx.Client, name: str, encoding: str, sign: int
-) -> None:
-    spec = {"input_dim": 40, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 200}
-    assert put(http, name, spec).status_code == 201
-    rows = np.random.default_rng(4).lognormal(size=(2, 40))
-    # Of the second pair, one row has both signs.
-    x, y = np.stack([rows[0] * sign] * 2), np.stack([rows[1] * sign] * 2)
-    x[1, ::2] *= -1
-    query = f"encoding={encoding}&bits=4"
-    plain = [expected(hashed(http, name, half, "encoding=pairs"), "encoding=b_bit&bits=4") for half in (x, y)]
-    rate = np.mean(np.array(plain[0]) == plain[1], axis=1)
-    negative = [np.mean(np.array(of) % 2, axis=1) for of in plain]
-    c = np.array([chance(40, 4, shares) for shares in zip(*negative, strict=True)])
-    answer = post(http, f"{name}/similarity?{query}", {"x": x.tolist(), "y": y.tolist()})
-    np.testing.assert_allclose(member(answer, "estimate"), (rate - c) / (1 - c), rtol=1e-12)
-    codes = [post(http, f"{name}/codes?{query}", {"vectors": half.tolist()}).json()["codes"] for half in (x, y)]
-    of_codes = post(http, f"{name}/similarity?{query}", {"x": codes[0], "y": codes[1]})
-    assert of_codes.json()["estimate"] == answer.json()["estimate"]
-    assert c[0] > 1.5 * c[1] > 0
-
-
-@pytest.mark.parametrize("encoding", ["b_bit", "packed", "one_hot"])
-def test_one_bit_of_rows_of_one_sign_has_no_estimate(http: httpx.Client, encoding: str) -> None:
-    query, rows = f"encoding={encoding}&bits=1&gamma=2", [[1.0, 2.0, 3.0], [2.0, 1.0, 0.5]]
-    codes = post(http, f"standing-gmm/codes?encoding={encoding}&bits=1", {"vectors": rows}).json()["codes"]
-    estimates = ("estimate", "standard_error", "rbf_estimate", "rbf_standard_error")
-    for posted in (rows, codes):
-        answer = similarity(http, posted, posted, query).json()
-        assert [answer[k] for k in estimates] == [[None, None]] * 4
-        assert answer["interval"] == [[None, None]] * 2
-        assert answer.get("rbf_interval", [[None, None]] * 2) == [[None, None]] * 2
-    assert np.isnan(array(similarity(http, rows, rows, query, NPY))[:4]).all()

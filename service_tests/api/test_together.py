@@ -96,18 +96,6 @@ def test_a_client_that_leaves_takes_nothing_from_the_others(counted: Counted) ->
     assert (len(first), len(third), len(after)) == (len(each[0]), len(each[2]), len(each[1]))
 
 
-def test_maps_do_not_mix() -> None:
-    maps = [fourier(seed=seed) for seed in range(3)]
-
-    async def serve() -> list[Array]:
-        together = Together(Admission(Settings(threads=1)))
-        return list(await asyncio.gather(*(together.features(one, x, FEW) for one in maps)))
-
-    x = rows(2, 1, maps[0].spec.input_dim, "float32")
-    for one, features in zip(maps, asyncio.run(serve()), strict=True):
-        assert features.tobytes() == one.transform(x).tobytes()
-
-
 def test_a_question_is_shared_by_those_who_ask_before_it_is_put() -> None:
     put: list[str] = []
 

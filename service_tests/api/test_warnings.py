@@ -1,16 +1,14 @@
 """Warnings beside answers, where a map's dtype is too coarse for its rows: on every format and way of answering."""
 
-import asyncio
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
-from service_tests.api.conftest import HASHES, SPEC
+from service_tests.api.conftest import SPEC
 from service_tests.cases import with_nightly
-from service_tests.checks import JSON, NPY, RESPOND_ASYNC, array, finished, member, npy, post, post_npy, put
-from service_tests.running import Running
+from service_tests.checks import JSON, NPY, RESPOND_ASYNC, array, finished, member, post, post_npy, put
 
 HEADER = "bochner-warning"
 RNG = np.random.default_rng(11)
@@ -45,16 +43,6 @@ def measured(http: httpx.Client, name: str, body: Any) -> tuple[float, str | Non
     answer = post(http, f"{name}/diagnostics/gram", body)
     figures = answer.json()["estimators"]["map"]
     return figures["relative_frobenius"], answer.headers.get(HEADER)
-
-
-@pytest.mark.parametrize("title", ["single", "double", "centered", "landmarks"])
-def test_diagnostics_say_what_clients_get_of_rows_as_they_were_posted(
-    http: httpx.Client, unix: dict[str, str], title: str
-) -> None:
-    wanted = truth(array(post_npy(http, f"{unix[title]}/transform", UNIX)))
-    found, warning = measured(http, unix[title], {"vectors": UNIX.tolist(), "seeds": 0})
-    assert found == pytest.approx(wanted, rel=0.01)
-    assert (wanted > 0.5) == (warning is not None) == (title in ("single", "landmarks"))
 
 
 @pytest.mark.parametrize(
@@ -96,20 +84,6 @@ def test_the_exact_block_is_that_of_the_rows_before_they_are_rounded(http: httpx
     assert HEADER not in near.headers
 
 
-def test_requests_that_are_computed_together_are_warned_each_for_itself(running: Running, unix: dict[str, str]) -> None:
-    async def at_once() -> list[httpx.Response]:
-        async with httpx.AsyncClient(base_url=running.url, timeout=60) as client:
-            bodies = [npy(np.array([[1.7e9 if i % 2 else 17.0]])) for i in range(12)]
-            sent = (
-                client.post(f"/v1/maps/{unix['single']}/transform", content=body, headers={"Content-Type": NPY})
-                for body in bodies
-            )
-            return list(await asyncio.gather(*sent))
-
-    for i, answer in enumerate(asyncio.run(at_once())):
-        assert (HEADER in answer.headers) == bool(i % 2)
-
-
 def test_jobs_and_other_diagnostics_warn_too(http: httpx.Client, unix: dict[str, str]) -> None:
     body = {"vectors": UNIX.tolist(), "seeds": 0}
     taken = http.post(f"/v1/maps/{unix['single']}/diagnostics/gram", json=body, headers=RESPOND_ASYNC)
@@ -125,57 +99,3 @@ def test_jobs_and_other_diagnostics_warn_too(http: httpx.Client, unix: dict[str,
     for title, warns in (("single", True), ("double", False)):
         answer = post(http, f"{unix[title]}/diagnostics/variance", pairs)
         assert (HEADER in answer.headers) == ("warnings" in answer.json()) == warns
-
-
-def test_recommendations_warn_of_rows_that_their_maps_are_too_coarse_for(http: httpx.Client) -> None:
-    body = {
-        "vectors": UNIX[:20].tolist(),
-        "kernel": {"kind": "gaussian", "length_scale": 10},
-        "budget": 16,
-        "samplers": ["sobol"],
-        "seeds": 1,
-    }
-    answer = http.post("/v1/recommendations", json=body)
-    assert answer.json()["best"]["dtype"] == "float32"
-    far = answer.json()["ranked"][0]["error_mean"]
-    assert "20 of 20 rows of vectors" in answer.headers[HEADER]
-    assert answer.json()["warnings"] == [answer.headers[HEADER]]
-    body["vectors"] = (UNIX[:20] - 1.7e9).tolist()
-    answer = http.post("/v1/recommendations", json=body)
-    assert far > 2 * answer.json()["ranked"][0]["error_mean"]
-    assert HEADER not in answer.headers
-
-
-def test_codes_warn_where_a_center_of_the_kernel_leaves_little_but_rounding(http: httpx.Client, name: str) -> None:
-    center, x, y = 1.7e9, [1.7e9 + 300, 1.7e9 - 5e3, 1.7e9 + 70], [1.7e9 + 100, 1.7e9 + 5e3, 1.7e9]
-    fields = HASHES | {"dtype": "float32"}
-    for title, changes in (
-        ("plain", {}),
-        ("kernel", {"kernel": {"kind": "gmm", "center": [center] * 3}}),
-        ("input", {"input": {"center": center}}),
-    ):
-        assert put(http, f"{name}-{title}", fields | changes).status_code == 201
-        for call, body in (
-            ("codes", {"vectors": [x]}),
-            ("similarity", {"x": [x], "y": [y]}),
-            ("kernel", {"x": [x], "y": [y]}),
-            ("diagnostics/collisions", {"vectors": [x, y]}),
-        ):
-            answer = post(http, f"{name}-{title}/{call}", body)
-            assert answer.status_code == 200, answer.text
-            assert (HEADER in answer.headers) == ("warnings" in answer.json()) == (title == "kernel"), call
-            if title == "kernel":
-                assert "; ".join(answer.json()["warnings"]) == answer.headers[HEADER]
-                assert f"of {len(body.get('vectors', [x]))} rows of" in answer.headers[HEADER]
-
-
-def test_landmarks_that_are_uploaded_are_warned_of_when_they_are_put(http: httpx.Client, name: str) -> None:
-    fields = SPEC | {"input_dim": 1, "kernel": {"kind": "gaussian", "length_scale": 10}, "s": None, "dtype": "float32"}
-    fields |= {"sampler": {"kind": "uploaded_landmarks", "landmarks": UNIX[:20].tolist()}}
-    for title, changes, is_coarse in (
-        ("single", {}, True),
-        ("double", {"dtype": "float64"}, False),
-        ("centered", {"input": {"center": 1.7e9}}, False),
-    ):
-        told = put(http, f"{name}-{title}", fields | changes).json()["warnings"]
-        assert any("rows of the landmarks" in text for text in told) == is_coarse
