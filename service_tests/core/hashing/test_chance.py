@@ -1,6 +1,5 @@
 """Chance collisions of codes: counted, and in simulation."""
 
-from collections.abc import Callable
 from itertools import permutations, product
 
 import numpy as np
@@ -12,7 +11,6 @@ from app.core.hashing.estimates import Agreements, chances, kernel_estimate, odd
 from service_tests.cases import each
 from service_tests.core.specs import hashing, pairs
 
-Made = Callable[[int], "tuple[Rows, Rows]"]
 Rows = NDArray[np.float64]
 
 INDEX = (Encoding.b_bit, Encoding.packed, Encoding.one_hot)
@@ -55,22 +53,6 @@ def test_the_chance_of_codes_is_that_of_their_shares_of_negative_samples(
     assert chances(by, input_dim, 1000, odd_x, odd_y) == pytest.approx([expected], rel=1e-13)
 
 
-@pytest.mark.parametrize("bits", [1, 2, 8, 16])
-def test_it_is_zero_while_all_indices_differ_in_their_bits_and_even_in_many_dimensions(bits: int) -> None:
-    by = Encoder(Encoding.b_bit, bits, BitsOf.index)
-    assert by.chance(2 ** (bits - 1)) == by.chance(2 ** (bits - 1), 1.0) == 0
-    assert by.chance(2 ** (bits - 1) + 1) > 0
-    assert by.chance(1 << 31) == pytest.approx(2.0**-bits, rel=1e-4)
-    assert by.chance(1 << 31, 1.0) == pytest.approx(2.0 ** (1 - bits), rel=1e-4)
-
-
-@pytest.mark.parametrize("bits_of", [BitsOf.mixed_index, BitsOf.pair])
-def test_mixed_bits_are_even_in_few_dimensions_and_in_rows_of_one_sign_too(bits_of: BitsOf) -> None:
-    for input_dim in (1, 5, 1 << 31):
-        for same_sign in (0.5, 1.0):
-            assert Encoder(Encoding.b_bit, 3, bits_of).chance(input_dim, same_sign) == 1 / 8
-
-
 @pytest.mark.parametrize("odd", [0, 100])
 def test_one_bit_of_the_index_says_nothing_of_rows_of_one_sign_but_in_one_dimension(odd: int) -> None:
     by, ends = Encoder(Encoding.b_bit, 1, BitsOf.index), np.array([odd, odd])
@@ -95,39 +77,6 @@ def positive(d: int) -> tuple[Rows, Rows]:
 def negative(d: int) -> tuple[Rows, Rows]:
     x, y = positive(d)
     return -x, -y
-
-
-def deviation(rows: tuple[Rows, Rows], by: Encoder, assumed: Rows) -> float:
-    """(mean rate − the one that `assumed` predicts from how often the indices agree), in standard errors."""
-    x, y = (pairs(hashing(input_dim=rows[0].shape[1], s=S), half) for half in rows)
-    index = (x[..., 0] == y[..., 0]).astype(float)
-    excess = (by.encode(x) == by.encode(y)) - index - (1 - index) * assumed
-    # Neither the hashes, which all pairs share, nor the pairs, which all hashes share, are the same twice.
-    error = np.hypot(excess.mean(axis=0).std() / np.sqrt(S), excess.mean(axis=1).std() / np.sqrt(PAIRS))
-    return float(excess.mean() / error)
-
-
-@pytest.mark.parametrize(("d", "bits"), [(20, 2), (20, 4), (40, 5), (150, 8), (3, 1)])
-def test_index_bits_of_rows_of_both_signs_agree_as_often_as_said(d: int, bits: int) -> None:
-    by = Encoder(Encoding.b_bit, bits, BitsOf.index)
-    assert abs(deviation(signed(d), by, by.chance(d))) < 4
-    assert abs(deviation(signed(d), by, 2 * by.chance(d))) > 8
-
-
-@pytest.mark.parametrize("rows", [positive, negative])
-@pytest.mark.parametrize(("d", "bits"), [(20, 2), (20, 4), (40, 5), (150, 6)])
-def test_index_bits_of_rows_of_one_sign_agree_as_often_as_said(rows: Made, d: int, bits: int) -> None:
-    by = Encoder(Encoding.b_bit, bits, BitsOf.index)
-    assert abs(deviation(rows(d), by, by.chance(d, 1.0))) < 4
-    assert abs(deviation(rows(d), by, by.chance(d))) > 8
-
-
-@pytest.mark.parametrize("rows", [signed, positive])
-def test_index_bits_of_few_dimensions_tell_all_indices_apart(rows: Made) -> None:
-    by = Encoder(Encoding.b_bit, 5, BitsOf.index)
-    x, y = (pairs(hashing(input_dim=16, s=S), half) for half in rows(16))
-    assert ((by.encode(x) == by.encode(y)) == (x[..., 0] == y[..., 0])).all()
-    assert by.chance(16) == 0
 
 
 @pytest.mark.parametrize("encoding", [Encoding.b_bit, Encoding.one_hot])

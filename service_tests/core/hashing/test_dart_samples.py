@@ -7,8 +7,7 @@ import pytest
 from scipy import sparse
 
 from app.core.hashing import dart_samples, row_samples
-from app.core.hashing.dart_samples import GROUP, Darts
-from app.core.hashing.row_samples import Load
+from app.core.hashing.dart_samples import Darts
 from app.core.progress import Pause
 from service_tests.cases import each
 from service_tests.core.specs import darts, pairs
@@ -44,15 +43,6 @@ def test_samples_hang_neither_on_threads_nor_on_blocks_nor_on_neighbours(
     assert (pairs(made, np.asfortranarray(rows()[::-1])) == whole[::-1]).all()
 
 
-def test_many_small_entries_are_sampled_as_often_as_one_large_one_of_their_sum() -> None:
-    row = np.full((1, 10_001), 1e-4)
-    row[0, 0] = 1
-    codes = pairs(darts(input_dim=10_001, s=2000), row)[0, :, 0]
-    # Half of 2000, with a standard error of 22.
-    assert abs((codes == 0).sum() - 1000) < 90
-    assert len(np.unique(codes)) > 850
-
-
 @pytest.mark.parametrize("most", [1, 7, 19])
 def test_long_rows_are_looked_at_piece_by_piece(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = pairs(darts(input_dim=D, s=S), rows())
@@ -73,19 +63,6 @@ def test_some_hashes_are_those_of_all_and_a_pause_comes_between_parts(monkeypatc
     pause: Pause = lambda: paused.append(1)  # noqa: E731
     assert (made.samples(x, slice(0, 64), pause) == whole[:, :64]).all()
     assert len(paused) >= len(x) - 1
-
-
-def test_the_time_grows_with_entries_plus_hashes() -> None:
-    """Doubled entries at few hashes, and doubled hashes at few entries, take twice as long; both together no more."""
-    source = Darts(7, 1 << 20, 1)
-    few, many = Load(1, 10, 10), Load(1, 10_000, 10_000)
-    assert source.operations(few, GROUP) == int(8000 * 10 + 24_000 + 600 * GROUP * (np.log(GROUP) + 3))
-    assert source.operations(many, 16) == pytest.approx(8000 * 10_000, rel=0.01)
-    assert source.operations(many, 2 * GROUP) == 2 * source.operations(many, GROUP)
-    assert source.operations(many, GROUP) < 1.01 * (source.operations(few, GROUP) + source.operations(many, 1))
-    # Of gcws, each entry and hash counts 16, or 176 where it is drawn.
-    assert 12 * source.operations(Load(1, 1000, 1000), 1024) < 176 * 1000 * 1024
-    assert darts(input_dim=D, s=S).operations(rows()) == source.operations(Load(23, 23 * D, 2 * D), S)
 
 
 @each("more", [0.3, 3.0, 40.0])

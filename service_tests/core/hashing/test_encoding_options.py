@@ -3,13 +3,8 @@
 import pytest
 
 from app.core.errors import InvalidOption
-from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, Encoder, Encoding, encoder
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
 from service_tests.cases import each
-
-
-def test_whole_numbers_never_agree_by_chance() -> None:
-    assert Encoder(Encoding.pairs).chance(9) == Encoder(Encoding.zero_bit).chance(9) == 0
-    assert Encoder(Encoding.fingerprint, 32).chance(9) == 2.0**-32
 
 
 def test_options_left_out_stand_for_the_usual() -> None:
@@ -45,8 +40,3 @@ def test_an_option_without_a_meaning_is_refused_by_name(
     with pytest.raises(InvalidOption, match=says) as caught:
         encoder(Encoding(encoding), bits, BitsOf(bits_of) if bits_of else None, marked)
     assert caught.value.option == option
-
-
-def test_every_encoding_and_source_of_bits_is_described() -> None:
-    assert set(ENCODINGS) == set(Encoding)
-    assert set(BITS_OF) == set(BitsOf)

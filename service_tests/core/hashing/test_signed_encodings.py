@@ -53,16 +53,6 @@ def test_packed_bits_stay_as_they_are() -> None:
     assert SIGNED.row(100, 3)[0] == (13,)
 
 
-@pytest.mark.parametrize(("s", "each"), [(8, 8), (16, 16), (1000, 16)])
-def test_a_band_has_sixteen_bits_unless_there_are_fewer(s: int, each: int) -> None:
-    assert signed_encoder(CodeOptions(FINGERPRINT), s).rows_per_band == each
-
-
-def test_packed_bits_are_the_usual() -> None:
-    assert signed_encoder(CodeOptions(), 64) == SIGNED
-    assert signed_encoder(CodeOptions(Encoding.packed, 1), 64) == SIGNED
-
-
 @each(
     ("options", "option"),
     [

@@ -5,77 +5,17 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
-from service_tests.cases import with_nightly
-from service_tests.core.specs import fourier, hashing, pairs
+from service_tests.core.specs import hashing, pairs
 
 Numbers = NDArray[np.float64]
 
 D, GAMMA = 5, 3.0
 
 
-def pair_at(rho: float) -> Numbers:
-    """Two unit rows of D entries whose cosine is rho."""
-    x, other = np.linalg.qr(np.random.default_rng(1).standard_normal((D, 2)))[0].T
-    return np.array([x, rho * x + np.sqrt(1 - rho**2) * other])
-
-
 def within_four_errors(estimates: Numbers, variance: float) -> bool:
     """Whether the sample variance is `variance`, up to four of its own standard errors √((μ₄ − σ⁴)/n)."""
     squares = np.square(estimates - estimates.mean())
     return bool(abs(squares.mean() - variance) < 4 * squares.std() / np.sqrt(len(squares)))
-
-
-def rff_variance(rho: float) -> float:
-    """Theorem 2, s times the variance."""
-    return float(1 / 2 + (1 - np.exp(-2 * GAMMA * (1 - rho))) ** 2 / 2)
-
-
-@pytest.mark.parametrize("rho", [-0.5, 0.2, 0.7, 0.95])
-def test_random_fourier_features_have_the_variance_of_theorem_2(rho: float) -> None:
-    s = 200_000
-    made = fourier(
-        input_dim=D,
-        s=s,
-        kernel={"kind": "correlation_rbf", "gamma": GAMMA},
-        sampler={"kind": "monte_carlo"},
-        form="phase",
-        dtype="float64",
-    )
-    x, y = made.transform(pair_at(rho))
-    # Each frequency is an estimate of its own.
-    products = s * x * y
-    assert abs(products.mean() - np.exp(-GAMMA * (1 - rho))) < 4 * products.std() / np.sqrt(s)
-    assert within_four_errors(products, rff_variance(rho))
-    assert not within_four_errors(products, 1.05 * rff_variance(rho))
-
-
-@pytest.mark.parametrize("rho", with_nightly([0.7], [0.2, 0.95]))
-def test_normalized_features_have_the_variance_of_theorem_3(rho: float) -> None:
-    # So many maps of 512 frequencies at once: slices of one map, normalised one by one as `normalize` does.
-    maps, s = 4000, 512
-    made = fourier(
-        input_dim=D,
-        s=maps * s,
-        kernel={"kind": "correlation_rbf", "gamma": GAMMA},
-        sampler={"kind": "monte_carlo"},
-        form="phase",
-        dtype="float64",
-    )
-    x, y = (row.reshape(maps, s) for row in made.transform(pair_at(rho)))
-    estimates = (x * y).sum(axis=1) / np.sqrt(np.square(x).sum(axis=1) * np.square(y).sum(axis=1))
-    squared = np.exp(-2 * GAMMA * (1 - rho))
-    variance = rff_variance(rho) - squared * (3 - squared**2) / 4
-    assert within_four_errors(np.sqrt(s) * estimates, variance)
-    # At ρ = 0.2 the gain of normalisation is too small to tell.
-    assert rho < 0.5 or not within_four_errors(np.sqrt(s) * estimates, rff_variance(rho))
-
-
-def test_a_normalized_map_is_its_plain_one_on_rows_of_unit_length() -> None:
-    fields = {"input_dim": D, "s": 512, "sampler": {"kind": "monte_carlo"}, "form": "phase", "dtype": "float64"}
-    kernel = {"kind": "correlation_rbf", "gamma": GAMMA}
-    plain = fourier(**fields, kernel=kernel).transform(pair_at(0.3))
-    normalized = fourier(**fields, kernel=kernel, normalize=True).transform(pair_at(0.3))
-    np.testing.assert_allclose(normalized, plain / np.linalg.norm(plain, axis=1, keepdims=True), rtol=1e-12)
 
 
 def theorem_4(rho: float, gamma: float) -> tuple[float, float]:

@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.indexes import costs as module
 from app.core.indexes.advice import AdviceOptions, advice_bytes, advised, check
-from app.core.indexes.choosing import Wishes
 from app.core.indexes.hashed_rows import hashed
 from app.core.maps import FeatureMap
 from app.core.progress import Progress, no_pause
-from app.pictures.figures import svg
 from service_tests.cases import with_nightly
 from service_tests.core.specs import fourier, hashing
 
@@ -86,30 +83,6 @@ def test_what_is_predicted_is_what_hashes_find(rows: str) -> None:
         assert abs(errors).mean() < 0.02
 
 
-@pytest.mark.nightly
-def test_where_no_bands_serve_it_says_so_and_takes_the_scan() -> None:
-    found = advice("similar").answer
-    assert found["similarities"]["pairs"]["median"] > 0.8
-    assert not any(one["serves"] for one in found["bandings"])
-    assert found["best"] == "scan"
-    assert found["why"].startswith("no bands of these codes have a recall of 0.95")
-    # The codes that stand for so much less than the rows find too little by themselves.
-    assert found["scan"]["recall"] < 0.9
-    assert (found["scan"]["rerank"] or 10_000) > 50
-
-
-def test_the_scan_is_better_by_more_hashes_and_more_bits() -> None:
-    found = advice("signed", recall=0.9).answer
-    scan = found["scan"]
-    assert (scan["s"], scan["bits"], scan["bytes"]) == (256, 8, 256)
-    assert (found["rows"], found["candidates"]) == (1360, 136)
-    by = {(one["s"], one["bits"]): one for one in [scan, *scan["narrower"]]}
-    assert set(by) == {(s, bits) for s in (256, 128, 64, 32) for bits in (8, 4, 2, 1)}
-    assert by[256, 8]["recall"] > by[256, 1]["recall"] + 0.02 > by[32, 1]["recall"] + 0.1
-    assert by[256, 8]["rerank"] < by[32, 8]["rerank"]
-    assert by[64, 2]["bytes"] == 16
-
-
 @pytest.mark.gate
 def test_codes_alone_serve_where_they_find_as_much() -> None:
     found = {keep: advice("signed", k=1, recall=0.75, keep=keep).answer for keep in ("codes", "vectors")}
@@ -126,43 +99,6 @@ def test_codes_alone_serve_where_they_find_as_much() -> None:
     assert few["why"].endswith("take a map of more hashes, or keep vectors")
     for one in found["codes"]["bandings"]:
         assert not one["serves"] or one["recall_of_codes"] == one["recall_of_search"] >= 0.75
-
-
-@pytest.mark.nightly
-def test_the_budget_is_kept() -> None:
-    few, many = (advice("signed", recall=0.9, candidates=n).answer for n in (40, 600))
-    assert [one["serves"] for one in many["bandings"]].count(True) > [one["serves"] for one in few["bandings"]].count(
-        True
-    )
-    assert all(one["candidates"] <= 40 for one in few["bandings"] if one["serves"])
-
-
-@pytest.mark.gate
-def test_what_costs_less_by_the_clock_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
-    for of_all in (2e6, 1.1e3):
-        times = iter([1e3, 2e3, of_all, 1e3, 2e3])
-        monkeypatch.setattr(module, "_median", lambda *_, times=times: next(times))
-        taken.append(advised(made(STANDARDISED), STANDARDISED[:1700], asked(recall=0.9), Progress(), 1).answer)
-    assert taken[0]["best"] in [
-        {"bands": one["bands"], "rows_per_band": one["rows_per_band"]} for one in taken[0]["bandings"] if one["serves"]
-    ]
-    assert taken[1]["best"] == "scan"
-    told = taken[0]["costs"]
-    assert (told["search"], told["band"]) == (1e3, 1e3 / 8)
-    assert told["scanned_row"] == pytest.approx((2e6 - 1e3) / 1360)
-    assert told["candidate"] > 1e3 / 136, "it is compared, and found before"
-    assert taken[1]["bandings"][0]["checked"] == taken[0]["bandings"][0]["checked"]
-
-
-@pytest.mark.nightly
-def test_the_picture_shows_the_curves_the_scans_and_the_similarities() -> None:
-    for rows in ("signed", "similar"):
-        found = advice(rows, recall=0.9) if rows == "signed" else advice(rows)
-        picture = svg(found.drawing).decode()
-        for words in ("share of rows looked at", "rows a band", "256 × 8 bits", "similarity to a query"):
-            assert words in picture
-        assert ("best:" in picture) == (found.answer["best"] != "scan")
 
 
 def test_too_few_rows_and_maps_without_codes_are_refused() -> None:
@@ -190,27 +126,6 @@ def test_copies_of_rows_are_found_as_their_row(k: int) -> None:
     twenty = np.repeat(np.random.default_rng(4).normal(size=(15, 4)), 20, axis=0)
     scan = advised(one, twenty, asked(k=k), Progress(), 1).answer["scan"]
     assert (scan["recall"], scan["rerank"]) == (1, k)
-
-
-def test_no_error_is_less_than_one_neighbour() -> None:
-    wishes = Wishes(k=4, recall=0.97, candidates=9, queries=20, taken=50)
-    found = np.ones((20, 3))
-    found[:, 1], found[:10, 2] = 0.99, 0.8
-    np.testing.assert_allclose(wishes.error(found), [1 / 80, 1 / 80, np.hypot(0.1 / np.sqrt(20), 1 / 80)])
-    # 1 and .99 less 2.326 · .0125 are .971 and .961.
-    assert wishes.is_met(found).tolist() == [0]
-    few = advised(hashing(s=32), np.ones((100, 4)), asked(k=1), Progress(), 1).answer
-    assert few["why"].startswith("20 queries do not tell a recall of 0.95")
-    assert "too short" not in few["why"]
-
-
-def test_others_in_the_same_bucket_are_looked_at_too() -> None:
-    found = advice("signed", recall=0.9).answer
-    longest = found["curves"][-1]
-    # Hardly a row agrees in all of 64 hashes.
-    assert longest["bands"][-1] == 4
-    assert longest["predicted"][-1]["share"] >= 1 - (1 - 2**-16) ** 4
-    assert longest["checked"][0]["share"] >= 2**-16
 
 
 @pytest.mark.nightly

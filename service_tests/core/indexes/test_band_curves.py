@@ -28,13 +28,6 @@ def test_as_many_are_found_as_predicted(rate: float, r: int, b: int) -> None:
     assert abs(found - wanted) < 3.5 * np.sqrt(max(wanted * (1 - wanted), 1e-3) / first.size)
 
 
-def test_a_prediction_is_a_mean_over_pairs() -> None:
-    rates, weights = np.array([0.0, 0.5, 1.0]), np.array([2.0, 1.0, 1.0])
-    assert predicted(rates, weights, 3, 2) == pytest.approx((2 * 0 + (1 - 0.75**3) + 1) / 4)
-    # Where bands are long and the rest is rounding, a share is not lost.
-    assert predicted(np.array([1e-3]), np.ones(1), 10, 6) == pytest.approx(1e-17, rel=1e-9)
-
-
 @each("s", [5, 64, 100])
 @each("values", [2, 40])
 def test_each_pair_is_counted_once_in_the_band_in_which_a_search_first_looks_at_it(s: int, values: int) -> None:

@@ -7,8 +7,6 @@ from app.core.indexes import banding
 from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
 from service_tests.core.indexes.test_scanning import packed, some_codes
 
-RNG = np.random.default_rng(5)
-
 
 @pytest.mark.parametrize("bits", [1, 2, 4, 8, 16])
 def test_words_are_equal_where_all_codes_of_a_band_are(bits: int) -> None:
@@ -24,17 +22,6 @@ def test_words_are_equal_where_all_codes_of_a_band_are(bits: int) -> None:
         assert (same & ~equal).sum() < 0.01 * (~equal).sum()
 
 
-def test_codes_that_differ_share_words_at_the_rate_of_chance() -> None:
-    n, bands = 2000, 64
-    whole = RNG.integers(0, 256, (n, bands * 2))
-    words = bucket_words(packed(whole, 8), 8, Banding(bands, 2))
-    pairs = bands * n * (n - 1) / 2
-    counts = [np.unique(one, return_counts=True)[1] for one in words]
-    same = sum(int((one * (one - 1) // 2).sum()) for one in counts)
-    # Bands are equal at the rate 2^-16, and words of others at another 2^-16; the standard error is that of a count.
-    assert abs(same - pairs * 2 / 65536) < 4 * np.sqrt(pairs * 2 / 65536)
-
-
 @pytest.mark.parametrize("size", [1, 40, 700])
 def test_candidates_are_all_that_share_a_word_and_no_others(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(banding, "SEGMENT", 64)
@@ -48,11 +35,3 @@ def test_candidates_are_all_that_share_a_word_and_no_others(size: int, monkeypat
         buckets = found.buckets(np.ascontiguousarray(asked[:, i]))
         assert buckets.size == equal.sum()
         np.testing.assert_array_equal(np.sort(found.of(buckets)), np.flatnonzero(equal.any(axis=0)))
-
-
-def test_a_full_segment_is_sorted() -> None:
-    codes = RNG.integers(0, 4, (banding.SEGMENT, 8)).astype(np.uint8)
-    made, words = segment(codes, 8, Banding(4, 2)), bucket_words(codes, 8, Banding(4, 2))
-    np.testing.assert_array_equal(made.words, np.sort(words, axis=1))
-    np.testing.assert_array_equal(made.words, np.take_along_axis(words, made.places.astype(np.intp), axis=1))
-    assert all(len(np.unique(one)) == banding.SEGMENT for one in made.places)

@@ -33,13 +33,6 @@ def test_the_fastest_that_serves_is_taken(microseconds: float, serves: bool, bes
     assert found == (None if best is None else {"bands": best, "rows_per_band": 2})
 
 
-def test_as_many_rows_are_compared_as_have_the_recall() -> None:
-    shares = np.ones((Q, 1)) * [0.5, 0.7, 0.95, 0.97, 1.0]
-    assert WISHES.rerank(shares) == 3
-    assert WISHES._replace(k=4).rerank(shares) == 4
-    assert WISHES.rerank(shares[:, :2]) is None
-
-
 def test_the_fewest_bands_that_have_the_recall_are_told_of_with_what_they_cost() -> None:
     """Neighbours agree first in the third band, as fourth by their codes; one in twenty agrees in the seventh.
 

@@ -7,13 +7,10 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
-from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.indexes import duplicates as module
 from app.core.indexes.duplicates import duplicates
 from app.core.indexes.scanning import BITS
-from app.core.maps import made
 from app.core.progress import Progress
-from app.core.spec import MapSpec
 from service_tests.core.indexes.test_scanning import packed
 
 
@@ -55,19 +52,6 @@ def test_large_clusters_come_first_and_single_rows_not_at_all() -> None:
     assert [one.tolist() for one in found.clusters()] == [[1, 3, 6], [0, 4], [7, 8]]
     for none in (np.zeros((0, 4), np.uint8), np.zeros((1, 4), np.uint8)):
         assert not list(duplicates(none, 4, 8, 1).clusters())
-
-
-def test_rows_apart_are_hardly_compared_and_equal_ones_are_not() -> None:
-    n, s = 20_000, 64
-    whole = like(n, s, 8, n // 10, 0.05, np.random.default_rng(8))
-    found = duplicates(packed(whole, 8), s, 8, 56)
-    assert 0 < found.compared < n * n / 2000
-    # Rows of which each is like the next are one cluster, though the first and the last agree in nothing.
-    chain = np.repeat(np.arange(300)[:, None] + np.arange(s) * 7 >> 6, 5, axis=0)
-    linked = duplicates(packed(chain, 8), s, 8, 50)
-    assert linked.roots.tolist() == roots_of_all_pairs(chain, 50).tolist()
-    assert linked.compared < 300 * 300
-    assert duplicates(packed(whole[:1].repeat(n, axis=0), 8), s, 8, 20).compared == 0
 
 
 class Stopped(Exception):
@@ -125,16 +109,3 @@ def test_work_that_is_ended_goes_on_to_the_same_clusters(least: int, monkeypatch
         np.testing.assert_array_equal(again.roots, roots_of_all_pairs(others, many))
     np.testing.assert_array_equal(found.roots, wanted.roots)
     assert found.compared == wanted.compared
-
-
-def test_codes_of_rows_have_the_clusters_of_all_pairs() -> None:
-    rng = np.random.default_rng(4)
-    centres = rng.gamma(1.0, size=(60, 16)) * rng.choice([-1, 1], (60, 16))
-    rows = centres[rng.integers(0, 60, 900)] * np.exp(0.3 * rng.random((900, 1)) * rng.standard_normal((900, 16)))
-    spec = {"input_dim": 16, "s": 96, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "dtype": "float64"}
-    encoder = Encoder(Encoding.packed, 8, BitsOf.pair)
-    codes = made(MapSpec.model_validate(spec)).codes(rows, encoder)
-    for least in (87, 68, 40):
-        wanted = roots_of_all_pairs(codes, least)
-        assert 2 < len(np.unique(wanted)) < 890
-        np.testing.assert_array_equal(duplicates(codes, 96, 8, least).roots, wanted)

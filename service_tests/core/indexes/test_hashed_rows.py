@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.indexes.advice import AdviceOptions, advised
 from app.core.indexes.hashed_rows import hashed, law_of, packed_codes
 from app.core.maps import FeatureMap
-from app.core.progress import Progress, no_pause
+from app.core.progress import no_pause
 from service_tests.core.specs import fourier, hashing
 
 LETTERS = np.load(Path(__file__).parents[3] / "examples" / "letters.npy").astype(np.float64)
@@ -49,23 +48,3 @@ def test_a_map_whose_codes_tell_no_kernel_is_refused(members: Any, told: str) ->
     with pytest.raises(InvalidInput, match=told) as caught:
         law_of(fourier(**members))
     assert caught.value.pointer == "/map"
-
-
-@pytest.mark.gate
-def test_advice_on_signed_codes_predicts_what_it_checks() -> None:
-    asked = AdviceOptions(map="m", dataset="d", recall=0.9)
-    found: Any = advised(signed(512), STANDARDISED, asked, Progress(), 2).answer
-    assert (found["s"], found["bits"]) == (512, 1)
-    compared = [
-        (predicted, checked)
-        for curve in found["curves"]
-        for predicted, checked, bands in zip(curve["predicted"], curve["checked"], curve["bands"], strict=True)
-        # Beyond that some queries have so many rows in their buckets that all are looked at, which is no law's.
-        if bands >= 12 and predicted["share"] < 0.1
-    ]
-    assert len(compared) > 15
-    for of in ("recall", "share"):
-        off = [predicted[of] - checked[of] for predicted, checked in compared]
-        assert abs(np.mean(off)) < 0.03
-        assert np.abs(off).max() < 0.12
-    assert [one["bits"] for one in found["scan"]["narrower"]] == [1] * len(found["scan"]["narrower"])

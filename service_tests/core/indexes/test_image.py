@@ -97,16 +97,3 @@ def test_the_room_that_was_taken_may_end_within_a_block(size: int) -> None:
     held.change(changes(codes, [*range(1, -(-size // PER_BLOCK))]), size)
     with held.looked_at() as found:
         check(found, codes, None)
-
-
-def test_memory_is_that_of_the_vectors() -> None:
-    held = HeldCodes(Layout(100, 8, Banding(20, 5), 128))
-    codes = RNG.integers(0, 9, (1000, 100)).astype(np.uint8)
-    blocks = {
-        i: ChangedBlock(np.zeros(128, np.uint64), codes[128 * i : 128 * i + 128], b"\3\0sab" * 128) for i in range(8)
-    }
-    held.change(blocks, 1000)
-    nbytes = held.nbytes
-    assert 1000 * held.layout.bytes_per_vector < nbytes < 1.5 * 1000 * held.layout.bytes_per_vector
-    held.change(blocks, 1000)
-    assert held.nbytes == nbytes

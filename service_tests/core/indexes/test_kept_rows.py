@@ -26,13 +26,6 @@ def test_dense_and_sparse_rows_come_back_bit_for_bit(rows: np.ndarray) -> None:
     assert not sparse.issparse(restored(both[0], 9))
 
 
-def test_what_float32_holds_takes_four_bytes_a_number() -> None:
-    assert {len(one) for one in kept(NARROW.astype(np.float64))} == {1 + 4 * 9}
-    assert {len(one) for one in kept(DENSE + 1 / 3)} == {1 + 8 * 9}
-    of_sparse = kept(sparse.csr_array(NARROW))
-    assert [len(one) for one in of_sparse] == [1 + 8 * n for n in np.count_nonzero(NARROW, axis=1)]
-
-
 def test_what_is_no_row_is_refused() -> None:
     rows = sparse.csr_array(NARROW[:1])
     for stored in (b"", b"\7", kept(NARROW)[0][:-1], kept(rows)[0] + b"\0", b"\2\1"):

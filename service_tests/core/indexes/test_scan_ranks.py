@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.indexes.hashed_rows import hashed, law_of, packed_codes
+from app.core.indexes.hashed_rows import hashed, packed_codes
 from app.core.indexes.scan_ranks import found_by_depth, ranks
 from app.core.progress import no_pause
 from service_tests.cases import each
@@ -20,20 +19,6 @@ def test_codes_are_those_that_clients_get(bits: int, s: int) -> None:
     made, rows = hashing(s=s), RNG.normal(size=(30, 4))
     mine = packed_codes(hashed(made, rows, no_pause), bits)
     np.testing.assert_array_equal(mine, made.codes(rows, Encoder(Encoding.packed, bits, BitsOf.pair)))
-
-
-def test_codes_agree_as_often_as_the_law_says() -> None:
-    made, rows = hashing(s=20_000), RNG.normal(size=(8, 4))
-    codes, kernels = hashed(made, rows, no_pause), made.exact_gram(rows, rows)
-    rates = (codes[:, None] == codes).mean(axis=2)
-    error = np.sqrt(0.25 / 20_000)
-    assert abs(rates - law_of(made).rates(kernels)).max() < 4 * error
-    assert np.ptp(kernels) > 0.5
-
-
-def test_a_row_without_codes_is_named() -> None:
-    with pytest.raises(InvalidInput, match="all zero"):
-        hashed(hashing(s=8), np.zeros((3, 4)), no_pause)
 
 
 @pytest.mark.parametrize("bits", [1, 4, 8])

@@ -1,13 +1,10 @@
 """The nearest rows of packed codes against counting in NumPy."""
 
-import time
-from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.indexes import scanning
 from app.core.indexes.scanning import BITS, nearest
 from service_tests.cases import each
@@ -83,17 +80,6 @@ def test_rows_that_agree_in_too_few_hashes_are_not_found() -> None:
         check(8, 40, n=900, q=3, k=700, least=least)
 
 
-@pytest.mark.parametrize("k", [0, 1, 10, 400, 2000])
-def test_as_many_as_are_wanted_or_all(k: int) -> None:
-    check(4, 33, n=400, q=2, k=k)
-
-
-def test_the_nearest_row_may_be_one_of_the_last_of_many() -> None:
-    codes = np.full((70_000, 4), 9, np.uint8)
-    codes[-3] = 0
-    assert nearest(np.zeros((1, 4), np.uint8), codes, 4, 8, 2).slots.tolist() == [[69_997, 0]]
-
-
 def test_of_nothing_nothing_is_found() -> None:
     some = packed(some_codes(5, 9, 4), 4)
     assert nearest(some, some[:0], 9, 4, 3).slots.shape == (5, 0)
@@ -102,36 +88,3 @@ def test_of_nothing_nothing_is_found() -> None:
     found = nearest(some, some, 9, 4, 3, mask=np.zeros(5, np.bool_))
     assert (found.slots == -1).all()
     assert (found.counts == -1).all()
-
-
-def test_they_are_those_of_the_codes_that_clients_get() -> None:
-    samples = RNG.integers(0, 4, (200, 51, 2))
-    for bits in BITS:
-        by = Encoder(Encoding.packed, bits, BitsOf.pair)
-        whole = by._replace(encoding=Encoding.b_bit).encode(samples).astype(np.int64)
-        codes = by.encode(samples)
-        np.testing.assert_array_equal(nearest(codes[:9], codes, 51, bits, 7).slots, brute(whole[:9], whole, 7)[0])
-
-
-def test_more_hashes_than_a_row_has_are_refused() -> None:
-    some = packed(some_codes(5, 9, 4), 4)
-    for s, bits in ((11, 4), (9, 3)):
-        with pytest.raises(ValueError, match=f"{s} hashes of {bits} bits do not stand in 5 bytes"):
-            nearest(some, some, s, bits, 3)
-
-
-@pytest.mark.nightly
-def test_another_thread_goes_on_while_rows_are_compared() -> None:
-    codes = RNG.integers(0, 256, (100_000, 128), np.uint8)
-    queries = np.tile(codes[:16], (10, 1))
-    nearest(queries[:1], codes[:2], 128, 8, 1)
-    work = Thread(target=nearest, args=(queries, codes, 128, 8, 10))
-    longest, last = 0.0, time.monotonic()
-    began = time.process_time()
-    work.start()
-    while work.is_alive():
-        time.sleep(0.0005)
-        now = time.monotonic()
-        longest, last = max(longest, now - last), now
-    # Held for the whole time it would be all of it.
-    assert longest < max(0.02, (time.process_time() - began) / 3)

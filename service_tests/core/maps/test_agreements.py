@@ -30,18 +30,6 @@ def test_pairs_agree_as_often_whatever_the_blocks_of_hashes(per_block: int, monk
     assert counted.odd_y.tolist() == [0] * 6
 
 
-@pytest.mark.parametrize("law", ["normal", "laplace"])
-def test_indices_agree_hardly_more_often_than_samples_where_many_columns_matter_alike(law: str) -> None:
-    s = 4096
-    x, y = getattr(np.random.default_rng(5), law)(size=(2, 60, 200))
-    counted = hashing(input_dim=200, s=s).agreements(x, y, PAIRS)
-    excess = (counted.zero_bit - counted.codes) / s
-    # Of the mean of 60 pairs that share their hashes, one standard error is below that of each: √(0.002/4096) = 0.0007.
-    assert (excess >= 0).all()
-    assert 0 < excess.mean() < 0.002
-    assert counted.codes.mean() / s > 0.1
-
-
 def test_the_pairs_of_a_map_of_many_hashes_are_counted_in_little_memory() -> None:
     sampling = hashing(input_dim=1 << 20, s=1 << 22)
     x = sparse.csr_array((np.array([1.0, 2.0]), np.array([0, 7]), np.array([0, 2])), shape=(1, 1 << 20))

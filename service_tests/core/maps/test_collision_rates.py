@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import sparse
 
 from app.core.hashing import parameters
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.weighted_minhash import WeightedMinHashMap
 from service_tests.cases import each, with_nightly
-from service_tests.core.specs import darts, gmm_spec, hashing, pairs, zero_bit
+from service_tests.core.specs import darts, gmm_spec, hashing, pairs
 
 S, D = 200_000, 5
 CENTER = [0.5, -1.0, 0.0, 2.0, 0.25]
@@ -97,51 +96,8 @@ def test_so_they_do_about_a_center(p: float, name: str, sampling: WeightedMinHas
     assert exact == 1 or abs(exact - min_max(u, v, p)) > 4 * standard_error(exact)
 
 
-def test_one_factor_on_both_rows_changes_no_rate_and_on_one_row_it_is_the_kernel_of_the_multiple(
-    sampling: WeightedMinHashMap,
-) -> None:
-    u, v = (np.array(row) for row in PAIRS["signed"])
-    exact = min_max(u, v)
-    for scale in (1e-300, 3.0, 1e300):
-        assert abs(rate(sampling, scale * u, scale * v) - exact) < 4 * standard_error(exact)
-    for factor in (0.5, 3.0):
-        wanted = min(factor, 1 / factor)
-        assert abs(rate(sampling, u, factor * u) - wanted) < 4 * standard_error(wanted)
-
-
-def test_sparse_rows_agree_in_the_very_same_hashes_as_dense_ones(sampling: WeightedMinHashMap) -> None:
-    posted = np.array([row for pair in PAIRS.values() for row in pair][:6])
-    assert (pairs(sampling, sparse.csr_array(posted)) == pairs(sampling, posted)).all()
-
-
-def test_equal_rows_always_agree_and_rows_without_a_shared_coordinate_never(sampling: WeightedMinHashMap) -> None:
-    u, _ = PAIRS["signed"]
-    assert rate(sampling, u, u) == 1
-    assert rate(sampling, u, [-entry for entry in u]) == 0
-    assert rate(sampling, [1.0, 0, 2.0, 0, 0], [0, 1.0, 0, -2.0, 0]) == 0
-
-
-def test_i_star_is_drawn_in_proportion_to_the_weight_of_its_coordinate(sampling: WeightedMinHashMap) -> None:
-    u, _ = PAIRS["signed"]
-    counts = np.bincount(zero_bit(sampling, np.array([u]))[0], minlength=2 * D)
-    weights = np.array([max(sign * entry, 0) for entry in u for sign in (1, -1)])
-    shares = weights / weights.sum()
-    # One standard error √(share(1 − share)/S); an index of weight 0 never comes.
-    assert (np.abs(counts / S - shares) <= 4 * np.sqrt(shares * (1 - shares) / S)).all()
-
-
 def test_hashes_are_independent_of_their_neighbours(sampling: WeightedMinHashMap) -> None:
     codes = pairs(sampling, np.array(PAIRS["signed"]))
     equal = (codes[0] == codes[1]).all(axis=1).astype(np.float64)
     # One standard error of a correlation is 1/√200,000.
     assert abs(np.corrcoef(equal[1:], equal[:-1])[0, 1]) < 4 / np.sqrt(S)
-
-
-def test_the_index_alone_agrees_more_often_where_few_coordinates_carry_the_weight(
-    sampling: WeightedMinHashMap,
-) -> None:
-    u, v = PAIRS["one shared coordinate"]
-    codes = zero_bit(sampling, np.array([u, v]))
-    exact = min_max(u, v)
-    # The 0-bit rate is an approximation from above: the full pair is the unbiased one.
-    assert (codes[0] == codes[1]).mean() > exact + 4 * standard_error(exact)

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 from scipy import sparse
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.maps import DartMinHashMap
-from app.core.samplers.base import AnySampler
 from service_tests.cases import with_nightly
-from service_tests.core.specs import PRODUCT_KERNELS, darts, kernel, kind, pairs, refusal, sampler
+from service_tests.core.specs import darts, pairs
 
 WIDE, S = 1_000_000, 40_000
 
@@ -77,26 +75,6 @@ def test_rows_of_any_scale_and_power_too(scale: float, p: float) -> None:
     assert_agrees(made, scale * rows, p)
 
 
-def test_entries_three_hundred_decades_below_the_largest_change_nothing() -> None:
-    made = darts(input_dim=6, s=4096)
-    rows = np.array([[1.0, 2.0, 0, 0, 0, 0], [1.0, 2.0, 1e-300, 1e-200, -1e-250, 1e-100]])
-    codes = pairs(made, rows)
-    assert (codes[0] == codes[1]).all()
-    rows[1, 4] = -0.03  # 1 % of the weight: 41 of 4,096 are expected to differ, one standard error 6.4
-    codes = pairs(made, rows)
-    assert 15 < (codes[0] != codes[1]).any(axis=1).sum() < 67
-
-
-def test_the_one_entry_of_a_row_is_every_sample_and_its_weight_tells_which_t() -> None:
-    made = darts(input_dim=3, s=S)
-    codes = pairs(made, np.array([[0, -1e-12, 0], [0, -1.0, 0], [0, -1.25, 0], [0, 0, 0]]))
-    assert (codes[:3, :, 0] == 3).all()
-    assert (codes[3] == -1).all()
-    assert (codes[0, :, 1] != codes[1, :, 1]).all()
-    # 0.8, one standard error √(.8·.2/40,000) = .002
-    assert abs((codes[1, :, 1] == codes[2, :, 1]).mean() - 0.8) < 4 * 0.002
-
-
 @pytest.mark.parametrize(
     "by",
     [
@@ -116,48 +94,3 @@ def test_codes_of_different_samples_agree_at_the_rate_that_is_reckoned(by: Encod
     equal = (by.encode(of_x[None])[0] == by.encode(of_y[None])[0])[differ]
     (chance,) = made.chances(x, y, by)
     assert abs(equal.mean() - chance) < 4 * np.sqrt(chance * (1 - chance) / differ.sum()) + 1e-12
-
-
-def test_hashes_of_other_seeds_and_of_other_groups_are_independent() -> None:
-    """One standard error of a correlation of S agreements is 1/√S."""
-    rows = np.array([[1.0, -2.0, 0.5, 3.0], [0.7, -2.5, 0.5, 1.0]])
-
-    def agree(seed: int) -> Any:
-        codes = pairs(darts(input_dim=4, s=S, seed=seed), rows)
-        return (codes[0] == codes[1]).all(axis=1).astype(float)
-
-    one, other = agree(1), agree(2)
-    assert abs(np.corrcoef(one, other)[0, 1]) < 4 / np.sqrt(S)
-    assert abs(np.corrcoef(one[4096:], one[:-4096])[0, 1]) < 4 / np.sqrt(S)
-
-
-@pytest.mark.parametrize("name", [kind(model) for model in PRODUCT_KERNELS])
-def test_it_is_refused_for_kernels_with_frequencies_and_one_that_works_is_named(name: str) -> None:
-    error = refusal(kernel={"kind": name, "length_scale": 1.0}, sampler={"kind": "dart_minhash"})
-    assert error.pointer == "/sampler/kind"
-    assert error.detail == f"sampler dart_minhash hashes for kernel gmm only; kernel {name} takes, for instance, sobol"
-
-
-def test_it_takes_no_field_and_is_no_base_of_moment_matching() -> None:
-    with pytest.raises(ValidationError, match="bits"):
-        sampler(kind="dart_minhash", bits=8)
-    with pytest.raises(ValidationError, match="base"):
-        sampler(kind="moment_matching", base={"kind": "dart_minhash"})
-
-
-def test_it_is_tried_where_rows_may_have_hundreds_of_entries() -> None:
-    def tried(its_kernel: Any, input_dim: int) -> tuple[AnySampler, ...]:
-        return DartMinHashMap.tried(its_kernel, input_dim, 64, None)
-
-    gmm = kernel(kind="gmm")
-    assert tried(gmm, 255) == ()
-    assert [one.kind for one in tried(gmm, 256)] == ["dart_minhash"]
-    assert tried(kernel(kind="gaussian", length_scale=1.0), 256) == ()
-
-
-def test_a_map_holds_nothing_but_its_center() -> None:
-    assert darts(input_dim=4).bytes == 0
-    center = [0.5, 1.0, 2.0, -1.0]
-    spec = darts(input_dim=4, kernel={"kind": "gmm", "center": center}).spec
-    assert DartMinHashMap.derived(spec, {})["center"].tolist() == center
-    assert DartMinHashMap.drawing_bytes(spec) == 0

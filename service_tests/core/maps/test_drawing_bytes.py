@@ -104,14 +104,6 @@ def test_it_takes_what_is_reckoned(its_kernel: str, over: dict[str, Any], s: int
     assert LEAST_OF.get(over["kind"], LEAST) * reckoned < taken(of, with_rows(d, n=N_ROWS)) < reckoned + FIXED
 
 
-@pytest.mark.parametrize("form", ["complex", "phase"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_forms_and_dtypes_are_reckoned_with(form: str, dtype: str) -> None:
-    of = spec(sampler={"kind": "monte_carlo"}, s=1 << 17, input_dim=4, form=form, dtype=dtype)
-    reckoned = FourierMap.drawing_bytes(of)
-    assert LEAST * reckoned < taken(of, Building()) < reckoned + FIXED
-
-
 def test_summands_are_put_together() -> None:
     windows = {"kind": "anova", "length_scale": 1.0, "windows": {"image_shape": [16, 16], "patch_shape": [4, 4]}}
     of = spec(kernel=windows, sampler={"kind": "monte_carlo"}, s=1 << 12, input_dim=256)

@@ -80,44 +80,6 @@ def test_only_the_families_ask_which_family_a_map_is_of() -> None:
     assert found == {}
 
 
-@each(
-    "source",
-    [
-        "isinstance(feature_map, FourierMap)",
-        "isinstance(feature_map, maps.ConsistentSamplingMap | None)",
-        "isinstance(kernel, (Gaussian, GeneralizedMinMax))",
-        "issubclass(model, ConsistentWeightedSampling)",
-        "isinstance(spec.sampler, FrequencySampler)",
-        "type(feature_map) is FourierMap",
-        "family(spec) == ConsistentSamplingMap",
-        "spec.kernel.kind == 'gmm'",
-        "'gmm' != kind",
-        "kind in ('gmm', 'correlation_rbf')",
-        "sampler.kind in {'gcws'}",
-        "sampler.kind == 'dart_minhash'",
-        "match spec.kernel:\n    case GeneralizedMinMax(p=1): pass",
-        "match spec.kernel.kind:\n    case 'gmm': pass",
-    ],
-)
-def test_a_question_is_found(source: str) -> None:
-    assert list(questions(source))
-
-
-@each(
-    "source",
-    [
-        "isinstance(rows, np.ndarray)",
-        "FourierMap(spec, arrays)",
-        "{'gcws': estimate}",
-        "kernel.kind == 'laplacian'",
-        "feature_map.check_gives(Gives.codes)",
-        "Literal['gmm']",
-    ],
-)
-def test_what_is_no_question_is_not_found(source: str) -> None:
-    assert not list(questions(source))
-
-
 def test_no_family_is_left_out() -> None:
     missing = {of.__name__ for of in FAMILIES if of not in FIRST}
     assert not missing, f"give a sampler of {missing} values of its fields in combinations.FIELDS, and its kernels"
@@ -214,24 +176,3 @@ def test_a_map_of_a_wanted_width_has_it(of: type[FeatureMap]) -> None:
         # In float32 a landmark map may leave out columns of s.
         width, next_width = (built(of, s=s, dtype="float64").n_output for s in (size, size + 1))
         assert width <= columns < next_width
-
-
-@every_family
-def test_the_baseline_is_as_wide_and_built_anew_for_every_seed(of: type[FeatureMap]) -> None:
-    made = built(of)
-    one, other = made.baseline(1), made.baseline(2)
-    if one is None or other is None:
-        assert one is other
-        return
-    first, second = (opened(baseline, family_of(baseline.sampler).build(baseline).arrays) for baseline in (one, other))
-    assert first.n_output == second.n_output == made.n_output
-    x = rows(3, 1, dtype="float32")
-    assert not np.allclose(first.gram(x, x), second.gram(x, x))
-
-
-@every_family
-def test_building_and_opening_are_within_what_is_said_before(of: type[FeatureMap]) -> None:
-    made = built(of)
-    most = of.drawing_bytes(made.spec)
-    assert (made.bytes > 0) == (most > 0)
-    assert made.bytes <= most

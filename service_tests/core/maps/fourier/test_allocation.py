@@ -4,12 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from service_tests.core.kernels.sums import D, anova, windows
+from service_tests.core.kernels.sums import D, anova
 from service_tests.core.specs import fourier, refusal, spec
-
-MATCHED_PLAINLY = {"kind": "moment_matching", "base": {"kind": "halton", "scramble": "none"}}
 
 
 def subsets(n: int, size: int) -> dict[str, Any]:
@@ -74,43 +71,6 @@ def test_a_warned_number_is_said_to_be_a_subsets_and_the_totals_named_are_not_wa
     first, second = FourierMap.build(spec(**members, s=991)).warnings
     assert first.startswith("1 of the 30 subsets get 34 of the s = 991 frequencies")
     assert second.startswith("29 of the 30 subsets get 33 of the s = 991 frequencies")
-
-
-def test_other_warnings_and_refusals_name_the_kind_of_subset_they_are_about() -> None:
-    halton = {"kind": "halton", "scramble": "none"}
-    first, second = FourierMap.build(spec(kernel=subsets(2, 31), sampler=halton, input_dim=64, s=10)).warnings
-    assert first.startswith("on a subset of 31 coordinates with 5 of the s = 10 frequencies: halton with scramble none")
-    assert "poor above 30 dimensions (input_dim is 31)" in second
-    error = refusal(kernel=subsets(2, 31), sampler={"kind": "sparse_grid", "level": 9}, input_dim=64)
-    assert error.detail.startswith("on a subset of 31 coordinates: sparse_grid of level 9 has ")
-    made = spec(kernel=subsets(2, 31), sampler=MATCHED_PLAINLY, input_dim=64, s=64)
-    with pytest.raises(InvalidInput, match="on a subset of 31 coordinates with 32 of the s = 64 frequencies: the 32"):
-        FourierMap.build(made)
-
-
-@pytest.mark.parametrize(
-    "over",
-    [
-        {"kind": "dense_grid", "points_per_dim": 3},
-        {"kind": "sparse_grid", "level": 1},
-        {"kind": "polynomially_exact", "degree": 2},
-        {"kind": "uploaded", "frequencies": [[1.0, 2.0], [3.0, 4.0]]},
-    ],
-)
-def test_rules_that_ignore_s_take_any(over: dict[str, Any]) -> None:
-    members = {"kernel": anova(subsets=[[0, 1], [2, 3], [1, 4]], weights=None), "sampler": over, "input_dim": D}
-    few, none = (FourierMap.build(spec(**members, s=s)) for s in (1, None))
-    assert (few.arrays["frequencies"] == none.arrays["frequencies"]).all()
-    assert few.warnings[-1].endswith("s = 1 was not used")
-
-
-def test_subsets_named_twice_are_built_and_told_of() -> None:
-    named_twice = anova(subsets=[[3], [0, 1], [2], [1, 0], [2]], weights=None)
-    made = spec(kernel=named_twice, input_dim=D, s=50)
-    (warning,) = FourierMap.build(made).warnings
-    assert warning.startswith("subsets 1 and 3 name the same coordinates")
-    assert FourierMap.build(spec(kernel=anova(), input_dim=D)).warnings == ()
-    assert FourierMap.build(spec(kernel=windows([2, 3], [1, 2]), input_dim=D)).warnings == ()
 
 
 def test_uploaded_frequencies_serve_subsets_of_one_size_only() -> None:

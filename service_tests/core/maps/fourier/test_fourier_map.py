@@ -144,35 +144,6 @@ def test_sparse_rows_have_the_features_of_the_dense_ones(form: str, normalize: b
     assert (feature_map.exact_gram(csr, csr) == feature_map.exact_gram(rows, rows)).all()
 
 
-@pytest.mark.parametrize("form", ["complex", "cos_sin"])
-def test_a_vector_has_inner_product_one_with_itself(form: str) -> None:
-    feature_map = built(form=form, dtype="float64", s=77)
-    rows = rows_for(feature_map, 20)
-    squares = np.square(np.abs(feature_map.transform(rows))).sum(axis=1)
-    np.testing.assert_allclose(squares, feature_map.arrays["weights"].sum(), rtol=1e-13)
-    np.testing.assert_allclose(squares, 1, rtol=1e-13)
-
-
-@every_dtype
-@every_form
-def test_normalized_rows_have_norm_one(form: str, dtype: str) -> None:
-    rows = rows_for(built(form=form, dtype=dtype), 20)
-    norms = [
-        np.linalg.norm(built(form=form, dtype=dtype, normalize=normalize).transform(rows).astype(np.complex128), axis=1)
-        for normalize in (True, False)
-    ]
-    np.testing.assert_allclose(norms[0], 1, rtol=1e-6 if dtype == "float32" else 1e-14)
-    assert form != "phase" or np.abs(norms[1] - 1).max() > 1e-3
-
-
-def test_the_phase_form_has_inner_product_one_with_itself_on_average() -> None:
-    feature_map = built(form="phase", dtype="float64", s=40_000)
-    squares = np.square(feature_map.transform(rows_for(feature_map, 5, 10))).sum(axis=1)
-    # 1 + the mean of cos(2w·x + 2b): one standard error is √(½/40,000) = 0.0035. Without √2 it would be ½.
-    assert np.abs(squares - 1).max() < 4 * np.sqrt(0.5 / 40_000)
-    assert np.abs(squares - 1).max() > 1e-6
-
-
 @every_form
 def test_no_rows_have_no_features(form: str) -> None:
     feature_map = built(form=form)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import kstest, norm
+from scipy.stats import norm
 
 from app.core.maps.fourier.drawing import uniform_angles
 from service_tests.core.specs import fourier
@@ -43,16 +43,6 @@ def test_the_offsets_are_not_the_uniforms_of_the_frequencies() -> None:
     assert abs(np.corrcoef(angles, uniforms[:, 0])[0, 1]) < 4 / np.sqrt(1000)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_the_offsets_are_uniform_on_the_circle(dtype: str) -> None:
-    angles = fourier(form="phase", dtype=dtype, s=20_000).arrays["offsets"]
-    assert angles.dtype == dtype
-    assert angles.min() >= 0
-    assert float(angles.max()) < 2 * np.pi
-    # Level 1e-3.
-    assert kstest(angles.astype(np.float64) / (2 * np.pi), "uniform").pvalue > 1e-3
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_an_offset_that_would_round_to_a_whole_turn_is_none(dtype: type[Any]) -> None:
     class Last(np.random.Generator):
@@ -62,11 +52,3 @@ def test_an_offset_that_would_round_to_a_whole_turn_is_none(dtype: type[Any]) ->
     angles = uniform_angles(3, np.dtype(dtype), Last(np.random.PCG64(1)))
     assert (angles == 0).all() or float(angles.max()) < 2 * np.pi
     assert dtype is np.float64 or (angles == 0).all()
-
-
-@pytest.mark.parametrize("form", ["complex", "cos_sin"])
-def test_the_other_forms_have_the_same_frequencies_and_no_offsets(form: str) -> None:
-    plain, phase = fourier(form=form), fourier(form="phase")
-    assert set(plain.arrays) == {"frequencies", "weights"}
-    assert set(phase.arrays) == {"frequencies", "weights", "offsets"}
-    assert (plain.arrays["frequencies"] == phase.arrays["frequencies"]).all()

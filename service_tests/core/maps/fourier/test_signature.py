@@ -1,6 +1,5 @@
 """Maps whose weights have both signs, and other uploaded sets."""
 
-import json
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,6 @@ from pydantic import ValidationError
 
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.spec import MapSpec
 from service_tests.cases import each
 from service_tests.core.specs import fourier, refusal, spec
 
@@ -55,17 +53,6 @@ def test_features_have_the_root_of_the_absolute_weight_and_the_gram_block_its_si
     np.testing.assert_allclose(joined, made.gram(x, y), rtol=0, atol=10 * close)
 
 
-@signed_forms
-def test_a_gram_block_summed_over_blocks_of_frequencies_keeps_its_signs(
-    form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x, y = rows(6, 3), rows(5, 4)
-    whole = fourier(sampler=uploaded(), s=None, form=form, dtype="float64").gram(x, y)
-    monkeypatch.setattr("app.core.maps.fourier.inner_products._FREQUENCIES_PER_BLOCK", 1)
-    made = fourier(sampler=uploaded(), s=None, form=form, dtype="float64")
-    np.testing.assert_allclose(made.gram(x, y), whole, rtol=0, atol=1e-13)
-
-
 @each(
     ("members", "pointer"),
     [
@@ -84,31 +71,6 @@ def test_phase_and_normalize_are_refused_and_forms_named_that_work(
     assert caught.value.pointer == pointer
     assert "cos_sin and complex" in caught.value.detail
     assert fourier(sampler=over, s=None).arrays["signature"].min() == -1
-
-
-@each("normalize", [False, True])
-@each("form", ["complex", "cos_sin", "phase"])
-def test_weights_of_one_sign_have_no_signature_and_every_form(form: str, normalize: bool) -> None:
-    weights = np.abs(WEIGHTS)
-    made = fourier(sampler=uploaded(weights.tolist()), s=None, form=form, normalize=normalize, dtype="float64")
-    x, y = rows(6, 3), rows(5, 4)
-    assert "signature" not in made.arrays
-    np.testing.assert_allclose(made.gram(x, y), made.transform(x) @ made.transform(y).conj().T, rtol=0, atol=1e-12)
-    if form == "cos_sin":
-        exact = (weights * np.cos((x[:, None] - y[None]) @ FREQUENCIES.T)).sum(axis=2)
-        np.testing.assert_allclose(made.gram(x, y), exact / (weights.sum() if normalize else 1), rtol=0, atol=1e-12)
-
-
-def test_an_uploaded_set_is_frozen_as_it_came_and_weighs_alike_if_not_said() -> None:
-    made = fourier(sampler=uploaded(None), s=None, dtype="float64")
-    assert (made.arrays["frequencies"] == FREQUENCIES).all()
-    np.testing.assert_allclose(made.arrays["weights"], 1 / 30, rtol=1e-15)
-    of = spec(sampler=uploaded(), s=None)
-    assert MapSpec.model_validate_json(of.canonical()).canonical() == of.canonical()
-    assert json.loads(of.canonical())["sampler"]["weights"] == WEIGHTS.tolist()
-    (warning,) = FourierMap.build(spec(sampler=uploaded(None), s=31)).warnings
-    assert warning == "uploaded dictates 30 frequencies; s = 31 was not used"
-    assert FourierMap.build(spec(sampler=uploaded(None), s=30)).warnings == ()
 
 
 def test_uploaded_sets_of_another_shape_are_refused_where_they_stand() -> None:

@@ -12,10 +12,8 @@ from app.core.maps.fourier.sine_cosine import (
     COSINES_AND_SINES,
     EXPONENTIALS,
     LARGEST,
-    scale_to_unit_norm,
     write_columns,
 )
-from service_tests.cases import each
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 MOST_UNITS = {np.float32: 1.5, np.float64: 1.0}
@@ -94,23 +92,3 @@ def test_phases_of_any_size_are_right_and_change_no_other_row(dtype: Any) -> Non
         assert (found[[0, 2]] == alone[[0, 2]]).all()
         pairs = found[1].reshape(2, 5).T if what == COSINES_AND_SINES else found[1].reshape(5, 2) * [1, -1]
         np.testing.assert_allclose(pairs, of_both, rtol=0, atol=2 * np.finfo(dtype).eps)
-
-
-@every_dtype
-def test_the_forms_agree(dtype: Any) -> None:
-    phases = cases(dtype)[None]
-    amplitudes = np.linspace(0.5, 2, phases.size).astype(dtype)
-    both, exponentials = (written(what, phases, np.zeros(0), amplitudes) for what in (COSINES_AND_SINES, EXPONENTIALS))
-    assert (exponentials[:, ::2] == both[:, : phases.size]).all()
-    assert (exponentials[:, 1::2] == -both[:, phases.size :]).all()
-    plain = written(COSINES, phases, np.zeros(phases.size), amplitudes)
-    np.testing.assert_allclose(plain, both[:, : phases.size], rtol=4 * np.finfo(dtype).eps)
-
-
-@every_dtype
-@each("k", [1, 15, 16, 53])
-def test_rows_are_scaled_to_unit_norm(dtype: Any, k: int) -> None:
-    rows = np.random.default_rng(8).normal(size=(4, k)).astype(dtype)
-    wanted = rows / np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
-    scale_to_unit_norm(rows)
-    np.testing.assert_allclose(rows, wanted, rtol=2 * np.finfo(dtype).eps)

@@ -60,9 +60,3 @@ def test_errors_do_not_add_up_as_those_of_the_same_points_would(over: dict[str, 
         exact = made.exact_gram(x, x)
         errors.append(np.linalg.norm(made.gram(x, x) - exact) / np.linalg.norm(exact))
     assert errors[0] < 0.95 * errors[1]
-
-
-@pytest.mark.parametrize("over", [{"kind": "sobol"}, {"kind": "halton"}, {"kind": "lattice"}, {"kind": "digital_net"}])
-def test_random_sets_are_as_they_were(over: dict[str, Any]) -> None:
-    of = sampler(**over)
-    assert of.for_summand(3, 300) is of

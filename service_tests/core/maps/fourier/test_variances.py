@@ -92,15 +92,6 @@ def test_the_forms_of_theorems_2_and_3(gamma: float, rho: float) -> None:
     assert closed["nrff"] == pytest.approx((plain - exact**2 * (3 - exact**4) / 4) / 100, rel=1e-11, abs=1e-17)
 
 
-def test_at_no_distance_only_offsets_leave_a_variance() -> None:
-    for form, wanted in (("complex", 0.0), ("cos_sin", 0.0), ("phase", 0.5)):
-        made = fourier(form=form, s=10, dtype="float64")
-        closed = closed_forms(made, np.zeros((1, 4)))
-        assert closed["monte_carlo"] == pytest.approx(wanted / 10, abs=1e-17)
-        assert closed["cv2"] == pytest.approx(wanted / 10, abs=1e-17)
-        assert closed["nrff"] == 0
-
-
 @pytest.mark.parametrize(
     ("sampler", "own"),
     [

@@ -53,19 +53,6 @@ def test_differences_are_taken_where_products_say_too_little_and_only_there(monk
     assert exact_rows(monkeypatch, two, rows + 1e5) == 30
 
 
-def test_sparse_landmarks_count_what_they_hold() -> None:
-    sparse, dense = blocks(csr_array(LANDMARKS)), blocks(LANDMARKS)
-    assert sparse.nbytes >= LANDMARKS.nbytes
-    assert dense.nbytes >= LANDMARKS.nbytes
-    assert dense.operations(LANDMARKS) == 20 * 20 * (3 + dense.operations_per_entry)
-    out = np.empty((4, 20))
-    sparse.write(csr_array((4, 3)), out)
-    np.testing.assert_allclose(out, KERNEL.exact(np.zeros((4, 3)), LANDMARKS), rtol=1e-14)
-    none = blocks(csr_array((2, 3)))
-    none.write(LANDMARKS[:4], out)
-    np.testing.assert_allclose(out[:, :2], KERNEL.exact(LANDMARKS[:4], np.zeros((2, 3))), rtol=1e-14)
-
-
 @each("dtype", ["float32", "float64"])
 @each(
     "its_kernel",

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 from scipy.sparse import csr_array
-from sklearn.kernel_approximation import Nystroem
 
 from app.core.kernels import Kernel
 from app.core.kernels.base import AnyKernel
@@ -19,7 +18,6 @@ from service_tests.core.combinations import variants
 from service_tests.core.specs import KERNELS
 
 D = 4
-CLOSE = {"float32": 1e-6, "float64": 1e-10}
 MORE = [
     {"kind": "matern", "length_scale": 1.2, "nu": nu} for nu in (0.5, 1.5, 3.5, 0.7, 4.5)
 ] + [
@@ -76,18 +74,6 @@ def test_features_are_exact_kernels_times_the_root(fields: dict[str, Any], of_la
 
 
 @every_dtype
-@every_kernel
-def test_kernels_of_landmarks_with_all_rows_are_exact(fields: dict[str, Any], dtype: str) -> None:
-    kernel = kernel_of(fields)
-    landmarks, x = kernel.prepared(data(12, 1, dtype)), kernel.prepared(data(50, 2, dtype))
-    features, root = opened(kernel, landmarks)
-    gram = features.of(landmarks, no_pause).astype(np.float64) @ features.of(x, no_pause).astype(np.float64).T
-    exact = kernel.exact(landmarks, x)
-    if root.shape[1] == len(landmarks):
-        np.testing.assert_allclose(gram, exact, rtol=0, atol=CLOSE[dtype] * kernel.pairs(x, x).max())
-
-
-@every_dtype
 @pytest.mark.parametrize("kind", ["gaussian", "matern", "laplacian"])
 @pytest.mark.parametrize("d", [4, 37])
 def test_no_bit_of_a_row_depends_on_its_batch_the_threads_or_its_form(kind: str, d: int, dtype: str) -> None:
@@ -132,39 +118,3 @@ def test_far_from_the_origin_nothing_is_lost(fields: dict[str, Any], places: Any
     np.testing.assert_allclose(found, exact, rtol=0, atol=float(4 * np.finfo(dtype).eps) + 1e-11)
     assert 0.1 < exact.max() <= 1
     assert (plain.of(csr_array(x), no_pause) == found).all()
-
-
-@every_dtype
-@pytest.mark.parametrize(("d", "s", "gamma"), [(784, 128, 0.001), (16, 256, 0.01)])
-def test_gram_blocks_are_those_of_scikit_learn(d: int, s: int, gamma: float, dtype: str) -> None:
-    """Of blocks: features of the two differ by a rotation."""
-    landmarks, x = (np.random.default_rng(n).normal(size=(n, d)).astype(dtype) for n in (s, 300))
-    peer = Nystroem(gamma=gamma, n_components=s).fit(landmarks.astype(np.float64))
-    features, root = opened(kernel_of({"kind": "gaussian", "gamma": gamma}), landmarks)
-    assert root.shape == (s, s)
-    ours, of_peer = features.of(x, no_pause).astype(np.float64), peer.transform(x.astype(np.float64))
-    close = 1e-5 if dtype == "float32" else 1e-10
-    np.testing.assert_allclose(ours @ ours.T, of_peer @ of_peer.T, rtol=0, atol=close)
-
-
-def test_sparse_landmarks_of_many_coordinates_stay_sparse() -> None:
-    d, rng = 1 << 22, np.random.default_rng(4)
-    columns, values = rng.integers(0, d, (9, 20)), rng.normal(size=(9, 20)) / 4
-    rows = csr_array((values.ravel(), (np.repeat(np.arange(9), 20), columns.ravel())), shape=(9, d))
-    rows.sum_duplicates()
-    features = LandmarkFeatures(kernel_of({"kind": "gaussian", "length_scale": 1}), rows[:5], np.eye(5), rows.dtype, 1)
-    assert features.nbytes < 20_000
-    squares: Any = rows.multiply(rows).sum(axis=1)
-    exact = np.exp(-(squares[:, None] + squares[:5] - 2 * (rows @ rows[:5].T).toarray()) / 2)
-    np.testing.assert_allclose(features.of(rows, no_pause), exact, rtol=0, atol=1e-12)
-
-
-def test_work_is_counted_and_may_end_between_parts() -> None:
-    kernel, landmarks, x = kernel_of(MATERN), data(200, 1, "float64"), data(40_000, 2, "float64")
-    features = LandmarkFeatures(kernel, landmarks, np.eye(200), landmarks.dtype, 2)
-    assert features.operations(x) >= 40_000 * 200 * (200 + D)
-    assert features.operations(x[:0]) == 0
-    assert features.of(x[:0], no_pause).shape == (0, 200)
-    paused: list[None] = []
-    features.of(x, lambda: paused.append(None))
-    assert len(paused) > 3

@@ -10,9 +10,6 @@ from sklearn.kernel_approximation import Nystroem
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, made
-from app.core.maps.landmarks.landmark_map import LandmarkMap
-from app.core.maps.terms import Gives
-from app.core.samplers.monte_carlo import MonteCarlo
 from service_tests.core.combinations import rows, variants
 from service_tests.core.specs import KERNELS, spec
 
@@ -136,13 +133,6 @@ def test_a_row_without_a_kernel_of_its_own_has_normalised_kernel_0(zeros: float)
     np.testing.assert_allclose(found.exact_pairs(x, x), [1, 1, 0, 1, 1], atol=1e-12)
 
 
-@pytest.mark.parametrize("size", [1e-40, 1e40])
-def test_normalised_kernels_of_pairs_do_not_leave_float64(size: float) -> None:
-    kernel = {"kind": "polynomial", "degree": 3, "coef0": 0.0}
-    found, x, y = learned(kernel=kernel, dtype="float64", normalize=True), data(5, 2), data(5, 3)
-    np.testing.assert_allclose(found.exact_pairs(size * x, size * y), found.exact_pairs(x, y), rtol=1e-12)
-
-
 @every_dtype
 def test_features_and_products_beyond_the_dtype_are_refused_and_not_infinite(dtype: str) -> None:
     kernel, tiny = {"kind": "polynomial", "degree": 2, "gamma": 1.0, "coef0": 0.0}, float(np.finfo(dtype).tiny)
@@ -204,25 +194,3 @@ def test_sparse_landmarks_stay_sparse_and_give_the_same(dtype: str) -> None:
     x = np.abs(rng.normal(size=(5, 300))).astype(dtype)
     for given in (x, csr_array(x)):
         np.testing.assert_allclose(sparse.gram(given, given), dense.gram(x, x), rtol=0, atol=CLOSE[dtype])
-
-
-def test_what_is_built_is_within_what_was_said() -> None:
-    found = learned(s=40)
-    frozen = LandmarkMap.frozen(found.spec)
-    for name, array in found.arrays.items():
-        assert array.dtype == frozen[name].dtype
-        assert array.size <= np.prod(frozen[name].shape)
-    assert sum(array.nbytes for array in found.arrays.values()) <= LandmarkMap.frozen_bytes(found.spec)
-
-
-def test_it_is_compared_with_frequencies_where_the_kernel_has_some() -> None:
-    baseline = learned(kernel={"kind": "gaussian", "length_scale": 1.0}, dtype="float64").baseline(3)
-    assert baseline is not None
-    assert (baseline.s, baseline.seed, type(baseline.sampler)) == (10, 3, MonteCarlo)
-    assert learned(kernel={"kind": "gmm"}).baseline(3) is None
-
-
-def test_what_it_does_not_give_is_refused_with_what_helps() -> None:
-    for wanted, words in ((Gives.codes, "gcws"), (Gives.frequencies, "gram")):
-        with pytest.raises(InvalidInput, match=words):
-            learned().check_gives(wanted)

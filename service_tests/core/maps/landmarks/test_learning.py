@@ -13,7 +13,6 @@ from app.core.errors import InvalidInput
 from app.core.maps.landmarks.landmark_map import LandmarkMap
 from app.core.maps.landmarks.learning import split
 from app.core.maps.landmarks.samplers import Landmarks
-from app.core.maps.terms import Dtype
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import rows
 from service_tests.core.interrupted import WatchedWork
@@ -117,13 +116,3 @@ def test_a_map_of_rows_with_a_million_columns_is_built_in_little_memory(kernel: 
     tracemalloc.stop()
     assert built.n_frequencies == 5
     assert most < 100 << 20
-
-
-def test_a_dataset_that_float32_is_too_coarse_for_is_told() -> None:
-    def of_dtype(dtype: str, shift: float) -> tuple[str, ...]:
-        its = of().model_copy(update={"dtype": Dtype(dtype)})
-        far = Building(rows=lambda *_: rows(200, 3) + shift)
-        return LandmarkMap.build(its, far).warnings
-
-    assert any("200 of 200 rows of dataset 'd'" in text for text in of_dtype("float32", 1e8))
-    assert not any("coarse" in text for text in of_dtype("float64", 1e8) + of_dtype("float32", 10.0))

@@ -4,7 +4,6 @@ from scipy import sparse
 
 from app.core.arrays import dense
 from app.core.errors import InvalidInput
-from app.core.maps.landmarks.selection.base import stream
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import Fields
 from service_tests.core.combinations import rows as drawn
@@ -38,15 +37,6 @@ def test_landmarks_are_rows_or_centres_of_the_rows(name: str, its_kernel: Fields
     assert 0 < trace_error(made, rows, found.landmarks) < 0.8
     if name != "k_means":
         assert len(set(numbers_of(rows, found.landmarks))) == S
-
-
-@every_kernel
-@every_selection
-def test_the_choice_is_that_of_the_random_numbers(name: str, its_kernel: Fields) -> None:
-    made = of(its_kernel)
-    rows = prepared(made)
-    first, again, other = (dense(run(name, made, rows, S, seed).landmarks).tobytes() for seed in (5, 5, 6))
-    assert first == again != other
 
 
 @pytest.mark.usefixtures("_small_steps")
@@ -98,18 +88,6 @@ def test_resumed_selections_come_to_the_same(name: str, its_kernel: Fields) -> N
         assert without_repeats([*ended.states, *left]) == without_repeats(whole.states), "nothing is done again"
 
 
-@pytest.mark.usefixtures("_small_steps")
-@every_selection
-def test_a_selection_tells_how_far_it_has_come(name: str) -> None:
-    watched = WatchedWork()
-    run(name, GAUSSIAN, prepared(GAUSSIAN), 24, progress=watched)
-    parts = [step / of for step, of, _ in watched.told]
-    assert parts == sorted(parts)
-    assert 0 <= parts[0] < 0.3
-    assert parts[-1] == 1
-    assert len(set(parts)) > 5
-
-
 @every_selection
 def test_as_many_landmarks_as_rows_leave_nothing(name: str) -> None:
     rows = prepared(GAUSSIAN, 12)
@@ -142,9 +120,3 @@ def test_combinations_of_landmarks_are_no_landmarks(name: str) -> None:
 def test_rows_without_kernel_are_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="kernel 0"):
         run(name, Linear(), np.zeros((6, 3)), 2)
-
-
-def test_streams_of_steps_are_streams_of_their_own() -> None:
-    drawn = [tuple(stream(seed, step).random(4)) for seed in ([1, 2], [1, 3]) for step in (0, 1, 256)]
-    assert len(set(drawn)) == 6
-    assert stream([1, 2], 1).random(4).tolist() == list(drawn[1])

@@ -3,11 +3,10 @@ import pytest
 from scipy import sparse
 
 from app.core.arrays import dense
-from app.core.maps.landmarks.selection.basis import Basis, Coordinates
+from app.core.maps.landmarks.selection.basis import Basis
 from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import (
-    GAUSSIAN,
     brute_force_residual,
     every_kernel,
     of,
@@ -71,8 +70,3 @@ def test_nearly_dependent_landmarks_lose_few_digits() -> None:
     least = np.linalg.eigvalsh(made.exact(rows, rows) - w @ w.T)[0]
     assert least > -1e-10
     assert 0 < basis.residuals(rows, least=-1).sum() < 1e-7
-
-
-def test_parts_of_many_landmarks_are_small() -> None:
-    few, many = (Coordinates(GAUSSIAN, np.ones((s, 4)), np.eye(s)) for s in (10, 1000))
-    assert few.rows_per_part(np.ones((5, 4))) > 10 * many.rows_per_part(np.ones((5, 4))) > 100

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy import sparse
 
 from app.core.maps.landmarks.selection.distances import ScaledDistances, distances_of
 from service_tests.core.combinations import Fields
@@ -30,10 +29,3 @@ def test_distances_are_those_of_scaled_rows_or_of_the_kernels_own_space(its_kern
     assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12)
     assert not distances.to(slice(0, 30), rows).diagonal().any()
     assert distances.per_part(4) >= distances.per_part(400) >= 1
-
-
-def test_long_sparse_rows_are_compared_by_their_kernel() -> None:
-    made = of({"kind": "gaussian", "length_scale": 1.5})
-    rows = prepared(made, 30)
-    some = distances_of(made, sparse.csr_array(rows)).to(slice(0, 30), sparse.csr_array(rows[:3]))
-    assert some == pytest.approx(2 - 2 * made.exact(rows, rows[:3]), abs=1e-12)

@@ -3,12 +3,9 @@ import pytest
 import scipy
 from scipy import sparse
 
-from app.core.arrays import Floats, Matrix, dense
+from app.core.arrays import Matrix, dense
 from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.selection import k_means
-from app.core.maps.landmarks.selection.base import Run
-from app.core.maps.landmarks.selection.distances import Distances, distances_of
-from app.core.progress import Progress
 from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, of, run
@@ -78,31 +75,6 @@ def test_centres_of_long_sparse_rows_are_the_rows_in_the_middle(monkeypatch: pyt
         blob = blobs[scipy.spatial.distance.cdist(blobs, landmark[None])[:, 0] < 4]
         to_mean = np.linalg.norm(blob - blob.mean(axis=0), axis=1)
         assert np.linalg.norm(landmark - blob.mean(axis=0)) <= np.quantile(to_mean, 0.2)
-
-
-def test_a_centre_without_rows_takes_the_row_that_is_farthest_from_its_own() -> None:
-    rows = np.array([[0.0, 0, 0], [1, 0, 0], [5, 0, 0], [2, 0, 0], [100, 0, 0]])
-    centres = rows[[0, 0, 4, 0]]
-    labels = k_means._assigned(distances_of(GAUSSIAN, rows), centres, 5, Run(4, Progress(), 1))
-    assert labels.tolist() == [0, 0, 1, 3, 2]
-
-
-def test_only_so_many_rows_are_clustered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(k_means, "_ROWS", 40)
-    seen: list[int] = []
-
-    def watched(kernel: AnyKernel, rows: Floats) -> Distances:
-        seen.append(len(rows))
-        return distances_of(kernel, rows)
-
-    monkeypatch.setattr(k_means, "distances_of", watched)
-    rows = np.random.default_rng(1).normal(size=(500, 4))
-    run("k_means", GAUSSIAN, rows, 2)
-    run("k_means", GAUSSIAN, rows, 5)
-    monkeypatch.setattr(k_means, "_MOST_ENTRIES", 4 * 30)
-    run("k_means", GAUSSIAN, rows, 5)
-    run("k_means", GAUSSIAN, rows, 31)
-    assert seen == [40, 80, 30, 31]
 
 
 @pytest.mark.parametrize("size", [1e200, 1e308])

@@ -1,5 +1,3 @@
-import subprocess
-import sys
 from itertools import permutations
 
 import numpy as np
@@ -7,12 +5,8 @@ import pytest
 from scipy import stats
 
 from app.core.arrays import Matrix
-from app.core.maps.landmarks.selection import SELECTIONS
 from app.core.maps.landmarks.selection import basis as its_basis
-from app.core.progress import unpacked
-from service_tests.core.interrupted import WatchedWork
-from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, Linear, numbers_of, run, trace_error
-from service_tests.core.specs import kernel
+from service_tests.core.maps.landmarks.selection.chosen import Linear, numbers_of, run
 
 N, S = 6, 3
 
@@ -59,35 +53,6 @@ def test_pivots_have_the_law_of_one_at_a_time_however_many_are_drawn_at_once(
     assert p_value("rp_cholesky", draws) > 1e-4
 
 
-def test_another_law_would_be_seen() -> None:
-    assert p_value("uniform", 2000) < 1e-30
-
-
-def test_residuals_are_computed_anew_when_most_candidates_are_refused() -> None:
-    # Two rows in three have nothing left after few landmarks: by the first residuals, two candidates in three are lost.
-    rng = np.random.default_rng(1)
-    rows = np.concatenate([rng.normal(size=(4000, 1)) @ np.ones((1, 40)), rng.normal(size=(2000, 40))])
-    watched = WatchedWork()
-    made = kernel(kind="gaussian", length_scale=8.0)
-    found = run("rp_cholesky", made, rows, 300, progress=watched)
-    begun = {int(state["first"]) for state in map(unpacked, watched.states) if "first" in state}
-    assert len(begun) > 1
-    assert found.report["candidates"] < 300 + 3 * (6000 / 8 + 256)
-
-
-def test_it_leaves_less_than_a_uniform_choice_where_few_rows_are_unlike_the_others() -> None:
-    rng = np.random.default_rng(2)
-    rows = np.concatenate([rng.normal(size=(590, 5)) / 10, 4 * rng.normal(size=(10, 5))])
-    left = {
-        name: np.mean(
-            [trace_error(GAUSSIAN, rows, run(name, GAUSSIAN, rows, 15, seed).landmarks) for seed in range(10)]
-        )
-        for name in SELECTIONS
-    }
-    assert max(left["rp_cholesky"], left["k_means"]) < 0.4 * left["uniform"]
-    assert left["leverage"] < 0.85 * left["uniform"]
-
-
 MANY = """
 import sys
 import numpy as np
@@ -103,12 +68,3 @@ found = run(sys.argv[1], kernel(kind="gaussian", length_scale=8.0), rows, 512, t
 assert found.landmarks.shape == (512, 64)
 assert memory.peak() < 3 * rows.nbytes + (1 << 28)
 """
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", SELECTIONS)
-def test_many_rows_take_bounded_memory_and_time(name: str) -> None:
-    # 400,000 rows are 102 MB, and their kernels with the landmarks eight times as much. The time is seconds, and has
-    # room for a busy machine; leverage takes half a minute for them.
-    n = 100_000 if name == "leverage" else 400_000
-    subprocess.run([sys.executable, "-c", MANY, name, str(n)], check=True, timeout=900)
