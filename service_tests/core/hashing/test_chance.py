@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.hashing.estimates import Agreements, chances, kernel_estimate, odd_codes
+from app.core.hashing.estimates import chances, odd_codes
 from service_tests.cases import each
 from service_tests.core.specs import hashing, pairs
 
@@ -53,17 +53,6 @@ def test_the_chance_of_codes_is_that_of_their_shares_of_negative_samples(
     assert chances(by, input_dim, 1000, odd_x, odd_y) == pytest.approx([expected], rel=1e-13)
 
 
-@pytest.mark.parametrize("odd", [0, 100])
-def test_one_bit_of_the_index_says_nothing_of_rows_of_one_sign_but_in_one_dimension(odd: int) -> None:
-    by, ends = Encoder(Encoding.b_bit, 1, BitsOf.index), np.array([odd, odd])
-    for d in (2, 3, 200, 1 << 31):
-        estimate = kernel_estimate(np.ones(2), 100, chances(by, d, 100, ends, ends))
-        assert np.isnan(estimate).all()
-        opposite = kernel_estimate(np.zeros(2), 100, chances(by, d, 100, ends, 100 - ends))
-        assert opposite.value.tolist() == [0, 0], "no index of theirs can be the same"
-    assert kernel_estimate(np.ones(2), 100, chances(by, 1, 100, ends, ends)).value.tolist() == [1, 1]
-
-
 def signed(d: int) -> tuple[Rows, Rows]:
     x, y = np.random.default_rng(d).normal(size=(2, PAIRS, d))
     return x, y
@@ -91,26 +80,3 @@ def test_codes_tell_how_many_of_their_samples_are_negative(encoding: Encoding) -
     found = chances(by, d, s, odd[[0, 1, 2, 1]], odd[[1, 1, 2, 2]])
     assert found == pytest.approx([drawn(d, 4, (odd[0] / s, 0)), by.chance(d, 1.0), by.chance(d, 1.0), 0], rel=1e-13)
     assert (odd_codes(by._replace(bits_of=BitsOf.pair), made.codes(rows, by)) == 0).all()
-
-
-@each("bits_of", BitsOf)
-@each("encoding", [Encoding.b_bit, Encoding.one_hot, Encoding.fingerprint, Encoding.pairs])
-def test_agreements_counted_in_parts_are_those_of_the_whole(encoding: Encoding, bits_of: BitsOf) -> None:
-    by = Encoder(encoding, {Encoding.fingerprint: 32, Encoding.pairs: 0}.get(encoding, 2), bits_of)
-    x, y = (pairs(hashing(input_dim=20, s=70), half[:30]) for half in positive(20))
-    whole, parts = Agreements.none(30), Agreements.none(30)
-    whole.add(by, x, y, 0)
-    for first, last in ((0, 1), (1, 50), (50, 70)):
-        parts.add(by, x[:, first:last], y[:, first:last], first)
-    for one, other in zip(whole, parts, strict=True):
-        assert one.tolist() == other.tolist()
-    assert 0 < whole.codes.sum() < 30 * 70
-    assert (whole.zero_bit >= 0).all()
-    assert whole.odd_x.sum() == whole.odd_y.sum() == 0
-
-
-def test_estimates_take_a_chance_for_each_pair() -> None:
-    rate, chance = np.array([0.5, 0.5, 0.75]), np.array([0, 0.25, 0.5])
-    estimate = kernel_estimate(rate, 100, chance)
-    np.testing.assert_allclose(estimate.value, [0.5, 1 / 3, 0.5], rtol=1e-15)
-    np.testing.assert_allclose(estimate.standard_error, [0.05, 0.05 / 0.75, np.sqrt(0.1875) / 5], rtol=1e-14)

@@ -43,13 +43,6 @@ def test_samples_hang_neither_on_threads_nor_on_blocks_nor_on_neighbours(
     assert (pairs(made, np.asfortranarray(rows()[::-1])) == whole[::-1]).all()
 
 
-@pytest.mark.parametrize("most", [1, 7, 19])
-def test_long_rows_are_looked_at_piece_by_piece(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = pairs(darts(input_dim=D, s=S), rows())
-    monkeypatch.setattr(dart_samples, "_MOST_ENTRIES_PER_PART", most)
-    assert (pairs(darts(2, input_dim=D, s=S), rows()) == whole).all()
-
-
 def test_some_hashes_are_those_of_all_and_a_pause_comes_between_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dart_samples, "GROUP", 64)
     made, x = darts(input_dim=D, s=S), rows()

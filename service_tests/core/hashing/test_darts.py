@@ -1,7 +1,6 @@
 """Samples by darts, made again in plain Python from the page of the hash streams, and from nothing else."""
 
 import math
-import re
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain, islice
@@ -12,7 +11,7 @@ import pytest
 
 from app.core.arrays import vectors
 from app.core.hashing import dart_samples
-from service_tests.core.hashing.test_reimplementation import PAGE, log, philox
+from service_tests.core.hashing.test_reimplementation import log, philox
 from service_tests.core.specs import darts, pairs
 
 SEED, S = 7, 60
@@ -128,10 +127,3 @@ def test_hashes_past_the_first_group_have_darts_of_their_own(monkeypatch: pytest
     codes = pairs(darts(input_dim=3, s=S), np.array(ROWS[:1]))[0]
     expected = samples({0: 0.5, 1: -1.25, 2: 2.0}, S, SEED, of_group=64)
     assert codes.tolist() == [list(pair) for pair in expected]
-
-
-def test_the_page_gives_an_example_to_check_with() -> None:
-    found = samples({0: 0.5, 1: -1.25, 2: 2.0}, 3, SEED)
-    told = re.search(r"the first three samples by darts are (.*?)\.\n", PAGE.read_text())
-    assert told is not None
-    assert told[1] == ", ".join(str(pair) for pair in found)

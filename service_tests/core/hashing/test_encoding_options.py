@@ -3,19 +3,8 @@
 import pytest
 
 from app.core.errors import InvalidOption
-from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
+from app.core.hashing.encodings import BitsOf, Encoding, encoder
 from service_tests.cases import each
-
-
-def test_options_left_out_stand_for_the_usual() -> None:
-    assert encoder(Encoding.pairs, None, None) == Encoder(Encoding.pairs, 0, BitsOf.index)
-    assert encoder(Encoding.zero_bit, None, None, marked=True) == Encoder(Encoding.zero_bit, 0, BitsOf.index, True)
-    assert encoder(Encoding.fingerprint, None, None) == Encoder(Encoding.fingerprint, 64)
-    assert encoder(Encoding.fingerprint, 32, None, marked=True) == Encoder(Encoding.fingerprint, 32, marked=True)
-    for encoding in (Encoding.b_bit, Encoding.packed, Encoding.one_hot):
-        assert encoder(encoding, None, None) == Encoder(encoding, 8, BitsOf.index)
-        for bits in (1, 16):
-            assert encoder(encoding, bits, BitsOf.pair) == Encoder(encoding, bits, BitsOf.pair)
 
 
 @each(

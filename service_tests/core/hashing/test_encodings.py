@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder, mixed
 from service_tests.cases import each
+from service_tests.core.hashing.test_reimplementation import WORD
+from service_tests.core.hashing.test_reimplementation import mixed as mix
 from service_tests.core.specs import hashing
 
-WORD = 1 << 64
 # Ordinary samples, levels below 0, and the ends of what coordinates (2³² of them) and levels can be.
 SAMPLES = [(0, 0), (1, -1), (2, 5), (399, -73), ((1 << 32) - 1, -(1 << 40)), (7, 1 << 62), (8, -(1 << 63))]
 
@@ -21,14 +22,6 @@ def samples(n: int = 9, s: int = 13, seed: int = 5) -> NDArray[np.int64]:
     made = np.stack([rng.integers(0, 4000, (n, s)), rng.integers(-500, 500, (n, s))], axis=2)
     made[0, : len(SAMPLES)] = SAMPLES
     return made
-
-
-def mix(word: int) -> int:
-    """SplitMix64's step and output function."""
-    word = (word + 0x9E3779B97F4A7C15) % WORD
-    word = (word ^ (word >> 30)) * 0xBF58476D1CE4E5B9 % WORD
-    word = (word ^ (word >> 27)) * 0x94D049BB133111EB % WORD
-    return word ^ (word >> 31)
 
 
 def low_bits(j: int, index: int, level: int, bits: int, bits_of: BitsOf) -> int:
@@ -137,16 +130,6 @@ def test_the_codes_of_fixed_samples_never_change() -> None:
 )
 def test_shapes_and_dtypes_are_the_documented_ones(how: Encoder, shape: tuple[int, ...], dtype: str) -> None:
     assert how.row(13, 5000) == (shape, np.dtype(dtype))
-
-
-@pytest.mark.parametrize(
-    ("how", "s", "input_dim"),
-    [(Encoder(Encoding.zero_bit), 4, 1 << 31), (Encoder(Encoding.one_hot, 16), 1 << 15, 4)],
-    ids=["zero_bit", "one_hot"],
-)
-def test_numbers_past_int32_are_int64(how: Encoder, s: int, input_dim: int) -> None:
-    assert how.row(s, input_dim)[1] == np.int64
-    assert how.row(s // 4, input_dim // 4)[1] == np.int32
 
 
 @pytest.mark.parametrize("encoding", [e for e in Encoding if e is not Encoding.packed])

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.data import standardised
 from benchmarks.interval_coverage import ENCODINGS, Coverage, coverage, row_pairs
 
 LETTERS = Path(__file__).parents[3] / "examples" / "letters.npy"
@@ -15,17 +14,12 @@ LETTERS = Path(__file__).parents[3] / "examples" / "letters.npy"
 
 @cache
 def pairs_of(kind: str) -> tuple[Any, Any]:
-    """Pairs of letters as they are, of standardised ones, of rows that one column rules, and of unrelated ones."""
-    letters = np.load(LETTERS).astype(np.float64)
+    """Pairs of letters, or of rows that one column rules."""
     if kind == "letters":
-        return row_pairs(letters, 40)
-    if kind == "standardised":
-        return row_pairs(standardised(letters), 40)
+        return row_pairs(np.load(LETTERS).astype(np.float64), 40)
     rows = np.random.default_rng(0).standard_normal((80, 12))
-    if kind == "ruled":
-        rows[:, 3] = np.random.default_rng(1).lognormal(3, 1, 80)
-        return rows[:40], rows[40:]
-    return np.abs(rows[:40]), -np.abs(rows[40:])
+    rows[:, 3] = np.random.default_rng(1).lognormal(3, 1, 80)
+    return rows[:40], rows[40:]
 
 
 def at_least(found: Any, share: float, allowed: float = 3) -> bool:
@@ -44,9 +38,8 @@ def test_a_few_maps_hold_the_kernel_as_often_as_they_say(name: str, kind: str) -
     check(coverage(*pairs_of(kind), ENCODINGS[name], 64, range(20)))
 
 
-@pytest.mark.parametrize("seeds", [20, pytest.param(100, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", ["full", "0-bit", "4 bits of index"])
-def test_the_rbf_kernel_is_held_where_standard_errors_alone_miss_it(name: str, seeds: int) -> None:
-    found = coverage(*pairs_of("ruled"), ENCODINGS[name], 256, range(seeds), gamma=5.0)
+def test_the_rbf_kernel_is_held_where_standard_errors_alone_miss_it(name: str) -> None:
+    found = coverage(*pairs_of("ruled"), ENCODINGS[name], 256, range(20), gamma=5.0)
     check(found)
     assert found.within_errors.mean() < 0.6

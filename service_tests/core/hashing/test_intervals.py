@@ -32,16 +32,6 @@ def test_the_ends_are_where_the_mid_p_values_pass_a_fortieth(s: int) -> None:
     np.testing.assert_allclose(low, 1 - high[::-1], atol=1e-15)
 
 
-def test_millions_of_hashes_have_ends_of_their_own() -> None:
-    s = 1 << 24
-    low, high = rate_intervals(np.array([0, 1, s // 2, s - 1, s]), s).T
-    assert (low < high).all()
-    # Of half of them, the normal law's.
-    assert high[2] - low[2] == pytest.approx(2 * 1.959964 / 2 / np.sqrt(s), rel=1e-4)
-    assert high[0] == pytest.approx(np.log(20) / s, rel=1e-6)
-    assert low[1] == pytest.approx(0.05002 / s, rel=0.01)
-
-
 @pytest.mark.parametrize("s", SIZES)
 def test_they_hold_the_rate_as_often_as_they_say(s: int) -> None:
     inner, outer = np.linspace(0.05, 0.95, 901), np.linspace(1 / (100 * s), 0.05, 500)

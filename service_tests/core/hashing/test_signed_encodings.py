@@ -7,17 +7,9 @@ from app.core.errors import InvalidOption
 from app.core.hashing.encodings import BitsOf, CodeOptions, Encoding
 from app.core.hashing.signed_encodings import SIGNED, signed_encoder, written
 from service_tests.cases import each
+from service_tests.core.hashing.test_reimplementation import WORD, mixed
 
-MASK = (1 << 64) - 1
 FINGERPRINT = Encoding.fingerprint
-
-
-def mixed(word: int) -> int:
-    """One step of SplitMix64, in whole numbers."""
-    word = (word + 0x9E3779B97F4A7C15) & MASK
-    word = ((word ^ word >> 30) * 0xBF58476D1CE4E5B9) & MASK
-    word = ((word ^ word >> 27) * 0x94D049BB133111EB) & MASK
-    return word ^ word >> 31
 
 
 def fingerprints(bits: list[int], each: int, width: int) -> list[int]:
@@ -26,7 +18,7 @@ def fingerprints(bits: list[int], each: int, width: int) -> list[int]:
     for band in range(len(bits) // each):
         some, value = bits[band * each : (band + 1) * each], mixed(band)
         for first in range(0, each, 64):
-            value = mixed((value + sum(bit << i for i, bit in enumerate(some[first : first + 64]))) & MASK)
+            value = mixed((value + sum(bit << i for i, bit in enumerate(some[first : first + 64]))) % WORD)
         found.append(value & ((1 << width) - 1))
     return found
 

@@ -65,24 +65,6 @@ def test_queries_that_nothing_was_chosen_by_find_as_much(rows: str) -> None:
         assert share < 0.16
 
 
-@pytest.mark.parametrize("rows", with_nightly(["signed"], ["positive"]))
-def test_what_is_predicted_is_what_hashes_find(rows: str) -> None:
-    found = advice(rows, recall=0.9).answer
-    compared = [
-        (predicted, checked, bands)
-        for curve in found["curves"]
-        for predicted, checked, bands in zip(curve["predicted"], curve["checked"], curve["bands"], strict=True)
-        # Beyond that some queries have so many rows in their buckets that all are looked at, which is no law's.
-        if bands >= 12 and predicted["share"] < 0.1
-    ]
-    assert len(compared) > 25
-    for of in ("recall", "share"):
-        # One draw of hashes serves all pairs, so that these are above the law or below it together.
-        errors = np.array([checked[of] - predicted[of] for predicted, checked, _ in compared])
-        assert abs(errors).max() < 0.08
-        assert abs(errors).mean() < 0.02
-
-
 @pytest.mark.gate
 def test_codes_alone_serve_where_they_find_as_much() -> None:
     found = {keep: advice("signed", k=1, recall=0.75, keep=keep).answer for keep in ("codes", "vectors")}
@@ -115,17 +97,6 @@ def test_the_smallest_dataset_and_the_smallest_map_have_advice() -> None:
     found = advised(hashing(s=1), rows, asked(k=50), Progress(), 1).answer
     assert (found["rows"], found["queries"]) == (80, 20)
     assert [one["rows_per_band"] for one in found["bandings"]] == [1]
-
-
-@pytest.mark.parametrize("k", [1, 10])
-def test_copies_of_rows_are_found_as_their_row(k: int) -> None:
-    one = hashing(s=64)
-    equal = advised(one, np.ones((250, 4)), asked(k=k), Progress(), 1).answer
-    assert (equal["scan"]["recall"], equal["scan"]["rerank"], equal["best"]) == (1, k, "scan")
-    assert all(banding["candidates"] == equal["rows"] for banding in equal["bandings"])
-    twenty = np.repeat(np.random.default_rng(4).normal(size=(15, 4)), 20, axis=0)
-    scan = advised(one, twenty, asked(k=k), Progress(), 1).answer["scan"]
-    assert (scan["recall"], scan["rerank"]) == (1, k)
 
 
 @pytest.mark.nightly

@@ -1,6 +1,5 @@
 """Clusters against the connected parts of the graph of all pairs."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ from scipy.sparse.csgraph import connected_components
 from app.core.indexes import duplicates as module
 from app.core.indexes.duplicates import duplicates
 from app.core.indexes.scanning import BITS
-from app.core.progress import Progress
 from service_tests.core.indexes.test_scanning import packed
+from service_tests.core.interrupted import Interrupted, WatchedWork
 
 
 def like(n: int, s: int, bits: int, groups: int, noise: float, rng: np.random.Generator) -> Any:
@@ -54,34 +53,6 @@ def test_large_clusters_come_first_and_single_rows_not_at_all() -> None:
         assert not list(duplicates(none, 4, 8, 1).clusters())
 
 
-class Stopped(Exception):
-    """The work was ended."""
-
-
-class Stopping(Progress):
-    """Ends the work at one of its states, or not at all; what went before is restored."""
-
-    def __init__(self, before: bytes | None = None, ends_at: int = -1) -> None:
-        self.state, self.left, self.steps = before, ends_at, [0]
-
-    def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """Remember it."""
-        self.steps.append(step)
-        assert 0 <= step <= of
-        assert objective is None
-
-    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """End the work when it is time."""
-        self.left -= 1
-        if self.left == 0:
-            self.state = make_state()
-            raise Stopped
-
-    def restored(self) -> bytes | None:
-        """What was left."""
-        return self.state
-
-
 @pytest.mark.parametrize("least", [28, 16, 10])
 def test_work_that_is_ended_goes_on_to_the_same_clusters(least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LARGE", 60)
@@ -89,23 +60,25 @@ def test_work_that_is_ended_goes_on_to_the_same_clusters(least: int, monkeypatch
     whole = like(400, 32, 4, 200, 0.3, np.random.default_rng(least))
     whole[:, :2] = 1  # so that many bands of few hashes are left for all pairs
     codes = packed(whole, 4)
-    undisturbed = Stopping()
+    undisturbed = WatchedWork()
     wanted = duplicates(codes, 32, 4, least, progress=undisturbed)
     np.testing.assert_array_equal(wanted.roots, roots_of_all_pairs(whole, least))
-    assert undisturbed.steps == sorted(undisturbed.steps)
-    state, ends = None, 0
+    steps = [step for step, _, _ in undisturbed.told]
+    assert steps == sorted(steps)
+    state: bytes | None = None
+    ends = 0
     while True:
-        progress = Stopping(state, 2)
+        progress = WatchedWork(state, 2)
         try:
             found = duplicates(codes, 32, 4, least, progress=progress)
             break
-        except Stopped:
-            assert progress.state != state
-            state, ends = progress.state, ends + 1
+        except Interrupted:
+            assert progress.states[-1] != state
+            state, ends = progress.states[-1], ends + 1
     assert ends > 1
     # What was found of other codes, or by another number, is no use.
     for many, others in ((least + 2, whole), (least, whole[::-1])):
-        again = duplicates(packed(others, 4), 32, 4, many, progress=Stopping(state))
+        again = duplicates(packed(others, 4), 32, 4, many, progress=WatchedWork(state))
         np.testing.assert_array_equal(again.roots, roots_of_all_pairs(others, many))
     np.testing.assert_array_equal(found.roots, wanted.roots)
     assert found.compared == wanted.compared

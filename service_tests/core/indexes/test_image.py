@@ -73,22 +73,6 @@ def test_images_stay_while_the_index_changes(at: Banding | None) -> None:
                 seen.clear()
 
 
-@pytest.mark.parametrize("at", [None, Banding(3, 2)])
-def test_slots_that_were_given_up_are_not_written_to_while_somebody_looks(at: Banding | None) -> None:
-    held = HeldCodes(Layout(6, 8, at, PER_BLOCK))
-    codes, others = RNG.integers(0, 9, (2, 24, 6)).astype(np.uint8)
-    held.change(changes(codes, range(3)), 24)
-    with held.looked_at() as found:
-        held.change({}, 2 * PER_BLOCK)
-        with held.looked_at() as fewer:
-            check(fewer, codes[: 2 * PER_BLOCK], at)
-        now = np.concatenate([codes[: 2 * PER_BLOCK], others[:PER_BLOCK]])
-        held.change(changes(now, [2]), 24)
-        check(found, codes, at)
-        with held.looked_at() as later:
-            check(later, now, at)
-
-
 @each("size", range(9, 25))
 def test_the_room_that_was_taken_may_end_within_a_block(size: int) -> None:
     held = HeldCodes(Layout(6, 8, None, PER_BLOCK))

@@ -3,22 +3,10 @@
 import numpy as np
 import pytest
 
-from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.indexes.hashed_rows import hashed, packed_codes
 from app.core.indexes.scan_ranks import found_by_depth, ranks
 from app.core.progress import no_pause
-from service_tests.cases import each
-from service_tests.core.specs import hashing
 
 RNG = np.random.default_rng(6)
-
-
-@each("bits", [1, 2, 4, 8])
-@each("s", [5, 48])
-def test_codes_are_those_that_clients_get(bits: int, s: int) -> None:
-    made, rows = hashing(s=s), RNG.normal(size=(30, 4))
-    mine = packed_codes(hashed(made, rows, no_pause), bits)
-    np.testing.assert_array_equal(mine, made.codes(rows, Encoder(Encoding.packed, bits, BitsOf.pair)))
 
 
 @pytest.mark.parametrize("bits", [1, 4, 8])

@@ -73,15 +73,6 @@ def test_the_gram_block_is_the_share_of_equal_pairs_whatever_the_blocks_of_hashe
     assert not np.allclose(expected, by_index, atol=0.01)
 
 
-def test_gram_blocks_of_two_threads_are_those_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
-    monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
-    one, two = (hashing(threads, input_dim=5, s=100) for threads in (1, 2))
-    for x, y in ((rows(7), rows(4, seed=2)), (sparse.csr_array(rows(7)), sparse.csr_array(rows(4, seed=2)))):
-        assert (one.gram(x, y) == two.gram(x, y)).all()
-        assert (one.exact_gram(x, y) == two.exact_gram(x, y)).all()
-
-
 def test_the_exact_block_names_the_row_of_zeros_by_its_number_in_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
     monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
@@ -100,15 +91,6 @@ def test_codes_that_do_not_mark_refuse_rows_of_zeros_by_their_numbers() -> None:
         sampling.codes(posted, pointer="/rows")
     assert caught.value.pointer == "/rows/1"
     assert (sampling.codes(rows(4)) == pairs(sampling, rows(4))).all()
-
-
-def test_the_gram_block_refuses_a_row_of_zeros_where_it_stood() -> None:
-    sampling = hashing(input_dim=5)
-    zero = np.insert(rows(3), 1, 0, axis=0)
-    for x, y, pointer in ((zero, rows(2), "/x/1"), (rows(2), zero, "/y/1")):
-        with pytest.raises(InvalidInput, match="row 1") as caught:
-            sampling.gram(x, y)
-        assert caught.value.pointer == pointer
 
 
 @pytest.mark.parametrize("extreme", [5e-324, 1e-300, 1e300, 1.7e308])

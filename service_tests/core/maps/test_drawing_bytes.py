@@ -58,19 +58,12 @@ EVERY: list[Case] = [({"kind": one}, s, d) for one in POINTS for s, d in ((1 << 
     ({"kind": "landmarks", "selection": "uniform", "rows": 1000, **ROWS}, 500, 20),
     ({"kind": "uploaded_landmarks", "landmarks": np.random.default_rng(0).random((700, 20)).tolist()}, None, 20),
 ]
-LARGE: list[Case] = [
-    ({"kind": "sparse_grid", "level": 6}, None, 8),
-    ({"kind": "weighted", **BOX}, 1500, 8),
-    ({"kind": "global_adaptive", "iterations": 25, **BOX}, 200, 400),
-    ({"kind": "moment_matching"}, 1100, 1000),
-]
 # Points of Matérn's law take a coordinate more; orthogonal directions go with normal laws only.
 WITH_MATERN = [case for case in EVERY if case[0] in [{"kind": one} for one in POINTS if one != "orthogonal"]]
 OF_KERNELS: list[OfKernel] = [
     *(("gaussian", *case) for case in EVERY),
     *(("matern", *case) for case in WITH_MATERN),
 ]
-LARGE_GAUSSIAN: list[OfKernel] = [("gaussian", *case) for case in LARGE]
 
 
 def taken(of: Any, building: Building) -> int:
@@ -92,7 +85,7 @@ def test_every_sampler_is_tried() -> None:
 @pytest.mark.gate
 @pytest.mark.parametrize(
     ("its_kernel", "over", "s", "d"),
-    with_nightly(OF_KERNELS[::4], [one for i, one in enumerate(OF_KERNELS) if i % 4] + LARGE_GAUSSIAN),
+    with_nightly(OF_KERNELS[::4], [one for i, one in enumerate(OF_KERNELS) if i % 4]),
     ids=lambda value: value["kind"] if isinstance(value, dict) else None,
 )
 def test_it_takes_what_is_reckoned(its_kernel: str, over: dict[str, Any], s: int | None, d: int) -> None:

@@ -19,8 +19,6 @@ from app.core.maps.optional_results import PAIRS
 from app.core.samplers.base import FrequencySampler
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import (
-    COUNTED,
-    D,
     dimensions,
     each_with_each,
     goes_together,
@@ -83,11 +81,6 @@ def test_only_the_families_ask_which_family_a_map_is_of() -> None:
 def test_no_family_is_left_out() -> None:
     missing = {of.__name__ for of in FAMILIES if of not in FIRST}
     assert not missing, f"give a sampler of {missing} values of its fields in combinations.FIELDS, and its kernels"
-
-
-@each("model", SAMPLERS)
-def test_a_sampler_names_one_family(model: type[Any]) -> None:
-    assert sum(issubclass(model, of.samplers) for of in FAMILIES) == 1
 
 
 @pytest.mark.parametrize("form", with_nightly(["phase"], ["cos_sin"]))
@@ -159,20 +152,3 @@ def test_pairs_are_those_of_the_gram_block(of: type[FeatureMap]) -> None:
     closed = made.closed_forms(x, y)
     assert closed.own is None or closed.own in closed.by_name
     assert all(variance.shape == (4,) for variance in closed.by_name.values())
-
-
-@every_family
-def test_a_map_of_a_wanted_width_has_it(of: type[FeatureMap]) -> None:
-    its_sampler = sampler(**FIRST[of][1])
-    if FIRST[of][1]["kind"] in COUNTED:
-        width = built(of, s=None).n_output
-        assert of.size_for(its_sampler, width, D) is None
-        with pytest.raises(InvalidInput, match=f"room for {width - 1}$"):
-            of.size_for(its_sampler, width - 1, D)
-        return
-    for columns in (64, 100):
-        size = of.size_for(its_sampler, columns, D)
-        assert size is not None, "only samplers that dictate s, which are COUNTED, have none"
-        # In float32 a landmark map may leave out columns of s.
-        width, next_width = (built(of, s=s, dtype="float64").n_output for s in (size, size + 1))
-        assert width <= columns < next_width

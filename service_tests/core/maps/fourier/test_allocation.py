@@ -26,21 +26,6 @@ def subsets(n: int, size: int) -> dict[str, Any]:
             1020,
         ),
         (
-            {"kind": "antithetic"},
-            subsets(4, 2),
-            31,
-            "1 of the 4 subsets get 7 of the s = 31 frequencies: antithetic frequencies come in pairs; take s = 32",
-            32,
-        ),
-        (
-            {"kind": "moment_matching"},
-            subsets(30, 12),
-            240,
-            "each of the 30 subsets gets 8 of the s = 240 frequencies: moment_matching needs more frequencies than "
-            "the 12 dimensions; take s = 390",
-            390,
-        ),
-        (
             {"kind": "moment_matching"},
             {"kind": "anova", "length_scale": 1.0, "subsets": [[0], [1, 2, 3], [4, 5]]},
             4,
@@ -57,20 +42,6 @@ def test_a_refused_number_is_said_to_be_a_subsets_and_the_total_named_works(
     error = refusal(**members, s=s)
     assert (error.pointer, error.detail) == ("/s", told)
     assert FourierMap.build(spec(**members, s=works)).n_frequencies == works
-
-
-@pytest.mark.parametrize("over", [{"kind": "sobol"}, {"kind": "moment_matching", "base": {"kind": "sobol"}}])
-def test_a_warned_number_is_said_to_be_a_subsets_and_the_totals_named_are_not_warned_of(over: dict[str, Any]) -> None:
-    members = {"input_dim": 64, "kernel": subsets(30, 2), "sampler": over}
-    assert FourierMap.build(spec(**members, s=990)).warnings == (
-        "each of the 30 subsets gets 33 of the s = 990 frequencies: sobol is balanced only at a power of two; "
-        "take s = 960 or 1920",
-    )
-    for s in (960, 1920):
-        assert FourierMap.build(spec(**members, s=s)).warnings == ()
-    first, second = FourierMap.build(spec(**members, s=991)).warnings
-    assert first.startswith("1 of the 30 subsets get 34 of the s = 991 frequencies")
-    assert second.startswith("29 of the 30 subsets get 33 of the s = 991 frequencies")
 
 
 def test_uploaded_frequencies_serve_subsets_of_one_size_only() -> None:

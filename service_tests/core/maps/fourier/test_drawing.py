@@ -1,9 +1,6 @@
 """How Fourier maps are built: seeds, frozen arrays, and the error that sampling leaves."""
 
-import os
 import re
-import subprocess
-import sys
 import time
 from typing import Any
 
@@ -16,12 +13,7 @@ from app.core.progress import OutOfTime, TimedProgress
 from app.core.spec import MapSpec
 from service_tests.cases import each
 from service_tests.core.interrupted import WatchedWork
-from service_tests.core.specs import fourier, spec
-
-
-def test_the_largest_seed_is_as_good_as_any() -> None:
-    largest, cut = (fourier(seed=seed).arrays["frequencies"] for seed in ((1 << 64) - 1, (1 << 32) - 1))
-    assert (largest != cut).all()
+from service_tests.core.specs import spec
 
 
 @each(
@@ -61,38 +53,6 @@ def test_a_build_without_time_ends_between_two_summands_and_begins_anew() -> Non
     assert state == b""
     again, undisturbed = FourierMap.build(summands, Building(progress=WatchedWork(state))), FourierMap.build(summands)
     assert all((again.arrays[name] == array).all() for name, array in undisturbed.arrays.items())
-
-
-@pytest.mark.parametrize(
-    ("sampler", "s"),
-    [
-        ({"kind": "monte_carlo"}, (1 << 22) + 1),
-        ({"kind": "orthogonal"}, (1 << 22) + 1),
-        ({"kind": "moment_matching"}, (1 << 22) + 1),
-    ],
-    ids=lambda value: value["kind"] if isinstance(value, dict) else None,
-)
-def test_a_draw_that_takes_long_is_announced(sampler: dict[str, Any], s: int) -> None:
-    assert ended(spec(sampler=sampler, s=s), 600) == b""
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("sampler", ["moment_matching", "orthogonal"])
-def test_one_seed_builds_one_map_whatever_the_threads_of_the_linear_algebra(sampler: str) -> None:
-    # Large enough for OpenBLAS to share the work out.
-    made = spec(input_dim=250, s=1024, sampler={"kind": sampler}, dtype="float64")
-    code = (
-        "import sys; from app.core.maps import FourierMap; from app.core.spec import MapSpec; "
-        "made = FourierMap.build(MapSpec.model_validate_json(sys.argv[1])); "
-        "sys.stdout.buffer.write(made.arrays['frequencies'].tobytes())"
-    )
-    command = [sys.executable, "-c", code, made.canonical()]
-    one, two = (
-        subprocess.run(command, env={**os.environ, "OPENBLAS_NUM_THREADS": threads}, capture_output=True, check=True)
-        for threads in ("1", "2")
-    )
-    assert len(one.stdout) == 250 * 1024 * 8
-    assert one.stdout == two.stdout
 
 
 @pytest.mark.parametrize(

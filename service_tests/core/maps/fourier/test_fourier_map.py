@@ -145,18 +145,6 @@ def test_sparse_rows_have_the_features_of_the_dense_ones(form: str, normalize: b
 
 
 @every_form
-def test_no_rows_have_no_features(form: str) -> None:
-    feature_map = built(form=form)
-    none, some = np.empty((0, 4), np.float32), np.ones((3, 4), np.float32)
-    no_sparse_ones: Any = sparse.csr_array((0, 4), dtype=np.float32)
-    for rows in (none, vectors(no_sparse_ones, 4, np.dtype(np.float32))):
-        assert feature_map.transform(rows).shape == (0, feature_map.n_output)
-        assert feature_map.transform(rows).dtype == feature_map.gram_dtype
-        assert feature_map.gram(rows, some).shape == feature_map.exact_gram(rows, some).shape == (0, 3)
-        assert feature_map.gram(some, rows).shape == (3, 0)
-
-
-@every_form
 @every_dtype
 def test_entries_whose_phases_would_overflow_are_refused_and_the_largest_allowed_ones_are_not(
     dtype: str, form: str

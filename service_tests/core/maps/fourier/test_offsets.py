@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from app.core.maps.fourier.drawing import uniform_angles
 from service_tests.core.specs import fourier
@@ -30,17 +29,6 @@ def offsets(**members: Any) -> NDArray[np.float64]:
 def test_the_offsets_hang_on_seed_and_s_alone(members: dict[str, Any]) -> None:
     assert (offsets(**members) == offsets()).all()
     assert not np.isin(offsets(**members, seed=8), offsets()).any()
-
-
-def test_the_offsets_are_not_the_uniforms_of_the_frequencies() -> None:
-    feature_map = fourier(**PHASE, s=1000)
-    uniforms = norm.cdf(feature_map.arrays["frequencies"] * 1.5)
-    angles = feature_map.arrays["offsets"] / (2 * np.pi)
-    # The smallest distance of 1,000 offsets from 4,000 independent uniforms is of order 1e-7; equal ones would be
-    # within the 1e-15 that the round trip through the quantile function costs.
-    assert np.abs(angles[:, None] - uniforms.reshape(1, -1)).min() > 1e-10
-    # One standard error of a correlation is 1/√1,000.
-    assert abs(np.corrcoef(angles, uniforms[:, 0])[0, 1]) < 4 / np.sqrt(1000)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -4,12 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from service_tests.cases import each
-from service_tests.core.specs import fourier, refusal, spec
+from service_tests.core.specs import fourier, spec
 
 D = 4
 FREQUENCIES = np.random.default_rng(1).normal(size=(30, D))
@@ -71,26 +70,3 @@ def test_phase_and_normalize_are_refused_and_forms_named_that_work(
     assert caught.value.pointer == pointer
     assert "cos_sin and complex" in caught.value.detail
     assert fourier(sampler=over, s=None).arrays["signature"].min() == -1
-
-
-def test_uploaded_sets_of_another_shape_are_refused_where_they_stand() -> None:
-    ragged = FREQUENCIES.tolist()
-    ragged[7] = ragged[7][:3]
-    error = refusal(sampler=uploaded(frequencies=ragged), s=None)
-    assert error.pointer == "/sampler/frequencies/7"
-    assert error.detail == "frequency 7 has 3 entries; input_dim 4 wants as many"
-    error = refusal(sampler=uploaded([1.0] * 29), s=None)
-    assert error.pointer == "/sampler/weights"
-    assert error.detail == "29 weights came for 30 frequencies"
-    for frequencies in ([], [[1.0, 2.0, 3.0, "4"]]):
-        with pytest.raises(ValidationError):
-            spec(sampler=uploaded(frequencies=frequencies), s=None)
-
-
-def test_uploaded_frequencies_outside_float32_are_refused_and_not_infinite() -> None:
-    far = [[1e300, 0.0, 0.0, 0.0]]
-    with pytest.raises(InvalidInput, match="outside the range of float32"):
-        FourierMap.build(spec(sampler={"kind": "uploaded", "frequencies": far}, s=None))
-    assert np.isfinite(
-        fourier(sampler={"kind": "uploaded", "frequencies": far}, s=None, dtype="float64").arrays["frequencies"]
-    ).all()

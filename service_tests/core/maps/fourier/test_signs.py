@@ -10,10 +10,8 @@ from scipy import sparse
 from app.core.errors import InvalidInput
 from app.core.hashing.sign_stream import arcs
 from app.core.maps import FeatureMap, FourierMap, Gives
-from app.core.maps.fourier.drawing import unequal
-from service_tests.cases import each, some_of_each
-from service_tests.core.combinations import dimensions, drawn_as, goes_together, is_unbiased, pairs, rows
-from service_tests.core.specs import fourier, spec
+from service_tests.cases import each
+from service_tests.core.specs import fourier
 
 SEEDS, S = 40, 128
 STRUCTURED = {"sampler": {"kind": "structured_orthogonal"}, "input_dim": 40}
@@ -77,48 +75,6 @@ def test_bits_stay_what_they_are() -> None:
     wide = (np.arange(16_000).reshape(400, 40) % 37 - 18).astype(np.float32) / 64
     found = fourier().codes(x), fourier(**STRUCTURED).codes(wide)
     assert tuple(hashlib.sha256(codes.tobytes()).hexdigest() for codes in found) == DIGESTS
-
-
-def expected_rates(found: FourierMap, x: Any, y: Any, terms: int = 2000) -> Any:
-    """The law for any kernel, term by term: k of every multiple of the differences."""
-    lags = np.asarray(found.compared(x, "/x"), np.float64) - np.asarray(found.compared(y, "/y"), np.float64)
-    m, origin = np.arange(1, terms + 1), np.zeros((1, lags.shape[1]))
-    scale = found.kernel.at_zero(lags.shape[1])
-    of = np.stack([found.kernel.gram(np.outer(m, lag), origin)[:, 0] / scale for lag in lags])
-    return 8 / np.pi**2 * (((1 - of) / (4.0 * m**2 - 1)).sum(axis=1) + 1 / (2 * (2 * terms + 1)))
-
-
-def law_cases() -> list[tuple[Any, Any]]:
-    def is_alike(kernel: Any, sampler: Any) -> bool:
-        d = dimensions(sampler, 4)
-        return unequal(spec(kernel=kernel, sampler=sampler, input_dim=d, s=S)) is None
-
-    random = [pair for pair in pairs(4) if goes_together(*pair) and (is_unbiased(pair[1]) or _matches(pair[1]))]
-    alike = [pair for pair in random if pair[1]["kind"] != "subsampled_grid" and is_alike(*pair)]
-    some = some_of_each(alike, lambda pair: drawn_as(pair[1]), 3)
-    assert {kernel["kind"] for kernel, _ in some} == {kernel["kind"] for kernel, _ in alike}
-    return some
-
-
-def _matches(sampler: Any) -> bool:
-    return bool(sampler["kind"] == "moment_matching")
-
-
-@pytest.mark.parametrize(("kernel", "sampler"), law_cases())
-def test_bits_differ_as_often_as_the_law_says(kernel: Any, sampler: Any) -> None:
-    """Over maps of many seeds, for rows at three distances."""
-    d = dimensions(sampler, 4)
-    x, rates = rows(6, 3, d, "float64", size=1.0), []
-    y = x + np.array([[0.2], [0.7], [1.5], [0.2], [0.7], [1.5]]) * rows(6, 4, d, "float64", size=1.0)
-    for seed in range(SEEDS):
-        its = spec(kernel=kernel, sampler=sampler, input_dim=d, s=S, seed=seed, dtype="float64")
-        found = FourierMap(its, FourierMap.build(its).arrays)
-        rates.append((bits(found, x) != bits(found, y)).mean(axis=1))
-    # .004 to .007; the matched points have a bias of order 1/s, and structured ones one that falls with d.
-    standard = np.std(rates, axis=0, ddof=1) / np.sqrt(SEEDS)
-    bias = 0.5 / S if _matches(sampler) else 0.005 if sampler["kind"] == "structured_orthogonal" else 0
-    off = np.abs(np.mean(rates, axis=0) - expected_rates(found, x, y))
-    assert (off < 4 * standard + bias).all(), (off, standard)
 
 
 @each(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from service_tests.cases import each
 from service_tests.core.specs import fourier, kernel, sampler
 
 D, SIZE, SUBSETS = 10, 128, [[i, (i + 1) % 10, (i + 4) % 10] for i in range(10)]
@@ -17,7 +16,6 @@ SEQUENCES: list[dict[str, Any]] = [
     {"kind": "halton", "scramble": "reverse_radix", "skip": 5, "leap": 6},
     {"kind": "digital_net", "scramble": False},
 ]
-PLAIN = [*SEQUENCES, {"kind": "lattice", "shift": False}]
 
 
 def blocks(over: dict[str, Any], size: int = SIZE, subsets: Any = None) -> list[Any]:
@@ -48,15 +46,3 @@ def test_lattices_are_moved_into_the_gaps_of_those_before_them() -> None:
     assert {tuple(place) for place in places.round().astype(int)} >= {
         tuple(place) for place in (np.arange(4)[:, None] * vector.round().astype(int)) % (4 * size)
     }
-
-
-@each("over", [*PLAIN, {"kind": "moment_matching", "base": PLAIN[0]}])
-def test_errors_do_not_add_up_as_those_of_the_same_points_would(over: dict[str, Any]) -> None:
-    x = np.random.default_rng(0).standard_normal((100, D))
-    same = {"kind": "uploaded", "frequencies": blocks(over)[0].tolist()}
-    errors = []
-    for one, s in ((over, SIZE * len(SUBSETS)), (same, None)):
-        made = fourier(input_dim=D, kernel=ANOVA, sampler=one, s=s, dtype="float64")
-        exact = made.exact_gram(x, x)
-        errors.append(np.linalg.norm(made.gram(x, x) - exact) / np.linalg.norm(exact))
-    assert errors[0] < 0.95 * errors[1]

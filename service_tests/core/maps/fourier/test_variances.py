@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.fourier import variances
 from app.core.spec import Form
@@ -90,28 +89,3 @@ def test_the_forms_of_theorems_2_and_3(gamma: float, rho: float) -> None:
     plain = 1 / 2 + (1 - exact**2) ** 2 / 2
     assert closed["rff"] == pytest.approx(plain / 100, rel=1e-12)
     assert closed["nrff"] == pytest.approx((plain - exact**2 * (3 - exact**4) / 4) / 100, rel=1e-11, abs=1e-17)
-
-
-@pytest.mark.parametrize(
-    ("sampler", "own"),
-    [
-        ({"kind": "monte_carlo"}, "monte_carlo"),
-        ({"kind": "moment_matching"}, "moment_matching"),
-        ({"kind": "moment_matching", "base": {"kind": "sobol"}}, None),
-        ({"kind": "sobol"}, None),
-        ({"kind": "antithetic"}, None),
-    ],
-)
-def test_a_map_has_its_own_form_where_one_is_known(sampler: Fields, own: str | None) -> None:
-    assert fourier(sampler=sampler).closed_forms(*pair()).own == own
-
-
-def test_a_kernel_without_a_square_has_no_variances() -> None:
-    x, y = pair()
-    subsets = {"kind": "anova", "length_scale": 1.0, "subsets": [[0], [1, 2]]}
-    large, too_large = (
-        fourier(kernel={**subsets, "weights": [weight, 7.0]}, s=8, dtype="float64") for weight in (1e149, 1e155)
-    )
-    assert np.isfinite(closed_forms(large, lags_of(large, x, y))["monte_carlo"]).all()
-    with pytest.raises(InvalidInput, match=r"the kernel of a row with itself is 1e\+155; variances have its square"):
-        closed_forms(too_large, lags_of(too_large, x, y))

@@ -1,11 +1,9 @@
 """Which rows are learned from, which are held out, and what the report says of both."""
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 from app.core.arrays import dense
 from app.core.building import Building
@@ -13,7 +11,7 @@ from app.core.errors import InvalidInput
 from app.core.maps.landmarks.landmark_map import LandmarkMap
 from app.core.maps.landmarks.learning import split
 from app.core.maps.landmarks.samplers import Landmarks
-from service_tests.cases import each, with_nightly
+from service_tests.cases import each
 from service_tests.core.combinations import rows
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
@@ -41,14 +39,6 @@ def test_a_tenth_at_most_a_thousand_is_held_out(n: int, wanted: int | None, lear
     assert len(one) == learned
     assert one | other <= every
     assert not one & other
-
-
-def test_more_rows_than_are_left_are_refused() -> None:
-    its = of(rows=181)
-    assert isinstance(its.sampler, Landmarks)
-    with pytest.raises(InvalidInput, match="rows is 181; dataset 'd' has 200, of which 20 are held out") as refused:
-        split(its, its.sampler, its.kernel, building())
-    assert refused.value.pointer == "/sampler/rows"
 
 
 def test_the_report_says_what_the_features_miss() -> None:
@@ -96,23 +86,3 @@ def test_kernels_without_room_for_their_sums_are_refused(kernel: dict[str, Any],
     with pytest.raises(InvalidInput, match="dataset 'd': the kernels of all rows with themselves sum to") as refused:
         LandmarkMap.build(its, building())
     assert refused.value.pointer == "/sampler/dataset"
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    with_nightly(
-        [{"kind": "gmm"}], [{"kind": "gaussian", "length_scale": 4.0}, {"kind": "laplacian", "length_scale": 4.0}]
-    ),
-)
-def test_a_map_of_rows_with_a_million_columns_is_built_in_little_memory(kernel: dict[str, Any]) -> None:
-    """One of them takes 8 MB in dense form."""
-    rng, d = np.random.default_rng(1), 1 << 20
-    columns = np.minimum(rng.pareto(0.3, size=(60, 20)), d - 1).astype(np.int64)
-    some = csr_array((rng.exponential(size=1200), (np.arange(60).repeat(20), columns.ravel())), (60, d))
-    its = spec(input_dim=d, s=5, kernel=kernel, sampler={"kind": "landmarks", "dataset": "d"})
-    tracemalloc.start()
-    built = LandmarkMap.build(its, Building(rows=lambda *_: some))
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert built.n_frequencies == 5
-    assert most < 100 << 20

@@ -12,7 +12,6 @@ from service_tests.core.maps.landmarks.selection.chosen import (
     of,
     prepared,
 )
-from service_tests.core.specs import kernel
 
 FIRST, SECOND = np.array([3, 14, 15]), np.array([9, 2, 6, 5])
 
@@ -55,18 +54,3 @@ def test_rows_are_accepted_by_their_residuals_after_those_before(its_kernel: Fie
             taken.append(number)
     assert basis.accepted(offered, thresholds).tolist() == wanted
     assert len(basis) == 3
-
-
-def test_nearly_dependent_landmarks_lose_few_digits() -> None:
-    # A smooth kernel on rows in three dimensions: all but some hundred of its eigenvalues are rounding.
-    made = kernel(kind="gaussian", length_scale=6.0)
-    rows = np.random.default_rng(3).normal(size=(400, 3))
-    basis = Basis(made, rows)
-    for start in range(0, 400, 50):
-        block = np.arange(start, start + 50)
-        basis.add(block[basis.accepted(block, np.zeros(50))])
-    assert 30 < len(basis) < 250
-    w = basis.of(rows)
-    least = np.linalg.eigvalsh(made.exact(rows, rows) - w @ w.T)[0]
-    assert least > -1e-10
-    assert 0 < basis.residuals(rows, least=-1).sum() < 1e-7

@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 import scipy
-from scipy import sparse
 
 from app.core.arrays import Matrix, dense
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection import k_means
 from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, of, run
@@ -53,28 +51,6 @@ def test_centres_of_clusters_that_lie_apart_are_their_means_or_medians(its_kerne
     order = np.argmax(dense(found.landmarks), axis=1).argsort()
     assert found.landmarks.dtype == dtype
     assert dense(found.landmarks)[order] == pytest.approx(wanted, rel=1e-6)
-
-
-def test_a_mean_that_has_no_kernel_gives_way_to_a_row() -> None:
-    rows = np.array([[1.0, 2.0, 0.0], [-1.0, -2.0, 0.0]])
-    assert dense(run("k_means", of({"kind": "gmm"}), rows, 1).landmarks).tolist() in (
-        rows[:1].tolist(),
-        rows[1:].tolist(),
-    )
-
-
-def test_centres_of_long_sparse_rows_are_the_rows_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(k_means, "_MOST_ENTRIES", 120 * 5)
-    rng = np.random.default_rng(3)
-    blobs = np.eye(3, 4).repeat(20, axis=0) * 6 + rng.normal(size=(60, 4)) / 5
-    blobs = np.pad(blobs, ((0, 0), (0, 6)))
-    found = run("k_means", GAUSSIAN, sparse.csr_array(np.concatenate([blobs, blobs])), 3)
-    assert sparse.issparse(found.landmarks)
-    landmarks = dense(found.landmarks)
-    for landmark in landmarks[landmarks[:, :3].argmax(axis=1).argsort()]:
-        blob = blobs[scipy.spatial.distance.cdist(blobs, landmark[None])[:, 0] < 4]
-        to_mean = np.linalg.norm(blob - blob.mean(axis=0), axis=1)
-        assert np.linalg.norm(landmark - blob.mean(axis=0)) <= np.quantile(to_mean, 0.2)
 
 
 @pytest.mark.parametrize("size", [1e200, 1e308])
