@@ -1,4 +1,3 @@
-import json
 from typing import Any
 
 import numpy as np
@@ -6,12 +5,10 @@ import pytest
 from scipy import sparse
 
 from app.core.datasets import Reference
-from app.core.diagnostics import DIAGNOSTICS
-from app.core.errors import InvalidInput, TooLarge
-from app.formats import Body, Buffer
+from app.core.errors import InvalidInput
+from app.formats import Body
 from app.formats.json import Json
 from app.formats.json_body import vectors_or_dataset
-from app.formats.json_measurements import diagnostic, recommendation
 from app.formats.npy import Npy
 from service_tests.cases import each
 from service_tests.checks import npy
@@ -37,12 +34,9 @@ def test_sparse_rows_are_told_their_width() -> None:
     [
         (b'{"vectors": [{"indices": [0], "values": [1]}]}', "/input_dim"),
         (b'{"vectors": [{"indices": [2], "values": [1]}], "input_dim": 2}', "/vectors/0/indices"),
-        (b'{"vectors": [[1]], "input_dim": "1"}', "/input_dim"),
         (b'{"vectors": [[1]], "input_dim": true}', "/input_dim"),
         (b'{"vectors": [[1]], "input_dim": 2147483649}', "/input_dim"),
         (b'{"vectors": [[1]], "input_dim": 2}', "/vectors/0"),
-        (b'{"vectors": [[1], [1, 2]]}', "/vectors/1"),
-        (b'{"vectors": [1, 2]}', "/vectors/0"),
         (b'{"vectors": {"dataset": "d"}}', "/vectors"),
         (b'{"input_dim": 2}', "/vectors"),
         (b'{"vectors": [[1]], "dim": 1}', "/dim"),
@@ -66,14 +60,10 @@ def test_a_dataset_may_stand_in_the_place_of_rows() -> None:
     ("value", "pointer"),
     [
         ({}, "/vectors"),
-        ({"rows": 3}, "/vectors"),
         ({"dataset": 3}, "/vectors/dataset"),
-        ({"dataset": None}, "/vectors/dataset"),
         ({"dataset": ""}, "/vectors/dataset"),
         ({"dataset": "a}:b"}, "/vectors/dataset"),
-        ({"dataset": "a\n"}, "/vectors/dataset"),
         ({"dataset": "a" * 129}, "/vectors/dataset"),
-        ({"dataset": ["d"]}, "/vectors/dataset"),
         ({"dataset": "d", "row": 3}, "/vectors/row"),
         ({"dataset": "d", "a/b~": 3}, "/vectors/a~1b~0"),
         *(({"dataset": "d", "rows": rows}, "/vectors/rows") for rows in (0, -1, 1.0, "1", True, None, [1], 1 << 63)),
@@ -100,45 +90,9 @@ def test_a_body_has_vectors_or_a_dataset() -> None:
         ({}, "/vectors"),
         ({"vectors": [[1]], "dataset": "d"}, "/vectors"),
         ({"vectors": [[1]], "rows": 3}, "/rows"),
-        ({"dataset": "d", "rows": 0}, "/rows"),
-        ({"dataset": "-"}, "/dataset"),
-        ({"dataset": "d", "seed": -1}, "/seed"),
-        ({"vectors": [{"indices": [0], "values": [1]}]}, "/input_dim"),
     ],
 )
 def test_a_body_that_has_both_or_neither_is_refused(document: Any, pointer: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         vectors_or_dataset(document)
     assert refused.value.pointer == pointer
-
-
-@pytest.mark.parametrize("member", ["samplers", "kernel", "multiples", "input", "y"])
-def test_options_of_a_recommendation_are_counted_before_they_are_read(member: str) -> None:
-    def check(nbytes: int, _: int) -> None:
-        if nbytes > 2000:
-            raise TooLarge("", limit="max_spec_bytes", allowed=2000, value=nbytes)
-
-    body = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 8, "vectors": [[0.0] * 900] * 30}
-    recommendation(Body(json.dumps(body).encode(), {}, check), parsed)
-    with pytest.raises(TooLarge):
-        recommendation(Body(json.dumps({**body, member: ["halton"] * 900}).encode(), {}, check), unread)
-
-
-def test_options_of_a_diagnostic_are_counted_before_they_are_read() -> None:
-    def check(nbytes: int, _: int) -> None:
-        if nbytes > 2000:
-            raise TooLarge("", limit="max_spec_bytes", allowed=2000, value=nbytes)
-
-    wanted = DIAGNOSTICS["variance"]
-    rows = [[0.5] * 9] * 900
-    diagnostic(Body(json.dumps({"x": rows, "y": rows}).encode(), {}, check), wanted, 9, parsed)
-    with pytest.raises(TooLarge):
-        diagnostic(Body(json.dumps({"correlations": [0.5] * 900}).encode(), {}, check), wanted, 9, unread)
-
-
-def parsed(model: type[Any], body: Buffer) -> Any:
-    return model.model_validate_json(body)
-
-
-def unread(model: type[Any], body: Buffer) -> Any:
-    raise AssertionError(f"{len(body)} bytes of {model} were read")

@@ -14,8 +14,7 @@ from app.formats import parquet
 from app.formats.base import Body
 from app.formats.parquet import Parquet
 from service_tests.checks import JSON, PARQUET, arrow, assert_problem, npy, post, put_dataset
-from service_tests.costs import MB, Sent, cost
-from service_tests.running import Running
+from service_tests.formats.damaged import refusals
 
 ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
 WORDS = TextIds(np.arange(7) + 1, np.frombuffer(b"abcdefg", np.uint8))
@@ -70,11 +69,6 @@ def test_what_is_no_parquet_is_refused(http: httpx.Client, name: str, content: b
     assert "panicked" not in problem["detail"]
 
 
-def test_columns_are_refused_by_name(http: httpx.Client, name: str) -> None:
-    problem = assert_problem(http, put_parquet(http, name, parquet_of(v=ROWS, w=ROWS)), 422, "invalid-input")
-    assert "column 'v' is fixed_size_list of float32, and not the only one" in problem["detail"]
-
-
 def test_rows_that_are_longer_than_a_dataset_may_be_are_not_unpacked() -> None:
     came = 0
 
@@ -105,61 +99,23 @@ def test_a_reader_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("codec", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
-def test_published_writers_are_read_in_every_compression_and_encoding(
-    http: httpx.Client, name: str, codec: str
-) -> None:
+def test_published_writers_are_read_in_every_compression_and_encoding(codec: str) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    polars = pytest.importorskip("polars")
-    words = WORDS.listed()
     lists = pa.FixedSizeListArray.from_arrays(ROWS.ravel(), 3)
-    tables = [
-        pa.table({"id": words, "v": lists}),
-        pa.table({"id": words, "v": lists.cast(pa.list_(pa.float32()))}),
-        pa.table({"id": words, **dict(zip("abc", ROWS.T, strict=True))}),
-    ]
     options: list[dict[str, Any]] = [
         {},
         {"use_dictionary": False, "data_page_version": "2.0", "write_page_checksum": True},
         {"store_schema": False, "row_group_size": 2},
     ]
-    digests = set()
-    for i, table in enumerate(tables):
-        for j, option in enumerate(options):
+    for values in (lists, lists.cast(pa.list_(pa.float32()))):
+        for option in options:
             sink = io.BytesIO()
-            pq.write_table(table, sink, compression=codec, **option)
-            made = put_parquet(http, f"{name}-{i}-{j}", sink.getvalue())
-            assert made.status_code == 201, made.text
-            digests.add(made.json()["digest"])
-        if codec not in ("none", "brotli"):
-            sink = io.BytesIO()
-            polars.from_arrow(table).write_parquet(sink, compression=codec)
-            digests.add(put_parquet(http, f"{name}-{i}-polars", sink.getvalue()).json()["digest"])
-    assert len(digests) == 1, "they are the same rows with the same ids"
+            pq.write_table(pa.table({"id": WORDS.listed(), "v": values}), sink, compression=codec, **option)
+            found = read(sink.getvalue())
+            np.testing.assert_array_equal(found.rows, ROWS)
+            assert found.ids.listed() == WORDS.listed()
 
 
 @pytest.mark.nightly
-def test_hostile_files_are_refused_or_kept_and_take_no_memory(http: httpx.Client, running: Running) -> None:
-    """Files of pyarrow of which some bytes are changed, so that they announce any length."""
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    rng = np.random.default_rng(4)
-    goods = []
-    for option in ({}, {"use_dictionary": False, "compression": "none"}, {"compression": "gzip"}):
-        sink = io.BytesIO()
-        table = pa.table({"id": WORDS.listed(), "v": pa.FixedSizeListArray.from_arrays(ROWS.ravel(), 3)})
-        pq.write_table(table, sink, **option)
-        goods.append(sink.getvalue())
-    statuses: list[int] = []
-
-    def send(client: httpx.Client) -> Sent:
-        for _ in range(60):
-            bad = bytearray(goods[rng.integers(len(goods))])
-            for place in rng.integers(0, len(bad), rng.integers(1, 5)):
-                bad[place] = rng.choice(np.array([0, 1, 127, 128, 255, rng.integers(0, 256)]))
-            statuses.append(put_parquet(client, "hostile", bytes(bad)).status_code)
-        return Sent(200, 0, 0)
-
-    found = cost(running, send)
-    http.delete("/v1/datasets/hostile")
-    assert {*statuses} <= {200, 201, 409, 413, 422}
-    assert statuses.count(422) > 20
-    assert found.peak < 32 * MB
+def test_damaged_files_are_refused_or_read_but_never_fail() -> None:
+    assert refusals(read, parquet_of(v=ROWS, ids=WORDS), 60) > 20

@@ -1,4 +1,4 @@
-"""Chance collisions of codes: counted, and in simulation."""
+"""Chance collisions of codes, against enumeration."""
 
 from itertools import permutations, product
 

@@ -1,4 +1,4 @@
-"""Samples of rows by darts hang on nothing but the row; their time is reckoned by entries plus hashes."""
+"""Samples of rows by darts hang on nothing but the row."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How often intervals hold the kernel, counted over maps of many seeds and pairs of rows, for every kind of codes."""
+"""How often intervals hold the kernel, counted over maps of some seeds and pairs of rows."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Mid-p intervals: their ends by the binomial law, and how often they hold the truth, reckoned and counted."""
+"""Mid-p intervals: their ends by the binomial law, and how often they hold the truth."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The parameter stream against numpy's Philox, its laws, and values that must never change."""
+"""The parameter stream against numpy's Philox, and values that must never change."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""The parameters of signed codes: their laws, and values that must never change."""
+"""The parameters of signed codes, against numpy's Philox, and values that must never change."""
 
 import hashlib
 

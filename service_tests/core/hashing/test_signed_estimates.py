@@ -1,4 +1,4 @@
-"""Estimates of kernels from signed codes: their bias, standard error and interval, over many draws."""
+"""Estimates of kernels from signed codes: their bias and interval, over many draws."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Advice on letters: what it predicts, what it has checked, and that new queries find as much."""
+"""Advice on letters: that new queries find as much as it says, and what codes alone serve for."""
 
 import tracemalloc
 from functools import cache

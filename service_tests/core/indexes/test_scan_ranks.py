@@ -1,4 +1,4 @@
-"""At which places neighbours stand by their codes, against sorting, and the codes themselves."""
+"""At which places neighbours stand by their codes, against sorting."""
 
 import numpy as np
 import pytest

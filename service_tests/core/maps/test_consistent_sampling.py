@@ -1,4 +1,4 @@
-"""GCWS codes against algorithm 1 written out slowly, and how rows of every shape reach it."""
+"""How rows of every shape reach GCWS, and its Gram blocks."""
 
 import math
 from typing import Any

@@ -1,20 +1,15 @@
 import functools
 import io
-import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import bochner
-from app.core.answers import RowBlocks
-from app.core.arrays import row_blocks
 from service_tests.cases import each
 from service_tests.core.combinations import Fields, rows
 from service_tests.core.specs import spec
-from service_tests.formats.exports.taken import DIGEST, features, taken, written
+from service_tests.formats.exports.taken import features, taken, written
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "take-a-map-away.md"
 BLOCKS = [part.removeprefix("python\n") for part in PAGE.read_text().split("```") if part.startswith("python\n")]
@@ -77,49 +72,3 @@ def test_the_lines_for_hashes_give_their_codes(p: float) -> None:
     x[0, 1] = 0
     for row, codes in zip(x, here.codes(x), strict=True):
         assert (computed(written(away, "npz"), script("i = np.flatnonzero"), row=row, p=p)["codes"] == codes).all()
-
-
-def test_the_center_of_a_kernel_is_as_the_rows_of_the_map_are_read() -> None:
-    center = [0.1, 1e9 + 1, 0, 0]
-    away, _ = taken(spec(kernel={"kind": "gmm", "center": center}, sampler={"kind": "gcws"}))
-    with np.load(io.BytesIO(written(away, "npz"))) as members:
-        assert (members["center"] == np.array(center, np.float32)).all()
-
-
-def test_a_file_says_what_it_holds() -> None:
-    of = spec(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}, input_dim=1 << 31)
-    with np.load(io.BytesIO(written(taken(of)[0], "npz")), allow_pickle=False) as members:
-        assert members.files == ["spec", "digest", "parameter_stream"], "there is no table of so many parameters"
-        assert json.loads(members["spec"].item()) == json.loads(of.canonical())
-        assert members["digest"].item().decode() == DIGEST
-        assert int(members["parameter_stream"].item()) == 1
-
-
-def test_arrays_that_come_in_blocks_are_the_same_file() -> None:
-    away, _ = taken(spec(s=100))
-    whole = away.arrays["frequencies"]
-    assert isinstance(whole, np.ndarray)
-    blocks = RowBlocks(whole.shape, whole.dtype, [*row_blocks(100, 7)], lambda block: whole[block])
-    in_blocks = away._replace(arrays={**away.arrays, "frequencies": blocks})
-    for file_format in ("npz", "safetensors", "onnx"):
-        assert written(in_blocks, file_format) == written(away, file_format)
-
-
-def test_a_file_is_a_sound_zip_with_one_content_for_one_map() -> None:
-    away, _ = taken(spec())
-    first = written(away, "npz")
-    assert zipfile.ZipFile(io.BytesIO(first)).testzip() is None
-    assert written(away, "npz") == first
-
-
-def test_what_is_loaded_computes_what_the_map_computes() -> None:
-    for members in (
-        {"form": "phase", "normalize": True, "input": {"center": 3.0, "missing": 0}},
-        {"input_dim": 8, "sampler": {"kind": "structured_orthogonal"}},
-        {"sampler": {"kind": "sparse_grid", "level": 2}, "s": None},
-        {"sampler": {"kind": "uploaded_landmarks", "landmarks": [[1, 2, 3, 4], [0, 0, 1, 0]]}},
-    ):
-        away, here = taken(spec(**members))
-        x = rows(9, 1, here.spec.input_dim)
-        loaded = bochner.load(io.BytesIO(written(away, "npz")), threads=1)
-        assert (loaded.transform(x) == features(here, x)).all()

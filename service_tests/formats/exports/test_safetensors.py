@@ -47,14 +47,3 @@ def test_the_published_reader_has_every_array(members: Fields) -> None:
         assert isinstance(array, np.ndarray)
         assert found[name].dtype == array.dtype
         np.testing.assert_array_equal(found[name], array)
-
-
-@pytest.mark.nightly
-def test_the_published_reader_has_the_metadata(tmp_path_factory: pytest.TempPathFactory) -> None:
-    from safetensors import safe_open
-
-    away, _ = taken(spec())
-    file = tmp_path_factory.mktemp("maps") / "map.safetensors"
-    file.write_bytes(written(away, "safetensors"))
-    with safe_open(file, "numpy") as opened:
-        assert opened.metadata() == {"spec": away.text, "digest": DIGEST}

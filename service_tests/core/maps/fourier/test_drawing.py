@@ -1,4 +1,4 @@
-"""How Fourier maps are built: seeds, frozen arrays, and the error that sampling leaves."""
+"""How Fourier maps are built: frequencies that leave the dtype, and builds out of time."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""The offsets of the form phase: uniform angles from a stream of their own."""
+"""The offsets of the form phase: angles from a stream of their own."""
 
 from typing import Any
 

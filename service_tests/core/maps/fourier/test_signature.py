@@ -1,4 +1,4 @@
-"""Maps whose weights have both signs, and other uploaded sets."""
+"""Maps whose weights have both signs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Signed codes of Fourier maps: what they are, and how often they differ, for every law and every sampler."""
+"""Signed codes of Fourier maps: what they are, and for which laws and samplers they tell the kernel."""
 
 import hashlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""Features by landmarks against the exact kernel and scikit-learn; and what no bit of a row may depend on."""
+"""Features by landmarks against the exact kernel, and what no bit of a row may depend on."""
 
 import json
 from typing import Any

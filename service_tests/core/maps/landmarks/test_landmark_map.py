@@ -1,4 +1,4 @@
-"""Landmark maps against their definition, scikit-learn's Nystroem, and what must hold of any Nyström map."""
+"""Landmark maps against their definition, scikit-learn's Nystroem, and the ends of the dtype."""
 
 from typing import Any
 

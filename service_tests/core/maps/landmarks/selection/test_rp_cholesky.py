@@ -51,20 +51,3 @@ def test_pivots_have_the_law_of_one_at_a_time_however_many_are_drawn_at_once(
     # 120 orders of three of six rows. Significance 1e-4 each.
     monkeypatch.setattr(its_basis, "_MOST_PER_OFFER", per_offer)
     assert p_value("rp_cholesky", draws) > 1e-4
-
-
-MANY = """
-import sys
-import numpy as np
-from service_tests import memory
-from service_tests.core.maps.landmarks.selection.chosen import run
-from service_tests.core.specs import kernel
-rng = np.random.default_rng(1)
-rows = np.empty((int(sys.argv[2]), 64), np.float32)
-for start in range(0, len(rows), 50_000):
-    rows[start : start + 50_000] = rng.normal(size=(50_000, 8)) @ np.linspace(-1, 1, 512).reshape(8, 64)
-    rows[start : start + 50_000] += rng.normal(size=(50_000, 64)) / 2
-found = run(sys.argv[1], kernel(kind="gaussian", length_scale=8.0), rows, 512, threads=2)
-assert found.landmarks.shape == (512, 64)
-assert memory.peak() < 3 * rows.nbytes + (1 << 28)
-"""
