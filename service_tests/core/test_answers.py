@@ -8,7 +8,6 @@ from app.core.arrays import Array
 from app.core.errors import OutOfRange
 
 WHOLE = np.arange(12.0, dtype=np.float32).reshape(6, 2)
-HALF = np.dtype(np.float16)
 
 
 def blocks(whole: Array = WHOLE, largest: float = 11.0) -> RowBlocks:
@@ -34,14 +33,6 @@ def test_blocks_are_made_one_after_the_other_when_they_are_wanted() -> None:
     assert asked == [slice(0, 4)]
     assert len(next(made)) == 2
     np.testing.assert_array_equal(joined(some), WHOLE)
-
-
-def test_narrower_numbers_are_those_that_numpy_rounds_to() -> None:
-    for array in (narrowed(WHOLE / 3, HALF), joined(blocks(WHOLE / 3).narrowed(HALF))):
-        assert array.dtype == HALF
-        np.testing.assert_array_equal(array, (WHOLE / 3).astype(np.float16))
-    assert narrowed(WHOLE, WHOLE.dtype) is WHOLE
-    assert blocks().narrowed(HALF).nbytes == WHOLE.nbytes // 2
 
 
 @pytest.mark.parametrize(

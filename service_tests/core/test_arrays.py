@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.arrays import dense, in_dtype, largest, row_blocks, vectors
+from app.core.arrays import dense, in_dtype, row_blocks, vectors
 from app.core.errors import InvalidInput
 from service_tests.cases import each
 
@@ -63,10 +63,6 @@ def test_whole_numbers_are_taken_where_all_are_exact(of: str, dtype: np.dtype[An
     assert vectors(np.zeros((0, 4), of), 4, dtype).shape == (0, 4)
 
 
-def test_whole_numbers_in_sparse_rows_are_refused() -> None:
-    assert "dtype int64" in refused(sparse.csr_array(np.eye(4, dtype=np.int64))).detail
-
-
 @each("value", [np.nan, np.inf, -np.inf])
 @each("dtype", [FLOAT32, FLOAT64])
 def test_an_entry_that_is_not_finite_is_refused_by_row_and_column(value: float, dtype: np.dtype[Any]) -> None:
@@ -78,12 +74,6 @@ def test_an_entry_that_is_not_finite_is_refused_by_row_and_column(value: float, 
         assert error.pointer == "/x/4/2"
         complaint = "is missing; a map whose input" if np.isnan(value) else "is not finite"
         assert error.detail.startswith(f"row 4, column 2 {complaint}")
-
-
-def test_the_first_of_several_bad_entries_is_named() -> None:
-    rows = np.zeros((3, 4))
-    rows[1, 3] = rows[2, 0] = np.nan
-    assert refused(rows).pointer == refused(sparse.csr_array(rows)).pointer == "/x/1/3"
 
 
 @pytest.mark.parametrize("value", [3.5e38, -1e300])
@@ -118,31 +108,6 @@ def test_any_order_of_bytes_and_of_axes_gives_the_same_rows(order: str, posted_a
     assert gated.dtype == np.dtype(posted_as).newbyteorder("=")  # as precise as they came
     assert gated.dtype.isnative
     assert (gated == values).all()
-
-
-@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT64])
-def test_sparse_rows_stay_sparse_and_as_precise_as_they_came(dtype: np.dtype[Any]) -> None:
-    rows = np.array([[0, 1.5, 0, 0], [0, 0, 0, 0], [2.5, 0, 0, -1]])
-    gated = vectors(sparse.csr_array(rows), 4, dtype)
-    assert isinstance(gated, sparse.csr_array)
-    assert gated.dtype == np.float64
-    assert (gated.toarray() == rows).all()
-    rounded = in_dtype(gated, dtype)
-    assert isinstance(rounded, sparse.csr_array)
-    assert rounded.dtype == dtype
-
-
-@pytest.mark.parametrize("rows", [np.empty((0, 4)), sparse.csr_array((0, 4), dtype=np.float64)], ids=["dense", "csr"])
-def test_no_rows_pass(rows: Any) -> None:
-    gated = vectors(rows, 4, FLOAT32)
-    assert gated.shape == (0, 4)
-    assert largest(gated) == 0
-
-
-def test_the_largest_entry_is_the_largest_absolute_one() -> None:
-    rows = np.array([[1.0, -7.0, 2.0], [0.0, 3.0, 0.0]])
-    assert largest(rows) == largest(sparse.csr_array(rows)) == largest(-rows) == 7
-    assert largest(sparse.csr_array((2, 3), dtype=np.float64)) == 0
 
 
 @each(("n", "per_block"), [(10, 3), (9, 3), (2, 5), (0, 4), (4, 0), (4, 1)])

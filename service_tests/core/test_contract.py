@@ -230,14 +230,3 @@ def test_a_sampler_that_does_not_dictate_its_count_must_be_told() -> None:
         with pytest.raises(InvalidInput, match="s is missing") as caught:
             pytest.fail(repr(spec(kernel=its_kernel, sampler=its_sampler, s=None, input_dim=dimensions(its_sampler))))
         assert caught.value.pointer == "/s"
-
-
-def test_a_kind_says_what_it_is_and_what_its_fields_are() -> None:
-    for model in (*KERNELS, *SAMPLERS):
-        schema = model.model_json_schema()
-        assert len(schema["description"]) > 20, model
-        assert schema["additionalProperties"] is False, model
-        made = kernel if model in KERNELS else sampler
-        is_uploaded = kind(model) == "uploaded"
-        fields = next(s for _, s in pairs() if s["kind"] == "uploaded") if is_uploaded else variants(model)[0]
-        assert made(**fields).kind == kind(model)

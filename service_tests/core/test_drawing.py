@@ -14,10 +14,3 @@ def test_a_density_counts_every_point_of_any_size() -> None:
         assert sum(map(sum, found.counts)) == 500
         assert len(found.counts) ** 2 <= CELLS / 2
         assert svg(Drawing([[Panel([found], "a", "b")]])).startswith(b"<?xml")
-
-
-def test_values_that_differ_by_rounding_have_cells_of_a_width() -> None:
-    almost_one = np.array([1.0, np.nextafter(1.0, 2.0)])
-    found = density(almost_one, almost_one, "points")
-    assert found.x_edges[-1] - found.x_edges[0] > 0.5
-    assert sum(map(sum, found.counts)) == 2

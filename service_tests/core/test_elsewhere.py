@@ -6,10 +6,9 @@ The page docs/explanation/other-processors.md says so to users; the table there 
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from service_tests.core.elsewhere import IMITATED, Key, differing, elsewhere, here, parts
+from service_tests.core.elsewhere import IMITATED, Key, differing, elsewhere, here
 
 pytestmark = pytest.mark.skipif(not IMITATED, reason="other processors are imitated on Linux with x86-64 only")
 
@@ -51,19 +50,6 @@ def checked(found: dict[str, dict[str, Any]]) -> set[Key]:
 
 
 @pytest.mark.nightly
-def test_some_maps_are_the_same_bits_where_libraries_may_not_use_new_instructions(tmp_path: Path) -> None:
-    """With the loops as they are compiled for this processor."""
-    samplers = "monte_carlo orthogonal polynomially_exact gcws"
-    kinds = [here()[0], here()[-1]]
-    found = {
-        kind: elsewhere(kind, tmp_path / f"{kind}.npz", tmp_path / "frozen.npz", 3, samplers=samplers) for kind in kinds
-    }
-    checked(found)
-    compared = {parts(name).sampler for name in found[kinds[0]]}
-    assert compared == set(samplers.split())
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize(("d", "samplers"), [(4, ""), (20, ""), (90, "orthogonal moment_matching polynomially_exact")])
 def test_every_map_is_the_same_bits_but_those_that_are_listed(
     d: int, samplers: str, tmp_path: Path, loops: Path
@@ -87,11 +73,3 @@ def test_every_map_is_the_same_bits_but_those_that_are_listed(
         assert {key.kernel for key in differs if key.sampler == "landmarks" and key.what == "features"} == {
             *BY_LIBRARIES
         }
-
-
-def test_a_single_bit_is_seen() -> None:
-    one = {"gaussian sobol cos_sin float64 4/array/weights": np.array([1.0, 0.5])}
-    other = {name: np.nextafter(array, 2) for name, array in one.items()}
-    assert differing(one, one) == set()
-    assert differing(one, other) == {Key("gaussian", "sobol", True, "weights")}
-    assert not may_differ(Key("gaussian", "sobol", True, "weights"), older=True)

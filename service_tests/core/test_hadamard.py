@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from app.core import hadamard as loops
-from app.core.hadamard import ROUNDS, frequencies_of, gain, padded, rotate, tile_width, tiles_of
+from app.core.hadamard import ROUNDS, frequencies_of, gain, padded, rotate, tiles_of
 from service_tests.cases import each
 
 every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -68,26 +67,6 @@ def test_any_rows_of_the_rotations_can_be_had(first: int, last: int) -> None:
     assert (rotated(rows, signs, lengths, first, last) == whole[:, first:last]).all()
 
 
-def test_rows_stand_in_tiles_with_zeros_behind() -> None:
-    rows = np.random.default_rng(1).normal(size=(35, 11))
-    tiles = tiles_of(rows)
-    assert tiles.shape == (2, 16, 32)
-    assert (tiles[0, :11] == rows[:32].T).all()
-    assert (tiles[1, :11, :3] == rows[32:].T).all()
-    assert np.count_nonzero(tiles) == rows.size
-    assert tiles_of(rows[:0]).shape == (0, 16, 1)
-
-
-@every_size
-def test_a_block_over_its_gain_is_orthogonal(d: int) -> None:
-    size = padded(d)
-    signs, _ = drawn(size, 2 * size)
-    frequencies = frequencies_of(signs, np.ones(2 * size), np.ones(size), np.dtype(np.float64))
-    for block in (frequencies[:size], frequencies[size:]):
-        np.testing.assert_allclose(block @ block.T, np.eye(size), rtol=0, atol=1e-14)
-    np.testing.assert_allclose(frequencies * gain(size), matrix(size, signs, np.ones(2 * size)), rtol=0, atol=1e-11)
-
-
 def test_frequencies_have_their_scales_on_the_columns_and_the_dtype_asked_for() -> None:
     signs, lengths = drawn(11, 40)
     scales = np.geomspace(0.1, 10, 11)
@@ -96,9 +75,3 @@ def test_frequencies_have_their_scales_on_the_columns_and_the_dtype_asked_for() 
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
     single = frequencies_of(signs, lengths, scales, np.dtype(np.float32))
     assert (single == found.astype(np.float32)).all()
-
-
-def test_tiles_are_as_wide_as_the_rows_want_and_the_cache_allows() -> None:
-    assert [tile_width(n, 784, 4) for n in (0, 1, 2, 3, 9, 32, 5000)] == [1, 1, 2, 4, 16, 32, 32]
-    for d in (8, 4096, 1 << 14, 1 << 20):
-        assert tile_width(5000, d, 8) * padded(d) * 8 <= max(loops._TILE_BYTES, padded(d) * 8)

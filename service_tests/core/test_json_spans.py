@@ -47,17 +47,6 @@ def test_parts_of_the_outermost_lists_are_their_items(part_bytes: int, indent: i
             assert all(parts) or parts == [[]]
 
 
-def test_parts_are_as_long_as_wished_and_long_items_stand_alone() -> None:
-    items = ["x" * length for length in (10, 10, 500, 10, 10, 90, 10, 10, 10, 10, 10, 10, 10, 10, 10, 500)]
-    text = json.dumps(items).encode()
-    (span,) = spans(text, 100)
-    assert span.n_brackets == 0
-    parts = [json.loads(b"[" + text[before + 1 : end] + b"]") for before, end in pairwise(span.bounds)]
-    assert [len(part) for part in parts if len(part[0]) == 500] == [1, 1]
-    assert all(end - before <= 200 for before, end in pairwise(span.bounds) if end - before < 500)
-    assert len(parts) < 7
-
-
 @each("text", [b"[", b'{"a": [1, 2}', b'{"a": [1, 2', b'["a', b'["\\"]', b"[}]", b'{"a": "'])
 def test_what_does_not_end_is_not_json(text: bytes) -> None:
     with pytest.raises(InvalidInput, match="is missing"):
@@ -68,11 +57,6 @@ def test_a_text_of_many_lists_is_refused() -> None:
     assert len(list(spans(b"{" + b'"a":[],' * 64 + b"}", 1))) == 64
     with pytest.raises(InvalidInput, match="more than 64 lists"):
         list(spans(b"{" + b'"a":[],' * 65 + b"}", 1))
-
-
-def test_brackets_in_lists_are_counted() -> None:
-    text = b'{"a": [[1, [2]], {"b": [{}]}, "[{"], "c": {"d": [3]}}'
-    assert [one.n_brackets for one in spans(text, 8)] == [5, 0]
 
 
 def test_options_of_many_small_things_are_refused() -> None:

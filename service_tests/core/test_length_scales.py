@@ -104,50 +104,9 @@ def test_a_scale_per_column_is_as_its_deviation() -> None:
         assert per_column(2.5, form(np.ones((3, 2)))) == (2.5, 2.5)
 
 
-def test_scales_per_column_are_taken_of_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = np.where(np.random.default_rng(1).random((500, 6)) < 0.5, 0, 7.0 + ROWS[:500, [0, 1, 2, 0, 1, 2]])
-    whole = per_column(1.0, rows)
-    monkeypatch.setattr(length_scales, "_ENTRIES_AT_A_TIME", 40)
-    np.testing.assert_allclose(per_column(1.0, rows), whole, rtol=1e-13)
-    np.testing.assert_allclose(per_column(1.0, sparse.csr_array(rows)), whole, rtol=1e-13)
-
-
-def test_scales_per_column_have_the_range_of_their_columns() -> None:
-    np.testing.assert_allclose(per_column(1.0, ROWS * 1e150), per_column(1.0, ROWS), rtol=1e-12)
-    with pytest.raises(InvalidInput, match="range of float64"):
-        per_column(1.0, ROWS[:, :2] * [1e-200, 1e150])
-    with pytest.raises(InvalidInput, match="up to 65536 columns; there are 65537"):
-        per_column(1.0, sparse.csr_array((3, 65537)))
-
-
 class Ended(Exception):
     """The end of work that pauses."""
 
 
 def end() -> None:
     raise Ended
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("form", [np.array, sparse.csr_array], ids=["dense", "sparse"])
-@pytest.mark.parametrize("heuristic", Heuristic)
-def test_what_takes_long_may_be_ended_and_what_does_not_is_not(heuristic: Heuristic, form: Any) -> None:
-    few, many = form(ROWS[:300]), form(np.random.default_rng(3).normal(size=(120_000, 9)))
-    scale = length_scale(heuristic, few, "euclidean", pause=end)
-    assert per_column(scale, few, pause=end) == per_column(scale, few)
-    for threads in (1, 2):
-        with pytest.raises(Ended):
-            length_scale(heuristic, many, "euclidean", pause=end, threads=threads)
-    with pytest.raises(Ended):
-        per_column(scale, many, pause=end)
-
-
-def test_a_column_that_is_constant_but_for_rounding_has_the_scale_itself() -> None:
-    noisy = np.where(ROWS[:, 0] > 0, 0.1 + 0.2, 0.3)
-    assert noisy.min() < noisy.max()
-    rows = np.column_stack([ROWS, noisy, 1e15 + 1e-9 * noisy, 1 + 1e-9 * ROWS[:, 1]])
-    d = ROWS.shape[1]
-    for form in (np.asarray, sparse.csr_array):
-        found = per_column(2.5, form(rows))
-        assert found[d : d + 2] == (2.5, 2.5)
-        assert 0 < found[d + 2] < 1e-6

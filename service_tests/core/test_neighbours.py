@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
 
 from app.core.length_scales import as_they_are
 from app.core.neighbours import Metric, distances_to_neighbour
@@ -39,16 +38,6 @@ def test_they_are_those_of_sorted_differences(n: int, d: int, place: int, metric
         np.testing.assert_allclose(found, told.astype(float), rtol=1e-14, atol=1e-300)
 
 
-@pytest.mark.parametrize(("metric", "name"), [("euclidean", "euclidean"), ("cityblock", "manhattan")])
-def test_they_are_those_of_scikit_learn_over_many_parts(metric: Metric, name: str) -> None:
-    rows = RNG.normal(size=(9001, 3))
-    queries = rows[::300]
-    told = NearestNeighbors(n_neighbors=11, metric=name, algorithm="kd_tree").fit(rows).kneighbors(queries)[0]
-    found = distances_to_neighbour(queries, rows, 10, metric, as_they_are, threads=1)
-    np.testing.assert_allclose(found, told[:, 10], rtol=1e-13)
-    np.testing.assert_array_equal(found, distances_to_neighbour(queries, rows, 10, metric, as_they_are, threads=2))
-
-
 @pytest.mark.parametrize("metric", METRICS)
 def test_rows_far_from_zero_are_as_far_from_each_other_as_they_are(metric: Metric) -> None:
     """Products and norms would have no digit left: 1.7e9 squared has a spacing of 512."""
@@ -70,23 +59,3 @@ def test_sparse_rows_may_have_billions_of_columns(metric: Metric) -> None:
     for place in range(4):
         found = distances_to_neighbour(rows[:2], rows, place, metric, as_they_are)
         np.testing.assert_allclose(found, brute_force(narrow[:2], narrow, place, metric).astype(float), rtol=1e-15)
-
-
-def test_equal_rows_have_no_distance() -> None:
-    rows = np.repeat(RNG.normal(size=(30, 6)) * 1e8, 12, axis=0)
-    for form in (np.asarray, sparse.csr_array):
-        assert not distances_to_neighbour(form(rows[::12]), form(rows), 11, "euclidean", as_they_are).any()
-        assert distances_to_neighbour(form(rows[::12]), form(rows), 12, "euclidean", as_they_are).all()
-
-
-def test_rows_are_looked_at_some_at_a_time_as_a_map_sees_them() -> None:
-    rows, sizes = RNG.normal(size=(5000, 8)).astype(np.float32), []
-
-    def seen(some: Any) -> Any:
-        sizes.append(some.shape[0])
-        return some.astype(np.float64) * 2 - 1
-
-    found = distances_to_neighbour(seen(rows[:9]), rows, 4, "euclidean", seen)
-    told = 2 * brute_force(rows[:9], rows, 4, "euclidean")
-    np.testing.assert_allclose(found, told.astype(float), rtol=1e-12)
-    assert max(sizes) < 5000

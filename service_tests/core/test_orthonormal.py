@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core.orthonormal import inverse_root, orthonormal, row_products
+from app.core.orthonormal import inverse_root, orthonormal
 from service_tests.cases import each, with_nightly
 
 
@@ -71,9 +71,3 @@ def test_a_matrix_without_inverse_has_no_root(d: int) -> None:
     assert inverse_root(-np.eye(d)) is None
     enough = np.concatenate([rows, np.ones((1, d))])
     assert inverse_root(enough.T @ enough) is not None
-
-
-def test_products_of_rows() -> None:
-    rng = np.random.default_rng(1)
-    x, y = rng.standard_normal((31, 300)), rng.standard_normal((300, 17)).T
-    np.testing.assert_allclose(row_products(x, y), x @ y.T, rtol=0, atol=1e-13)

@@ -106,16 +106,3 @@ def test_sparse_rows_may_name_their_coordinates_in_any_order() -> None:
     assert (found[0] == product(panels, mixed.toarray(), 20)[0]).all()
     assert (found[1] == 0).all()
     assert mixed.indices.tolist() == [250, 3, 130]
-
-
-@every_dtype
-@every_size
-def test_some_columns_are_those_of_the_whole_and_the_matrix_is_kept(columns: int, d: int, dtype: Any) -> None:
-    rows, of = matrix(13, d, dtype, 6), matrix(columns, d, dtype, 7)
-    panels = Panels(of)
-    wanted = product(panels, rows, columns)
-    for start in range(0, columns, panels.step):
-        some = np.empty((13, min(9, columns - start)), dtype)
-        panels.multiplier(rows)(slice(start, start + some.shape[1]), some)
-        assert (some == wanted[:, start : start + some.shape[1]]).all()
-    assert (panels.matrix == of).all()

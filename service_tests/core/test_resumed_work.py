@@ -1,6 +1,5 @@
 """Long work that is begun anew goes on where it was, and comes to what it would have come to undisturbed."""
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -9,7 +8,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.building import Building
-from app.core.diagnostics import DIAGNOSTICS, Diagnostic, agreement_counts, hermitian_tiles, max_error
+from app.core.diagnostics import DIAGNOSTICS, agreement_counts, hermitian_tiles, max_error
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.diagnostics.collisions import Collisions
 from app.core.diagnostics.control_variates import Estimator
@@ -20,9 +19,8 @@ from app.core.discrepancy import box_discrepancy
 from app.core.indexes import costs, true_neighbours
 from app.core.indexes.advice import AdviceOptions, advised
 from app.core.kernels import Kernel
-from app.core.maps import FeatureMap
 from app.core.maps.fourier import phases
-from app.core.progress import OutOfTime, Progress, TimedProgress
+from app.core.progress import Progress
 from app.core.recommendations import measuring, trials
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.trials import recommended
@@ -126,36 +124,3 @@ def test_work_tells_how_far_it_has_come(compute: Callable[[Progress], Any]) -> N
     assert 0.6 < parts[-1] <= 1
     assert len({of for _, of, _ in watched.told}) == 1
     assert len(set(parts)) > 4
-
-
-class Gaps(Progress):
-    """Measures the time of this process between two calls, of all its threads, which other processes do not prolong."""
-
-    def __init__(self) -> None:
-        self._last = time.process_time()
-        self.longest = 0.0
-
-    def checkpoint(self, _: Callable[[], bytes]) -> None:
-        now = time.process_time()
-        self._last, self.longest = now, max(self.longest, now - self._last)
-
-
-@pytest.mark.nightly
-def test_pauses_are_short_where_work_is_long() -> None:
-    x = {"vectors": rows(2100, 3, 300, dtype="float32")}
-    hashes, features = hashing(input_dim=300, s=512), fourier(input_dim=300, s=4096)
-    cv2 = Gram(estimators=(Estimator.cv2,), seeds=0)
-    runs: list[tuple[Diagnostic, FeatureMap]] = [(Gram(), hashes), (Collisions(), hashes), (cv2, features)]
-    runs.append((MaxError(diameters=(1.0,), samples=5000), features))
-    for diagnostic, made in runs:
-        gaps = Gaps()
-        diagnostic.run(made, x, gaps)
-        assert gaps.longest < 0.6, diagnostic.kind
-
-
-@pytest.mark.gate
-@pytest.mark.parametrize("compute", EVERY.values(), ids=EVERY.keys())
-def test_work_out_of_time_goes_on_to_the_same(compute: Callable[[Progress], Any]) -> None:
-    with pytest.raises(OutOfTime) as over:
-        compute(TimedProgress(time.monotonic()))
-    assert compute(WatchedWork(over.value.state)) == compute(Progress())

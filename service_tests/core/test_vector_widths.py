@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.tiles import VECTOR_BYTES, has_avx_512
+from app.core.tiles import VECTOR_BYTES
 
 _DIGEST = """
 import hashlib, json, sys
@@ -54,14 +54,6 @@ def digests(width: int = 0, **environment: str) -> list[str]:
     return subprocess.run(
         command, env=os.environ | environment, stdout=subprocess.PIPE, check=True, text=True
     ).stdout.split()
-
-
-@pytest.mark.parametrize(("features", "expected"), [("+avx2,+fma", False), ("+avx2,+avx512f,+fma", True), ("", False)])
-def test_the_width_is_that_of_the_processor_that_loops_are_compiled_for(
-    features: str, expected: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("numba.core.config.CPU_FEATURES", features)
-    assert has_avx_512() == expected
 
 
 @pytest.fixture(scope="module")

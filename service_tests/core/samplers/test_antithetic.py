@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service_tests.cases import each
 from service_tests.core.specs import fourier, kernel, refusal, sampler, spec
 
 KERNELS: list[dict[str, Any]] = [
@@ -34,39 +33,9 @@ def test_the_complex_form_has_no_imaginary_part(fields: dict[str, Any]) -> None:
     assert np.abs(fourier(sampler={"kind": "monte_carlo"}, **members).gram(x, y).imag).max() > 0.01
 
 
-def test_in_a_real_form_the_variance_is_twice_that_of_monte_carlo() -> None:
-    seeds, s = 4000, 64
-    gaussian, delta = kernel(kind="gaussian", length_scale=1.0), np.array([0.5, -0.7, 0.9])
-    t = float(delta @ delta)
-    # Of one frequency: Var cos(w·δ) = (1 − e^−t)²/2; a pair is one frequency, so there are s/2 of them.
-    variance = (1 - np.exp(-t)) ** 2 / 2 / s
-    rng = np.random.default_rng(3)
-    for name, factor in (("monte_carlo", 1), ("antithetic", 2)):
-        made = sampler(kind=name)
-        sums = [np.cos(made.frequency_set(gaussian, s, 3, rng).frequencies @ delta).mean() for _ in range(seeds)]
-        errors = np.array(sums) - np.exp(-t / 2)
-        assert abs(errors.mean()) < 4 * errors.std() / np.sqrt(seeds)
-        # A variance from 4,000 nearly normal errors has a relative standard error of √(2/4000) = 2.2 %.
-        assert abs(np.square(errors).mean() / (factor * variance) - 1) < 4 * np.sqrt(2 / seeds)
-
-
 @pytest.mark.parametrize("s", [1, 7, 63])
 def test_an_odd_number_is_refused_and_the_next_one_named(s: int) -> None:
     error = refusal(s=s, sampler={"kind": "antithetic"})
     assert error.pointer == "/s"
     assert f"come in pairs; s = {s}, take {s + 1}" in error.detail
     assert spec(s=s + 1, sampler={"kind": "antithetic"}).s == s + 1
-
-
-@each("over", [False, True])
-@each(("form", "loss"), [("complex", False), ("cos_sin", True), ("phase", True)])
-def test_the_loss_is_told_of_for_real_forms_only(form: str, loss: bool, over: bool) -> None:
-    fields: dict[str, Any] = {"kind": "antithetic"}
-    if over:
-        fields = {"kind": "moment_matching", "base": fields}
-    made = spec(sampler=fields, form=form)
-    warnings = type(fourier(sampler=fields, form=form)).build(made).warnings
-    assert len(warnings) == loss
-    if loss:
-        assert "antithetic is a loss with a real form" in warnings[0]
-        assert ("√2" in warnings[0]) != over

@@ -27,23 +27,3 @@ def test_points_of_exactly_zero_and_one_have_finite_and_opposite_frequencies(nam
     assert np.isfinite(drawn.frequencies).all()
     assert (drawn.frequencies[0] < -1).all()
     np.testing.assert_allclose(drawn.frequencies[1], -drawn.frequencies[0], rtol=1e-12)
-
-
-def test_clipping_leaves_points_inside_the_cube_as_they_are() -> None:
-    inner = np.random.default_rng(2).random((50, 3))
-
-    class Fixed(Corners):
-        def points(self, n: int, d: int, rng: np.random.Generator) -> Matrix:
-            del n, d, rng
-            return inner.copy()
-
-    kernel = product_kernel("gaussian", 1.0)
-    drawn = Fixed().frequency_set(kernel, 50, 3, np.random.default_rng(1))
-    assert (drawn.frequencies == kernel.frequencies(inner.copy())).all()
-
-
-def test_every_point_has_the_same_weight_and_a_sampler_without_limits_no_warning() -> None:
-    drawn = Corners().frequency_set(product_kernel("cauchy", 1.0), 10, 3, np.random.default_rng(1))
-    assert (drawn.weights == 0.1).all()
-    assert drawn.weights.shape == (10,)
-    assert drawn.warnings == ()

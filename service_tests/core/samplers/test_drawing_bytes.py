@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from app.core.maps.fourier.drawing import frequency_set
-from app.core.maps.fourier.fourier_map import FourierMap
 from app.core.samplers.base import FrequencySampler
 from service_tests.cases import with_nightly
 from service_tests.core.combinations import named, with_rows
@@ -50,11 +49,3 @@ def test_it_stays_within_what_is_reckoned(over: dict[str, Any], s: int | None, d
     tracemalloc.stop()
     reckoned = drawn.sampler.drawing_bytes(drawn.sampler.count(s, d), d)
     assert 0.05 * reckoned < peak < reckoned + FIXED
-
-
-def test_summands_are_drawn_one_by_one() -> None:
-    windows = {"kind": "anova", "length_scale": 1.0, "windows": {"image_shape": [28, 28], "patch_shape": [5, 5]}}
-    members: dict[str, Any] = {"sampler": {"kind": "sobol"}, "s": 1152, "input_dim": 784}
-    of_windows = spec(kernel=windows, **members)
-    whole = spec(kernel={"kind": "gaussian", "length_scale": 1.0}, **members)
-    assert FourierMap.drawing_bytes(of_windows) < FourierMap.drawing_bytes(whole)

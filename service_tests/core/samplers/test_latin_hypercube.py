@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from service_tests.core.specs import kernel, sampler
+from service_tests.core.specs import sampler
 
 
 def points(n: int, d: int, seed: int = 1) -> NDArray[np.float64]:
@@ -26,23 +26,3 @@ def test_coordinates_are_in_orders_of_their_own_and_points_at_random_within_slic
     within = np.asarray(np.corrcoef(made * 2000 % 1, rowvar=False))[np.triu_indices(4, 1)]
     assert np.abs(within).max() < 4 / np.sqrt(2000)
     assert np.abs((made * 2000 % 1).mean(axis=0) - 0.5).max() < 4 / np.sqrt(12 * 2000)
-
-
-@pytest.mark.parametrize("name", ["gaussian", "laplacian", "cauchy"])
-def test_the_kernel_is_unbiased_and_a_sum_over_coordinates_nearly_exact(name: str) -> None:
-    its_kernel, delta, seeds, s = kernel(kind=name, length_scale=1.0), np.array([0.4, -0.3, 0.6]), 3000, 32
-    made, rng = sampler(kind="latin_hypercube"), np.random.default_rng(4)
-    sets = np.array([made.frequency_set(its_kernel, s, 3, rng).frequencies for _ in range(seeds)])
-    exact = float(its_kernel.gram(delta[None], np.zeros((1, 3)))[0, 0])
-    estimates = np.cos(sets @ delta).mean(axis=1)
-    assert abs(estimates.mean() - exact) < 4 * estimates.std() / np.sqrt(seeds)
-    one = float(its_kernel.gram(np.array([[0.4, 0.0, 0.0]]), np.zeros((1, 3)))[0, 0])
-    along = np.cos(sets[:, :, 0] * 0.4)
-    # Stratified: the variance of the mean falls faster than that of s independent values, here five times at least.
-    assert along.mean(axis=1).var() < along.var() / s / 5
-    assert abs(along.mean() - one) < 4 * along.mean(axis=1).std() / np.sqrt(seeds)
-
-
-def test_the_generator_alone_decides() -> None:
-    assert (points(8, 3) == points(8, 3)).all()
-    assert (points(8, 3) != points(8, 3, seed=2)).all()

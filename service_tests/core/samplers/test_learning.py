@@ -1,7 +1,5 @@
 """What all samplers that learn on a box have in common."""
 
-import time
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,14 +7,10 @@ import pytest
 
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
-from app.core.progress import OutOfTime, TimedProgress, unpacked
-from app.core.samplers import weighted
 from service_tests.cases import with_nightly
-from service_tests.core.combinations import Fields, with_rows
+from service_tests.core.combinations import Fields
 from service_tests.core.interrupted import Interrupted
 from service_tests.core.samplers.learned import (
-    GREEDY,
-    WEIGHTED,
     Watched,
     built,
     digest,
@@ -75,49 +69,8 @@ def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields, leng
         assert digest(made) == undisturbed
 
 
-def test_weights_that_take_long_are_announced_and_solved_from_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    undisturbed = digest(built(**on(WEIGHTED)))
-    monkeypatch.setattr(weighted, "_LONG", 39)
-    hurried = TimedProgress(time.monotonic() + 600)
-    with pytest.raises(OutOfTime) as caught:
-        built(with_rows()._replace(progress=hurried), **on(WEIGHTED))
-    assert set(unpacked(caught.value.state)) == {"start", "gram", "means"}
-    monkeypatch.setattr(BoxDiscrepancy, "gram", None)  # it is not asked for again
-    assert digest(built(Watched(caught.value.state).building, **on(WEIGHTED))) == undisturbed
-
-
 @every
 def test_threads_change_no_bit(over: Fields) -> None:
     members = on(over, d=21, s=150, seed=3)
     members["sampler"] |= {"iterations": 3} if "iterations" in over else {}
     assert digest(built(Building(1), **members)) == digest(built(Building(3), **members))
-
-
-@every
-def test_progress_ends_at_the_last_step(over: Fields) -> None:
-    watched = Watched()
-    made = built(watched.building, **on(over))
-    steps, ofs, values = zip(*watched.told, strict=True)
-    assert list(steps) == sorted(steps)
-    assert len(set(ofs)) == 1
-    assert over["kind"] == "global_adaptive" or steps[-1] == ofs[-1]
-    known = [value for value in values if value is not None]
-    if over["kind"] in ("weighted", "global_adaptive"):  # in the others it is that of a set that grows
-        assert all(later <= earlier for earlier, later in pairwise(known))
-    else:
-        assert len(known) == len(values)
-    if over["kind"] != "lattice":  # which goes back to the vector for all where it found none better
-        assert made.report is not None
-        assert known[-1] == pytest.approx(made.report["objective_end"], rel=1e-9, abs=1e-13)
-
-
-def test_the_objective_of_a_growing_set_is_that_of_what_it_has() -> None:
-    members, watched = on(GREEDY, d=3), Watched(d=3)
-    frequencies = built(watched.building, **members).arrays["frequencies"]
-    measure = BoxDiscrepancy(kernel(**members["kernel"]), np.full(3, 2.0))
-    whole = [measure.normalized(frequencies[: t + 1]) for t in range(len(frequencies))]
-    np.testing.assert_allclose([value for _, _, value in watched.told], whole, rtol=1e-9, atol=1e-13)  # type: ignore[arg-type]
-    states = [state for state in watched.states if len(unpacked(state).get("frequencies", ())) == 17]
-    again = Watched(states[0], d=3)
-    built(again.building, **members)
-    assert again.told == watched.told[17:]

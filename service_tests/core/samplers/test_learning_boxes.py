@@ -9,13 +9,11 @@ from scipy import sparse
 from app.core.arrays import Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.maps import FourierMap
 from app.core.samplers.learned_report import of_a_box
 from service_tests.cases import each
 from service_tests.core.combinations import Fields, rows, with_rows
 from service_tests.core.samplers.learned import (
     GLOBAL,
-    GREEDY,
     LATTICE,
     WEIGHTED,
     as_set,
@@ -48,22 +46,6 @@ def test_the_box_of_a_dataset_is_the_ranges_of_its_columns(over: Fields, as_spar
         error = np.linalg.norm(approximate - exact) / np.linalg.norm(exact)
         assert made.report[name] == pytest.approx(error, rel=1e-9)
         assert 0 < error < 0.5
-
-
-@every
-def test_a_box_that_is_given_is_the_box_that_is_used(over: Fields) -> None:
-    fields = {name: value for name, value in on(over)["sampler"].items() if name != "box_scale"}
-    given, quarter = (spec(**on(over) | {"sampler": fields | more}) for more in ({}, {"box_scale": 0.25}))
-    of_data = spec(**on(over | {"dataset": "d"}))
-    scales = [one.sampler.box_scale for one in (given, quarter, of_data)]  # type: ignore[attr-defined]
-    assert scales == [1, 0.25, 0.25]
-    whole, part = (FourierMap.build(one) for one in (given, quarter))
-    assert digest(whole) == digest(built(**on(over), dtype="float32")) != digest(part)
-    # What is echoed means the same when it is put.
-    for one in (given, quarter, of_data):
-        assert spec(**one.model_dump(mode="json")) == one
-    error = refusal(**on(over) | {"sampler": fields | {"box_scale": None}})
-    assert (error.pointer, "give a number" in error.detail) == ("/sampler/box_scale", True)
 
 
 @every
@@ -129,40 +111,6 @@ def test_a_box_too_wide_to_learn_on_is_refused_at_once(over: Fields, name: str) 
     assert (error.pointer, "nearly all over" in error.detail) == ("/sampler/box", True)
     error = refusal(**on(over, {"kind": name, "length_scale": 1e-300}))
     assert error.pointer == "/sampler/box"
-
-
-@every
-@each("name", ["gaussian", "laplacian", "cauchy"])
-@each("d", [3, 5])
-@each("box", [1e-300, 1e49, [1e49] * 2 + [1e-300], [1.0, 1e49, 1.0]])
-def test_any_other_box_makes_a_set(over: Fields, name: str, d: int, box: Any) -> None:
-    box = np.resize(box, d).tolist() if isinstance(box, list) else box
-    made = built(**on(over | {"box": box}, {"kind": name, "length_scale": 1.0}, d=d, s=12))
-    assert made.report is not None
-    assert np.isfinite(list(made.report.values())).all()
-    assert np.isfinite(made.arrays["frequencies"]).all()
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_learned_weights_too_small_for_the_dtype_are_those_of_the_box(dtype: str) -> None:
-    members = on(WEIGHTED | {"box": 1e20}, {"kind": "gaussian", "length_scale": 1.0}, s=20)
-    wide = spec(dtype=dtype, **members)
-    if dtype == "float64":
-        assert FourierMap.build(wide).n_frequencies > 0
-        return
-    with pytest.raises(InvalidInput, match="learned weights sum to 0 in float32") as caught:
-        FourierMap.build(wide)
-    assert caught.value.pointer == "/sampler/box_scale"
-
-
-@pytest.mark.parametrize("over", [WEIGHTED, GLOBAL, GREEDY], ids=lambda over: over["kind"])
-def test_a_base_is_checked_as_one(over: Fields) -> None:
-    error = refusal(**on(over | {"base": {"kind": "antithetic"}}, s=41))
-    assert (error.pointer, "pairs" in error.detail) == ("/s", True)
-    assert refusal(**on(over | {"base": LATTICE | {"box": 1.0}})).pointer == "/sampler/base/learn"
-    assert refusal(sampler={"kind": "moment_matching", "base": LATTICE | {"box": 1.0}}).pointer == "/sampler/base/learn"
-    leaped = {"kind": "halton", "leap": 1}
-    assert refusal(**on(over | {"base": leaped})).pointer == "/sampler/base/leap"
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ import pytest
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.samplers import learning
 from app.core.samplers.learned_report import split
 from service_tests.cases import with_nightly
-from service_tests.core.combinations import Fields, with_rows
+from service_tests.core.combinations import Fields
 from service_tests.core.interrupted import Interrupted
 from service_tests.core.samplers.learned import Watched, built, digest
 from service_tests.core.samplers.test_reweighted_grid import clustered
@@ -85,29 +84,6 @@ def test_the_objective_is_the_squared_gram_error_of_the_rows_learned_from(over: 
         assert made.report[f"objective_{end}"] == pytest.approx(energy * made.report[figure] ** 2, rel=1e-9)
 
 
-@every
-def test_a_form_has_the_set_that_is_best_for_it(over: Fields) -> None:
-    rows = clustered(200, 4, 3)
-    real, both = (built(Building(rows=lambda *_: rows), **on(over, form=form)) for form in ("cos_sin", "complex"))
-    its = {"kind": "gaussian", "length_scale": 1.5}
-    assert error(real, its, rows, False) < error(both, its, rows, False)
-    assert error(both, its, rows, True) < error(real, its, rows, True)
-
-
-@every
-def test_rows_beyond_a_sample_are_not_learned_from(over: Fields, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(learning, "MOST_ROWS", 50)
-    rows = clustered(300, 4, 3)
-    changed = rows.copy()
-    changed[[np.flatnonzero((rows == one).all(axis=1))[0] for one in split(rows).held_out]] *= 1.5
-    one, other = (built(Building(rows=lambda *_, of=of: of), **on(over)) for of in (rows, changed))
-    assert digest(one) == digest(other)
-    assert one.report is not None
-    assert other.report is not None
-    assert one.report["gram_error"] == other.report["gram_error"]
-    assert one.report["gram_error_held_out"] != other.report["gram_error_held_out"]
-
-
 @quick_first
 def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields) -> None:
     whole = Watched()
@@ -122,31 +98,6 @@ def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields) -> N
         except Interrupted:  # twice
             made = built(Watched(again.states[-1]).building, **on(over))
         assert digest(made) == undisturbed
-
-
-@quick_first
-def test_threads_change_no_bit(over: Fields) -> None:
-    members = on(over, input_dim=21, s=100)
-    one, three = (digest(built(with_rows(21, 300)._replace(threads=threads), **members)) for threads in (1, 3))
-    assert one == three
-
-
-def test_the_objective_of_a_growing_set_is_that_of_what_it_has() -> None:
-    watched = Watched()
-    frequencies = built(watched.building, **on(GREEDY)).arrays["frequencies"]
-    rows = split(with_rows().rows("d", "")).learned
-    exact = kernel(kind="gaussian", length_scale=1.5).gram(rows, rows)
-    for t, _, value in watched.told:
-        waves = np.exp(1j * rows @ frequencies[:t].T)
-        assert value == pytest.approx(np.square((waves @ waves.conj().T).real / t - exact).mean(), rel=1e-9)
-
-
-def test_equal_rows_and_few_rows_make_a_set() -> None:
-    for over in (WEIGHTED, GLOBAL, GREEDY):
-        for rows in (np.ones((9, 4)), clustered(2, 4, 0)):
-            made = built(Building(rows=lambda *_, rows=rows: rows), **on(over, s=8))
-            assert np.isfinite(made.arrays["frequencies"]).all()
-            assert made.arrays["weights"].sum() == pytest.approx(1, abs=0.01)
 
 
 @every
@@ -166,12 +117,6 @@ def test_what_has_no_meaning_is_refused(over: Fields) -> None:
     assert spec(**echoed.model_dump(mode="json", exclude={"input"})) == echoed
     with pytest.raises(InvalidInput, match="not at hand"):
         FourierMap.build(echoed)
-
-
-def test_a_lattice_is_learned_on_a_box_only() -> None:
-    for learn in (True, False):
-        over = {"kind": "lattice", "learn": learn, "differences": "data", "dataset": "d"}
-        assert refusal(sampler=over).pointer in ("/sampler/differences", "/sampler/dataset")
 
 
 @pytest.mark.parametrize(("over", "most"), [(WEIGHTED, 4096), (GLOBAL | {"iterations": 200}, 10_000), (GREEDY, 2000)])

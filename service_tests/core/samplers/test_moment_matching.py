@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.maps import FourierMap
 from service_tests.cases import each
 from service_tests.core.specs import POINTS, fourier, kernel, kind, refusal, sampler, spec
 
@@ -56,11 +55,6 @@ def test_mean_and_covariance_are_those_of_the_law_to_rounding(
     assert np.abs(covariance - np.eye(d)).max() < 1e-12
 
 
-def test_one_more_frequency_than_dimensions_is_enough() -> None:
-    frequencies = matched("gaussian", 1.0, {"kind": "monte_carlo"}, 4, 3).frequencies
-    np.testing.assert_allclose(frequencies.T @ frequencies / 4, np.eye(3), rtol=0, atol=1e-12)
-
-
 def test_points_that_already_match_hardly_move() -> None:
     # The symmetric root moves the rows least: at s = 2^14 the scrambled points need corrections below one part in a
     # hundred of a deviation, where a triangular or rotated root would turn the whole set.
@@ -69,21 +63,6 @@ def test_points_that_already_match_hardly_move() -> None:
     )
     moved = matched("gaussian", 1.0, {"kind": "sobol"}, 1 << 14, 5).frequencies - base.frequencies
     assert 0 < np.sqrt(np.square(moved).mean()) < 0.01
-
-
-def test_the_warnings_and_weights_of_the_base_are_kept() -> None:
-    drawn = matched("gaussian", 1.0, {"kind": "sobol"}, 48, 3)
-    assert drawn.warnings == ("sobol is balanced only at a power of two; s = 48, take 32 or 64",)
-    assert (drawn.weights == 1 / 48).all()
-
-
-@pytest.mark.parametrize("base", ["monte_carlo", "halton", "sobol"])
-def test_a_law_without_variance_is_refused_and_the_base_named_that_works(base: str) -> None:
-    error = refusal(
-        kernel={"kind": "laplacian", "length_scale": 1.0}, sampler={"kind": "moment_matching", "base": {"kind": base}}
-    )
-    assert error.pointer == "/sampler/kind"
-    assert error.detail.endswith(f"sampler {base} alone works")
 
 
 @pytest.mark.parametrize("s", [1, 3, 4])
@@ -114,31 +93,6 @@ def test_a_refusal_of_the_base_is_found_below_it(
     assert told in error.detail
 
 
-def test_an_odd_number_of_pairs_is_refused_at_s() -> None:
-    assert refusal(s=63, sampler={"kind": "moment_matching", "base": {"kind": "antithetic"}}).pointer == "/s"
-
-
-@each("base", RANDOM)
-def test_no_base_saves_from_needing_more_frequencies_than_dimensions(base: dict[str, Any]) -> None:
-    error = refusal(s=4, sampler={"kind": "moment_matching", "base": base})
-    assert error.pointer == "/s"
-    assert "take 5" in error.detail
-
-
-@pytest.mark.parametrize(("base", "s", "d"), [({"kind": "antithetic"}, 38, 20), ({"kind": "lattice"}, 6, 5)])
-def test_pairs_and_repeated_columns_that_span_too_little_are_refused(base: dict[str, Any], s: int, d: int) -> None:
-    with pytest.raises(InvalidInput, match=f"span fewer than {d} dimensions") as caught:
-        matched("gaussian", 1.0, base, s, d)
-    assert caught.value.pointer == "/s"
-
-
-def test_absurd_dimensions_are_refused_at_once() -> None:
-    over = {"kind": "moment_matching", "base": {"kind": "monte_carlo"}}
-    error = refusal(input_dim=1 << 31, sampler=over)
-    assert error.pointer == "/sampler/kind"
-    assert error.detail.endswith("sampler monte_carlo alone works")
-
-
 @pytest.mark.parametrize(
     ("base", "d"), [({"kind": "sobol", "scramble": False}, 10), ({"kind": "halton", "scramble": "none"}, 40)]
 )
@@ -147,44 +101,6 @@ def test_points_in_a_subspace_are_refused_and_the_scrambled_ones_are_not(base: d
         matched("gaussian", 1.0, base, d + 1, d)
     assert caught.value.pointer == "/s"
     assert np.isfinite(matched("gaussian", 1.0, {"kind": base["kind"]}, d + 1, d).frequencies).all()
-
-
-@pytest.mark.parametrize("scale", [1e-200, 1e200, 1.7e308])
-def test_a_scale_whose_square_leaves_float64_is_matched_like_any_other(scale: float) -> None:
-    one = matched("gaussian", 1.0, {"kind": "monte_carlo"}, 16, 3).frequencies
-    far = matched("gaussian", scale, {"kind": "monte_carlo"}, 16, 3).frequencies
-    # Below 1e-308 a float has few digits left.
-    np.testing.assert_allclose(far * scale, one, rtol=1e-9 if scale < 1e300 else 0.1)
-
-
-@pytest.mark.parametrize(("kind", "field"), [("matern", "nu"), ("rational_quadratic", "alpha")])
-@pytest.mark.parametrize("told", [True, False])
-def test_a_law_with_a_large_fourth_moment_or_none_is_warned_of(kind: str, field: str, told: bool) -> None:
-    for value in {"nu": ([1.05, 2.0, 2.5], [2.6, 4.0]), "alpha": ([0.1, 0.5], [0.51, 3.0])}[field][not told]:
-        check_fourth_moment({"kind": kind, field: value, "length_scale": 1.0}, told)
-
-
-@pytest.mark.parametrize("alpha", [0.05, 0.5])
-def test_what_is_warned_of_is_worse_than_its_base(alpha: float) -> None:
-    x = np.random.default_rng(0).standard_normal((60, 20))
-    errors = []
-    for over in ({"kind": "monte_carlo"}, {"kind": "moment_matching"}):
-        found = []
-        for seed in range(6):
-            of = {"kind": "rational_quadratic", "alpha": alpha, "length_scale": 4.5}
-            made = fourier(input_dim=20, kernel=of, sampler=over, s=256, seed=seed, dtype="float64")
-            exact = made.exact_gram(x, x)
-            found.append(np.linalg.norm(made.gram(x, x) - exact) / np.linalg.norm(exact))
-        errors.append(np.array(found))
-    # Of the difference of two means over six seeds.
-    error = np.sqrt(sum(one.var(ddof=1) for one in errors) / 6)
-    assert errors[1].mean() - errors[0].mean() > 2 * error
-
-
-def check_fourth_moment(of: dict[str, Any], told: bool) -> None:
-    warnings = FourierMap.build(spec(kernel=of, sampler={"kind": "moment_matching"})).warnings
-    assert [warning for warning in warnings if "fourth moment" in warning] == list(warnings)
-    assert bool(warnings) == told
 
 
 def test_what_would_take_more_than_seconds_is_refused_with_the_largest_number_that_does_not() -> None:

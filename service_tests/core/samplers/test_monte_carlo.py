@@ -15,9 +15,3 @@ def test_the_coordinates_are_uniform_and_independent() -> None:
     correlations = np.corrcoef(points, rowvar=False)[np.triu_indices(4, 1)]
     # One standard error of a correlation of independent coordinates is 1/√20,000.
     assert np.abs(correlations).max() < 4 / np.sqrt(20_000)
-
-
-def test_the_generator_alone_decides() -> None:
-    same, again, other = (sampler(kind="monte_carlo").points(8, 3, np.random.default_rng(seed)) for seed in (1, 1, 2))
-    assert (same == again).all()
-    assert (same != other).all()

@@ -1,6 +1,5 @@
 """Orthogonal blocks: their geometry, the law of each frequency, and what they gain."""
 
-import time
 from typing import Any
 
 import numpy as np
@@ -55,42 +54,6 @@ def test_directions_are_uniform_in_every_place_of_a_block() -> None:
         assert stats.kstest((directions[:, i, i] + 1) / 2, stats.beta(1.5, 1.5).cdf).pvalue > 1e-3
 
 
-def test_the_covariance_of_many_frequencies_has_the_scales_on_the_right_axis() -> None:
-    scale, s = np.array([0.25, 1.0, 3.0]), 60_000
-    standard = frequencies(s, 3, length_scale=scale.tolist()) * scale
-    covariance = standard.T @ standard / s
-    # Of independent frequencies 1/√s off and √2/√s on the diagonal; orthogonal ones have no larger.
-    assert np.abs(covariance - np.eye(3)).max() < 4 * np.sqrt(2 / s)
-    assert np.abs(standard.mean(axis=0)).max() < 4 / np.sqrt(s)
-
-
-@pytest.mark.parametrize("s", [20, 50, 200])
-@pytest.mark.parametrize("ard", [False, True], ids=["isotropic", "ard"])
-def test_it_is_unbiased_and_its_error_below_that_of_monte_carlo(s: int, ard: bool) -> None:
-    d, seeds = 20, 1500
-    scale = np.geomspace(0.2, 5, d) if ard else np.ones(d)
-    rng = np.random.default_rng(6)
-    gaussian = kernel(kind="gaussian", length_scale=scale.tolist())
-    delta = rng.normal(size=d)
-    delta *= scale / np.linalg.norm(delta)
-    made = sampler(kind="orthogonal")
-    sums = [np.cos(made.frequency_set(gaussian, s, d, rng).frequencies @ delta).mean() for _ in range(seeds)]
-    error = np.array(sums) - np.exp(-0.5)
-    assert abs(error.mean()) < 4 * error.std() / np.sqrt(seeds)
-    # A variance from 1,500 errors has a relative standard error of √(2/1500) = 3.7 %.
-    monte_carlo = (1 - np.exp(-1)) ** 2 / 2 / s
-    assert np.square(error).mean() < monte_carlo * (1 - 4 * np.sqrt(2 / seeds))
-
-
-@pytest.mark.parametrize("name", ["laplacian", "cauchy", "matern"])
-def test_laws_that_rotation_changes_are_refused(name: str) -> None:
-    its_kernel = {"kind": name, "length_scale": 1.0} | ({"nu": 2.5} if name == "matern" else {})
-    error = refusal(kernel=its_kernel, sampler={"kind": "orthogonal"})
-    assert error.pointer == "/sampler/kind"
-    assert "orthogonal needs normally distributed frequencies" in error.detail
-    assert error.detail.endswith("sampler sobol works")
-
-
 def test_dimensions_past_the_limit_are_refused_and_as_many_are_not() -> None:
     assert spec(input_dim=4096, s=2, sampler={"kind": "orthogonal"}).input_dim == 4096
     error = refusal(input_dim=4097, s=2, sampler={"kind": "orthogonal"})
@@ -100,27 +63,3 @@ def test_dimensions_past_the_limit_are_refused_and_as_many_are_not() -> None:
     assert error.pointer == "/s"
     assert error.detail.endswith("(sampler sobol takes more); s = 16385, take 16384")
     assert spec(input_dim=2048, s=16384, sampler={"kind": "orthogonal"}).s == 16384
-
-
-def test_the_seed_alone_decides() -> None:
-    assert (frequencies(7, 4) == frequencies(7, 4)).all()
-    assert (frequencies(7, 4) != frequencies(7, 4, seed=2)).all()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_a_million_frequencies_of_few_dimensions_are_made_in_seconds(d: int) -> None:
-    started = time.process_time()
-    frequencies(1 << 20, d)
-    assert time.process_time() - started < 2  # one block at a time took 8 for d = 2, 16 for d = 1
-
-
-@pytest.mark.parametrize(("s", "d"), [(3 << 17, 2), (3000, 70), (5, 5), (7, 20)])
-def test_blocks_made_together_are_those_made_one_by_one(s: int, d: int) -> None:
-    rng, one_by_one = np.random.default_rng(1), []
-    for start in range(0, min(s, 20 * d), d):
-        q, r = np.linalg.qr(rng.standard_normal((d, min(d, s - start))))
-        one_by_one.append((q * np.sign(np.diagonal(r))).T)
-    made = frequencies(s, d)[: 20 * d]
-    directions = made / np.linalg.norm(made, axis=1, keepdims=True)
-    np.testing.assert_allclose(directions, np.concatenate(one_by_one), rtol=0, atol=1e-13)

@@ -8,8 +8,6 @@ import pytest
 
 from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySet
-from app.core.samplers.dense_grid import _reach
-from app.core.samplers.normal_law import reach, reach_of, reach_warnings
 from service_tests.core.specs import kernel, sampler, spec
 
 
@@ -49,26 +47,6 @@ def test_a_rule_beats_random_frequencies_up_to_the_radius_it_tells(d: int, field
     assert ratio(rule, 1.2 * float(told[1])) > 1
 
 
-@pytest.mark.parametrize(("points_per_dim", "d"), [(2, 5), (3, 3), (9, 2), (6, 1)])
-def test_the_reach_of_a_grid_needs_none_of_its_points(points_per_dim: int, d: int) -> None:
-    rule = drawn(d, kind="dense_grid", points_per_dim=points_per_dim)
-    assert _reach(points_per_dim, d) == reach_of(rule.frequencies, rule.weights)
-
-
-def test_a_reach_beyond_ten_is_nothing_to_tell() -> None:
-    assert drawn(1, kind="dense_grid", points_per_dim=200).warnings == ()
-    assert reach_warnings(None) == ()
-
-
-def test_a_rule_that_is_right_again_far_out_is_known_by_its_first_failure() -> None:
-    def wrong_between(radius: float) -> Any:
-        return np.full(16, np.exp(-(radius**2) / 2) + (1.0 < radius < 2.0))
-
-    found = reach(wrong_between, 10)
-    assert found is not None
-    assert 1.0 < found < 1.05
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -82,9 +60,3 @@ def test_a_map_of_zero_frequencies_is_built_and_said_to_be_a_constant(fields: di
     built = FourierMap.build(spec(sampler=fields, s=1))
     assert built.warnings == ("every frequency is 0, so that this map takes the kernel for a constant",)
     assert not built.arrays["frequencies"].any()
-
-
-@pytest.mark.parametrize(("degree", "count"), [(0, 1), (1, 5)])
-def test_degrees_below_two_are_said_to_leave_the_kernel_to_chance(degree: int, count: int) -> None:
-    (warning,) = drawn(4, kind="polynomially_exact", degree=degree).warnings
-    assert warning.startswith(f"degree {degree} leaves the spread of the {count} frequencies")

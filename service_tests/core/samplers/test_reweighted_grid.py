@@ -8,7 +8,6 @@ import pytest
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.progress import Progress
-from app.core.samplers.nonnegative import nonnegative, sparse_support
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.samplers.learned import built, digest
 from service_tests.core.specs import kernel, refusal, spec
@@ -31,32 +30,6 @@ def clustered(n: int, d: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
     centres = np.random.default_rng(99).normal(size=(8, d)) * np.geomspace(1.5, 0.1, d)
     return centres[rng.integers(8, size=n)] + rng.normal(size=(n, d)) * np.geomspace(0.7, 0.05, d)
-
-
-@pytest.mark.parametrize("n", [1, 5, 60])
-def test_a_quadratic_programme_is_solved_from_every_guess(n: int) -> None:
-    rng = np.random.default_rng(n)
-    root = rng.normal(size=(n + 3, n))
-    matrix, right = root.T @ root, rng.normal(size=n) + 1
-    solutions = []
-    for guess in (np.zeros(n, np.bool_), np.ones(n, np.bool_), rng.random(n) < 0.5):
-        solution = nonnegative(matrix, right, guess, lambda _: None)
-        slopes = matrix @ solution - right
-        assert (solution >= 0).all()
-        assert (slopes > -1e-9).all()
-        assert np.abs(slopes[solution > 0]).max(initial=0.0) < 1e-9
-        solutions.append(solution)
-    np.testing.assert_allclose(solutions[1:], [solutions[0]] * 2, atol=1e-9)
-
-
-def test_the_penalty_leaves_as_many_as_are_wanted() -> None:
-    rng = np.random.default_rng(0)
-    root = np.abs(rng.normal(size=(80, 50)))
-    matrix, right = root.T @ root, root.T @ root @ np.abs(rng.normal(size=50))
-    for count in (1, 10, 30, 50, 70):
-        kept = sparse_support(matrix, right, count, Progress())
-        assert len(kept) <= count
-        assert len(kept) >= min(count, 50) - 2
 
 
 @pytest.mark.parametrize("d", [3, 10, 30])
@@ -87,12 +60,6 @@ def test_candidates_come_from_the_grid_and_none_twice() -> None:
     assert made.report["points_kept"] == made.n_frequencies <= 20
 
 
-def test_progress_is_told_in_parts_of_the_time() -> None:
-    watched = WatchedWork()
-    built(on(clustered(100, 3, 1), watched), sampler=GRID, input_dim=3, s=20)
-    assert [(step, of) for step, of, _ in watched.told] == [(1, 100), (30, 100), (95, 100), (100, 100)]
-
-
 def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one() -> None:
     rows = clustered(100, 6, 1)
     members: dict[str, Any] = {"sampler": GRID | {"candidates": 200}, "input_dim": 6, "s": 20}
@@ -107,21 +74,6 @@ def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one() -> None:
         assert digest(built(on(rows, again), **members)) == undisturbed
         states, others = (list(dict.fromkeys(work.states)) for work in (whole, again))
         assert others == states[states.index(ended.states[-1]) :]
-
-
-def test_pairs_bound_the_rows_that_are_fitted() -> None:
-    rows = clustered(300, 4, 1)
-    few, same, more = (digest(built(on(rows), sampler=GRID | {"pairs": pairs}, seed=5)) for pairs in (45, 54, 55))
-    assert few == same != more
-
-
-def test_far_too_few_or_doubled_rows_do_no_harm() -> None:
-    rng = np.random.default_rng(0)
-    for rows in (rng.normal(size=(2, 4)), np.repeat(rng.normal(size=(5, 4)), 40, axis=0), np.ones((50, 4))):
-        made = built(on(rows), sampler=GRID | {"points_per_dim": 20}, s=200)
-        assert made.report is not None
-        assert made.report["weight_sum"] == pytest.approx(1, abs=1e-3)
-        assert made.report["gram_error"] < 1e-3
 
 
 def test_what_has_no_meaning_is_refused() -> None:

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from scipy.stats import qmc
 
 from app.core.samplers import sobol
-from app.core.samplers.sobol import MOST_DIMENSIONS
 from service_tests.core.specs import refusal, sampler, spec
 
 Points = NDArray[np.float64]
@@ -19,10 +18,6 @@ NO_ORIGIN = "sobol without scrambling starts at the origin, which was skipped; t
 def points(n: int, d: int, seed: int = 1, **fields: Any) -> Points:
     made: Points = sampler(kind="sobol", **fields).points(n, d, np.random.default_rng(seed))
     return made
-
-
-def test_the_engine_knows_as_many_dimensions() -> None:
-    assert MOST_DIMENSIONS == qmc.Sobol.MAXDIM
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 3), (100, 3), (1023, 4), (100, 5000), (70_000, 5)])
@@ -45,38 +40,11 @@ def test_scrambled_points_are_balanced_in_every_coordinate_at_a_power_of_two(n: 
     assert (cells == np.arange(n)[:, None]).all()
 
 
-def test_scrambled_points_fill_the_elementary_squares_of_the_first_two_coordinates() -> None:
-    made = points(256, 3)
-    for columns in (2, 16, 128):
-        cells = np.floor(made[:, 0] * columns) * (256 // columns) + np.floor(made[:, 1] * (256 // columns))
-        assert sorted(cells) == list(range(256))
-
-
-def test_the_scrambling_hangs_on_the_seed_alone() -> None:
-    one, again, other = points(64, 4, seed=1), points(64, 4, seed=1), points(64, 4, seed=2)
-    assert (one == again).all()
-    assert (one != other).mean() > 0.99
-    assert (points(64, 4, seed=1, scramble=False) == points(64, 4, seed=2, scramble=False)).all()
-
-
-@pytest.mark.gate
-def test_a_scrambled_coordinate_is_uniform_over_the_seeds() -> None:
-    first = np.array([points(2, 3, seed=seed)[0] for seed in range(2000)])
-    # Mean ½ with standard error 1/√(12·2000).
-    np.testing.assert_allclose(first.mean(axis=0), 1 / 2, rtol=0, atol=4 / np.sqrt(12 * 2000))
-
-
 def test_more_dimensions_than_direction_numbers_are_refused_and_as_many_are_not() -> None:
     assert spec(input_dim=21_201, sampler={"kind": "sobol"}).input_dim == 21_201
     error = refusal(input_dim=21_202, sampler={"kind": "sobol"})
     assert error.pointer == "/sampler/kind"
     assert error.detail == "input_dim 21202 passes the 21201 dimensions of sobol; monte_carlo has no limit"
-
-
-@pytest.mark.parametrize("n", [1, 2, 64, 1 << 20])
-def test_a_power_of_two_draws_no_warning(n: int) -> None:
-    assert sampler(kind="sobol").point_warnings(n, 50) == ()
-    assert sampler(kind="sobol", scramble=False).point_warnings(n, 50) == (NO_ORIGIN,)
 
 
 @pytest.mark.parametrize(("n", "lower", "upper"), [(3, 2, 4), (63, 32, 64), (65, 64, 128), (1000, 512, 1024)])

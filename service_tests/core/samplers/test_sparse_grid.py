@@ -69,48 +69,6 @@ def test_in_25_dimensions_level_2_has_the_figures_of_the_paper() -> None:
     assert np.abs(errors(drawn, 4.0)).max() > 1
 
 
-@pytest.mark.parametrize(("level", "d"), [(2, 25), (1, 40), (3, 6), (4, 5)])
-def test_moments_are_exact_to_total_degree_two_level_plus_one(level: int, d: int) -> None:
-    drawn, rng = grid(level, d), np.random.default_rng(4)
-    for degree in range(2 * level + 2):
-        for _ in range(40):
-            powers = np.bincount(rng.integers(min(d, 4), size=degree), minlength=d)[rng.permutation(d)]
-            exact = 0 if (powers % 2).any() else prod(prod(range(1, power, 2)) for power in powers)
-            assert abs(drawn.weights @ (drawn.frequencies**powers).prod(axis=1) - exact) < 1e-9
-    # One square more than there are levels is beyond every rule in the sum: 0 instead of 1.
-    assert abs(drawn.weights @ np.square(drawn.frequencies[:, : level + 1]).prod(axis=1)) < 1e-9
-
-
-def test_length_scales_divide_coordinate_by_coordinate() -> None:
-    scale = np.array([0.5, 1.0, 4.0])
-    np.testing.assert_allclose(grid(3, 3, scale.tolist()).frequencies * scale, grid(3, 3).frequencies, rtol=1e-14)
-
-
-@pytest.mark.parametrize(("level", "d"), [(2, 25), (1, 20), (3, 8), (4, 3)])
-def test_warnings_name_the_negative_weights_their_size_and_the_radius_of_use(level: int, d: int) -> None:
-    drawn = grid(level, d)
-    signs, reach = drawn.warnings
-    assert signs.startswith(f"{(drawn.weights < 0).sum()} of {len(drawn.weights)} weights are negative")
-    assert signs.endswith(f"|weights| sum to {np.abs(drawn.weights).sum():.4g}")
-    told = re.search(r"below about (\d+\.\d+)$", reach)
-    assert told is not None
-    radius = float(told[1])
-    for factor, better in ((0.5, True), (0.9, True), (1.1, False), (1.3, False)):
-        # Monte Carlo's standard deviation, (1 − e^−t)/√(2s), in a real form; other directions than the rule's own.
-        monte_carlo = (1 - np.exp(-((factor * radius) ** 2))) / np.sqrt(2 * len(drawn.weights))
-        measured = np.sqrt(np.square(errors(drawn, factor * radius)).mean())
-        assert (measured < monte_carlo) == better
-
-
-def test_a_rule_without_negative_weights_tells_its_reach_too() -> None:
-    for level, d in ((1, 2), (1, 3)):
-        (warning,) = grid(level, d).warnings
-        assert warning.startswith("better than monte_carlo")
-    assert grid(0, 5).warnings == ()  # a constant; the map tells
-    assert grid(0, 5).frequencies.tolist() == [[0.0] * 5]
-    assert grid(0, 5).weights.tolist() == [1.0]
-
-
 @pytest.mark.parametrize(("level", "d"), [(12, 10**6), (12, 1 << 31), (12, 12), (3, 200), (1, 1 << 20)])
 def test_too_many_points_are_refused_without_being_made(level: int, d: int) -> None:
     error = refusal(input_dim=d, s=None, sampler={"kind": "sparse_grid", "level": level})
@@ -122,12 +80,3 @@ def test_too_many_points_are_refused_without_being_made(level: int, d: int) -> N
     works = int(told[1]) if told else 0
     assert spec(input_dim=d, s=None, sampler={"kind": "sparse_grid", "level": works})
     assert "131072 is the most" in refusal(input_dim=d, sampler={"kind": "sparse_grid", "level": works + 1}).detail
-
-
-@pytest.mark.parametrize(("level", "d"), [(12, 1), (12, 2), (12, 3), (2, 250), (1, 60_000)])
-def test_the_largest_grids_within_the_limit_are_taken(level: int, d: int) -> None:
-    made = spec(input_dim=d, s=None, sampler={"kind": "sparse_grid", "level": level})
-    count = sampler(kind="sparse_grid", level=level).count(None, made.input_dim)
-    assert count <= 1 << 17
-    if d < 3:
-        assert len(grid(level, d).weights) == count

@@ -1,7 +1,6 @@
 """Structured orthogonal frequencies: their lengths, what they gain, and where directions are too few."""
 
 import re
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -80,14 +79,6 @@ def test_frequencies_are_rotations_with_these_lengths_over_the_length_scales(d: 
         np.testing.assert_allclose(block @ block.T, np.eye(d), rtol=0, atol=1e-13)
 
 
-def test_the_seed_alone_decides() -> None:
-    def drawn(seed: int) -> Any:
-        return made().frequency_set(kernel(kind="gaussian", length_scale=1), 50, 9, np.random.default_rng(seed))
-
-    assert (drawn(1).frequencies == drawn(1).frequencies).all()
-    assert (drawn(1).frequencies != drawn(2).frequencies).any()
-
-
 def errors(kind: str, d: int, seeds: int, s: int = 1024, radii: str = "stratified") -> tuple[float, float]:
     """Relative Frobenius error of one draw, and of the mean of all, for 60 normal rows at the median distance."""
     rows = np.random.default_rng(0).standard_normal((60, d))
@@ -142,38 +133,6 @@ def test_the_errors_are_those_of_the_design(d: int, seeds: int) -> None:
     assert seeds < 40 or mean == pytest.approx(bias, rel=0.5)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("d", [16, 21, 100, 256])
-def test_the_error_is_below_that_of_monte_carlo_and_not_above_that_of_orthogonal(d: int) -> None:
-    # Clusters of rows, as data have them.
-    rng = np.random.default_rng(5)
-    rows = rng.standard_normal((8, d)).repeat(40, axis=0) + 0.6 * rng.standard_normal((320, d))
-    gaussian = kernel(kind="gaussian", length_scale=float(np.median(pdist(rows))))
-    exact, found = gaussian.gram(rows, rows), {}
-    for over in ("structured_orthogonal", "orthogonal", "monte_carlo"):
-        found[over] = np.array([error_of(over, gaussian, rows, exact, seed) for seed in range(20)])
-    structured = found.pop("structured_orthogonal")
-    for over, others in found.items():
-        spread = np.sqrt((structured.var(ddof=1) + others.var(ddof=1)) / 20)
-        assert structured.mean() < others.mean() + (2 if over == "orthogonal" else -3) * spread
-
-
-def error_of(kind: str, gaussian: Any, rows: Any, exact: Any, seed: int) -> float:
-    drawn = sampler(kind=kind).frequency_set(gaussian, 1024, rows.shape[1], np.random.default_rng(seed)).frequencies
-    phases = rows @ drawn.T
-    gram = (np.cos(phases) @ np.cos(phases).T + np.sin(phases) @ np.sin(phases).T) / 1024
-    return float(np.linalg.norm(gram - exact) / np.linalg.norm(exact))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("radii", ["stratified", "independent"])
-def test_two_and_three_dimensions_have_too_few_directions_whatever_the_lengths(radii: str) -> None:
-    for d, least in ((2, 0.06), (3, 0.015)):
-        _, bias = errors("by_definition", d, 10, 512, radii)
-        assert bias > least
-        assert errors("orthogonal", d, 10, 512)[1] < 0.7 * least
-
-
 # Where the bias is largest: the law, how many coordinates differ, and the distance in length scales.
 NEAR, FAR = {8: (1, 2, 3.0), 16: (1, 4, 3.0), 32: (1, 4, 3.0)}, {8: (0, 2, 9.0), 16: (0, 2, 18.0), 32: (0, 4, 25.0)}
 
@@ -189,15 +148,6 @@ def test_up_to_32_dimensions_the_warning_says_how_large_the_bias_is(d: int) -> N
         bias = abs(np.cos(drawn @ delta).mean() - its_kernel.pairs(delta[None], np.zeros((1, d)))[0])
         # One standard error is below 0.003.
         assert 0.8 * float(said) < bias < float(said) + 0.006
-
-
-def test_beyond_32_dimensions_only_rows_far_apart_have_a_bias_and_nothing_is_said() -> None:
-    its_kernel = kernel(kind="gaussian", length_scale=1.0)
-    drawn = made().frequency_set(its_kernel, 60_000, 33, np.random.default_rng(1)).frequencies
-    for coordinates, distance, most in ((2, 3, 0.01), (4, 6, 0.01), (4, 12.5, 0.02), (4, 50, 0.18)):
-        delta = np.where(np.arange(33) < coordinates, distance / np.sqrt(coordinates), 0)
-        assert abs(np.cos(drawn @ delta).mean() - np.exp(-(distance**2) / 2)) < most
-    assert made().warnings(33) == ()
 
 
 @each("d", [1, 2, 7])
@@ -225,13 +175,3 @@ def test_laws_without_uniform_directions_and_too_many_dimensions_are_refused() -
     assert spec(input_dim=most, s=2, sampler={"kind": "structured_orthogonal"}).input_dim == most
     error = refusal(input_dim=most + 1, s=2, sampler={"kind": "structured_orthogonal"})
     assert error.detail.endswith("sampler monte_carlo works")
-
-
-def test_drawing_takes_the_memory_that_is_reckoned() -> None:
-    its_kernel = kernel(kind="matern", nu=1.5, length_scale=1.0)
-    tracemalloc.start()
-    made().rotations(its_kernel, 200_000, 784, np.random.default_rng(1))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    reckoned = made().drawing_bytes(200_000, 784)
-    assert reckoned / 4 < peak < reckoned

@@ -35,13 +35,6 @@ def test_weights_are_kept_and_negative_ones_make_a_signature() -> None:
     np.testing.assert_allclose(made.gram(x, y), expected, rtol=0, atol=1e-14)
 
 
-def test_a_wrong_s_is_told_of() -> None:
-    assert FourierMap.build(spec(s=5, sampler=uploaded())).warnings == ()
-    assert FourierMap.build(spec(s=7, sampler=uploaded())).warnings == (
-        "uploaded dictates 5 frequencies; s = 7 was not used",
-    )
-
-
 @pytest.mark.parametrize(("i", "row"), [(0, [1.0] * 3), (3, [1.0] * 5), (4, [])])
 def test_a_row_of_another_width_is_refused_by_its_number(i: int, row: list[float]) -> None:
     error = refusal(sampler=uploaded(frequencies=[*ROWS[:i], row, *ROWS[i + 1 :]]))
@@ -97,10 +90,3 @@ def test_weights_that_make_features_of_nothing_or_infinity_are_refused(weights: 
     with pytest.raises(InvalidInput, match="the sizes of the weights sum to") as caught:
         FourierMap.build(made)
     assert caught.value.pointer == "/sampler/weights"
-
-
-def test_weights_that_do_not_sum_to_one_are_told_of() -> None:
-    rows = [[0.5, 1.0, 1.5, 2.0]] * 2
-    for weights, told in (([3.0, 4.0], True), ([0.5, 0.495], False), ([0.5, 0.52], True)):
-        made = spec(sampler={"kind": "uploaded", "frequencies": rows, "weights": weights}, s=None)
-        assert bool(FourierMap.build(made).warnings) == told

@@ -6,9 +6,8 @@ import pytest
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.samplers.weighted import least_weights
 from service_tests.cases import each
-from service_tests.core.discrepancy.sets import CPU_BOX, CPU_SIGMA, KINDS, example
-from service_tests.core.samplers.learned import HALTON, Watched, built, cpu
-from service_tests.core.specs import product_kernel, sampler
+from service_tests.core.discrepancy.sets import KINDS, example
+from service_tests.core.samplers.learned import cpu
 
 
 @pytest.mark.parametrize(
@@ -43,28 +42,6 @@ def test_the_conditions_of_karush_kuhn_and_tucker_hold(name: str, d: int, s: int
         assert measure.normalized(frequencies, np.maximum(weights - other, 0)) > best - 1e-14
 
 
-def test_a_frequency_that_comes_twice_shares_its_weight() -> None:
-    made, box, frequencies, _ = example("gaussian", 40, 4)
-    measure = BoxDiscrepancy(made, box)
-    twice = np.concatenate([frequencies, frequencies])
-    once, both = (least_weights(measure.gram(w), measure.means(w)) for w in (frequencies, twice))
-    values = measure.normalized(frequencies, once), measure.normalized(twice, both)
-    assert values[1] == pytest.approx(values[0], rel=1e-6)
-    np.testing.assert_allclose(both[:40] + both[40:], once, atol=1e-4)
-
-
-def test_kept_frequencies_are_those_of_the_base_in_their_order() -> None:
-    made = cpu(100, 1.0, kind="weighted").arrays
-    kernel, base = product_kernel("gaussian", CPU_SIGMA), sampler(**HALTON)
-    every = base.frequency_set(kernel, 100, 21, np.random.default_rng(0)).frequencies
-    places = [int(np.flatnonzero((every == row).all(axis=1))[0]) for row in made["frequencies"]]
-    assert places == sorted(set(places))
-    assert (made["weights"] > 0).all()
-    measure = BoxDiscrepancy(kernel, CPU_BOX)
-    weights = least_weights(measure.gram(every), measure.means(every))
-    assert places == np.flatnonzero(weights).tolist()
-
-
 def test_weights_that_shrink_the_kernel_are_told_and_can_be_normalised() -> None:
     shrunk, right, near = (
         cpu(100, scale, kind="weighted", normalize_weights=normalize)
@@ -78,16 +55,3 @@ def test_weights_that_shrink_the_kernel_are_told_and_can_be_normalised() -> None
     assert right.report["weight_sum"] == pytest.approx(1, abs=1e-14)
     assert shrunk.report["objective_end"] < right.report["objective_end"] < 1.1e-3
     np.testing.assert_allclose(right.arrays["weights"] * shrunk.report["weight_sum"], shrunk.arrays["weights"])
-
-
-def test_progress_is_told_in_parts_of_the_time_not_of_the_statements() -> None:
-    # At s = 2000 the pairs take a fiftieth and the weights the rest: an estimate from equal steps would be absurd.
-    watched = Watched()
-    built(watched.building, sampler={"kind": "weighted", "box": 0.5}, s=64)
-    assert [(step, of) for step, of, _ in watched.told] == [(1, 100), (3, 100), (100, 100)]
-
-
-def test_dropping_frequencies_is_no_reason_to_warn_of_s() -> None:
-    made = built(sampler={"kind": "weighted", "box": 0.5}, s=64)
-    assert made.n_frequencies < 64
-    assert made.warnings == ()
