@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import orjson
-import pytest
 from pydantic import TypeAdapter
 
-from app.core.diagnostics import DIAGNOSTICS, Diagnostic, Takes
+from app.core.diagnostics import DIAGNOSTICS
 from app.core.maps import FeatureMap
 from service_tests.cases import each
 from service_tests.core.combinations import rows
@@ -32,15 +31,6 @@ RUNS: list[tuple[str, dict[str, Any], FeatureMap, Mapping[str, Any]]] = [
 
 def test_every_diagnostic_is_run_here() -> None:
     assert {kind for kind, *_ in RUNS} == set(DIAGNOSTICS), "add a run of the new diagnostic to RUNS"
-
-
-@pytest.mark.parametrize("diagnostic", DIAGNOSTICS.values(), ids=DIAGNOSTICS)
-def test_every_diagnostic_says_what_it_is(diagnostic: type[Diagnostic]) -> None:
-    assert diagnostic.__doc__
-    assert diagnostic.source
-    assert diagnostic.choose_when
-    assert isinstance(diagnostic.takes, Takes)
-    assert all(field.description for field in diagnostic.model_fields.values())
 
 
 @each(("kind", "options", "made", "given"), RUNS)

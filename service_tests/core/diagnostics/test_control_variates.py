@@ -11,7 +11,7 @@ from app.core.errors import InvalidInput
 from app.core.spec import Form
 from service_tests.cases import each, few_and_many
 from service_tests.core.diagnostics.measure import gram_errors
-from service_tests.core.specs import fourier, gmm_spec, hashing
+from service_tests.core.specs import fourier
 
 S, D = 1000, 3
 LETTERS = Path(__file__).parents[3] / "examples" / "letters.npy"
@@ -89,17 +89,6 @@ def test_control_variates_are_equation_10_pair_by_pair(form: str) -> None:
             assert found[i, j] == pytest.approx(approximate[i, j] - exact[i, j] * wanted[estimator.value], abs=1e-13)
 
 
-@forms
-@each("sampler", ["moment_matching", "dense_grid"])
-def test_a_set_that_has_the_moments_is_left_as_it_is(sampler: str, form: str) -> None:
-    fields: dict[str, Any] = {"kind": sampler} | ({"points_per_dim": 4} if sampler == "dense_grid" else {})
-    made = fourier(input_dim=D, kernel=NORMAL["gaussian"], sampler=fields, form=form, dtype="float64")
-    x = np.random.default_rng(2).standard_normal((20, D))
-    approximate = made.gram(x, x)
-    found = ControlVariates(made).estimate(Estimator.cv2, x, x, made.exact_gram(x, x), approximate)
-    np.testing.assert_allclose(found, approximate, atol=1e-12)
-
-
 @pytest.mark.gate
 @pytest.mark.parametrize("form", ["complex", "cos_sin"])
 @pytest.mark.parametrize("n", few_and_many(200, 400))
@@ -139,10 +128,4 @@ def test_on_letters_the_second_agrees_with_moment_matching_within_5_percent(form
 def test_where_they_have_no_meaning_they_are_refused(members: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidInput, match=named) as caught:
         ControlVariates(fourier(**members))
-    assert caught.value.pointer == "/estimators"
-
-
-def test_hashes_have_none() -> None:
-    with pytest.raises(InvalidInput, match="gmm") as caught:
-        gram_errors(hashing(), np.ones((3, gmm_spec().input_dim)), [Estimator.cv1])
     assert caught.value.pointer == "/estimators"

@@ -3,7 +3,6 @@
 import tracemalloc
 from typing import Any
 
-import numpy as np
 import pytest
 
 from app.core.diagnostics import hermitian_tiles
@@ -13,7 +12,7 @@ from app.core.maps import FeatureMap
 from service_tests.cases import with_nightly
 from service_tests.core.combinations import rows
 from service_tests.core.diagnostics.measure import gram_errors
-from service_tests.core.specs import fourier, hashing
+from service_tests.core.specs import fourier
 
 TILE_ROWS = hermitian_tiles.TILE_ROWS
 
@@ -51,20 +50,3 @@ def test_memory_stays_within_what_is_reckoned(form: str, n: int, d: int, monkeyp
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.4 < peak / memory(made, x, estimators=tuple(Estimator)) < 1.3
-
-
-def test_the_maps_to_compare_with_count_too() -> None:
-    made, x = fourier(input_dim=4000, s=512), rows(2, 5, 4000, dtype="float32")
-    tracemalloc.start()
-    gram_errors(made, x, seeds=1)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert 0.1 < peak / memory(made, x, seeds=1) < 1
-    assert memory(made, x, seeds=0) < peak / 10
-
-
-def test_memory_grows_as_it_does() -> None:
-    for made in (fourier(s=4096), hashing(s=1024)):
-        assert memory(made, np.zeros((20_000, 4), np.float32)) < 8 * 20_000**2
-    of_real, of_complex = (memory(fourier(form=form), np.zeros((1000, 4), np.float32)) for form in ("phase", "complex"))
-    assert 1.9 < of_complex / of_real < 2

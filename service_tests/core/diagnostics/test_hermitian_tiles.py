@@ -58,29 +58,3 @@ def test_the_spectral_norm_is_that_of_the_whole_matrix(n: int, is_complex: bool)
         matrix = hermitian(n, is_complex, scale)
         wanted = np.abs(np.linalg.eigvalsh(matrix)).max()
         assert tiles(matrix).spectral_norm() == pytest.approx(wanted, rel=3e-7)
-
-
-@pytest.mark.usefixtures("tile_rows")
-def test_a_negative_eigenvalue_counts_by_its_size() -> None:
-    matrix = hermitian(150, False, 1.0)
-    below = matrix - 100 * np.eye(150)
-    assert tiles(below).spectral_norm() == pytest.approx(-np.linalg.eigvalsh(below)[0], rel=3e-7)
-
-
-@pytest.mark.usefixtures("tile_rows")
-@each("n", [10, 300])
-def test_matrices_of_rank_0_and_1_have_a_norm(n: int) -> None:
-    assert tiles(np.zeros((n, n))).spectral_norm() == 0
-    assert tiles(-np.ones((n, n))).spectral_norm() == pytest.approx(n, rel=1e-7)
-    assert tiles(np.eye(n)).spectral_norm() == pytest.approx(1, rel=1e-7)
-
-
-def test_the_norm_is_the_same_every_time() -> None:
-    matrix = hermitian(300, False, 1.0)
-    assert tiles(matrix).spectral_norm() == tiles(matrix).spectral_norm()
-
-
-def test_only_a_triangle_is_held(tile_rows: int) -> None:
-    n = 301
-    held = sum(tile.nbytes for _, tile in tiles(hermitian(n, False, 1.0)))
-    assert held <= 4 * (n * (n + min(n, tile_rows)) // 2)

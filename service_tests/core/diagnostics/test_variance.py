@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core import maps
 from app.core.diagnostics.variance import Variance
 from app.core.diagnostics.variance_answer import PairVariance
 from app.core.errors import InvalidInput
@@ -27,7 +26,7 @@ from service_tests.core.combinations import (
     with_frequencies,
 )
 from service_tests.core.diagnostics.measure import variances
-from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind, spec
+from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind
 
 # One standard error of a variance of so many is 8 and 6 % of it, where the errors are normal.
 repeated = pytest.mark.parametrize("repeats", few_and_many(300, 600))
@@ -142,30 +141,7 @@ def test_hashes_have_the_binomial_variance_and_that_of_theorem_4() -> None:
     assert {pair["rbf_exact"] for pair in variances(made, x, y, repeats=2)["pairs"]} == {None}
 
 
-def test_landmarks_that_came_are_decomposed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    landmarks = np.random.default_rng(3).standard_normal((20, 4)).tolist()
-    over = {"kind": "uploaded_landmarks", "landmarks": landmarks}
-    its_map = maps.made(spec(sampler=over, s=None, dtype="float64"))
-
-    def refused(*_: Any) -> Any:
-        raise AssertionError("the kernel block is decomposed again")
-
-    monkeypatch.setattr(np.linalg, "eigh", refused)
-    x, y = rows(2, 1), rows(2, 2)
-    for i, pair in enumerate(variances(its_map, x, y, repeats=50)["pairs"]):
-        assert pair["empirical"]["mean"] == pytest.approx(its_map.gram(x, y)[i, i], rel=1e-9)
-        assert pair["empirical"]["variance"] == pytest.approx(0, abs=1e-30)
-
-
 CORRELATIONS = (-1.0, -0.3, 0.0, 0.5, 0.95, 1.0)
-
-
-@pytest.mark.parametrize("d", [2, 5])
-def test_pairs_of_unit_rows_have_the_correlations(d: int) -> None:
-    made = fourier(input_dim=d, kernel={"kind": "correlation_rbf", "gamma": 2.0}, dtype="float64")
-    x, y = Variance(correlations=CORRELATIONS).pairs(made, {})
-    np.testing.assert_allclose(np.diag(made.exact_gram(x, y)), np.exp(-2 * (1 - np.array(CORRELATIONS))), rtol=1e-12)
-    assert len(variances(made, x, y, repeats=2)["pairs"]) == len(CORRELATIONS)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -185,13 +161,6 @@ def test_pairs_of_hashed_rows_have_the_kernel_of_theorem_4(its_kernel: Fields, d
             assert pair["empirical"] == {"mean": pair["exact"], "variance": 0, "standard_error": 0}
 
 
-def test_the_answer_depends_on_the_seed_alone() -> None:
-    for made in (fourier(), hashing()):
-        x, y = (rows(2, seed, dtype=made.spec.dtype.value) for seed in (1, 2))
-        assert variances(made, x, y, repeats=5, seed=1) == variances(made, x, y, repeats=5, seed=1)
-        assert variances(made, x, y, repeats=5, seed=1) != variances(made, x, y, repeats=5, seed=2)
-
-
 @pytest.mark.parametrize(
     ("made", "options", "pointer"),
     [
@@ -209,19 +178,6 @@ def test_what_has_no_meaning_is_refused(made: FeatureMap, options: dict[str, Any
     with pytest.raises(InvalidInput) as caught:
         variances(made, x, y, repeats=2, **options)
     assert caught.value.pointer == pointer
-
-
-@pytest.mark.parametrize(
-    ("made", "correlations"),
-    [
-        (fourier(), (0.5,)),
-        (fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, input_dim=1), (1.0, 0.5)),
-    ],
-)
-def test_correlations_without_a_pair_are_refused(made: FeatureMap, correlations: tuple[float, ...]) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        Variance(correlations=correlations).pairs(made, {})
-    assert caught.value.pointer == "/correlations"
 
 
 @pytest.mark.gate

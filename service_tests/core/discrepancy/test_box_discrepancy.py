@@ -39,15 +39,6 @@ def test_it_equals_an_integral_over_the_box(name: str, d: int, is_weighted: bool
     assert abs(found - error) < 1e-12
 
 
-@pytest.mark.parametrize(("name", "d"), [*zip(KINDS, (3, 5, 9), strict=True)])
-def test_theorem_12_it_is_the_mean_squared_error_of_random_lags(name: str, d: int) -> None:
-    made, box, frequencies, weights = example(name, 20, d)
-    lags = box * np.random.default_rng(2).uniform(-1, 1, size=(100_000, d))
-    errors = squared_error(name, made.scales(d), frequencies, weights, lags)
-    standard_error = errors.std() / np.sqrt(len(errors))
-    assert abs(BoxDiscrepancy(made, box).normalized(frequencies, weights) - errors.mean()) < 4 * standard_error
-
-
 @each("name", KINDS)
 @each("d", [1, 4, 30])
 def test_it_equals_plain_numpy(name: str, d: int) -> None:
@@ -86,38 +77,11 @@ def test_golden_values_of_halton_on_the_cpu_data(part: float, s: int, known: str
     assert f"{BoxDiscrepancy(made, part * CPU_BOX).normalized(frequencies):.2e}" == known
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_length_scales_are_units_of_their_coordinates(name: str) -> None:
-    made, box, frequencies, weights = example(name, 40, 7)
-    scales = made.scales(7)
-    isotropic = BoxDiscrepancy(product_kernel(name, 1.0), box / scales)
-    found = BoxDiscrepancy(made, box).normalized(frequencies, weights)
-    assert abs(found - isotropic.normalized(frequencies * scales, weights)) < 1e-14
-
-
 def test_correlation_rbf_is_the_gaussian_kernel_of_unit_rows() -> None:
     frequencies = np.random.default_rng(3).normal(size=(30, 4))
     box = np.array([2.0, 1.0, 0.5, 2.0])
     found = BoxDiscrepancy(kernel(kind="correlation_rbf", gamma=4.0), box).normalized(frequencies)
     assert found == BoxDiscrepancy(product_kernel("gaussian", 0.5), box).normalized(frequencies)
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_weight_of_a_half_and_a_half_is_a_point_once(name: str) -> None:
-    made, box, frequencies, weights = example(name, 70, 5)
-    measure = BoxDiscrepancy(made, box)
-    twice = measure.normalized(np.concatenate([frequencies, frequencies]), np.concatenate([weights, weights]) / 2)
-    assert abs(twice - measure.normalized(frequencies, weights)) < 1e-15
-    again = measure.normalized(np.repeat(frequencies, 2, axis=0))
-    assert abs(again - measure.normalized(frequencies)) < 1e-15
-
-
-def test_a_coordinate_of_no_extent_has_no_part() -> None:
-    made, box, frequencies, weights = example("gaussian", 25, 3)
-    flat = BoxDiscrepancy(product_kernel("gaussian", [*made.scales(3).tolist(), 1.0]), np.array([*box, 0.0]))
-    wider = np.concatenate([frequencies, np.random.default_rng(4).normal(size=(25, 1))], axis=1)
-    assert abs(flat.normalized(wider, weights) - BoxDiscrepancy(made, box).normalized(frequencies, weights)) < 1e-15
-    assert flat.measured(wider)["discrepancy_squared"] is None
 
 
 def test_weights_whose_square_is_no_number_are_refused() -> None:

@@ -42,24 +42,6 @@ def test_nothing_overflows(name: str, ratio: float, size: float, d: int) -> None
     assert (measured["discrepancy_squared"] is not None) == is_in_range
 
 
-def test_frequencies_far_from_any_lag_leave_the_energy_and_the_diagonal() -> None:
-    measure = BoxDiscrepancy(product_kernel("gaussian", 1.0), np.full(3, 1e4))
-    frequencies = 1e6 * np.random.default_rng(9).uniform(1, 2, size=(5, 3))
-    assert measure.normalized(frequencies) == pytest.approx(math.exp(measure.log_energy) + 1 / 5, abs=1e-12)
-
-
-@each("name", KINDS)
-@each(("side", "size"), [(1e50, 1.0), (1.7, 1e100), (1e150, 1e150), (1e300, 1.0)])
-def test_phases_of_any_size_leave_the_energy_and_the_near_pairs(name: str, side: float, size: float) -> None:
-    measure = BoxDiscrepancy(product_kernel(name, 1.0), np.array([side]))
-    # Far from one another, all of them far from 0: only the diagonal of H is left.
-    frequencies = size * np.random.default_rng(10).uniform(1, 2, size=(8, 1))
-    assert measure.normalized(frequencies) == pytest.approx(math.exp(measure.log_energy) + 1 / 8, abs=1e-12)
-    # Twice the same frequency: so is the pair.
-    same = np.full((2, 1), size)
-    assert measure.normalized(same) == pytest.approx(math.exp(measure.log_energy) + 1, abs=1e-12)
-
-
 @each("name", KINDS)
 @each("d", [1, 3, 8])
 def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
@@ -70,19 +52,6 @@ def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
     assert measured["discrepancy_squared"] == pytest.approx(measured["normalized"] * (box / np.pi).prod(), rel=1e-12)
     assert math.exp(measured["log_discrepancy_squared"]) == pytest.approx(measured["discrepancy_squared"])
     assert measured["ratio"] == pytest.approx(measured["normalized"] / measured["expected_monte_carlo"])
-
-
-def test_a_box_of_no_extent_has_no_error_and_no_ratio() -> None:
-    measured = BoxDiscrepancy(product_kernel("cauchy", 1.0), np.zeros(3)).measured(np.ones((2, 3)))
-    assert math.copysign(1, measured["expected_monte_carlo"]) == 1
-    assert [*measured.values()] == [None, None, 0.0, 0.0, None]
-
-
-def test_one_frequency_at_zero_and_no_more() -> None:
-    made = product_kernel("laplacian", 1.0)
-    measure = BoxDiscrepancy(made, np.array([2.0]))
-    exact = 1 - 2 * (1 - math.exp(-2)) / 2 + (1 - math.exp(-4)) / 4
-    assert measure.normalized(np.zeros((1, 1))) == pytest.approx(exact, abs=1e-15)
 
 
 @each("model", KERNELS)
@@ -105,11 +74,6 @@ def test_boxes_that_are_none_are_refused(wrong: float) -> None:
     with pytest.raises(InvalidInput, match=r"entry 2 of the box is .*; 0 to 8.99e\+307 is wanted") as caught:
         BoxDiscrepancy(product_kernel("gaussian", 1.0), np.array([1.0, 0.0, wrong]))
     assert caught.value.pointer == "/box"
-
-
-def test_a_box_of_another_dimension_than_the_length_scales_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="length_scale has 2 entries"):
-        BoxDiscrepancy(product_kernel("gaussian", [1.0, 2.0]), np.ones(3))
 
 
 @pytest.mark.parametrize("wrong", [1e308, np.nan, -np.inf])

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.discrepancy import box_discrepancy
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from service_tests.cases import each, with_nightly
 from service_tests.core.discrepancy.sets import KINDS, Matrix, example
-from service_tests.core.specs import product_kernel
 
 
 def differences(of: Callable[[Matrix], float], at: Matrix, step: float) -> Matrix:
@@ -63,16 +61,6 @@ def test_zero_factors_in_sixty_dimensions_keep_the_gradient(name: str, zeros: in
 
 @each("name", KINDS)
 @each("d", [1, 4, 21])
-def test_the_means_gradient_equals_differences(name: str, d: int) -> None:
-    made, box, frequencies, _ = example(name, 6, d)
-    measure = BoxDiscrepancy(made, box)
-    means, gradients = measure.means_and_gradients(frequencies)
-    np.testing.assert_allclose(means, measure.means(frequencies), rtol=1e-13)
-    assert_close(gradients, differences(lambda w: float(measure.means(w).sum()), frequencies, 2e-3 / box.max()))
-
-
-@each("name", KINDS)
-@each("d", [1, 4, 21])
 def test_a_moving_point_adds_what_the_set_with_it_has_more(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 90, d)
     measure = BoxDiscrepancy(made, box)
@@ -83,21 +71,6 @@ def test_a_moving_point_adds_what_the_set_with_it_has_more(name: str, d: int) ->
     before = measure.normalized(frequencies[:-1], weights[:-1])
     assert before + 2 * weight * (pulls[0] - means[0]) + weight**2 == pytest.approx(grown, abs=1e-15)
     np.testing.assert_allclose(2 * weight * (gradients - slopes)[0], of_all[-1], rtol=0, atol=1e-15)
-
-
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("d", [1, 4, 21])
-def test_the_gradient_by_the_weights_is_that_of_a_quadratic(name: str, d: int) -> None:
-    made, box, frequencies, weights = example(name, 80, d)
-    measure = BoxDiscrepancy(made, box)
-    gram, means = measure.gram(frequencies), measure.means(frequencies)
-    found = np.exp(measure.log_energy) - 2 * weights @ means + weights @ gram @ weights
-    assert abs(found - measure.normalized(frequencies, weights)) < 1e-15
-    np.testing.assert_allclose(
-        2 * (gram @ weights - means),
-        differences(lambda xi: measure.normalized(frequencies, xi), weights, 1e-3),
-        atol=1e-12,
-    )
 
 
 @each("name", KINDS)
@@ -120,43 +93,3 @@ def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) ->
     for threads in (2, 3, 8):
         for one, other in zip(alone, every(threads), strict=True):
             assert one.tobytes() == other.tobytes()
-
-
-@pytest.mark.parametrize("threads", with_nightly([1], [2, 3]))
-def test_pauses_bound_the_work_between_them_and_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, box, frequencies, weights = example("gaussian", 401, 20)
-    measure = BoxDiscrepancy(made, box, threads)
-    pauses: list[int] = []
-
-    def every() -> list[Any]:
-        found: list[Any] = []
-        for call in (
-            lambda: measure.value_and_gradient(frequencies, weights, pause),
-            lambda: [measure.normalized(frequencies, weights, pause)],
-            lambda: [measure.gram(frequencies, pause)],
-            lambda: measure.means_and_gradients(frequencies, pause),
-        ):
-            pauses.append(0)
-            found += [np.asarray(one).tobytes() for one in call()]
-        return found
-
-    def pause() -> None:
-        pauses[-1] += 1
-
-    at_once = every()
-    assert pauses == [2, 2, 1, 1]
-    pauses.clear()
-    monkeypatch.setattr(box_discrepancy, "_FACTORS_PER_PAUSE", 401 * 20)
-    monkeypatch.setattr(box_discrepancy, "_INTEGRALS_PER_PAUSE", 401)
-    assert every() == at_once
-    # A row of pairs for each thread, or two of the triangle of pairs; integrals so few are a matter of one thread.
-    for steps, wanted in zip(
-        pauses, (401 / threads + 20, 200 / threads + 20, 200 * 52 / 20 / threads, 20), strict=True
-    ):
-        assert 0.7 * wanted < steps < 1.2 * wanted + 2
-
-
-def test_the_gradient_is_zero_where_nothing_pulls() -> None:
-    measure = BoxDiscrepancy(product_kernel("gaussian", 1.0), np.array([2.0, 0.0]))
-    _, gradients = measure.value_and_gradient(np.zeros((1, 2)))
-    np.testing.assert_array_equal(gradients, 0)

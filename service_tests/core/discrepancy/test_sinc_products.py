@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.discrepancy.sinc_products import sinc_gradients, sinc_rows, tabulated
+from app.core.discrepancy.sinc_products import sinc_rows, tabulated
 from service_tests.cases import each
 
 Matrix = NDArray[np.float64]
@@ -61,21 +61,3 @@ def test_near_points_far_out_are_as_exact_as_near_the_origin(far: float) -> None
         gram = gram_of(np.array([[far], [far + gap]]), box)
         with mp.workdps(60):
             assert abs(gram[0, 1] - float(exact_sinc(1.7, far, far + gap))) < 2e-15
-
-
-@pytest.mark.parametrize("d", [2, 60])
-def test_factors_that_are_exactly_zero_keep_the_gradient(d: int) -> None:
-    # Differences of π with sines of exactly 0: the factor is 0, and its slope −1/π.
-    rng = np.random.default_rng(5)
-    box, at = np.ones(d), rng.uniform(-3, 3, size=d)
-    others = np.stack([at, at, at])
-    others[0, 0] -= np.pi  # one zero: only its own derivative is left
-    others[1, :2] -= np.pi  # two: none is
-    points, target = tabulated(others, box), tabulated(at[None], box)
-    for l, zeros in ((0, 1), (1, 2)):  # noqa: E741
-        points.sines[:zeros, l], points.cosines[:zeros, l] = -target.sines[:zeros, 0], -target.cosines[:zeros, 0]
-    sums, gradients = np.empty(1), np.empty((1, d))
-    for weights, slope in ((np.array([2.0, 0.0, 0.0]), -2 / np.pi), (np.array([0.0, 3.0, 0.0]), 0.0)):
-        sinc_gradients(box, points, weights, target, 0, sums, gradients)
-        assert sums[0] == 0
-        np.testing.assert_allclose(gradients[0], [slope] + [0] * (d - 1), rtol=1e-14, atol=0)

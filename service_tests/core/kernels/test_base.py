@@ -45,27 +45,10 @@ def test_the_gram_block_is_the_product_of_the_formula_over_the_coordinates(
 
 
 @every_kind
-def test_a_vector_has_kernel_one_with_itself_also_far_from_the_origin(name: str) -> None:
-    x = np.random.default_rng(2).normal(size=(6, 4)) + 1e8
-    assert (np.diag(product_kernel(name, 0.5).gram(x, x)) == 1).all()
-
-
-@every_kind
 def test_rows_out_of_sight_of_each_other_have_kernel_zero_and_no_nan(name: str) -> None:
     x = np.full((1, 4), 1e308)
     assert product_kernel(name, 1.0).gram(x, -x).item() == 0
     assert product_kernel(name, 1e300).gram(x, x).item() == 1
-
-
-@every_kind
-def test_an_entry_that_its_length_scale_makes_infinite_is_refused(name: str) -> None:
-    with pytest.raises(InvalidInput, match="leaves the range of float64"):
-        product_kernel(name, 1e-3).gram(np.full((1, 4), 1e307), np.zeros((1, 4)))
-
-
-@every_kind
-def test_a_block_of_no_rows_is_empty(name: str) -> None:
-    assert product_kernel(name, 1.0).gram(np.empty((0, 4)), np.ones((3, 4))).shape == (0, 3)
 
 
 @every_kind
@@ -81,52 +64,6 @@ def test_the_quantiles_are_those_of_the_spectral_law(name: str) -> None:
         rtol=1e-12,
         atol=1e-14,
     )
-
-
-@every_kind
-def test_the_frequencies_at_both_ends_are_finite_and_opposite(name: str) -> None:
-    ends = np.array([[2.0**-53], [1 - 2.0**-53], [0.5]])
-    low, high, middle = product_kernel(name, 0.5).frequencies(ends)[:, 0]
-    assert np.isfinite([low, high]).all()
-    assert low < -10
-    assert high == pytest.approx(-low, rel=1e-12)
-    assert middle == pytest.approx(0, abs=1e-15)
-
-
-@every_kind
-def test_each_coordinate_of_the_frequencies_has_its_own_scale(name: str) -> None:
-    scales = [0.4, 1.0, 2.5, 7.0]
-    frequencies = product_kernel(name, scales).frequencies(np.random.default_rng(3).random((20_000, 4)))
-    for j, scale in enumerate(scales):
-        # Level 1e-3; a scale wrong by 10 % has a p-value far below it.
-        assert stats.kstest(frequencies[:, j], LAWS[name](scale=1 / scale).cdf).pvalue > 1e-3
-        assert stats.kstest(frequencies[:, j], LAWS[name](scale=1.1 / scale).cdf).pvalue < 1e-3
-
-
-@every_kind
-def test_the_deviations_are_those_of_the_spectral_law_where_it_has_any(name: str) -> None:
-    deviations = product_kernel(name, [0.5, 1.0, 1e200]).frequency_deviations(3)
-    if np.isfinite(LAWS[name].std()):
-        assert deviations is not None
-        np.testing.assert_allclose(deviations, LAWS[name].std() / np.array([0.5, 1.0, 1e200]), rtol=1e-12)
-    else:
-        assert deviations is None
-
-
-@each("d", [3, 20])
-@every_kind
-def test_the_mean_of_the_cosines_is_the_kernel(name: str, d: int) -> None:
-    rng = np.random.default_rng(4)
-    kernel = product_kernel(name, np.linspace(0.5, 2, d).tolist())
-    frequencies = kernel.frequencies(rng.random((40_000, d)))
-    for norm in (0.2, 0.6):
-        delta = rng.normal(size=d) * norm / np.sqrt(d)
-        cosines = np.cos(frequencies @ delta)
-        # One standard error: the cosines' own deviation over √40,000, at most 0.0036.
-        error = cosines.std() / np.sqrt(len(cosines))
-        exact = kernel.gram(delta[None], np.zeros((1, d))).item()
-        assert 0.05 < exact < 0.995
-        assert abs(cosines.mean() - exact) < 4 * error
 
 
 @every_kind
@@ -156,12 +93,3 @@ def test_the_density_integrates_to_one_and_to_the_kernel(name: str) -> None:
         assert expected == pytest.approx(made.gram(np.array([[-lag]]), np.zeros((1, 1))).item(), rel=1e-14)
     assert made.standard_characteristic(np.zeros(1)) == 1
     np.testing.assert_allclose(made.standard_characteristic(-lags), made.standard_characteristic(lags), rtol=1e-15)
-
-
-@every_kind
-def test_the_quantile_is_the_inverse_of_the_integrated_density(name: str) -> None:
-    made = product_kernel(name, 1.0)
-    for uniform in (0.001, 0.2, 0.5, 0.7, 0.99):
-        end = made.standard_quantile(np.array([uniform])).item()
-        below = 0.5 + np.sign(end) * quad(LAWS[name].pdf, 0, abs(end))[0]
-        assert below == pytest.approx(uniform, abs=1e-9)

@@ -35,13 +35,6 @@ def test_distances_are_those_of_rows_divided_by_their_scales(scales: Any, metric
     np.testing.assert_allclose(distances(x, y, scales, metric), cdist(x / scales, y / scales, metric), rtol=1e-13)
 
 
-@every_scale
-def test_lags_are_differences_over_scales_for_each_coordinate(scales: Any) -> None:
-    x, y = RNG.normal(size=(2, 30, 5)) * scales
-    for j, lag in enumerate(lags(x, y, scales)):
-        np.testing.assert_allclose(lag, np.subtract.outer(x[:, j], y[:, j]) / scales[j], rtol=1e-15)
-
-
 @each("fields", KERNELS)
 @every_scale
 def test_kernels_are_right_1e8_length_scales_from_zero(scales: Any, fields: dict[str, Any]) -> None:
@@ -53,13 +46,6 @@ def test_kernels_are_right_1e8_length_scales_from_zero(scales: Any, fields: dict
     for place in (slice(0, 40), slice(40, 80)):
         np.testing.assert_allclose(found[place, place], wanted[place, place], rtol=0, atol=1e-13)
     np.testing.assert_allclose(made.pairs(FAR, FAR[::-1]), made.pairs(NEAR, NEAR[::-1]), rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e300])
-def test_the_ends_of_float64_are_scales_too(scale: float) -> None:
-    rows = scale * np.array([[0.0], [1.0], [3.0]])
-    found = distances(rows, rows, np.array([scale]), "sqeuclidean")
-    np.testing.assert_allclose(found, [[0, 1, 9], [1, 0, 4], [9, 4, 0]], rtol=1e-15)
 
 
 def test_an_entry_that_its_scale_makes_infinite_is_refused() -> None:

@@ -3,14 +3,10 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy import sparse
 
-from app.core.hashing import row_samples
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps import weighted_minhash
-from service_tests.core.kernels.test_gmm import CENTER, D, csr, gmm, rows
-from service_tests.core.specs import hashing
+from service_tests.core.kernels.test_gmm import D, csr, gmm, rows
 
 
 def forms(made: GeneralizedMinMax, x: Any, y: Any) -> list[str]:
@@ -34,16 +30,6 @@ def test_a_dense_and_a_sparse_block_are_compared_in_the_smaller_form() -> None:
         np.testing.assert_allclose(gmm().exact(y, x), gmm().exact(y.toarray(), x), rtol=1e-14)
 
 
-def test_blocks_of_one_form_are_left_in_it_and_a_centre_leaves_all_as_they_are() -> None:
-    dense, sparse_rows = rows("signed", 3, 1), csr(rows("sparse", 4, 2))
-    assert forms(gmm(), dense, dense) == ["dense", "dense"]
-    assert forms(gmm(), sparse_rows, sparse_rows) == ["sparse", "sparse"]
-    assert forms(gmm(center=CENTER), dense, sparse_rows) == ["dense", "sparse"]
-    assert gmm(center=CENTER).entry_counts(dense, sparse_rows) == (3 * D, 4 * D)
-    assert gmm().entry_counts(sparse_rows, sparse_rows) == (sparse_rows.nnz, sparse_rows.nnz)
-    assert gmm().entry_counts(dense, dense) == (3 * D, 3 * D)
-
-
 def test_a_sparse_block_against_a_dense_one_of_few_entries_is_not_made_dense() -> None:
     d = 1 << 20
     few = np.zeros((1, d))
@@ -53,36 +39,3 @@ def test_a_sparse_block_against_a_dense_one_of_few_entries_is_not_made_dense() -
     # Dense it would take 168 GB.
     assert (gmm().exact(few, many) == 1 / 3).all()
     assert (gmm().exact(many, few) == 1 / 3).all()
-
-
-@pytest.mark.parametrize("center", [None, CENTER], ids=["plain", "centered"])
-def test_a_block_against_no_rows_is_not_looked_at(center: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def look(*_: Any) -> None:
-        raise AssertionError("the rows were looked at")
-
-    made = gmm(center=center)
-    for name in ("_powers", "_sparse_powers"):
-        monkeypatch.setattr(GeneralizedMinMax, name, look)
-    monkeypatch.setattr(sparse.csr_array, "toarray", look)
-    dense, sparse_rows = rows("signed", 3, 1), csr(rows("signed", 3, 1))
-    for none in (dense[:0], sparse_rows[:0]):
-        for some in (dense, sparse_rows):
-            assert made.exact(none, some).shape == (0, 3)
-            assert made.exact(some, none).shape == (3, 0)
-            assert made.entry_counts(none, some) == made.entry_counts(some, none) == (0, 0)
-        assert made.pairs(none, none).shape == (0,)
-    with pytest.raises(AssertionError, match="looked at"):
-        made.exact(dense, dense)
-
-
-def test_exact_blocks_of_both_forms_are_the_same_on_two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
-    monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
-    one, two = (hashing(threads, input_dim=D) for threads in (1, 2))
-    # Half by half, the first would be compared in dense form and the second in sparse form.
-    x = np.vstack([rows("signed", 6, 1), np.diag([1.5] * D)])
-    y = csr(rows("sparse", 6, 2))
-    assert forms(gmm(), x[:6], y) != forms(gmm(), x[6:], y)
-    for pair in ((x, y), (y, x)):
-        assert (one.exact_gram(*pair) == two.exact_gram(*pair)).all()
-        assert one.kernel.exact_bytes(*pair) == 8 * sum(gmm().entry_counts(*pair))

@@ -10,8 +10,8 @@ from scipy import stats
 
 from app.core.errors import InvalidInput
 from app.core.kernels.matern import Matern
-from service_tests.cases import each, with_nightly
-from service_tests.core.specs import kernel, refusal, spec
+from service_tests.cases import each
+from service_tests.core.specs import kernel
 
 NUS = [0.3, 0.5, 1.0, 1.5, 2.5, 30.0, 99.0, 100.0, 150.0]
 DISTANCES = [0.0, 1e-300, 1e-12, 1e-6, 1e-3, 0.05, 0.3, 1.0, 2.0, 5.0, 20.0, 200.0]
@@ -52,47 +52,10 @@ def test_the_gram_block_is_the_bessel_formula_from_no_distance_to_a_large_one(nu
     np.testing.assert_allclose(at_distance(nu, DISTANCES), expected, rtol=1e-11 if nu < 90 else 1e-8, atol=1e-300)
 
 
-@pytest.mark.parametrize(
-    ("nu", "closed"),
-    [
-        (0.5, lambda r: np.exp(-r)),
-        (1.5, lambda r: (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r)),
-        (2.5, lambda r: (1 + np.sqrt(5) * r + 5 * r**2 / 3) * np.exp(-np.sqrt(5) * r)),
-    ],
-)
-def test_half_integers_have_their_closed_forms(nu: float, closed: Any) -> None:
-    r = np.linspace(0, 10, 201)
-    np.testing.assert_allclose(at_distance(nu, r), closed(r), rtol=1e-12)
-
-
 @pytest.mark.parametrize("nu", [1e3, 1e4])
 def test_large_orders_lose_no_digits_to_terms_that_cancel(nu: float) -> None:
     distances = [1e-9, 0.1, 1.0, 3.0, 6.0]
     np.testing.assert_allclose(at_distance(nu, distances), [formula(nu, r) for r in distances], rtol=1e-13)
-
-
-def test_a_very_smooth_kernel_is_the_gaussian_one() -> None:
-    r = np.linspace(0, 4, 81)
-    np.testing.assert_allclose(at_distance(1e6, r), np.exp(-(r**2) / 2), rtol=0, atol=1e-6)
-    assert np.abs(at_distance(2.5, r) - np.exp(-(r**2) / 2)).max() > 0.02
-
-
-@every_nu
-def test_the_kernel_falls_from_one_to_zero_and_has_no_nan(nu: float) -> None:
-    values = at_distance(nu, np.concatenate([[0.0], np.geomspace(1e-308, 1e307, 2000)]))
-    assert values[0] == 1
-    assert values[-1] == 0
-    assert ((values >= 0) & (values <= 1)).all()
-    assert np.diff(values).max() < 1e-7 if nu >= 90 else np.diff(values).max() < 1e-12
-
-
-@pytest.mark.parametrize("nu", [0.5, 2.5, 150.0])
-def test_each_coordinate_has_its_own_scale(nu: float) -> None:
-    x, y = np.random.default_rng(2).normal(size=(2, 5, 4))
-    scales = np.array([0.4, 1.0, 2.5, 7.0])
-    distances = np.linalg.norm((x[:, None] - y[None]) / scales, axis=2)
-    expected = np.reshape(at_distance(nu, distances.ravel()), (5, 5))
-    np.testing.assert_allclose(matern(nu, scales.tolist()).gram(x, y), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize(("delta", "exact", "wrong"), [([1.0, 1.0, 1.0], 0.199, 0.114), ([1.0], 0.483, 0.416)])
@@ -106,53 +69,6 @@ def test_one_chi_square_is_shared_by_the_coordinates_of_a_frequency(
     # One standard error is about 0.0006.
     assert abs(mean - value) < 4 * error
     assert abs(mean - wrong) > 50 * error
-
-
-@pytest.mark.parametrize("nu", with_nightly([0.3, 150.0], [0.5, 2.5]))
-def test_the_mean_of_the_cosines_is_the_kernel_of_scaled_differences(nu: float) -> None:
-    made, delta = matern(nu, [0.5, 1.0, 2.0]), [0.2, -0.5, 0.8]
-    mean, error = mean_cosine(made, delta)
-    exact = made.gram(np.array([delta]), np.zeros((1, 3))).item()
-    assert 0.3 < exact < 0.9
-    # One standard error is about 0.0005.
-    assert abs(mean - exact) < 4 * error
-
-
-@pytest.mark.parametrize("nu", [0.3, 1.5, 30.0])
-def test_each_coordinate_alone_has_the_t_law_and_its_squares_go_together(nu: float) -> None:
-    frequencies = matern(nu, [0.5, 1.0, 2.0]).frequencies(np.random.default_rng(3).random((20_000, 4)))
-    for j, scale in enumerate([0.5, 1.0, 2.0]):
-        # Level 1e-3; a scale wrong by a quarter has a p-value far below it.
-        assert stats.kstest(frequencies[:, j], stats.t(2 * nu, scale=1 / scale).cdf).pvalue > 1e-3
-        assert stats.kstest(frequencies[:, j], stats.t(2 * nu, scale=1.25 / scale).cdf).pvalue < 1e-3
-    ranks = np.atleast_2d(np.corrcoef(stats.rankdata(np.abs(frequencies), axis=0).T))[np.triu_indices(3, 1)]
-    # One standard error is 1/√20,000 = 0.007.
-    assert (ranks > 4 / np.sqrt(20_000)).all() if nu < 30 else (np.abs(ranks) < 0.06).all()
-
-
-def test_the_deviations_are_those_of_the_t_law_where_it_has_any() -> None:
-    for nu in (1.01, 1.5, 2.5, 150.0):
-        deviations = matern(nu, [0.5, 1.0, 1e200]).frequency_deviations(3)
-        assert deviations is not None
-        np.testing.assert_allclose(deviations, stats.t(2 * nu).std() / np.array([0.5, 1.0, 1e200]), rtol=1e-9)
-    assert matern(1.0).frequency_deviations(3) is None
-    assert matern(0.5).frequency_deviations(3) is None
-    assert matern(2.5).normal_deviations(3) is None
-
-
-@pytest.mark.parametrize("nu", [0.3, 0.5, 1.0])
-def test_moment_matching_is_refused_where_there_are_no_two_moments(nu: float) -> None:
-    fields = {"kind": "matern", "length_scale": 1.0, "nu": nu}
-    error = refusal(kernel=fields, sampler={"kind": "moment_matching", "base": {"kind": "sobol"}})
-    assert error.pointer == "/sampler/kind"
-    assert error.detail.endswith("sampler sobol alone works")
-    assert spec(kernel=fields | {"nu": 1.001}, sampler={"kind": "moment_matching"}).s == 64
-
-
-def test_orthogonal_frequencies_are_refused_and_one_named_that_works() -> None:
-    error = refusal(kernel={"kind": "matern", "length_scale": 1.0, "nu": 2.5}, sampler={"kind": "orthogonal"})
-    assert error.pointer == "/sampler/kind"
-    assert error.detail.endswith("sampler sobol works")
 
 
 def test_a_chi_square_that_rounds_to_zero_is_refused_and_not_infinite() -> None:

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from app.core.drawing import Beyond, Curve, Panel, Star
 from app.core.recommendations.answer import Ranking
 from app.core.recommendations.drawing import drawing
@@ -72,48 +70,3 @@ def test_the_winner_has_a_star_even_where_it_is_far_better_than_all_others() -> 
     assert star.y == panel.y_range[0] > 0.05
     (arrow,) = (mark for mark in panel.marks if isinstance(mark, Beyond))
     assert (arrow.above, arrow.says, arrow.x) == (False, "1e-09", star.x)
-
-
-def test_a_kind_of_sampler_has_one_colour_and_its_variants_have_markers() -> None:
-    over: list[dict[str, Any]] = [{"kind": "moment_matching", "base": base} for base in (HALTON, SOBOL)]
-    trials: list[tuple[dict[str, Any], int, float]] = [
-        (sampler, columns, 10 / columns) for sampler in (HALTON, *over, SOBOL) for columns in (64, 128)
-    ]
-    curves = [mark for mark in panel_of(ranking(trials)).marks if isinstance(mark, Curve)]
-    looks = {curve.label: (curve.colour, curve.marker) for curve in curves}
-    assert looks == {
-        "halton": (0, 0),
-        "moment_matching over halton": (1, 0),
-        "moment_matching over sobol": (1, 1),
-        "sobol": (2, 0),
-    }
-    of_two = [
-        mark
-        for mark in panel_of(ranking(trials, kernels=(GAUSSIAN, {"kind": "laplacian", "length_scale": 2.0}))).marks
-        if isinstance(mark, Curve)
-    ]
-    colours = {mark.label.split(",")[0].split(" ")[0]: mark.colour for mark in of_two}
-    assert len({(mark.colour, mark.marker) for mark in of_two}) == len(of_two) == 8
-    assert len(set(colours.values())) == len(colours) == 3
-
-
-def test_the_title_names_the_rows_and_the_kernel() -> None:
-    assert (
-        drawing(ranking([(HALTON, 64, 0.2)]), "dataset letters").title
-        == "Maps for dataset letters: gaussian, length_scale 5"
-    )
-
-
-def test_scores_far_behind_are_told_at_the_edge_of_a_linear_axis() -> None:
-    trials = [(HALTON, 64, 0.9), (HALTON, 128, 0.88), (SOBOL, 64, 0.85), ({"kind": "lattice"}, 64, -50.0)]
-    panel = panel_of(ranking(trials, scored=True))
-    assert (panel.y_scale, panel.y_label) == ("linear", "score of the labels")
-    assert panel.y_range is not None
-    assert 0.6 < panel.y_range[0] < 0.85
-    assert [mark.says for mark in panel.marks if isinstance(mark, Beyond)] == ["-50"]
-
-
-@pytest.mark.parametrize("errors", SIZES)
-def test_errors_of_any_size_are_drawn(errors: tuple[float, ...]) -> None:
-    answer = ranking([(HALTON, 8 << i, error) for i, error in enumerate(errors)])
-    assert b"relative Frobenius error" in svg(drawing(answer, "posted rows"))

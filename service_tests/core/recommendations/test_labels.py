@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from app.core.errors import InvalidInput
-from app.core.recommendations.held_out import Fold, shared_out
+from app.core.recommendations.held_out import Fold
 from app.core.recommendations.labels import MOST_CLASSES, Labels
 from service_tests.cases import each
 
@@ -54,17 +54,6 @@ def test_labels_of_measured_rows_have_no_say() -> None:
     assert Labels(others).score(gram, FOLD) < 0 < Labels(NUMBERS).score(gram, FOLD)
 
 
-def test_noise_is_told_by_chance_at_the_best() -> None:
-    rng = np.random.default_rng(8)
-    scores = []
-    for _ in range(40):
-        rows, labels = rng.normal(size=(90, 60)), Labels(rng.integers(0, 2, 90))
-        reported = shared_out(np.arange(90), 90, int(rng.integers(1 << 30)), strata=labels.strata()).reported
-        scores.append(labels.score(rows @ rows.T, reported))
-    # 40 times 30 rows, right with probability 1/2 each: standard error .0144.
-    assert abs(np.mean(scores) - 0.5) < 4 * 0.0144
-
-
 @each(
     ("given", "are_numbers", "classes"),
     [
@@ -97,36 +86,8 @@ def test_labels_that_tell_nothing_are_refused(given: list[Any], are_numbers: boo
         Labels(given, are_numbers)
 
 
-def test_numbers_are_shared_out_by_their_size() -> None:
-    strata = Labels(NUMBERS).strata()
-    assert np.bincount(strata).tolist() == [6] * 10
-    assert (np.diff(strata[np.argsort(NUMBERS)]) >= 0).all()
-
-
 def told(rows: Any, targets: Any, others: Any, penalty: float) -> Any:
     """Ridge regression with an intercept, by normal equations."""
     centred, means = rows - rows.mean(axis=0), targets.mean()
     weights = np.linalg.solve(centred.T @ centred + penalty * np.eye(rows.shape[1]), centred.T @ (targets - means))
     return (others - rows.mean(axis=0)) @ weights + means
-
-
-def test_the_penalty_is_right_where_each_row_counts_for_much() -> None:
-    rng = np.random.default_rng(3)
-    trained, measured = np.arange(7), np.arange(7, 30)
-    for _ in range(60):
-        rows = rng.normal(size=(30, 4))
-        numbers = rows[:, 0] + rng.normal(size=30)
-        centred = rows[trained] - rows[trained].mean(axis=0)
-        penalties = np.square(centred).sum() / 7 * 10.0 ** np.arange(-7, 2.5, 0.5)
-
-        def missed(penalty: float, rows: Any = rows, numbers: Any = numbers) -> Any:
-            every = (np.delete(trained, i) for i in trained)
-            return sum(
-                (told(rows[one], numbers[one], rows[i], penalty) - numbers[i]) ** 2 for i, one in enumerate(every)
-            )
-
-        best = told(rows[trained], numbers[trained], rows[measured], min(penalties, key=missed))
-        truth = numbers[measured]
-        expected = 1 - np.square(best - truth).sum() / np.square(truth - truth.mean()).sum()
-        ours = Labels(numbers, True).score(rows @ rows.T, Fold(measured, trained, np.zeros(0, np.intp)))
-        assert ours == pytest.approx(expected, rel=1e-6)

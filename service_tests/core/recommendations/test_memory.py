@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from app.core.kernels import Kernel
 from app.core.recommendations import trials
-from app.core.recommendations.candidates import Wanted, column_counts, fitting, recommended_bytes, widest_map_bytes
+from app.core.recommendations.candidates import Wanted, column_counts, fitting, recommended_bytes
 from app.core.recommendations.trials import recommended
 from app.core.spec import Sampler
 from service_tests.cases import with_nightly
@@ -82,20 +82,3 @@ def test_sizes_beyond_a_budget_fit_into_memory() -> None:
     assert column_counts(narrow) == [1 << k for k in range(4, narrow.most.bit_length())]
     assert most(1 << 31, GMM, 1, 1 << 32) == whole.most
     assert fitting(Wanted(64, None), 2, wide, GAUSSIAN, map_bytes=1, work_bytes=1) == Wanted(64, None, map_bytes=1)
-
-
-def test_the_largest_map_is_the_one_that_freezes_most() -> None:
-    # 32 frequencies with weights in float32, and a signature in int8; sobol too has 32. Hashes freeze nothing.
-    assert widest_map_bytes(16, Wanted(65, None), GAUSSIAN) == 32 * (4 * (16 + 1) + 1)
-    assert widest_map_bytes(16, Wanted(65, None, [sampler(kind="sparse_grid", level=1)]), GAUSSIAN) == 0
-    assert widest_map_bytes(16, Wanted(64, None), GMM) == 0
-
-
-def test_narrower_sizes_count_where_the_widest_is_refused() -> None:
-    weighted = [sampler(kind="weighted", box=2.0)]
-    accepted, refused = (
-        recommended_bytes(30, 4, Wanted(budget, None, weighted), GAUSSIAN) for budget in (8192, 10_000)
-    )
-    assert refused > accepted / 4
-    within, past = (recommended_bytes(2, 1000, Wanted(budget, None), GMM) for budget in (4190, 4200))
-    assert past > within / 3

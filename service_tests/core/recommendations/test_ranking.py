@@ -7,7 +7,7 @@ import pytest
 
 from app.core.recommendations.candidates import Candidate, Objective, Wanted
 from app.core.recommendations.measuring import Measured
-from app.core.recommendations.ranking import TIE_RATE, Trial, in_order, is_hopeless, may_be_better, tied
+from app.core.recommendations.ranking import TIE_RATE, Trial, in_order, is_hopeless, tied
 from service_tests.core.recommendations.test_trials import KERNELS, kernel, sampler
 from service_tests.core.specs import spec
 
@@ -58,15 +58,6 @@ def test_of_scores_the_larger_is_better() -> None:
     good, bad = trial([0.5] * 6, scores=0.9 + noise), trial([0.1] * 6, scores=0.8 + noise[::-1])
     assert tied(bad, good, SCORES) is False
     assert tied(good, bad, SCORES) is True
-
-
-def test_what_is_open_is_measured_on_and_what_is_settled_is_not() -> None:
-    noise = np.random.default_rng(2).normal(size=6)
-    best = trial(0.2 + 0.02 * noise)
-    assert may_be_better(trial(0.205 + 0.02 * noise[::-1]), best, 0.01)
-    assert not may_be_better(trial(0.4 + 0.02 * noise[::-1]), best, 0.01)
-    # No difference of a hundredth is left in doubt.
-    assert not may_be_better(trial(0.2001 + 0.02 * noise), best, 0.01)
 
 
 def test_the_narrowest_that_reaches_a_target_on_both_parts_comes_first() -> None:

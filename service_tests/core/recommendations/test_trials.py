@@ -100,16 +100,6 @@ def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
     assert trial["seconds_per_1000_rows"] > 0
 
 
-@pytest.mark.nightly
-def test_the_same_request_has_the_same_answer_but_for_the_time() -> None:
-    once, again = (recommended(ROWS[:60], [kernel(KERNELS[0])], Wanted(64, None), seeds=2, seed=1) for _ in range(2))
-    first, second = ([trial | {"seconds_per_1000_rows": 0} for trial in each["ranked"]] for each in (once, again))
-    assert first == second
-    errors = [trial["choosing_error"] or 0 for trial in once["ranked"]]
-    assert 0 < errors[0] <= errors[-1]
-    assert errors == sorted(errors)
-
-
 def test_more_maps_are_measured_of_those_that_may_be_the_best_and_others_are_told_of() -> None:
     work = WatchedWork()
     answer = recommended(ROWS[:100], [kernel(KERNELS[0])], Wanted(64, None), building=Building(progress=work))
@@ -121,46 +111,6 @@ def test_more_maps_are_measured_of_those_that_may_be_the_best_and_others_are_tol
     done = json.loads(work.states[-1].partition(b"\n")[0])["finished"]
     seeds = {json.loads(text)["seed"] for text in done}
     assert {*range(6), *range(48, 58)} <= seeds <= {*range(58)}
-
-
-@pytest.mark.nightly
-def test_what_is_told_of_the_best_is_no_luck_of_being_chosen() -> None:
-    # Four samplers with one law of errors, so that the best of them is the luckiest on the choosing rows.
-    alike = [sampler(kind="subsampled_grid", points_per_dim=points) for points in (190, 193, 196, 199)]
-    told, choosing, truth = [], [], []
-    rows = np.random.default_rng(0).permutation(ROWS)[:60]
-    for seed in range(0, 4000, 100):
-        wanted = Wanted(16, None, alike)
-        best = recommended(rows, [kernel(KERNELS[0])], wanted, seeds=1, seed=seed)["ranked"][0]
-        told.append(best["error_mean"])
-        choosing.append(best["choosing_error"] or 0)
-        reported = rows[shared_out(np.arange(60), 60, seed).reported.measured]
-        exact = np.exp(-((reported[:, None].astype(float) - reported[None]) ** 2).sum(axis=2) / 50)
-        # Features of one norm have no error on the diagonal, and there are 60 rows.
-        off = 59 / (len(reported) - 1)
-        norm = np.sqrt(len(reported) + off * (np.square(exact).sum() - len(reported)))
-        errors = []
-        for other in range(70, 80):
-            its = made(spec(**best["spec"] | {"seed": seed + other}))
-            errors.append(np.sqrt(off) * np.linalg.norm(its.gram(reported, reported) - exact) / norm)
-        truth.append(np.mean(errors))
-    difference = np.subtract(told, truth)
-    error = difference.std(ddof=1) / np.sqrt(len(difference))
-    assert abs(difference.mean()) < 4 * error < 0.05 * np.mean(truth)
-
-
-@pytest.mark.nightly
-def test_a_target_is_reached_with_the_narrowest_spec_that_does() -> None:
-    answer = recommended(ROWS[:200], [kernel(KERNELS[0])], Wanted(None, 0.3), seeds=2)
-    assert answer["target_reached"] is True
-    found = answer["ranked"]
-    best = found[0]
-    assert best["error_mean"] <= 0.3
-    narrower = [trial for trial in found if trial["n_output"] < best["n_output"]]
-    assert narrower
-    assert min(trial["error_mean"] for trial in narrower) > 0.3
-    # Nothing wider than what reached it was tried.
-    assert max(trial["n_output"] for trial in found) == best["n_output"]
 
 
 def test_for_time_each_sampler_grows_until_it_reaches_the_target_and_the_fastest_is_best(
@@ -190,12 +140,6 @@ def test_for_time_each_sampler_grows_until_it_reaches_the_target_and_the_fastest
     assert by_width["ranked"][0]["n_output"] == narrowest == max(trial["n_output"] for trial in by_width["ranked"])
 
 
-def test_the_fastest_map_is_wanted_within_some_error() -> None:
-    with pytest.raises(InvalidInput, match="objective time ranks the maps that reach a target_error") as caught:
-        recommended(ROWS[:200], [kernel(KERNELS[0])], Wanted(128, None, objective=Objective.time))
-    assert caught.value.pointer == "/target_error"
-
-
 def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error() -> None:
     answer = recommended(ROWS[:200], [kernel(KERNELS[0])], Wanted(128, 1e-4), seeds=1)
     assert answer["target_reached"] is False
@@ -213,9 +157,3 @@ def test_what_cannot_be_tried_at_all_is_refused_with_its_reasons() -> None:
         recommended(ROWS[:20], [kernel(KERNELS[0])], Wanted(64, None, [sampler(kind="gcws")]))
     with pytest.raises(InvalidInput, match="1 rows came"):
         recommended(ROWS[:1], [kernel(KERNELS[0])], Wanted(64, None))
-
-
-def test_a_rule_that_dictates_its_size_is_tried_once() -> None:
-    found = recommended(ROWS[:50], [kernel(KERNELS[0])], Wanted(400, None, [sampler(kind="sparse_grid", level=1)]))
-    assert [trial["spec"]["sampler"]["kind"] for trial in found["ranked"]] == ["sparse_grid"]
-    assert found["ranked"][0]["n_output"] == 2 * 33
