@@ -47,14 +47,6 @@ class VarianceGamma(NamedTuple):
         variances = stats.gamma(self.shape, scale=1 / self.shape).ppf((np.arange(300) + 0.5) / 300)
         return special.ndtr(np.divide.outer(x, np.sqrt(variances))).mean(axis=-1)
 
-    def var(self) -> float:
-        """The mean of the variances."""
-        return 1.0
-
-    def std(self) -> float:
-        """Its root."""
-        return 1.0
-
 
 ON_ROWS: Fields = {"differences": "data", "dataset": "rows"}
 

@@ -26,7 +26,6 @@ from service_tests.core.combinations import (
     each_with_each,
     goes_together,
     is_random,
-    named,
     pairs,
     rows,
     size_of,
@@ -59,7 +58,6 @@ OUTPUTS = [Output(form.value, normal, dtype.value) for form in Form for normal i
 WITH_OUTPUTS = [(*pair, output) for pair in FOURIER for output in OUTPUTS]
 # Every kernel with every sampler, and each of them with each form, normalized or not, in each precision.
 COVERED = covering([(k["kind"], s["kind"], *output) for k, s, output in WITH_OUTPUTS])
-every_dtype = pytest.mark.parametrize("dtype", [dtype.value for dtype in Dtype])
 
 
 def build(of: MapSpec) -> FeatureMap:
@@ -162,23 +160,6 @@ def test_fourier_features_approximate_their_kernel(its_kernel: Fields, its_sampl
     zeros = np.count_nonzero(arrays["frequencies"] == 0) if its_kernel["kind"] == "anova" else 0
     assert frozen - zeros * arrays["frequencies"].itemsize <= feature_map.bytes
     assert frozen <= FourierMap.frozen_bytes(of)
-
-
-@every_dtype
-@pytest.mark.parametrize(("its_kernel", "its_sampler"), HASHING, ids=named)
-def test_codes_collide_as_often_as_their_kernel_says(its_kernel: Fields, its_sampler: Fields, dtype: str) -> None:
-    of = spec(kernel=its_kernel, sampler=its_sampler, dtype=dtype, s=S)
-    sampling = build(of)
-    assert isinstance(sampling, ConsistentSamplingMap)
-    x, y = rows(6, 1, dtype=dtype), rows(5, 2, dtype=dtype)
-    assert sampling.codes(x).shape == (6, sampling.n_output, 2)
-    exact = sampling.exact_gram(x, y)
-    # One standard error is √(k(1 − k)/512); 30 values, all within 4.
-    assert (np.abs(sampling.gram(x, y) - exact) < 4 * np.sqrt(exact * (1 - exact) / S) + 1e-12).all()
-    np.testing.assert_allclose(sampling.exact_pairs(x[:5], y), np.diag(exact[:5]), rtol=1e-14)
-    assert np.ptp(exact) > 0.2
-    assert sampling.arrays == {}
-    assert ConsistentSamplingMap.frozen_bytes(of) == 0
 
 
 @each(

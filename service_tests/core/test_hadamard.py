@@ -7,7 +7,6 @@ import pytest
 from scipy.linalg import hadamard
 
 from app.core.hadamard import ROUNDS, frequencies_of, gain, padded, rotate, tiles_of
-from service_tests.cases import each
 
 every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 every_size = pytest.mark.parametrize("d", [8, 11, 32, 60, 300])
@@ -57,14 +56,6 @@ def test_a_row_has_the_same_bits_alone_and_among_any_others(d: int, dtype: str) 
     for first, last in ((0, 1), (1, 3), (0, 5), (3, 36), (66, 67), (34, 67)):
         part = rows[first:last]
         assert rotated(part, signs, lengths).tobytes() == whole[first:last].tobytes()
-
-
-@each(("first", "last"), [(0, 16), (16, 48), (3, 5), (5, 33), (40, 71), (70, 71)])
-def test_any_rows_of_the_rotations_can_be_had(first: int, last: int) -> None:
-    signs, lengths = drawn(11, 71)
-    rows = np.random.default_rng(1).normal(size=(9, 11))
-    whole = rotated(rows, signs, lengths)
-    assert (rotated(rows, signs, lengths, first, last) == whole[:, first:last]).all()
 
 
 def test_frequencies_have_their_scales_on_the_columns_and_the_dtype_asked_for() -> None:

@@ -133,18 +133,6 @@ def test_numbers_taken_from_rows_are_those_of_scikit_learn(fit: Fit, dtype: Any)
         np.testing.assert_allclose(found.center, wanted, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("fit", list(Fit))
-def test_a_column_counts_as_constant_where_its_numbers_differ_by_rounding_alone(fit: Fit) -> None:
-    rows = np.column_stack([np.full(9, 0.1), np.full(9, -1e-300), 1e-30 * np.arange(9.0), 1.7e9 + np.arange(9) / 512])
-    rows[3, 0] = np.nextafter(0.1, 1)
-    scale = np.array(fitted(fit, rows).scale)
-    if fit is Fit.max_abs:
-        np.testing.assert_array_equal(scale, np.abs(rows).max(axis=0))
-        return
-    assert (scale[:2] == 1).all()
-    assert scale[2] == pytest.approx(scale[3] * 512e-30, rel=1e-12)
-
-
 def test_sparse_rows_are_fitted_without_a_center_only() -> None:
     rows = sparse.csr_array(np.array([[0, -4.0, 0], [0, 2.0, 0.5]]))
     assert fitted(Fit.max_abs, rows) == Input(scale=(1.0, 4.0, 0.5))
@@ -168,21 +156,3 @@ def test_moments_are_right_far_from_zero_and_in_many_blocks() -> None:
     wanted = exact.astype(np.longdouble)
     np.testing.assert_allclose(np.array(made.center) - 2.0**50, wanted.mean(axis=0).astype(float), atol=0.125)
     np.testing.assert_allclose(made.scale, wanted.std(axis=0).astype(float), rtol=1e-12)
-
-
-class Ended(Exception):
-    """The end of work that pauses."""
-
-
-def test_a_fit_to_many_rows_may_be_ended_and_one_to_few_is_not() -> None:
-    def end() -> None:
-        raise Ended
-
-    rows = RNG.normal(size=(300, 4))
-    for fit in (Fit.standardize, Fit.robust):
-        assert fitted(fit, rows, pause=end) == fitted(fit, rows)
-        with pytest.raises(Ended):
-            fitted(fit, RNG.normal(size=(700_000, 4)), pause=end)
-    assert Input(scale=2.0).zeroed(rows, end) == 0
-    with pytest.raises(Ended):
-        Input(scale=2.0).zeroed(RNG.normal(size=(70_000, 4)), end)

@@ -101,34 +101,3 @@ def test_each_coordinate_of_the_frequencies_has_the_law_of_the_kernel(
             # Level 1e-4 each, over 300 of them; a scale wrong by 30 % has a p-value far below it.
             assert stats.kstest(coordinate, law.cdf).pvalue > 1e-4
             assert stats.kstest(coordinate * 1.3, law.cdf).pvalue < 1e-4
-
-
-@pytest.mark.parametrize("name", ["gaussian", "anova", "correlation_rbf"])
-@pytest.mark.parametrize(
-    ("d", "over", "within"),
-    [
-        (3, {"kind": "dense_grid", "points_per_dim": 9}, 1e-11),
-        (3, {"kind": "sparse_grid", "level": 3}, 1e-8),
-        (20, {"kind": "sparse_grid", "level": 2}, 1e-5),
-        (3, {"kind": "polynomially_exact", "degree": 6}, 1e-5),
-        (20, {"kind": "polynomially_exact", "degree": 2}, 1e-3),
-    ],
-    ids=lambda v: named(v) if isinstance(v, dict) else None,
-)
-def test_a_rule_is_exact_near_zero_and_monte_carlo_is_not(name: str, d: int, over: Fields, within: float) -> None:
-    its_kernel = next(k for k, _ in fourier_pairs(d) if k["kind"] == name)
-    made = build(spec(kernel=its_kernel, sampler=over, dtype="float64", input_dim=d, s=None))
-    x = rows(1, 5, d) + rows(6, 1, d, size=0.15)
-    exact = made.exact_gram(x, x)
-    assert exact.min() < 0.999 * weight_sum(its_kernel, d)
-    assert np.abs(made.gram(x, x) - exact).max() < within * weight_sum(its_kernel, d)
-    other = build(
-        spec(
-            kernel=its_kernel,
-            sampler={"kind": "monte_carlo"},
-            dtype="float64",
-            input_dim=d,
-            s=len(made.arrays["weights"]),
-        )
-    )
-    assert np.abs(other.gram(x, x) - exact).max() > 2 * np.abs(made.gram(x, x) - exact).max()

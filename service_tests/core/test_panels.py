@@ -55,26 +55,6 @@ def test_a_row_has_the_same_bits_in_any_batch_at_any_place_and_as_sparse_row(col
 
 
 @every_dtype
-@each(("columns", "d"), [(3, 700), (100, 21), (200, 300)])
-def test_a_matrix_of_few_entries_takes_less_and_gives_the_same(columns: int, d: int, dtype: Any) -> None:
-    """As of kernels that are sums over subsets: blocks of columns look at a few coordinates, and one at none."""
-    of = np.zeros((columns, d), dtype)
-    for first in range(0, columns, 20):
-        of[first : first + 20, first // 20 : first // 20 + 3] = matrix(len(of[first : first + 20]), 3, dtype, first)
-    of[40:80] = 0
-    panels, rows = Panels(of), matrix(29, d, dtype, 9, density=0.5)
-    whole = Panels(np.where(of == 0, 1e-30, of).astype(dtype))
-    assert panels.nbytes < 0.7 * whole.nbytes
-    assert panels.operations(rows) < 0.7 * whole.operations(rows)
-    assert (panels.matrix == of).all()
-    wanted = product(panels, rows, columns)
-    np.testing.assert_allclose(wanted, rows @ of.T, rtol=0, atol=50 * np.finfo(dtype).eps)
-    for n in (1, 2, 13):
-        assert (product(panels, rows[3 : 3 + n], columns) == wanted[3 : 3 + n]).all()
-        assert (product(panels, csr_array(rows[3 : 3 + n]), columns) == wanted[3 : 3 + n]).all()
-
-
-@every_dtype
 @each("density", [1.0, 0.4, 0.1])
 @each("share", [1 / 2, 1 / 5, 0])
 def test_a_narrow_matrix_is_not_filled_up_and_gives_the_same_bits(

@@ -34,15 +34,6 @@ def test_timed_work_hands_over_its_state_once_its_time_is_over() -> None:
     assert (over.value.state, over.value.step, over.value.of, over.value.objective) == (b"so far", 3, 7, 0.5)
 
 
-def test_timed_work_that_is_hurried_ends_at_its_next_state() -> None:
-    hurried: list[str] = []
-    progress = TimedProgress(time.monotonic() + 60, lambda: bool(hurried))
-    progress.checkpoint(lambda: pytest.fail("there is time left"))
-    hurried.append("by a shutdown")
-    with pytest.raises(OutOfTime):
-        progress.checkpoint(bytes)
-
-
 def test_work_that_nobody_waits_for_ends() -> None:
     progress = TimedProgress(time.monotonic() + 60)
     progress.abandoned = True

@@ -157,12 +157,3 @@ def test_too_few_and_too_many_rows_are_refused(n: int) -> None:
     with pytest.raises(InvalidInput, match=f"{n} rows") as caught:
         gram_errors(fourier(), np.zeros((n, 4), np.float32))
     assert caught.value.pointer == "/vectors"
-
-
-def test_rows_without_a_kernel_are_named() -> None:
-    x = rows(200, 5)
-    x[150] = 0
-    for made in (fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, dtype="float64"), hashing()):
-        with pytest.raises(InvalidInput, match="150") as caught:
-            gram_errors(made, x)
-        assert caught.value.pointer == "/vectors/150"

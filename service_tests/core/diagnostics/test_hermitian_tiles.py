@@ -5,7 +5,6 @@ import pytest
 
 from app.core.diagnostics import hermitian_tiles
 from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
-from app.core.progress import Pause
 from service_tests.cases import each
 
 
@@ -20,28 +19,6 @@ def tiles(matrix: Any) -> HermitianTiles:
     for rows, columns in tile_places(len(matrix)):
         held.add(matrix[rows, columns])
     return held
-
-
-def pausing(times: int) -> Pause:
-    """A pause that ends the work when it comes once more."""
-    left = iter(range(times))
-
-    def pause() -> None:
-        next(left)
-
-    return pause
-
-
-def test_a_tile_is_not_set_where_a_pause_ends_the_work() -> None:
-    held, matrix = HermitianTiles(3, False), hermitian(3, False, 1.0)
-    done = tiles(matrix)
-    for pauses in (1, 2):
-        with pytest.raises(StopIteration):
-            held.add(matrix, pausing(pauses - 1))
-        assert len(held.missing) == 1
-        assert held.sum == held.squares == held.largest == 0
-    held.add(matrix, lambda: None)
-    assert (held.sum, held.squares, held.largest) == (done.sum, done.squares, done.largest)
 
 
 @pytest.fixture(params=[100, 128, 2048])

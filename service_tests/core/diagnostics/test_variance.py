@@ -13,20 +13,14 @@ from app.core.maps import FeatureMap
 from app.core.spec import Form
 from service_tests.cases import few_and_many, with_nightly
 from service_tests.core.combinations import (
-    FIELDS,
-    LEARNED,
-    NOT_RANDOM,
-    OTHER_FAMILIES,
     Fields,
-    dimensions,
     named,
     rows,
     variants,
-    weight_sum,
     with_frequencies,
 )
 from service_tests.core.diagnostics.measure import variances
-from service_tests.core.specs import KERNELS, SAMPLERS, fourier, hashing, kind
+from service_tests.core.specs import KERNELS, fourier, hashing, kind
 
 # One standard error of a variance of so many is 8 and 6 % of it, where the errors are normal.
 repeated = pytest.mark.parametrize("repeats", few_and_many(300, 600))
@@ -73,49 +67,6 @@ def test_moment_matching_has_that_of_the_second_control_variate(its_kernel: Fiel
     for pair in variances(made, rows(2, 1), rows(2, 2), repeats=repeats, seed=3)["pairs"]:
         assert pair["closed_form"] == pair["closed_forms"]["cv2"]
         assert agrees(pair, repeats, slack=0.02)
-
-
-@pytest.mark.parametrize("form", [form.value for form in Form])
-@pytest.mark.parametrize("its_kernel", ["gaussian", "anova"])
-@repeated
-def test_normalized_maps_have_theirs(its_kernel: str, form: str, repeats: int) -> None:
-    fields = {"kind": its_kernel} | FIELDS[its_kernel](4)[-1]
-    made = fourier(kernel=fields, form=form, normalize=True, s=256, dtype="float64")
-    for pair in variances(made, rows(2, 1), rows(2, 2), repeats=repeats, seed=3)["pairs"]:
-        if form == "phase" and its_kernel == "anova":
-            assert pair["closed_form"] is None
-            assert pair["closed_forms"]["nrff"] is None
-            continue
-        assert agrees(pair, repeats, slack=0.02 if form == "phase" else 0.0)
-    same = fourier(kernel=fields, form=form, s=256, dtype="float64")
-    plain, of = (variances(one, rows(1, 1), rows(1, 2), repeats=2)["pairs"][0] for one in (same, made))
-    if form != "phase":
-        at_zero = weight_sum(fields)
-        assert of["exact"] == pytest.approx(plain["exact"] / at_zero)
-        assert of["closed_form"] == pytest.approx((plain["closed_form"] or 0) / at_zero**2)
-
-
-@pytest.mark.parametrize(
-    "its_sampler",
-    [variants(model)[0] for model in SAMPLERS if kind(model) not in OTHER_FAMILIES],
-    ids=named,
-)
-def test_every_sampler_can_be_simulated(its_sampler: Fields) -> None:
-    if "dataset" in its_sampler:
-        return
-    if its_sampler["kind"] in LEARNED or its_sampler.get("learn"):
-        with pytest.raises(InvalidInput, match="learns its set"):
-            variances(fourier(sampler=its_sampler), rows(1, 1, dtype="float32"), rows(1, 2, dtype="float32"))
-        return
-    if its_sampler["kind"] == "uploaded":
-        its_sampler = its_sampler | {"frequencies": [[0.1, 0.2, 0.3, 0.4]]}
-    d = dimensions(its_sampler)
-    x, y = (rows(1, seed, d, dtype="float32") for seed in (1, 2))
-    found = variances(fourier(sampler=its_sampler, input_dim=d), x, y, repeats=20)
-    (pair,) = found["pairs"]
-    # A rule has nothing random in the form cos_sin, up to the rounding of its mean.
-    assert (pair["empirical"]["variance"] > 1e-12) == (its_sampler["kind"] not in NOT_RANDOM)
-    assert (pair["closed_form"] is not None) == (its_sampler["kind"] in ("monte_carlo", "moment_matching"))
 
 
 def test_hashes_have_the_binomial_variance_and_that_of_theorem_4() -> None:
@@ -167,6 +118,7 @@ def test_pairs_of_hashed_rows_have_the_kernel_of_theorem_4(its_kernel: Fields, d
         (fourier(), {"gamma": 1.0}, "/gamma"),
         (hashing(kernel={"kind": "gmm", "p": 2.0}), {"gamma": 1.0}, "/gamma"),
         (fourier(), {"extra": 1}, "/y"),
+        (fourier(sampler={"kind": "weighted", "box": 2.0}), {}, ""),
         (fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}), {"zero": True}, "/x/1"),
         (hashing(), {"zero": True}, "/x/1"),
     ],

@@ -1,7 +1,5 @@
 """Kernels, boxes and frequency sets that several tests measure."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,15 +31,3 @@ def example(name: str, s: int, d: int, seed: int = 1) -> tuple[ProductKernel, Ma
     kernel = product_kernel(name, scales.tolist())
     weights = rng.normal(1 / s, 0.5 / s, size=s)
     return kernel, scales * rng.uniform(0.3, 2.5, size=d) / max(1, d / 10), drawn(kernel, s, d, seed), weights
-
-
-def plain(kernel: Any, box: Matrix, frequencies: Matrix, weights: Matrix, nodes: int = 400) -> float:
-    """N by Gauss–Legendre over each side of the box, and sines of all differences at once."""
-    x, w = np.polynomial.legendre.leggauss(nodes)
-    x, w = (x + 1) / 2, w / 2
-    phi = kernel.standard_characteristic(np.multiply.outer(box / kernel.scales(len(box)), x))
-    energy = (phi**2 @ w).prod()
-    cosines = np.cos((frequencies * box)[:, :, None] * x)
-    means = np.einsum("sjq,jq,q->sj", cosines, phi, w).prod(axis=1)
-    gram = np.sinc((frequencies[:, None] - frequencies) * box / np.pi).prod(axis=2)
-    return float(energy - 2 * weights @ means + weights @ gram @ weights)

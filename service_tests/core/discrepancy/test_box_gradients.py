@@ -60,20 +60,6 @@ def test_zero_factors_in_sixty_dimensions_keep_the_gradient(name: str, zeros: in
 
 
 @each("name", KINDS)
-@each("d", [1, 4, 21])
-def test_a_moving_point_adds_what_the_set_with_it_has_more(name: str, d: int) -> None:
-    made, box, frequencies, weights = example(name, 90, d)
-    measure = BoxDiscrepancy(made, box)
-    moving, weight = frequencies[-1:], weights[-1]
-    pulls, gradients = measure.pulls_of(frequencies[:-1], weights[:-1])(moving)
-    means, slopes = measure.means_and_gradients(moving)
-    grown, of_all = measure.value_and_gradient(frequencies, weights)
-    before = measure.normalized(frequencies[:-1], weights[:-1])
-    assert before + 2 * weight * (pulls[0] - means[0]) + weight**2 == pytest.approx(grown, abs=1e-15)
-    np.testing.assert_allclose(2 * weight * (gradients - slopes)[0], of_all[-1], rtol=0, atol=1e-15)
-
-
-@each("name", KINDS)
 @pytest.mark.parametrize(("s", "d"), with_nightly([(3, 1), (150, 7)], [(401, 20)]))
 def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) -> None:
     made, box, frequencies, weights = example(name, s, d)

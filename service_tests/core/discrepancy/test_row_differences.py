@@ -66,18 +66,3 @@ def test_gradients_equal_finite_differences(its: dict[str, Any], is_complex: boo
         )
         found = (above - below) / (2 * step)
         np.testing.assert_allclose(found, [gradients[place], slopes[place], turns[place]], rtol=0, atol=1e-9)
-
-
-@kernels
-@forms
-def test_a_moving_point_adds_what_the_set_with_it_has_more(its: dict[str, Any], is_complex: bool) -> None:
-    measure, _, frequencies, weights = example(its, is_complex, s=9)
-    moving, weight = frequencies[-1:], weights[-1]
-    pulls, turns = measure.pulls_of(frequencies[:-1], weights[:-1])(moving)
-    (means, slopes), (own, own_turns) = measure.means_and_gradients(moving), measure.own_terms(moving)
-    grown, gradients = measure.value_and_gradient(frequencies, weights)
-    before = measure.normalized(frequencies[:-1], weights[:-1])
-    more = 2 * weight * (pulls[0] - means[0]) + weight**2 * (1 + own[0])
-    assert before + more == pytest.approx(grown, abs=1e-14)
-    slope = 2 * weight * (turns - slopes)[0] + weight**2 * own_turns[0]
-    np.testing.assert_allclose(slope, gradients[-1], rtol=0, atol=1e-14)

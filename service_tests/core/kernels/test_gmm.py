@@ -121,3 +121,14 @@ def test_coordinates_past_two_to_the_31_need_no_memory_of_their_number() -> None
         for values in ([1.0, -2.0], [3.0, -1.0])
     )
     assert gmm().exact(x, y).tolist() == [[2 / 5]]
+
+
+def test_a_sparse_block_against_a_dense_one_of_few_entries_is_not_made_dense() -> None:
+    d = 1 << 20
+    few = np.zeros((1, d))
+    few[0, [0, d - 1]] = [1.0, -2.0]
+    n = 20_000
+    many = sparse.csr_array((np.full(n, -1.0), np.full(n, d - 1), np.arange(n + 1)), shape=(n, d))
+    # Dense it would take 168 GB.
+    assert (gmm().exact(few, many) == 1 / 3).all()
+    assert (gmm().exact(many, few) == 1 / 3).all()

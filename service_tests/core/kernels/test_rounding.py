@@ -3,8 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
-from scipy import sparse
 
 from app.core.arrays import Matrix
 from app.core.kernels.coarseness import Coarseness
@@ -49,24 +47,3 @@ def test_a_center_of_gmm_far_from_zero_is_warned_of_by_what_is_left_of_rows(
     assert "input of the map" in text
     assert text.endswith("or take dtype float64")
     assert told(rows, FLOAT64, kind="gmm", p=p, center=center.tolist()) == ()
-
-
-@each("form", [np.asarray, sparse.csr_array])
-@each("gamma", [1.0, 0.01, 30.0])
-def test_counts_so_large_that_chi_squared_loses_digits_are_warned_of(gamma: float, form: Any) -> None:
-    most = (MOST * 2**23) ** 2 / gamma  # of the sum of a row
-    rows = RNG.dirichlet(np.ones(4), 20)
-    assert told(form(0.999 * most * rows), kind="chi_squared", gamma=gamma) == ()
-    (text,) = told(form(most * np.r_[0.999 * rows, 1.001 * rows[:2]]), kind="chi_squared", gamma=gamma)
-    assert "2 of 22 rows of vectors: at row 2" in text  # 20 or 21
-    assert text.endswith("take a smaller gamma, or take dtype float64")
-
-
-@pytest.mark.parametrize("counts_exact", [True, False])
-def test_a_gamma_so_large_that_directions_are_too_coarse_is_warned_of_wherever_rows_lie(counts_exact: bool) -> None:
-    rows, most = RNG.normal(size=(5, 3)), (MOST * 2**23) ** 2
-    for came in (rows, rows.astype(np.float32), sparse.csr_array(1e9 * rows)):
-        assert told(came, counts_exact=counts_exact, kind="correlation_rbf", gamma=0.999 * most) == ()
-        (text,) = told(came, counts_exact=counts_exact, kind="correlation_rbf", gamma=1.001 * most)
-        assert "5 of 5 rows of vectors: at row 0 the numbers of its direction are 0.001 of 1/sqrt(gamma)" in text
-        assert told(rows, FLOAT64, kind="correlation_rbf", gamma=1.001 * most) == ()

@@ -10,7 +10,6 @@ from app.core.recommendations.candidates import (
     Wanted,
     at_multiples,
     candidates,
-    column_counts,
 )
 from app.core.samplers.base import AnySampler
 from app.core.spec import MapSpec, Sampler
@@ -45,23 +44,6 @@ def test_kernels_are_stretched_by_their_length_scale() -> None:
         assert caught.value.pointer == "/multiples/1"
     of_each = kernel({"kind": "matern", "nu": 1.5, "length_scale": [1.0, 2.0]})
     assert at_multiples(of_each, (3.0,)) == [kernel({"kind": "matern", "nu": 1.5, "length_scale": [3.0, 6.0]})]
-
-
-@each(
-    ("wanted", "counts"),
-    [
-        (Wanted(1000, None), [250, 500, 1000]),
-        (Wanted(2, None), [2]),
-        (Wanted(5, None), [2, 5]),
-        (Wanted(300, 0.1), [16, 32, 64, 128, 256, 300]),
-        (Wanted(128, 0.1), [16, 32, 64, 128]),
-        (Wanted(50, 0.1), [16, 32, 50]),
-        (Wanted(10, 0.1), [10]),
-        (Wanted(None, 0.1), [16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]),
-    ],
-)
-def test_sizes_follow_budget_and_target(wanted: Wanted, counts: list[int]) -> None:
-    assert column_counts(wanted) == counts
 
 
 @pytest.mark.parametrize("members", KERNELS, ids=lambda members: str(members["kind"]))

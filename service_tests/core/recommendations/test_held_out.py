@@ -12,8 +12,6 @@ from app.core.maps import made
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.held_out import MOST_LEARNED, shared_out
 from app.core.recommendations.trials import recommended
-from service_tests.cases import with_nightly
-from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.recommendations.test_trials import kernel, sampler
 from service_tests.core.specs import spec
 
@@ -111,20 +109,6 @@ def test_errors_are_of_rows_that_were_not_learned_from() -> None:
     assert trial["maps"] == 10
     assert trial["error_mean"] == pytest.approx(np.mean(errors))
     assert trial["error_sd"] == pytest.approx(np.std(errors, ddof=1))
-
-
-@pytest.mark.gate
-@pytest.mark.parametrize("most", with_nightly([9], [2, 30]))
-def test_trials_go_on_where_they_were(most: int) -> None:
-    def run(progress: WatchedWork) -> list[Any]:
-        asked = wanted(64, samplers=[UNIFORM, sampler(kind="landmarks", dataset="letters")])
-        answer = recommended(ROWS, [GAUSSIAN], asked, seeds=2, building=building(progress=progress), shares=SHARED)
-        return [trial | {"seconds_per_1000_rows": 0} for trial in answer["ranked"]]
-
-    work = WatchedWork(most=most)
-    with pytest.raises(Interrupted):
-        run(work)
-    assert run(WatchedWork(work.states[-1])) == run(WatchedWork())
 
 
 def test_where_only_what_learns_serves_a_dataset_is_asked_for() -> None:

@@ -84,10 +84,3 @@ def test_what_labels_are(given: list[Any], are_numbers: bool | None, classes: in
 def test_labels_that_tell_nothing_are_refused(given: list[Any], are_numbers: bool | None, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         Labels(given, are_numbers)
-
-
-def told(rows: Any, targets: Any, others: Any, penalty: float) -> Any:
-    """Ridge regression with an intercept, by normal equations."""
-    centred, means = rows - rows.mean(axis=0), targets.mean()
-    weights = np.linalg.solve(centred.T @ centred + penalty * np.eye(rows.shape[1]), centred.T @ (targets - means))
-    return (others - rows.mean(axis=0)) @ weights + means

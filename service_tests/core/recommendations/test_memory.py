@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from app.core.kernels import Kernel
 from app.core.recommendations import trials
-from app.core.recommendations.candidates import Wanted, column_counts, fitting, recommended_bytes
+from app.core.recommendations.candidates import Wanted, recommended_bytes
 from app.core.recommendations.trials import recommended
 from app.core.spec import Sampler
 from service_tests.cases import with_nightly
@@ -65,20 +65,3 @@ def test_memory_stays_within_what_is_reckoned(
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.15 < peak / recommended_bytes(n, input_dim, wanted, kernel) < 1
-
-
-def test_sizes_beyond_a_budget_fit_into_memory() -> None:
-    wide = 40_000
-    whole = Wanted(None, 0.1)
-
-    def most(input_dim: int, kernel: Kernel, map_bytes: int, work_bytes: int) -> int:
-        return fitting(whole, 2, input_dim, kernel, map_bytes=map_bytes, work_bytes=work_bytes).most
-
-    assert most(16, GAUSSIAN, 1 << 30, 1 << 32) == whole.most
-    assert most(wide, GAUSSIAN, 1 << 30, 1 << 60) == whole.most // 2
-    narrow = whole._replace(most=most(wide, GAUSSIAN, 1 << 30, 1 << 31))
-    assert recommended_bytes(2, wide, narrow, GAUSSIAN) <= 1 << 31
-    assert recommended_bytes(2, wide, narrow._replace(most=2 * narrow.most), GAUSSIAN) > 1 << 31
-    assert column_counts(narrow) == [1 << k for k in range(4, narrow.most.bit_length())]
-    assert most(1 << 31, GMM, 1, 1 << 32) == whole.most
-    assert fitting(Wanted(64, None), 2, wide, GAUSSIAN, map_bytes=1, work_bytes=1) == Wanted(64, None, map_bytes=1)

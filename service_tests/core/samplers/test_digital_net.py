@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import qmc
 
-from service_tests.core.specs import refusal, sampler, spec
+from service_tests.core.specs import sampler
 
 Points = NDArray[np.float64]
 
@@ -50,16 +50,3 @@ def test_the_shift_is_one_exclusive_or_for_all_points(alpha: int) -> None:
     assert (shifted[1:] ^ plain == shifted[0]).all()
     assert len(set(shifted[0])) == d
     assert (shifted[0] != np.floor(points(1, d, seed=2, alpha=alpha)[0] * 2.0**52)).all()
-
-
-@pytest.mark.parametrize(("alpha", "most"), [(1, 21_201), (2, 10_600), (3, 7067), (4, 5300)])
-def test_dimensions_past_the_direction_numbers_are_refused_and_as_many_are_not(alpha: int, most: int) -> None:
-    fields = {"kind": "digital_net", "alpha": alpha}
-    assert spec(input_dim=most, sampler=fields).input_dim == most
-    assert points(2, most, alpha=alpha).shape == (2, most)
-    error = refusal(input_dim=most + 1, sampler=fields)
-    assert error.pointer == "/sampler/kind"
-    told = f"passes the {most} dimensions of digital_net with alpha {alpha}; monte_carlo has no limit"
-    assert error.detail == f"input_dim {most + 1} {told}"
-    matern = {"kind": "matern", "length_scale": 1.0, "nu": 2.5}
-    assert f"passes the {most - 1} dimensions" in refusal(input_dim=most, kernel=matern, sampler=fields).detail

@@ -7,7 +7,6 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.samplers.lattice import _VECTOR, _multipliers
-from service_tests.cases import each
 from service_tests.core.specs import refusal, sampler, spec
 
 Points = NDArray[np.float64]
@@ -29,19 +28,6 @@ def test_unshifted_points_are_multiples_of_the_published_vector_half_a_step_on(n
     steps = points(n, len(PUBLISHED), shift=False) * n - 0.5
     assert (np.round(steps) == expected).all()
     np.testing.assert_allclose(steps, expected, rtol=0, atol=n * 2.0**-52)
-
-
-@each("shift", [False, True])
-@each("n", [101, 1000, 1024, 1 << 16])
-def test_the_sum_of_two_points_without_the_shift_is_a_point(n: int, shift: bool) -> None:
-    made = points(n, 6, shift=shift)
-    steps = (made - made[0]) * n
-    whole = np.round(steps)
-    np.testing.assert_allclose(steps, whole, rtol=0, atol=n * 2.0**-51)
-    i, j = np.random.default_rng(2).integers(n, size=(2, 200))
-    assert ((whole[i] + whole[j]) % n == whole[(i + j) % n] % n).all()
-    assert made.min() >= 0
-    assert made.max() < 1
 
 
 @pytest.mark.parametrize(("its_kernel", "most"), [({"kind": "gaussian", "length_scale": 1.0}, 9125), (MATERN, 9124)])

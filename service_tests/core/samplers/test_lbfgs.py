@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import rosen, rosen_der
 
-from app.core.progress import Pause, Progress, no_pause
+from app.core.progress import Pause, no_pause
 from app.core.samplers.lbfgs import minimised
-from service_tests.core.interrupted import Interrupted, WatchedWork
+from service_tests.core.interrupted import WatchedWork
 
 START = np.array([-1.2, 1.0, -0.5, 2.0, 0.3])
 
@@ -28,14 +28,3 @@ def test_the_minimum_is_found_and_no_step_goes_up() -> None:
     assert list(steps) == list(range(1, len(steps) + 1))
     assert set(ofs) == {200}
     assert list(values) == sorted(values, reverse=True)
-
-
-@pytest.mark.parametrize("most", [1, 2, 7, 40])
-def test_a_minimisation_that_is_resumed_gives_the_same_bits(most: int) -> None:
-    undisturbed, state = minimised(rosenbrock, START, 50, Progress())
-    ended = WatchedWork(most=most)
-    with pytest.raises(Interrupted):
-        minimised(rosenbrock, START, 50, ended)
-    for left in (ended.states[-1], state()):
-        again, _ = minimised(rosenbrock, START, 50, WatchedWork(left))
-        assert again.tobytes() == undisturbed.tobytes()

@@ -96,23 +96,6 @@ def test_what_has_no_meaning_is_refused(over: Fields) -> None:
     assert caught.value.pointer == "/sampler/box_scale"
 
 
-@every
-@each("name", ["gaussian", "laplacian", "cauchy"])
-def test_a_box_too_wide_to_learn_on_is_refused_at_once(over: Fields, name: str) -> None:
-    for box, scale, pointer, words in (
-        (1e300, {}, "/sampler/box", "entry 0 of the box is 2.5e+299"),
-        ([1.0, 1.0, 1e200, 1.0], {}, "/sampler/box", "entry 2 of the box"),
-        (1e40, {"box_scale": 1e200}, "/sampler/box_scale", "entry 0 of the box"),
-        (1e308, {"box_scale": 1.0}, "/sampler/box", "entry 0 of the box is 1e+308"),
-    ):
-        error = refusal(**on(over | {"box": box, "box_scale": 0.25} | scale, {"kind": name, "length_scale": 1.5}))
-        assert (error.pointer, words in error.detail) == (pointer, True)
-    error = refusal(**on(over | {"box": 1e45}, {"kind": name, "length_scale": 1.0}, d=9))
-    assert (error.pointer, "nearly all over" in error.detail) == ("/sampler/box", True)
-    error = refusal(**on(over, {"kind": name, "length_scale": 1e-300}))
-    assert error.pointer == "/sampler/box"
-
-
 @pytest.mark.parametrize(
     ("over", "most"), [(WEIGHTED, 4096), (LATTICE, 4096), (GLOBAL | {"iterations": 200}, 37_000)], ids=["w", "l", "g"]
 )

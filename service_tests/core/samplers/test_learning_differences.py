@@ -12,8 +12,7 @@ from app.core.maps import FourierMap
 from app.core.samplers.learned_report import split
 from service_tests.cases import with_nightly
 from service_tests.core.combinations import Fields
-from service_tests.core.interrupted import Interrupted
-from service_tests.core.samplers.learned import Watched, built, digest
+from service_tests.core.samplers.learned import built
 from service_tests.core.samplers.test_reweighted_grid import clustered
 from service_tests.core.specs import kernel, refusal, spec
 
@@ -84,22 +83,6 @@ def test_the_objective_is_the_squared_gram_error_of_the_rows_learned_from(over: 
         assert made.report[f"objective_{end}"] == pytest.approx(energy * made.report[figure] ** 2, rel=1e-9)
 
 
-@quick_first
-def test_a_resumed_build_gives_the_bits_of_an_undisturbed_one(over: Fields) -> None:
-    whole = Watched()
-    undisturbed = digest(built(whole.building, **on(over)))
-    for most in {1, 2, len(whole.states) // 2, len(whole.states)}:
-        ended = Watched(most=most)
-        with pytest.raises(Interrupted):
-            built(ended.building, **on(over))
-        again = Watched(ended.states[-1], most=2)
-        try:
-            made = built(again.building, **on(over))
-        except Interrupted:  # twice
-            made = built(Watched(again.states[-1]).building, **on(over))
-        assert digest(made) == undisturbed
-
-
 @every
 def test_what_has_no_meaning_is_refused(over: Fields) -> None:
     for wrong, pointer, words in (
@@ -117,13 +100,3 @@ def test_what_has_no_meaning_is_refused(over: Fields) -> None:
     assert spec(**echoed.model_dump(mode="json", exclude={"input"})) == echoed
     with pytest.raises(InvalidInput, match="not at hand"):
         FourierMap.build(echoed)
-
-
-@pytest.mark.parametrize(("over", "most"), [(WEIGHTED, 4096), (GLOBAL | {"iterations": 200}, 10_000), (GREEDY, 2000)])
-def test_work_of_days_is_refused_and_a_size_named_that_works(over: Fields, most: int) -> None:
-    assert spec(**on(over, s=most)).s == most
-    found = refusal(**on(over, s=20 * most))
-    assert found.pointer == "/s"
-    works = int(found.detail.rpartition(" ")[2])
-    assert spec(**on(over, s=works)).s == works
-    assert refusal(**on(over, s=works + 1)).pointer == "/s"

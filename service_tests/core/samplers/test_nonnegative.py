@@ -9,7 +9,6 @@ from scipy.optimize import nnls
 from app.core.progress import Progress
 from app.core.samplers.nonnegative import nonnegative, sparse_support
 from service_tests.cases import each
-from service_tests.core.interrupted import Interrupted, WatchedWork
 
 
 def unwatched(products: float) -> None:
@@ -42,13 +41,3 @@ def test_a_penalty_leaves_as_many_as_asked(count: int) -> None:
     assert count < 60 or (found == unbounded).all()
     # The penalty keeps what the right side wants most.
     assert count > 1 or found[0] == right.argmax()
-
-
-@pytest.mark.parametrize("most", [1, 3, 10])
-def test_a_search_that_is_resumed_finds_the_same(most: int) -> None:
-    _, _, matrix, right = problem(60, 3)
-    ended = WatchedWork(most=most)
-    with pytest.raises(Interrupted):
-        sparse_support(matrix, right, 5, ended)
-    again = sparse_support(matrix, right, 5, WatchedWork(ended.states[-1]))
-    assert (again == sparse_support(matrix, right, 5, Progress())).all()

@@ -43,14 +43,6 @@ def test_every_moment_to_the_total_degree_is_exact_and_no_weight_is_negative(deg
     assert largest_residual(drawn, degree + 1) > 1e-3
 
 
-@pytest.mark.gate
-@pytest.mark.parametrize(("degree", "d"), [(3, 1), (10, 1), (4, 2), (2, 3), (6, 3), (3, 4), (4, 4), (2, 10), (2, 25)])
-def test_the_default_candidates_do_for_every_seed(degree: int, d: int) -> None:
-    for seed in range(10):
-        drawn = rule(degree, d, seed)
-        assert 0 < len(drawn.weights) <= comb(d + degree, degree)
-
-
 def test_too_few_candidates_are_refused_and_more_named() -> None:
     with pytest.raises(InvalidInput, match="36 candidates have no non-negative solution of 35 moment") as caught:
         rule(3, 4, candidates=36)

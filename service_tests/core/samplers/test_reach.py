@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySet
-from service_tests.core.specs import kernel, sampler, spec
+from service_tests.core.specs import kernel, sampler
 
 
 def drawn(d: int, **fields: Any) -> FrequencySet:
@@ -45,18 +44,3 @@ def test_a_rule_beats_random_frequencies_up_to_the_radius_it_tells(d: int, field
     # The directions are others than those the radius was found on.
     assert all(ratio(rule, factor * float(told[1])) < 1 for factor in (0.1, 0.5, 0.85))
     assert ratio(rule, 1.2 * float(told[1])) > 1
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"kind": "dense_grid", "points_per_dim": 1},
-        {"kind": "subsampled_grid", "points_per_dim": 1},
-        {"kind": "sparse_grid", "level": 0},
-        {"kind": "uploaded", "frequencies": [[0.0] * 4]},
-    ],
-)
-def test_a_map_of_zero_frequencies_is_built_and_said_to_be_a_constant(fields: dict[str, Any]) -> None:
-    built = FourierMap.build(spec(sampler=fields, s=1))
-    assert built.warnings == ("every frequency is 0, so that this map takes the kernel for a constant",)
-    assert not built.arrays["frequencies"].any()

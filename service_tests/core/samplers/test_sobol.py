@@ -12,8 +12,6 @@ from service_tests.core.specs import refusal, sampler, spec
 
 Points = NDArray[np.float64]
 
-NO_ORIGIN = "sobol without scrambling starts at the origin, which was skipped; the balance is lost"
-
 
 def points(n: int, d: int, seed: int = 1, **fields: Any) -> Points:
     made: Points = sampler(kind="sobol", **fields).points(n, d, np.random.default_rng(seed))
@@ -45,13 +43,6 @@ def test_more_dimensions_than_direction_numbers_are_refused_and_as_many_are_not(
     error = refusal(input_dim=21_202, sampler={"kind": "sobol"})
     assert error.pointer == "/sampler/kind"
     assert error.detail == "input_dim 21202 passes the 21201 dimensions of sobol; monte_carlo has no limit"
-
-
-@pytest.mark.parametrize(("n", "lower", "upper"), [(3, 2, 4), (63, 32, 64), (65, 64, 128), (1000, 512, 1024)])
-def test_another_number_of_points_names_the_powers_of_two_beside_it(n: int, lower: int, upper: int) -> None:
-    unbalanced = f"sobol is balanced only at a power of two; s = {n}, take {lower} or {upper}"
-    assert sampler(kind="sobol").point_warnings(n, 5) == (unbalanced,)
-    assert sampler(kind="sobol", scramble=False).point_warnings(n, 5) == (unbalanced, NO_ORIGIN)
 
 
 def test_the_extra_uniform_of_matern_counts_as_a_dimension() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.linalg import hadamard
 from scipy.spatial.distance import pdist
 
 from app.core.hadamard import padded
@@ -79,7 +78,7 @@ def test_frequencies_are_rotations_with_these_lengths_over_the_length_scales(d: 
         np.testing.assert_allclose(block @ block.T, np.eye(d), rtol=0, atol=1e-13)
 
 
-def errors(kind: str, d: int, seeds: int, s: int = 1024, radii: str = "stratified") -> tuple[float, float]:
+def errors(kind: str, d: int, seeds: int, s: int = 1024) -> tuple[float, float]:
     """Relative Frobenius error of one draw, and of the mean of all, for 60 normal rows at the median distance."""
     rows = np.random.default_rng(0).standard_normal((60, d))
     gaussian = kernel(kind="gaussian", length_scale=float(np.median(pdist(rows))))
@@ -87,30 +86,12 @@ def errors(kind: str, d: int, seeds: int, s: int = 1024, radii: str = "stratifie
     total, sizes = np.zeros_like(exact), []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
-        if kind == "by_definition":
-            frequencies = by_definition(d, s, radii, rng) / gaussian.length_scale
-        else:
-            frequencies = sampler(kind=kind).frequency_set(gaussian, s, d, rng).frequencies
+        frequencies = sampler(kind=kind).frequency_set(gaussian, s, d, rng).frequencies
         phases = rows @ frequencies.T
         error = (np.cos(phases) @ np.cos(phases).T + np.sin(phases) @ np.sin(phases).T) / s - exact
         total += error
         sizes.append(np.linalg.norm(error) / np.linalg.norm(exact))
     return float(np.mean(sizes)), float(np.linalg.norm(total / seeds) / np.linalg.norm(exact))
-
-
-def by_definition(d: int, s: int, radii: str, rng: np.random.Generator) -> Any:
-    """Structured frequencies in dimensions that the sampler refuses, s a multiple of the blocks."""
-    size = padded(d)
-    root, blocks = hadamard(size) / np.sqrt(size), []
-    for _ in range(s // size):
-        block = np.eye(size)
-        for _ in range(3):
-            block = root @ (rng.choice([-1.0, 1.0], size)[:, None] * block)
-        uniforms = rng.random(size)
-        if radii == "stratified":
-            uniforms = (rng.permutation(size) + uniforms) / size
-        blocks.append(stats.chi(size).ppf(uniforms)[:, None] * block[:, :d])
-    return np.concatenate(blocks)
 
 
 # Errors and biases of Haar blocks with χ lengths, of structured ones, as measured before this was built.
@@ -160,18 +141,3 @@ def test_few_dimensions_are_refused_and_orthogonal_named(d: int, radii: str) -> 
     matern = refusal(input_dim=d, sampler=over, kernel={"kind": "matern", "nu": 1.5, "length_scale": 1.0})
     assert matern.detail.endswith("sampler sobol works")
     assert spec(input_dim=8, sampler=over).input_dim == 8
-
-
-def test_laws_without_uniform_directions_and_too_many_dimensions_are_refused() -> None:
-    for name in ("laplacian", "cauchy"):
-        error = refusal(
-            input_dim=16, sampler={"kind": "structured_orthogonal"}, kernel={"kind": name, "length_scale": 1}
-        )
-        assert "needs frequencies of uniform direction, which this kernel has not; sampler sobol" in error.detail
-    subsets = {"kind": "anova", "length_scale": 1.0, "subsets": [list(range(16))]}
-    error = refusal(input_dim=16, sampler={"kind": "structured_orthogonal"}, kernel=subsets)
-    assert "makes a set for one kernel on all coordinates; kernel anova is a sum over subsets" in error.detail
-    most = 1 << 20
-    assert spec(input_dim=most, s=2, sampler={"kind": "structured_orthogonal"}).input_dim == most
-    error = refusal(input_dim=most + 1, s=2, sampler={"kind": "structured_orthogonal"})
-    assert error.detail.endswith("sampler monte_carlo works")

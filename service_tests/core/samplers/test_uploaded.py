@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
@@ -47,23 +46,6 @@ def test_another_number_of_weights_is_refused(count: int) -> None:
     error = refusal(sampler=uploaded(weights=[0.1] * count))
     assert error.pointer == "/sampler/weights"
     assert error.detail == f"{count} weights came for 5 frequencies"
-
-
-@each(
-    ("fields", "at"),
-    [
-        ({"frequencies": []}, ("frequencies",)),
-        ({"frequencies": None}, ("frequencies",)),
-        ({"frequencies": [[1.0, 2.0, float("nan"), 3.0]]}, ("frequencies", 0, 2)),
-        ({"frequencies": [[1.0] * 4, [float("inf")] * 4]}, ("frequencies", 1, 0)),
-        ({"frequencies": [["1", "2", "3", "4"]]}, ("frequencies", 0, 0)),
-        ({"weights": [0.2, 0.2, float("nan"), 0.2, 0.2]}, ("weights", 2)),
-    ],
-)
-def test_what_is_no_list_of_finite_numbers_is_refused_at_its_place(fields: dict[str, Any], at: tuple[Any, ...]) -> None:
-    with pytest.raises(ValidationError) as caught:
-        spec(sampler=uploaded(**fields))
-    assert caught.value.errors()[0]["loc"] == ("sampler", "uploaded", *at)
 
 
 def test_negative_weights_have_no_phase_form() -> None:
