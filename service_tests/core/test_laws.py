@@ -1,4 +1,4 @@
-"""Right on average, right in law, exact near 0: what each sampler promises of each kernel, in 3 and 20 dimensions."""
+"""Right on average, and right in law: what each sampler promises of each kernel, in 3 and 20 dimensions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Distances to neighbours against brute force and scikit-learn."""
+"""Distances to neighbours against brute force."""
 
 from typing import Any
 

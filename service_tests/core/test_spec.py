@@ -1,4 +1,4 @@
-"""What a spec refuses, and what two specs share."""
+"""What a spec refuses, and its canonical text."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Corollaries 1 and 2 of the moment-matching paper, of control variates computed from maps."""
+"""Corollary 1 and equation 10 of the moment-matching paper, of control variates computed from maps."""
 
 from pathlib import Path
 from typing import Any

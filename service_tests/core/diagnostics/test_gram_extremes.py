@@ -1,4 +1,4 @@
-"""Gram errors of rows and frequencies of any size: finite figures and pictures, or a refusal by name."""
+"""Gram errors of rows far from 0 and of frequencies that are huge: right, or refused by name."""
 
 from typing import Any
 

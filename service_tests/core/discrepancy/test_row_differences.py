@@ -1,4 +1,4 @@
-"""Errors over the differences of rows: beside sums over all pairs, finite differences, and matrices."""
+"""Errors over the differences of rows: beside sums over all pairs, and finite differences."""
 
 from itertools import product
 from typing import Any

@@ -1,4 +1,4 @@
-"""Products of sincs against mpmath: phases of any size, points that nearly meet, factors that are exactly 0."""
+"""Products of sincs against mpmath: phases of any size, and points that nearly meet."""
 
 import mpmath as mp
 import numpy as np

@@ -1,4 +1,4 @@
-"""Which rows a dtype is too coarse for, by the kernel's own length scales; and that the others cost next to nothing."""
+"""Which rows a dtype is too coarse for, by the kernel's own length scales."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The names of the Gaussian kernel's scale."""
+"""The names of the Gaussian kernel's scale, and the law of its lengths."""
 
 from typing import Any
 

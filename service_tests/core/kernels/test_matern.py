@@ -1,4 +1,4 @@
-"""The Matérn kernel against the Bessel function, its closed forms, and what one shared chi-square makes of it."""
+"""The Matérn kernel against the Bessel function, and what one shared chi-square makes of it."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The rational quadratic kernel against its formula, scikit-learn, its limits, and what one shared variance makes."""
+"""The rational quadratic kernel against its formula, and what one shared variance makes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What rounding rows to float32 does to kernels without a length scale, beside the kernels of the rounded rows."""
+"""What rounding rows to float32 does to the min-max kernel about a center, beside the kernels of the rounded rows."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which specs are tried: by the kinds themselves, within the columns, and within the memory of a map."""
+"""Which specs are tried: by the kinds themselves, and within the columns."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The picture of a ranking: what is squeezed by nothing, whose colour is whose, and the winner."""
+"""The picture of a ranking: what is squeezed by nothing, and the winner."""
 
 from collections.abc import Sequence
 from typing import Any

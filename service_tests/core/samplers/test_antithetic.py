@@ -1,4 +1,4 @@
-"""Pairs of frequencies w and −w: what they mend in the complex form, and what they cost in the real ones."""
+"""Pairs of frequencies w and −w, and what they mend in the complex form."""
 
 from typing import Any
 

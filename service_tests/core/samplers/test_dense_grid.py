@@ -1,4 +1,4 @@
-"""The tensor grid: its error in few dimensions, and sizes that are refused."""
+"""The tensor grid: its points, those that are dropped, and sizes that are refused."""
 
 from itertools import product
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rank-1 lattices: the published vector, the group structure, and columns that repeat."""
+"""Rank-1 lattices: the published vector, and entries of it that are replaced."""
 
 from typing import Any
 

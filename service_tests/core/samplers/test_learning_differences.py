@@ -1,4 +1,4 @@
-"""Sets learned on the differences of rows: what they are worth on others, that they can be gone on with, refusals."""
+"""Sets learned on the differences of rows: what they are worth on others, and refusals."""
 
 from itertools import product
 from typing import Any

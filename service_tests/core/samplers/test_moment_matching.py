@@ -1,4 +1,4 @@
-"""Moment matching: the moments themselves, what it refuses, and the variance its paper promises."""
+"""Moment matching: the moments themselves, and what it refuses."""
 
 from typing import Any
 

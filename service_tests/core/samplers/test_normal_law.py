@@ -1,10 +1,9 @@
-"""The one-dimensional rule against the normal law's own moments and against numpy."""
+"""The one-dimensional rule against the normal law's own moments."""
 
 from math import prod
 
 import numpy as np
 import pytest
-from numpy.polynomial import hermite_e
 
 from app.core.samplers.normal_law import gauss_hermite
 
@@ -20,10 +19,3 @@ def test_moments_are_exact_to_degree_two_n_minus_one_and_not_beyond(n_points: in
         assert abs(float(np.sum(weights * nodes**degree)) - exact) <= 1e-11 * exact + 1e-15 * prod(range(1, degree, 2))
     if n_points <= 8:
         assert float(weights @ nodes ** (2 * n_points)) < 0.99 * prod(range(1, 2 * n_points, 2))
-
-
-@pytest.mark.parametrize("n_points", [2, 7, 11, 60])
-def test_nodes_and_weights_are_numpys(n_points: int) -> None:
-    nodes, weights = hermite_e.hermegauss(n_points)
-    np.testing.assert_allclose(gauss_hermite(n_points)[0], nodes, rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(gauss_hermite(n_points)[1], weights / np.sqrt(2 * np.pi), rtol=1e-11, atol=1e-300)

@@ -1,4 +1,4 @@
-"""Orthogonal blocks: their geometry, the law of each frequency, and what they gain."""
+"""Orthogonal blocks: their geometry, and the law of each frequency."""
 
 from typing import Any
 

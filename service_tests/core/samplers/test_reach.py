@@ -1,4 +1,4 @@
-"""Up to where rules are said to beat random frequencies, and what is said of those that are constants."""
+"""Up to where rules are said to beat random frequencies."""
 
 import re
 from typing import Any

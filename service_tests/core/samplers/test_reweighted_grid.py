@@ -1,4 +1,4 @@
-"""Grids weighted for rows: the equations without pairs, the solver, and what it is worth on other rows."""
+"""Grids weighted for rows: their points, and what they are worth on other rows."""
 
 from typing import Any
 

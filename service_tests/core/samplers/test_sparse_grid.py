@@ -1,4 +1,4 @@
-"""Smolyak's rule against the combination formula written out, its moments, and where it is of use."""
+"""Smolyak's rule against the combination formula written out, and the figures of the paper."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Weights of least box discrepancy: optimal, as good as known, and said when they shrink the kernel."""
+"""Weights of least box discrepancy: optimal, and as good as known."""
 
 import numpy as np
 import pytest
