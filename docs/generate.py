@@ -13,6 +13,7 @@ from app.metrics.declared import ASKED, COUNTED, LABELS
 from app.services.catalog import catalog
 from app.settings import Settings
 from benchmarks.results import RESULTS, section_of
+from docs.pictures import draw
 from docs.schemas import Schema, kind_of, members, one_line, type_of
 
 if TYPE_CHECKING:
@@ -33,13 +34,15 @@ _UNTOLD = ("Successful Response", "Created")
 
 
 def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
-    """Add the generated pages. mkdocs calls this before each build."""
+    """Add the generated pages and pictures. mkdocs calls this before each build."""
     from mkdocs.structure.files import File
 
     for address, content in pages().items():
         files.append(File.generated(config, address, content=content))
     for picture in sorted(RESULTS.parent.glob("*.svg")):
         files.append(File.generated(config, f"explanation/{picture.name}", content=picture.read_text()))
+    for name, drawn in draw().items():
+        files.append(File.generated(config, f"pictures/{name}.svg", content=drawn))
     return files
 
 

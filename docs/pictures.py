@@ -1,18 +1,19 @@
-"""The pictures of the documentation, as a running service draws them.
+"""The pictures of the documentation, drawn by a service about the letters of `examples/` at each build."""
 
-`python -m docs.pictures [--url http://localhost:8000]` asks a service for each of them, about the letters of
-`examples/`, and writes them into `docs/pictures/`. The maps and the dataset are deleted again.
-"""
-
-import argparse
-from collections.abc import Mapping
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import create_server
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import httpx
 
 ROOT = Path(__file__).parent.parent
-FOLDER = ROOT / "docs" / "pictures"
+START_SECONDS = 600
 LETTERS = "letters"
 _GAUSSIAN = {"kind": "gaussian", "length_scale": 5.0}
 MAPS: Mapping[str, Mapping[str, Any]] = {
@@ -47,39 +48,43 @@ PICTURES: Mapping[str, Picture] = {
 }
 
 
-def drawn(http: httpx.Client) -> dict[str, str]:
-    """The pictures as the service draws them, by name, with what they are of put before and deleted after."""
-    letters = (ROOT / "examples" / "letters.npy").read_bytes()
-    put: dict[str, dict[str, Any]] = {
-        f"/v1/datasets/{LETTERS}": {"content": letters, "headers": {"Content-Type": "application/x-npy"}}
-    }
-    put |= {f"/v1/maps/{name}": {"json": spec} for name, spec in MAPS.items()}
-    try:
-        for path, body in put.items():
-            http.put(path, **body).raise_for_status()
-        return {name: _drawn(http, asked) for name, asked in PICTURES.items()}
-    finally:
-        for path in put:
-            http.delete(path)
+def draw() -> dict[str, str]:
+    """The pictures by name, as a service draws them that is started here."""
+    with _service() as http:
+        letters = (ROOT / "examples" / "letters.npy").read_bytes()
+        _send(http, "PUT", f"/v1/datasets/{LETTERS}", content=letters, headers={"Content-Type": "application/x-npy"})
+        for name, spec in MAPS.items():
+            _send(http, "PUT", f"/v1/maps/{name}", json=spec)
+        headers = {"Accept": "image/svg+xml", "Prefer": "wait=120"}
+        return {
+            name: _send(http, "POST", asked.path, json=dict(asked.body), headers=headers)
+            for name, asked in PICTURES.items()
+        }
 
 
-def _drawn(http: httpx.Client, asked: Picture) -> str:
-    headers = {"Accept": "image/svg+xml", "Prefer": "wait=120"}
-    answer = http.post(asked.path, json=dict(asked.body), headers=headers)
-    if answer.status_code != httpx.codes.OK:
-        raise RuntimeError(f"{asked.path}: {answer.status_code} {answer.text[:500]}")
+def _send(http: httpx.Client, method: str, path: str, **options: Any) -> str:
+    answer = http.request(method, path, **options)
+    if answer.status_code not in (httpx.codes.OK, httpx.codes.CREATED):
+        raise RuntimeError(f"{path}: {answer.status_code} {answer.text[:500]}")
     return answer.text
 
 
-def main() -> None:
-    """The command."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", default="http://localhost:8000", help="of a running service")
-    with httpx.Client(base_url=parser.parse_args().url, timeout=150) as http:
-        FOLDER.mkdir(exist_ok=True)
-        for name, picture in drawn(http).items():
-            (FOLDER / f"{name}.svg").write_text(picture)
-
-
-if __name__ == "__main__":
-    main()
+@contextmanager
+def _service() -> Iterator[httpx.Client]:
+    """A client of a service that runs for the length of a with block."""
+    with create_server(("127.0.0.1", 0)) as line:
+        port = line.getsockname()[1]
+    with TemporaryDirectory() as data_dir, httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=150) as http:
+        command = [sys.executable, "-m", "app", "serve", "--port", str(port), "--data-dir", data_dir]
+        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+        try:
+            end = time.monotonic() + START_SECONDS
+            while time.monotonic() < end and process.poll() is None:
+                with suppress(httpx.TransportError):
+                    if http.get("/health/ready").is_success:
+                        break
+                time.sleep(0.2)
+            yield http
+        finally:
+            process.terminate()
+            process.wait()

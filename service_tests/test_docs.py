@@ -3,16 +3,11 @@
 import json
 import re
 from pathlib import Path
-from xml.etree import ElementTree
-
-import httpx
-import pytest
 
 from app.api.problem_kinds import KINDS
 from app.metrics.declared import ASKED, COUNTED, LABELS
 from app.services.catalog import catalog
 from app.settings import ClientSettings, Settings
-from docs import pictures
 from docs.generate import pages
 from docs.schemas import one_line
 
@@ -131,24 +126,6 @@ def test_every_operation_is_in_the_reference_with_its_parameters() -> None:
 def test_asterisks_of_formulas_make_nothing_slanted() -> None:
     assert one_line("pairs (i*, t*),\nor `*/*` of i*") == r"pairs (i\*, t\*), or `*/*` of i\*"
     assert r"(i\*, t\*)" in GENERATED["reference/http.md"]
-
-
-@pytest.mark.nightly
-def test_the_pictures_of_the_pages_say_what_the_service_draws_now(http: httpx.Client) -> None:
-    drawn = pictures.drawn(http)
-    assert {path.stem for path in pictures.FOLDER.iterdir()} == set(drawn) == set(pictures.PICTURES)
-    for name, picture in drawn.items():
-        committed = (pictures.FOLDER / f"{name}.svg").read_text()
-        assert said(picture) == said(committed), "run python -m docs.pictures"
-        assert any(f"pictures/{name}.svg)" in text for text in WRITTEN.values())
-
-
-def said(picture: str) -> list[str]:
-    """The texts of a picture, but for the numbers along its axes, which are the library's choice."""
-    texts = (
-        "".join(text.itertext()) for text in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")
-    )
-    return [text.strip() for text in texts if not re.fullmatch(r"[\s\d.,−-]*", text)]
 
 
 def test_bodies_that_a_page_sends_by_curl_name_their_media_type() -> None:
