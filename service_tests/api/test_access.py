@@ -133,18 +133,6 @@ def test_health_needs_no_key_and_no_name(stranger: httpx.Client) -> None:
         assert stranger.post(path).status_code == 405
 
 
-def test_a_body_is_not_waited_for(here: Keyed) -> None:
-    """Its length is a gigabyte, and nothing of it is sent."""
-    for method, path in (("PUT", "/v1/datasets/d"), ("POST", "/v1/maps/m/transform"), ("POST", "/v1/recommendations")):
-        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {JSON}\r\nContent-Length: 1000000000\r\n"
-        assert first_answer(here.running, head.encode()).startswith(b"HTTP/1.1 401")
-        asks_first = first_answer(here.running, (head + "Expect: 100-continue\r\n").encode())
-        assert asks_first.startswith(b"HTTP/1.1 401")  # and no 100
-        reads = f"Authorization: Bearer {here.texts[Role.read]}\r\n"
-        if method == "PUT":
-            assert first_answer(here.running, (head + reads).encode()).startswith(b"HTTP/1.1 403")
-
-
 def status(running: Running, *headers: bytes) -> int:
     head = b"\r\n".join([b"GET /v1/maps HTTP/1.1", b"Host: x", *headers, b""])
     return int(first_answer(running, head).split()[1])

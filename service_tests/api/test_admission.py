@@ -8,7 +8,6 @@ import pytest
 
 from service_tests.checks import JSON, assert_problem, post, put
 from service_tests.running import Running, service
-from service_tests.servers import until
 
 BODY = b'{"vectors": [[1, 2, 3]]}'
 
@@ -58,16 +57,3 @@ def test_more_requests_than_allowed_are_turned_away_and_the_others_served(
             assert status(line) == b"HTTP/1.1 200"
         assert post(http, path, BODY).status_code == 200
         assert http.get("/v1/maps/turned-away").status_code == 404
-
-
-def test_a_request_that_fails_or_leaves_makes_room_again(narrow: Running, standing: dict[str, str]) -> None:
-    path = f"{standing['cos_sin']}/transform"
-    with narrow.client() as http:
-        for _ in range(5):
-            assert post(http, path, b"[").status_code == 422
-            assert post(http, "no-such-map/transform", BODY).status_code == 404
-        for _ in range(5):
-            with held_back(narrow), held_back(narrow):
-                assert post(http, path, BODY).status_code == 503
-            until(lambda: post(http, path, BODY).status_code == 200)
-            until(lambda: post(http, path, BODY).status_code == 200)

@@ -92,23 +92,3 @@ def test_another_dtype_is_answered_as_asked(
         found = array(post_npy(client, f"standing-{form}/transform", ROWS, accept))
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, own.astype(dtype))
-
-
-@each(
-    ("path", "accept"),
-    [
-        ("gmm/codes", HALF),
-        ("gmm/codes?encoding=one_hot", SINGLE),
-        ("complex/transform", HALF),
-        ("complex64/transform", SINGLE),
-        ("cos_sin/transform", f"{NPY};dtype=float64"),
-        ("cos_sin/kernel", f"{NPY};dtype=int8"),
-        ("cos_sin/transform", f"{JSON};dtype=float16"),
-    ],
-)
-def test_a_dtype_that_is_not_there_is_never_answered_otherwise(
-    http: httpx.Client, standing: dict[str, str], path: str, accept: str
-) -> None:
-    title, _, call = path.partition("/")
-    document = assert_problem(http, post_npy(http, f"{standing[title]}/{call}", ROWS, accept), 406, "not-acceptable")
-    assert accept in document["detail"]

@@ -5,7 +5,7 @@ import pytest
 
 from service_tests.cases import each
 from service_tests.checks import assert_problem, post
-from service_tests.expected_codes import ENCODINGS, X
+from service_tests.expected_codes import X
 
 pytestmark = [pytest.mark.usefixtures("standing"), pytest.mark.usefixtures("nothing_stored")]
 
@@ -40,20 +40,6 @@ def test_an_option_without_meaning_is_refused_by_name(
     document = assert_problem(http, post(http, f"standing-gmm/{path}?{query}", body), 422, "invalid-input")
     assert [error["parameter"] for error in document["errors"]] == [parameter]
     assert "pointer" not in document["errors"][0]
-
-
-@each("encoding", ENCODINGS)
-def test_zero_rows_are_refused_in_every_encoding(http: httpx.Client, encoding: str) -> None:
-    body = {"vectors": [[1, 2, 3], [0, 0, 0], [0, 0, 0]]}
-    answer = post(http, f"standing-gmm/codes?encoding={encoding}", body)
-    document = assert_problem(http, answer, 422, "invalid-input", "/vectors/1")
-    assert "row 1, 2" in document["detail"]
-
-
-@each("gamma", ["0", "-1", "nan", "inf", "1e999", "", "wide"])
-def test_gamma_is_a_positive_number(http: httpx.Client, gamma: str) -> None:
-    document = assert_problem(http, post(http, f"standing-gmm/similarity?gamma={gamma}", PAIRED), 422, "invalid-input")
-    assert document["errors"][0]["parameter"] == "gamma"
 
 
 @each(

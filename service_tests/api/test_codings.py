@@ -62,11 +62,3 @@ def test_what_is_not_packed_as_its_header_says_is_refused(
 ) -> None:
     answer = send(http, f"{standing['phase']}/transform", content, coding)
     assert said in assert_problem(http, answer, 422, "invalid-input")["detail"]
-
-
-@each("coding", ["br", "deflate", "gzip, zstd", "gzip, gzip", "identity, gzip", "*", "gzip;q=1"])
-def test_other_codings_and_several_are_refused(http: httpx.Client, standing: dict[str, str], coding: str) -> None:
-    answer = send(http, f"{standing['phase']}/transform", b"", coding)
-    problem = assert_problem(http, answer, 415, "unsupported-media-type")
-    assert coding in problem["detail"]
-    assert answer.headers["accept-encoding"] == "gzip, zstd"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service_tests.cases import each
-from service_tests.checks import NPY, array, assert_problem, post, put_dataset
+from service_tests.checks import assert_problem, post, put_dataset
 
 # Without a row that is all zero, so that it can be hashed too.
 ROWS = [[0.25 * i + 1, (-1) ** i * 0.5, i % 7 - 3] for i in range(60)]
@@ -63,23 +63,6 @@ def test_a_dataset_serves_as_its_rows_do(
     assert posted.status_code == by_name.status_code == 200, by_name.text
     assert by_name.json() == posted.json()
     assert by_name.content == posted.content
-
-
-def test_a_sample_is_the_same_each_time_and_keeps_the_order_of_rows(
-    http: httpx.Client, standing: dict[str, str], points: dict[str, str]
-) -> None:
-    path = f"{standing['float64']}/transform"
-    every = array(post(http, path, {"vectors": {"dataset": points["points"]}}, NPY))
-
-    def sample(**members: Any) -> list[int]:
-        found = array(post(http, path, {"vectors": {"dataset": points["points"], **members}}, NPY))
-        return [int(np.flatnonzero((np.abs(every - row) < 1e-12).all(axis=1))[0]) for row in found]
-
-    assert sample(rows=10, seed=3) == sample(rows=10, seed=3) == sorted(set(sample(rows=10, seed=3)))
-    assert sample(rows=10) == sample(rows=10, seed=0)
-    assert sample(rows=10, seed=4) != sample(rows=10, seed=3)
-    assert sample(rows=60, seed=9) == sample(seed=9) == list(range(60))
-    assert len(sample(rows=1)) == 1
 
 
 @each(

@@ -51,15 +51,6 @@ def test_each_form_of_an_array_has_an_etag_of_its_own(http: httpx.Client, standi
                 assert get(http, f"/v1/maps/{standing[name]}/{array}", answer.headers["etag"], Accept=other).content
 
 
-def test_an_array_that_is_computed_has_a_weak_etag(http: httpx.Client, name: str) -> None:
-    kernel, sampler = {"kind": "gaussian", "length_scale": 1.5}, {"kind": "structured_orthogonal"}
-    put(http, name, {"input_dim": 8, "s": 16, "kernel": kernel, "sampler": sampler})
-    assert http.get(f"/v1/maps/{name}/signs").headers["etag"].startswith('"')
-    tag = http.get(f"/v1/maps/{name}/frequencies").headers["etag"]
-    assert tag.startswith('W/"')
-    assert get(http, f"/v1/maps/{name}/frequencies", tag).status_code == 304
-
-
 MISSES = ('"other"', 'W/"other"', "", "sha256:0", '"*"', "W/{tag}", "{bare}")
 
 

@@ -6,7 +6,6 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.cases import each
 from service_tests.checks import NPY, array, assert_problem, post, post_npy, put
 
 DIM = 1 << 31
@@ -51,9 +50,3 @@ def test_dense_vectors_are_refused_with_the_width_that_is_wanted(http: httpx.Cli
     if path != "similarity":
         document = assert_problem(http, post_npy(http, f"{huge}/{path}", np.ones((1, 3))), 422, "invalid-input")
         assert str(DIM) in document["detail"]
-
-
-@each("index", [DIM, DIM + 1, 1 << 32, 1 << 63, 1 << 70, -1])
-def test_indices_end_where_the_vector_does(http: httpx.Client, huge: str, index: int) -> None:
-    body = {"vectors": [{"indices": [index], "values": [1]}]}
-    assert_problem(http, post(http, f"{huge}/codes", body), 422, "invalid-input", "/vectors/0/indices")

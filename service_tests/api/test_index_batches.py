@@ -58,18 +58,6 @@ def test_vectors_come_in_any_format(http: httpx.Client, name: str) -> None:
     upserted(http, path, [], np.empty((0, 5)))
 
 
-def test_ids_of_a_dataset_that_has_some_may_be_left_out(http: httpx.Client, name: str) -> None:
-    path = made(http, name)
-    dataset = http.put(f"/v1/datasets/{name}", content=arrow(id=["p", "q", "r"]), headers={"Content-Type": ARROW})
-    assert dataset.status_code == 201
-    assert http.post(f"{path}/vectors", json={"vectors": {"dataset": name}}).json() == {"upserted": 3}
-    answer = http.post(f"{path}/search", json={"dataset": name, "k": 1})
-    assert [one["ids"] for one in answer.json()["results"]] == [["p"], ["q"], ["r"]]
-    assert put_dataset(http, f"{name}-0", {"vectors": [[0] * 5]}).status_code == 201
-    refused = http.post(f"{path}/vectors", json={"ids": [1], "vectors": {"dataset": f"{name}-0"}})
-    assert_problem(http, refused, 422, "invalid-input", "/vectors")
-
-
 @pytest.mark.parametrize(
     ("body", "pointer"),
     [

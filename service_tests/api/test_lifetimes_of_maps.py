@@ -11,7 +11,6 @@ import redis
 from app.store.map_manifest import MapManifest
 from service_tests.cases import each
 from service_tests.checks import NPY, assert_problem, keys_of, post, post_npy
-from service_tests.servers import until
 
 ROWS = {"vectors": [[1, 2, 3], [0, 1, 0.5]]}
 TTL = 10_000
@@ -55,17 +54,6 @@ def test_the_last_put_says_how_long_a_map_lives(
     other = put(http, name, gaussian | {"seed": 8}, TTL)
     assert_problem(http, other, 409, "map-exists")
     assert http.get(f"/v1/maps/{name}").json()["ttl"] is None
-
-
-def test_a_map_that_is_not_used_goes(http: httpx.Client, store: redis.Redis, name: str, gaussian: Any) -> None:
-    assert put(http, name, gaussian, 1).status_code == 201
-    until(lambda: http.get(f"/v1/maps/{name}").status_code == 404)
-    assert_problem(http, post(http, f"{name}/transform", ROWS), 404, "map-not-found")
-    assert_problem(http, http.delete(f"/v1/maps/{name}"), 404, "map-not-found")
-    assert http.get("/v1/maps", params={"prefix": name}).json()["maps"] == []
-    assert not keys_of(store, name)
-    assert store.zscore("bochner:maps", name) is None
-    assert put(http, name, gaussian | {"seed": 8}, None).status_code == 201
 
 
 USES: dict[str, Callable[[httpx.Client, str], httpx.Response]] = {

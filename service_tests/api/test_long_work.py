@@ -1,7 +1,5 @@
 """Long work over HTTP: in its request up to a moment, then as a job that goes on from there; `Prefer` chooses."""
 
-import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -54,28 +52,6 @@ def built(http: httpx.Client, answer: httpx.Response) -> bytes:
 
 def frozen(http: httpx.Client, name: str) -> bytes:
     return http.get(f"/v1/maps/{name}/frequencies", headers={"Accept": NPY}).content
-
-
-def first_event(http: httpx.Client, job: str) -> Any:
-    """How a job began."""
-    with http.stream("GET", f"{job}/events") as events:
-        return next(json.loads(line.removeprefix("data: ")) for line in events.iter_lines() if line.startswith("data"))
-
-
-@pytest.mark.nightly
-def test_a_build_that_is_out_of_time_goes_on_where_it_was_to_the_same_map(http: httpx.Client, name: str) -> None:
-    began = time.monotonic()
-    taken = put(http, name, SLOW)
-    seconds = time.monotonic() - began
-    assert taken.status_code == 202, taken.text
-    assert seconds >= REQUEST_SECONDS
-    assert first_event(http, taken.json()["job"])["step"] >= 5, "what the request has done is not done again"
-    assert "preference-applied" not in taken.headers
-    waited = put(http, f"{name}-waited", SLOW, f"wait={WAIT_SECONDS}")
-    assert (waited.status_code, waited.headers["preference-applied"]) == (201, f"wait={WAIT_SECONDS}")
-    assert waited.json()["status"] == "ready"
-    asked = put(http, f"{name}-async", SLOW, "respond-async")
-    assert built(http, taken) == built(http, asked) == frozen(http, f"{name}-waited")
 
 
 @pytest.mark.parametrize(

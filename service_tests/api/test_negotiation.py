@@ -1,9 +1,8 @@
-import httpx
 import numpy as np
 import pytest
 from fastapi import Request
 
-from app.api.negotiation import favourite, posted_format, wanted_format
+from app.api.negotiation import favourite, wanted_format
 from app.api.problems import Refusal
 from app.formats import FORMATS
 from service_tests.cases import each
@@ -83,25 +82,3 @@ def test_a_dtype_that_is_not_written_is_refused(accept: str, dtype: str) -> None
     with pytest.raises(Refusal, match="can be written") as refused:
         chosen(accept, None, dtype)
     assert refused.value.slug == "not-acceptable"
-
-
-@pytest.mark.parametrize(
-    ("headers", "named"),
-    [
-        ({}, "no Content-Type came"),
-        ({"content_type": "text/csv"}, "text/csv came"),
-    ],
-)
-def test_what_cannot_be_read_is_refused_by_name(headers: dict[str, str], named: str) -> None:
-    with pytest.raises(Refusal, match=named):
-        posted_format(request(**headers))
-    with pytest.raises(Refusal, match="application/json is wanted"):
-        posted_format(request(content_type=NPY), (JSON,))
-
-
-@pytest.mark.parametrize("accept", [JSON, NPY])
-def test_caches_are_told_that_the_format_depends_on_accept(
-    http: httpx.Client, standing: dict[str, str], accept: str
-) -> None:
-    answer = http.get(f"/v1/maps/{standing['cos_sin']}/frequencies", headers={"Accept": accept})
-    assert (answer.headers["content-type"], answer.headers["vary"]) == (accept, "Accept")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service_tests.checks import JSON, post, post_npy, put_dataset
-from service_tests.metered import Samples, samples, told, value
+from service_tests.metered import Samples, samples, value
 from service_tests.running import Running
 from service_tests.servers import until
 
@@ -39,22 +39,6 @@ def test_requests_are_counted_by_the_template_of_their_address_and_their_status(
     assert more(http, before, "bochner_requests_total", method="POST", route=TRANSFORM, status="422") == 1
     assert more(http, before, "bochner_request_seconds_count", method="POST", route=TRANSFORM) == 3
     assert 0 < more(http, before, "bochner_request_seconds_sum", method="POST", route=TRANSFORM) < 60
-
-
-def test_no_client_can_make_labels(http: httpx.Client, before: Samples) -> None:
-    """Nothing that a client writes is a label: else it could have as many series kept as it likes."""
-    del before
-    for i in range(20):
-        http.get(f"/nothing/invented-{i}")
-        http.get(f"/v1/maps/invented-{i}")
-        http.get(f"/problems/invented-{i}")
-        http.request("PROPFIND" if i % 2 else "MKCOL", "/v1/maps/invented", headers={"X-Request-ID": f"invented-{i}"})
-        http.post(f"/v1/maps?invented-{i}=1")
-    until(lambda: value(samples(http), "bochner_requests_total", method="GET", route="", status="404") >= 20)
-    text = told(http)
-    assert "invented" not in text
-    assert 'method="other"' in text
-    assert "PROPFIND" not in text
 
 
 def test_rows_are_counted_however_they_come(http: httpx.Client, before: Samples, name: str) -> None:

@@ -52,13 +52,6 @@ def test_a_flipped_bit_in_the_store_gives_a_refusal_and_no_numbers(
     assert post(http, f"{name}/transform", ROWS).status_code == 200
 
 
-def test_a_missing_piece_gives_a_refusal(http: httpx.Client, store: redis.Redis, name: str, damaged: bytes) -> None:
-    store.delete(damaged)
-    assert_damaged(http, name, "missing")
-    assert http.delete(f"/v1/maps/{name}").status_code == 204
-    assert keys_of(store, name) == set()
-
-
 def test_a_manifest_of_a_later_version_gives_a_refusal(
     http: httpx.Client, store: redis.Redis, name: str, gaussian: dict[str, Any], damaged: bytes
 ) -> None:

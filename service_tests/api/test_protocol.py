@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
 
 from service_tests.cases import each
-from service_tests.checks import JSON, NPY, assert_problem, post, post_npy
+from service_tests.checks import JSON, NPY, assert_problem, post
 from service_tests.running import Running
 
 pytestmark = pytest.mark.usefixtures("nothing_stored")
@@ -46,21 +45,6 @@ def test_a_body_of_unknown_length_is_refused_once_it_passes_the_limit(running: R
 
     answer = http.post(TRANSFORM, content=chunks(), headers={"Content-Type": JSON})
     assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_body_bytes"
-
-
-@pytest.mark.parametrize(
-    ("address", "rows"),
-    [
-        ("cos_sin/kernel", 9_000),
-        ("gmm/kernel?exact=true", 4_200),
-    ],
-)
-def test_a_result_over_the_limit_is_refused_before_it_is_computed(http: httpx.Client, address: str, rows: int) -> None:
-    answer = post_npy(http, f"standing-{address}", np.ones((rows, 3), np.float32))
-    document = assert_problem(http, answer, 413, "too-large")
-    assert document["limit"] == "max_result_bytes"
-    assert document["value"] == 256 << 20
-    assert document["setting"] == "BOCHNER_MAX_RESULT_BYTES"
 
 
 @each(
@@ -130,11 +114,6 @@ def test_a_bad_query_value_is_refused_by_name(http: httpx.Client, path: str, par
 def test_an_unknown_query_parameter_is_refused_not_ignored(http: httpx.Client, path: str) -> None:
     unknown = path.partition("?")[2].partition("=")[0]
     assert unknown in assert_problem(http, http.get(path), 422, "invalid-input")["detail"]
-
-
-def test_a_repeated_query_parameter_is_refused(http: httpx.Client) -> None:
-    document = assert_problem(http, http.get("/v1/maps?limit=1&prefix=a&limit=2"), 422, "invalid-input", None)
-    assert "2 times" in document["errors"][0]["detail"]
 
 
 def test_a_client_that_leaves_is_no_failure_of_the_service(running: Running, http: httpx.Client) -> None:

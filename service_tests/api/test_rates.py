@@ -54,18 +54,6 @@ def test_a_burst_comes_in_and_what_follows_is_told_when_to_come_again() -> None:
     run(play())
 
 
-def test_requests_are_taken_ahead_so_that_few_ask_the_store() -> None:
-    bucket, one = Bucket(1000), key(1000, 1000)
-
-    async def play() -> None:
-        rates = Rates(bucket.take)
-        for _ in range(900):
-            assert await rates.wait(one) == 0
-
-    run(play())
-    assert bucket.asked == 9
-
-
 @pytest.mark.parametrize("n_processes", [1, 3])
 def test_all_processes_together_let_in_what_the_rate_allows(n_processes: int) -> None:
     bucket, one = Bucket(20), key(200, 20)

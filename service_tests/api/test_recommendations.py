@@ -68,25 +68,6 @@ def test_samplers_may_learn_from_a_dataset(http: httpx.Client, name: str) -> Non
     assert http.get(f"/v1/maps/{name}-best").json()["n_output"] == found["ranked"][0]["n_output"]
 
 
-def test_of_a_dataset_some_rows_are_learned_from_and_errors_are_of_the_others(http: httpx.Client, name: str) -> None:
-    rows = np.random.default_rng(8).normal(size=(120, 4)).round(3)
-    assert http.put(f"/v1/datasets/{name}", json={"vectors": rows.tolist()}).status_code == 201
-    body = BODY | {"dataset": name, "rows": 60, "seeds": 1}
-    body.pop("vectors")
-    taken = http.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC)
-    job = finished(http, taken)
-    assert job["state"] == "succeeded", job
-    found = http.get(job["result"]).json()
-    assert (found["rows"], found["reported_rows"], found["learned_rows"]) == (60, 12, 108)
-    learned = [trial["spec"] for trial in found["ranked"] if trial["spec"]["sampler"].get("dataset") == name]
-    assert len(learned) >= 6
-    at_once = http.post("/v1/recommendations", json=body, headers={"Prefer": "wait=60"}).json()
-    assert [t | {"seconds_per_1000_rows": 0} for t in at_once["ranked"]] == [
-        t | {"seconds_per_1000_rows": 0} for t in found["ranked"]
-    ]
-    assert put(http, f"{name}-map", learned[0]).status_code == 201
-
-
 @each(
     ("members", "pointer"),
     [

@@ -1,7 +1,5 @@
 import asyncio
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -11,9 +9,7 @@ from app.api.problems import Refusal
 from app.api.senders import Sender, Senders
 from app.settings import Settings
 from service_tests import virtual_time
-from service_tests.connections.wire import answers, connected, received
 from service_tests.running import Running, service
-from service_tests.servers import until
 
 PLACES, CLIENTS, BODY_SECONDS = 4, 8, 3
 KERNEL = {"kind": "gaussian", "length_scale": 1.0}
@@ -29,54 +25,6 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         with running.client() as http:
             http.put("/v1/maps/m", json=SPEC).raise_for_status()
         yield running
-
-
-def head(length: int) -> bytes:
-    line = b"POST /v1/maps/m/transform HTTP/1.1\r\nHost: here\r\nConnection: close\r\n"
-    return line + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % length
-
-
-def status(running: Running) -> int:
-    with running.client() as http:
-        answer = http.post("/v1/maps/m/transform", content=ROWS, headers={"Content-Type": "application/json"})
-        return answer.status_code
-
-
-@pytest.mark.nightly
-def test_slow_senders_make_room_for_others(narrow: Running) -> None:
-    """They hold every place, send a byte from time to time, and come back when they are given up."""
-    with ExitStack() as lines:
-        slow = [lines.enter_context(connected(narrow)) for _ in range(CLIENTS)]
-        for line in slow:
-            line.sendall(head(1 << 20))
-        refused = [line for line in slow if answered(line)]
-        assert len(refused) == CLIENTS - PLACES
-        assert status(narrow) == 503
-        inside = [line for line in slow if line not in refused]
-        began = time.monotonic()
-        while time.monotonic() < began + 1.2:
-            for line in inside:
-                line.sendall(b" ")
-            time.sleep(0.1)
-        assert [status(narrow) for _ in range(5)] == [200] * 5, "one place is given back, and is enough"
-        given_up = [line for line in inside if answered(line)]
-        assert len(given_up) == 1
-        (answer,) = answers(received(given_up[0]))
-    document = answer.json()
-    assert (answer.status_code, document["type"]) == (408, "/problems/request-timeout")
-    assert (document["limit"], document["setting"]) == ("min_body_rate", "BOCHNER_MIN_BODY_RATE")
-    until(lambda: status(narrow) == 200)
-
-
-def answered(line: Any) -> bool:
-    """Whether something has come, or comes soon."""
-    line.settimeout(0.2)
-    try:
-        return bool(line.recv(1, 2))  # MSG_PEEK
-    except TimeoutError:
-        return False
-    finally:
-        line.settimeout(30)
 
 
 def after(seconds: float, **settings: Any) -> Refusal:

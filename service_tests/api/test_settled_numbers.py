@@ -46,24 +46,6 @@ def test_a_length_scale_is_taken_from_all_rows_by_the_metric_of_the_kernel(
         np.testing.assert_allclose(scales, by_hand, rtol=1e-9)
 
 
-def test_the_dataset_may_be_named_in_four_places(http: httpx.Client, dataset: str) -> None:
-    scale, median = float(np.median(pdist(ROWS))), {"length_scale": "median"}
-    learned = {"kind": "landmarks", "dataset": dataset}
-    specs = [
-        spec_of({**median, "dataset": dataset}),
-        spec_of({"length_scale": {"per_column": "median", "dataset": dataset}}),
-        spec_of(median, sampler=learned),
-        spec_of(median, input={"fit": "max_abs", "dataset": dataset}),
-    ]
-    for i, spec in enumerate(specs):
-        found = created(http, f"{dataset}-{i}", spec)["spec"]["kernel"]["length_scale"]
-        if i in (0, 2):
-            assert found == pytest.approx(scale, rel=1e-12)
-    other = {"per_column": "median", "dataset": dataset}
-    twice = put(http, f"{dataset}-twice", spec_of({"length_scale": other, "dataset": dataset}))
-    assert_problem(http, twice, 422, "invalid-input", "/kernel/length_scale/dataset")
-
-
 @pytest.mark.parametrize("fit", ["standardize", "min_max", "robust", "max_abs"])
 def test_an_input_is_fitted_and_the_length_scale_is_of_rows_after_it(
     http: httpx.Client, dataset: str, fit: str

@@ -19,7 +19,6 @@ SPEC: dict[str, Any] = {
     "seed": 7,
 }
 ROWS = np.random.default_rng(5).normal(size=(9, D)).astype(np.float32)
-OTHERS = ROWS + np.linspace(0, 2, 9, dtype=np.float32)[:, None]
 
 
 @pytest.fixture(scope="module")
@@ -54,25 +53,6 @@ def test_fingerprints_are_equal_where_all_bits_of_a_band_are(http: httpx.Client,
     np.testing.assert_array_equal(x == y, same)
     assert 0 < same.sum() < same.size
     assert array(post_npy(http, f"{signed}/codes?encoding=fingerprint", ROWS, NPY)).shape == (9, 6)
-
-
-def test_the_similarity_of_vectors_and_of_codes_is_one(http: httpx.Client, signed: str) -> None:
-    of_vectors = post(http, f"{signed}/similarity", {"x": ROWS.tolist(), "y": OTHERS.tolist()}).json()
-    x, y = (array(post_npy(http, f"{signed}/codes", rows, NPY)) for rows in (ROWS, OTHERS))
-    assert [*of_vectors] == ["estimate", "standard_error", "agreement", "exact", "bias", "interval"]
-    exact = np.exp(-((ROWS - OTHERS).astype(np.float64) ** 2).sum(axis=1) / (2 * 1.5**2))
-    np.testing.assert_allclose(of_vectors["exact"], exact, rtol=1e-6)
-    same = (bits(http, signed, ROWS) == bits(http, signed, OTHERS)).mean(axis=1)
-    np.testing.assert_allclose(of_vectors["agreement"], same, rtol=1e-12)
-    body = {"x": x.tolist(), "y": y.tolist()}
-    for query in ("", "?of=codes", "?encoding=packed", "?encoding=packed&of=codes"):
-        of_codes = post(http, f"{signed}/similarity{query}", body).json()
-        for name in ("estimate", "standard_error", "agreement", "interval"):
-            assert of_codes[name] == of_vectors[name], name
-        assert "exact" not in of_codes
-    off = (np.array(of_vectors["estimate"]) - exact)[1:] / np.array(of_vectors["standard_error"])[1:]
-    assert np.abs(off).max() < 4
-    assert of_vectors["estimate"][0] == 1
 
 
 REFUSED = [

@@ -6,7 +6,6 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from scipy import stats
 
 from service_tests.cases import each
 from service_tests.checks import member, post
@@ -71,26 +70,6 @@ def test_the_similarity_of_vectors_comes_with_error_and_truth(http: httpx.Client
     np.testing.assert_allclose(numbers(answer, "standard_error"), standard_error, rtol=1e-12)
     np.testing.assert_allclose(member(answer, "exact"), EXACT, rtol=1e-6)
     np.testing.assert_allclose(member(answer, "zero_bit"), rates(http, "encoding=zero_bit"), rtol=1e-12)
-
-
-@each("query", ["", *QUERIES])
-def test_intervals_end_where_the_mid_p_value_of_the_rate_passes_a_fortieth(http: httpx.Client, query: str) -> None:
-    answer = similarity(http, X.tolist(), Y.tolist(), query)
-    counts = S * np.array(rates(http, query.replace("packed", "b_bit") or "encoding=pairs"))
-    c, bias = chances(http, query), numbers(answer, "bias")
-    low, high = numbers(answer, "interval").T
-    known = c < 1
-    assert np.isfinite(low[known]).all()
-    assert (low[known] < high[known]).all()
-    for k, at_c, of, ends in zip(counts[known], c[known], bias[known], np.transpose([low, high])[known], strict=True):
-        rate = (ends + of) * (1 - at_c) + at_c
-        p_values = [
-            stats.binom.sf(k, S, rate[0]) + stats.binom.pmf(k, S, rate[0]) / 2,
-            stats.binom.cdf(k - 1, S, rate[1]) + stats.binom.pmf(k, S, rate[1]) / 2,
-        ]
-        for p_value, end, at, cut in zip(p_values, ends, rate, (0, 1), strict=True):
-            is_cut = end == cut or at == pytest.approx(cut, abs=1e-12)
-            assert p_value == pytest.approx(0.025, rel=1e-6) or (is_cut and p_value > 0.0249)
 
 
 @pytest.mark.parametrize("query", ["", "encoding=b_bit&bits=4&bits_of=pair", "encoding=fingerprint&bits=32"])

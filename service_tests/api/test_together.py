@@ -64,13 +64,6 @@ def test_requests_of_one_turn_are_computed_together_and_get_what_they_would_alon
         assert features.tobytes() == counted.transform(one).tobytes()
 
 
-def test_who_comes_late_waits_for_one_computation_and_shares_the_next(counted: Counted) -> None:
-    each = posted(counted, 6)
-    found = served(counted, each[:2], AT_ONCE, each[2:])
-    assert counted.sizes == [sum(map(len, each[:2])), sum(map(len, each[2:]))]
-    assert [len(one) for one in found] == [len(one) for one in each]
-
-
 def test_a_bad_row_refuses_its_own_request_only(counted: Counted) -> None:
     each = posted(counted, 5)
     each[2] = np.full_like(each[2], 3e38)
@@ -117,14 +110,3 @@ def test_a_question_is_shared_by_those_who_ask_before_it_is_put() -> None:
 
     assert len(asyncio.run(ask())) == 4
     assert put == ["a", "b", "a"]
-
-
-def test_whoever_asks_hears_of_a_failure() -> None:
-    async def fail(about: str) -> None:
-        raise KeyError(about)
-
-    async def ask() -> list[Any]:
-        asked = Asked(fail)
-        return await asyncio.gather(*(asked("a") for _ in range(3)), return_exceptions=True)
-
-    assert [type(one) for one in asyncio.run(ask())] == [KeyError] * 3

@@ -3,11 +3,10 @@
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 
 from service_tests.cases import each
-from service_tests.checks import assert_problem, member, post, put
+from service_tests.checks import assert_problem, post, put
 
 LIKE_VECTORS = ["zero_bit", "b_bit", "packed", "fingerprint", "one_hot"]
 """Encodings whose rows have three numbers where s is 3."""
@@ -42,21 +41,3 @@ def test_rows_that_may_be_both_are_refused_until_it_is_said_which(
     assert "of=vectors or of=codes" in document["detail"]
     assert encoding in document["detail"]
     assert read_as(similarity(http, square, f"{query}&of=vectors", [row])) == "vectors"
-
-
-@pytest.mark.parametrize("encoding", LIKE_VECTORS)
-def test_of_says_which_they_are(http: httpx.Client, square: str, encoding: str) -> None:
-    x, y = [[0, 256 + 1, 512 + 5]], [[0, 256 + 1, 512 + 4]]
-    if encoding != "one_hot":
-        x, y = ([[number % 256 % 6 for number in row] for row in rows] for rows in (x, y))
-    query = f"encoding={encoding}" + ("" if encoding in ("zero_bit", "fingerprint") else "&bits_of=mixed_index")
-    of_codes = similarity(http, square, f"{query}&of=codes", x, y)
-    assert read_as(of_codes) == "codes"
-    c = 0 if encoding in ("zero_bit", "fingerprint") else 2.0**-8
-    np.testing.assert_allclose(member(of_codes, "estimate"), [(2 / 3 - c) / (1 - c)], rtol=1e-12)
-    of_vectors = similarity(http, square, f"{query}&of=vectors", x, y)
-    assert read_as(of_vectors) == "vectors"
-    whole = np.array([x[0], y[0]])
-    np.testing.assert_allclose(
-        member(of_vectors, "exact"), [whole.min(axis=0).sum() / whole.max(axis=0).sum()], rtol=1e-6
-    )
